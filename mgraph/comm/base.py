@@ -1,0 +1,64 @@
+"""What ranks can say to each other: nine verbs, the same over threads, sockets and NCCL.
+
+A communicator is handed to a rank program, never fetched. Every rank calls the same verbs in the same
+order. Arrays go in and come out on the rank's own backend; NumPy arrays are taken by all of them, so
+that a program can reduce its counters without knowing where its graph lives. Every verb has a
+deadline, and every failure is a named error (CommTimeout, CommAborted) on every rank.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+
+from mgraph.types import Array
+
+OPERATIONS = ("min", "max", "sum")
+DEFAULT_TIMEOUT_S = 300.0
+
+
+class Communicator(ABC):
+    """One rank's end of a network of `size` ranks."""
+
+    rank: int
+    size: int
+    # Bytes this rank handed to others, counted from the arguments of the verbs.
+    bytes_sent: int
+
+    @abstractmethod
+    def barrier(self) -> None:
+        """Return when every rank has called."""
+
+    @abstractmethod
+    def broadcast(self, x: Array, root: int) -> Array:
+        """Fill `x` on every rank with what it holds on `root`; return it."""
+
+    @abstractmethod
+    def allreduce(self, x: Array, op: str) -> Array:
+        """Replace `x` on every rank by the elementwise min, max or sum over the ranks; return it."""
+
+    @abstractmethod
+    def allgather(self, part: Array, out: Array) -> Array:
+        """Fill `out` with the ranks' equally long parts in order of rank; `part` may be its own slice of `out`."""
+
+    @abstractmethod
+    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
+        """Send parts[r] to rank r, return what each rank sent here; lengths may differ and be 0, dtypes agree."""
+
+    def any(self, flag: bool) -> bool:
+        """Return whether `flag` holds on any rank."""
+        return bool(self.sum(int(flag))[0])
+
+    def sum(self, *numbers: int) -> list[int]:
+        """Return the sums of a few integers over the ranks: the control words of a superstep, in one reduction."""
+        return self.allreduce(np.array(numbers, np.int64), "sum").tolist()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the network in order; every rank calls it."""
+
+    @abstractmethod
+    def abort(self, cause: str = "aborted") -> None:
+        """End it at once, from any thread: verbs under way on this rank raise CommAborted(cause)."""

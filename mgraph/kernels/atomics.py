@@ -1,0 +1,48 @@
+"""The atomics of the CPU twins: relaxed, returning the old value, as CUDA's do.
+
+Numba has none for the CPU; these are LLVM's `atomicrmw`. Float minima are integer minima of the bits,
+which have the same order because distances are never negative and -0.0 never occurs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.extending import intrinsic
+
+
+def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
+    """Return an intrinsic f(array, index, value) -> old value."""
+
+    def typer(_context, array, index, value):
+        if not isinstance(array, types.Array) or array.ndim != 1 or not isinstance(index, types.Integer):
+            return None
+        dtype = array.dtype
+
+        def codegen(context, builder, signature, args):
+            array_type, index_type, value_type = signature.args
+            struct = context.make_array(array_type)(context, builder, args[0])
+            position = context.cast(builder, args[1], index_type, types.intp)
+            pointer = cgutils.get_item_pointer(context, builder, array_type, struct, [position])
+            new = context.cast(builder, args[2], value_type, dtype)
+            if not isinstance(dtype, types.Float):
+                return builder.atomic_rmw(operation(dtype), pointer, new, "monotonic")
+            bits = ir.IntType(dtype.bitwidth)
+            old = builder.atomic_rmw(
+                operation(types.int64), builder.bitcast(pointer, bits.as_pointer()), builder.bitcast(new, bits), "monotonic"
+            )
+            return builder.bitcast(old, new.type)
+
+        return dtype(array, index, value), codegen
+
+    typer.__name__ = name
+    return intrinsic(typer)
+
+
+atomic_min = _rmw("atomic_min", lambda dtype: "min" if dtype.signed else "umin")
+atomic_add = _rmw("atomic_add", lambda dtype: "add")
+atomic_or = _rmw("atomic_or", lambda dtype: "or")
+atomic_exchange = _rmw("atomic_exchange", lambda dtype: "xchg")

@@ -1,0 +1,122 @@
+"""Where a shard lives and how its kernels run: the CPU here, CUDA in cuda.py.
+
+A backend has the array module `xp` and `launch`; algorithms know nothing else about it.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mgraph.errors import UsageError
+
+if TYPE_CHECKING:
+    from mgraph.kernels.pair import Kernel
+    from mgraph.types import Array
+
+# Below this many work items a second thread costs more than it brings (handing over takes about 20 us).
+SERIAL_ITEMS = 4096
+# Ranges a thread takes one after another, so that hubs in one of them do not leave the others idle.
+RANGES_PER_THREAD = 8
+
+
+class Backend:
+    """What kernels run on."""
+
+    name: str
+    xp: Any
+
+    def launch(self, kernel: Kernel, args: tuple) -> None:
+        """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
+        raise NotImplementedError
+
+    def synchronize(self) -> None:
+        """Wait for every launch so far."""
+
+    def to_host(self, array: Array) -> np.ndarray:
+        """Return the array as a NumPy array, the same one where it is already."""
+        return array
+
+    def to_device(self, array: np.ndarray) -> Array:
+        """Return the array where the kernels can read it, the same one where it is already."""
+        return array
+
+    def free_bytes(self) -> int:
+        """Return how much memory can still be allocated."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give back threads and memory pools."""
+
+
+class CpuBackend(Backend):
+    """The CPU: ranges of work go to a pool of threads, which the kernels enter without the GIL."""
+
+    name = "cpu"
+    xp = np
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or available_cores()
+        self._pool = ThreadPoolExecutor(self.threads - 1, "mgraph-kernel") if self.threads > 1 else None
+
+    def launch(self, kernel: Kernel, args: tuple) -> None:
+        lo, hi, *rest = args
+        if hi <= lo:
+            return
+        if self._pool is None or (hi - lo) * kernel.lanes < SERIAL_ITEMS:
+            kernel.cpu(lo, hi, *rest)
+            return
+        step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))
+        starts = iter(range(lo, hi, step))
+
+        def work() -> None:
+            # next() on a range iterator is one bytecode under the GIL: no two threads get the same range.
+            for start in starts:
+                kernel.cpu(start, min(start + step, hi), *rest)
+
+        helpers = [self._pool.submit(work) for _ in range(self.threads - 1)]
+        try:
+            work()
+        finally:
+            wait(helpers)
+        for helper in helpers:
+            helper.result()
+
+    def free_bytes(self) -> int:
+        limit = _cgroup_free_bytes()
+        with open("/proc/meminfo") as lines:
+            available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+        return available if limit is None else min(available, limit)
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def make_backend(name: str, *, threads: int | None = None) -> Backend:
+    """Return the backend called `name`: cpu, or cuda on the current device."""
+    if name == "cpu":
+        return CpuBackend(threads)
+    if name == "cuda":
+        from mgraph.kernels.cuda import CudaBackend
+
+        return CudaBackend()
+    raise UsageError(f"backend {name!r} is not one of cpu, cuda")
+
+
+def available_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _cgroup_free_bytes() -> int | None:
+    """Return what the memory limit of a container leaves, None where there is no limit."""
+    try:
+        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
+            text = limit.read().strip()
+            return None if text == "max" else int(text) - int(current.read())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,75 @@
+"""A step kernel is a pair: a Numba function here, a CUDA function of the same name beside it.
+
+    @kernel(vertex_t="targets")
+    def expand(lo, hi, frontier, indptr, targets, next_frontier, count): ...
+
+    expand[backend](0, n, frontier, indptr, targets, next_frontier, count)
+
+The first two parameters of every kernel are the range of work items, lo..hi. A launcher cuts it: the
+CPU among its threads, CUDA among the threads of a grid. The rest are the same in both twins, inputs
+first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays carry their dtypes, and the
+keywords of `@kernel` name the parameter from which the CUDA text takes each typedef.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numba
+
+if TYPE_CHECKING:
+    from mgraph.kernels.backend import Backend
+
+# Every typedef a .cu file may use, and what it is where no argument of a launch decides.
+TYPEDEFS = {"vertex_t": "uint32", "dist_t": "float32", "weight_t": "float32", "id_t": "uint32"}
+
+
+def inline(function: Callable) -> Callable:
+    """Compile a helper that kernels call; its CUDA twin is a __device__ function."""
+    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+
+
+class Kernel:
+    """A pair, ready to be launched on a backend: `kernel[backend](lo, hi, ...)`."""
+
+    def __init__(self, function: Callable, lanes: int, shared_bytes: int, types: dict[str, str]) -> None:
+        self.name = function.__name__
+        self.source = pathlib.Path(inspect.getfile(function)).with_suffix(".cu")
+        self.parameters = tuple(inspect.signature(function).parameters)
+        self.lanes = lanes
+        self.shared_bytes = shared_bytes
+        self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
+        self.cpu = inline(function)
+        self.__doc__ = function.__doc__
+
+    def __getitem__(self, backend: Backend) -> Callable[..., None]:
+        def launch(*args: Any) -> None:
+            backend.launch(self, args)
+
+        return launch
+
+    def typedefs(self, args: tuple) -> dict[str, str]:
+        """Return the name of the dtype behind each typedef, as these arguments have it."""
+        found = {typedef: args[i].dtype.name for typedef, i in self.types.items() if args[i] is not None}
+        return TYPEDEFS | found
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.source.stem}.{self.name}>"
+
+
+def kernel(*, lanes: int = 1, shared_bytes: int = 0, **types: str) -> Callable[[Callable], Kernel]:
+    """Make a pair of a Numba function and its CUDA twin.
+
+    Parameters
+    ----------
+    lanes
+        CUDA threads that share one work item: 1, 32 (a warp) or 256 (a block).
+    shared_bytes
+        Dynamic shared memory of a block.
+    **types
+        typedef=parameter: the array whose dtype the typedef stands for.
+    """
+    return lambda function: Kernel(function, lanes, shared_bytes, types)

@@ -1,0 +1,76 @@
+// Prepended to every .cu file: integer types, sentinels, atomics, cache hints, warp helpers.
+// A .cu file uses these alone: no #include, no inline PTX, no bare `extern __shared__`.
+// Above this text stand the typedefs vertex_t, dist_t, weight_t and id_t of the module at hand.
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef int i32;
+typedef unsigned long long u64;
+typedef long long i64;
+
+// ---- sentinels -------------------------------------------------------------------------------------
+template <class T> struct top_of;  // the largest value: "no vertex", "not reached"
+template <> struct top_of<u8> { static __device__ constexpr u8 value() { return 255; } };
+template <> struct top_of<u32> { static __device__ constexpr u32 value() { return 0xFFFFFFFFu; } };
+template <> struct top_of<i32> { static __device__ constexpr i32 value() { return 0x7FFFFFFF; } };
+template <> struct top_of<i64> { static __device__ constexpr i64 value() { return 0x7FFFFFFFFFFFFFFFll; } };
+template <> struct top_of<float> { static __device__ float value() { return __int_as_float(0x7F800000); } };
+template <> struct top_of<double> { static __device__ double value() { return __longlong_as_double(0x7FF0000000000000ll); } };
+
+// ---- where a thread stands -------------------------------------------------------------------------
+__device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
+__device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
+__device__ inline i64 warp_index() { return thread_index() >> 5; }
+__device__ inline i64 warp_count() { return thread_count() >> 5; }
+__device__ inline int lane_index() { return threadIdx.x & 31; }
+
+// ---- memory ----------------------------------------------------------------------------------------
+// Relaxed access to what other threads of the same launch write.
+template <class T> __device__ inline T load_relaxed(const T* p) { return *(const volatile T*)p; }
+template <class T> __device__ inline void store_relaxed(T* p, T v) { *(volatile T*)p = v; }
+// The read-only path: only for what no thread of this launch writes.
+template <class T> __device__ inline T load_readonly(const T* p) { return __ldg(p); }
+
+template <class T> __device__ inline T* dynamic_shared() {
+  extern __shared__ double dynamic_shared_bytes[];
+  return (T*)dynamic_shared_bytes;
+}
+
+// ---- atomics: relaxed, returning the old value -----------------------------------------------------
+__device__ inline u32 atomic_min(u32* p, u32 v) { return atomicMin(p, v); }
+__device__ inline i32 atomic_min(i32* p, i32 v) { return atomicMin(p, v); }
+__device__ inline i64 atomic_min(i64* p, i64 v) { return atomicMin(p, v); }
+// Floats that are never negative order as their bits do.
+__device__ inline float atomic_min(float* p, float v) { return __int_as_float(atomicMin((int*)p, __float_as_int(v))); }
+__device__ inline double atomic_min(double* p, double v) {
+  return __longlong_as_double(atomicMin((i64*)p, __double_as_longlong(v)));
+}
+__device__ inline u32 atomic_add(u32* p, u32 v) { return atomicAdd(p, v); }
+__device__ inline i32 atomic_add(i32* p, i32 v) { return atomicAdd(p, v); }
+__device__ inline i64 atomic_add(i64* p, i64 v) { return (i64)atomicAdd((u64*)p, (u64)v); }
+__device__ inline u32 atomic_or(u32* p, u32 v) { return atomicOr(p, v); }
+__device__ inline i64 atomic_or(i64* p, i64 v) { return (i64)atomicOr((u64*)p, (u64)v); }
+__device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
+__device__ inline i32 atomic_exchange(i32* p, i32 v) { return atomicExch(p, v); }
+__device__ inline i64 atomic_exchange(i64* p, i64 v) { return (i64)atomicExch((u64*)p, (u64)v); }
+
+// ---- warps -----------------------------------------------------------------------------------------
+template <class T> __device__ inline T warp_sum(T v) {
+  for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(0xFFFFFFFFu, v, d);
+  return v;
+}
+// Add a count of each thread of a warp that is whole and together: one atomic a warp.
+__device__ inline void warp_add(i64* p, i64 v) {
+  v = warp_sum(v);
+  if (lane_index() == 0 && v) atomic_add(p, v);
+}
+// A place in a queue for each thread that calls, wherever it stands: one atomic for those together.
+__device__ inline i64 reserve(i64* count) {
+  unsigned mask = __activemask();
+  int lane = lane_index(), leader = __ffs(mask) - 1;
+  i64 base = 0;
+  if (lane == leader) base = atomic_add(count, (i64)__popc(mask));
+  base = __shfl_sync(mask, base, leader);
+  return base + __popc(mask & ((1u << lane) - 1));
+}

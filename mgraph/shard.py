@@ -1,0 +1,99 @@
+"""The part of a graph that one rank holds: rows, blocks, order, partition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+from mgraph.kernels.backend import Backend
+from mgraph.partition import Partition
+from mgraph.types import Array
+
+
+@dataclass
+class Rows:
+    """Adjacency by owned vertex (CSR), each row sorted by target position.
+
+    `targets` are state indices. Vertex `local` has arcs indptr[local] .. indptr[local + 1].
+    """
+
+    indptr: Array
+    targets: Array
+    weights: Array | None
+
+    @property
+    def nbytes(self) -> int:
+        return self.indptr.nbytes + self.targets.nbytes + (0 if self.weights is None else self.weights.nbytes)
+
+
+@dataclass(frozen=True)
+class GraphInfo:
+    """What every rank knows of the whole graph; travels to the client."""
+
+    num_vertices: int
+    num_edges: int  # undirected edges, or directed arcs, after loops and parallel edges are gone
+    num_arcs: int  # entries of all rows
+    directed: bool
+    order: str  # degree or natural
+    weight_dtype: str | None
+    max_weight: float | int
+    min_weight: float | int
+    sum_weights: float  # over the arcs, for the mean
+    max_degree: int
+    num_isolated: int  # vertices without arcs
+    num_loops: int  # dropped
+    num_parallel: int  # dropped
+
+
+@dataclass
+class Shard:
+    """One rank's part of a graph, and the tables between user ids and positions.
+
+    User ids are cut in equal ranges of `user_stride`: rank r translates users r * user_stride and up.
+    Positions and user ids are the same in natural order, where both tables are None.
+    """
+
+    backend: Backend
+    info: GraphInfo
+    partition: Partition
+    rank: int
+    rows: Rows
+    user_of_local: Array | None  # the user id of each owned vertex
+    position_of_user: Array | None  # for the user ids of this rank's range
+    in_rows: Rows | None = None  # of a directed graph, built when a method wants them
+    blocks: dict = field(default_factory=dict)  # by state width, built when a method wants them
+
+    @property
+    def num_owned(self) -> int:
+        return self.partition.num_owned(self.rank)
+
+    @property
+    def user_stride(self) -> int:
+        return -(-self.info.num_vertices // self.partition.num_ranks)
+
+    @property
+    def user_range(self) -> tuple[int, int]:
+        """The user ids whose answers this rank hands out."""
+        lo = min(self.rank * self.user_stride, self.info.num_vertices)
+        return lo, min(lo + self.user_stride, self.info.num_vertices)
+
+    @property
+    def incoming(self) -> Rows:
+        """Rows by target: the rows themselves where the graph is undirected."""
+        if not self.info.directed:
+            return self.rows
+        assert self.in_rows is not None, "in-rows are built by the method that wants them"
+        return self.in_rows
+
+    @property
+    def nbytes(self) -> int:
+        tables = (self.user_of_local, self.position_of_user)
+        rows = self.rows.nbytes + (self.in_rows.nbytes if self.in_rows else 0)
+        return rows + sum(t.nbytes for t in tables if t is not None) + sum(b.nbytes for b in self.blocks.values())
+
+
+def degrees(rows: Rows) -> Array:
+    """Return the length of every row."""
+    return rows.indptr[1:] - rows.indptr[:-1]
+
+

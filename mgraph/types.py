@@ -1,0 +1,51 @@
+"""The words every layer shares: id and weight dtypes, sentinels, and one chunk of edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# An array of the backend at hand: numpy.ndarray or cupy.ndarray.
+Array = Any
+
+OFFSET = np.dtype(np.int64)
+LEVEL = np.dtype(np.int32)
+
+# Vertex ids, positions and state indices are uint32 while they fit and int64 beyond: never uint64,
+# which both NumPy and Numba turn into float64 when an int64 is added.
+SMALL_VERTEX = np.dtype(np.uint32)
+LARGE_VERTEX = np.dtype(np.int64)
+
+
+def vertex_dtype(count: int) -> np.dtype:
+    """Return the dtype of ids 0..count-1 that leaves room for the sentinel `none_of`."""
+    return SMALL_VERTEX if count < np.iinfo(SMALL_VERTEX).max else LARGE_VERTEX
+
+
+def none_of(dtype: np.dtype) -> int:
+    """Return the id that means no vertex: the largest value, so that any vertex is smaller."""
+    return int(np.iinfo(dtype).max)
+
+
+def unreached_of(dtype: np.dtype) -> float | int:
+    """Return the state of a vertex not reached: the top of the order that every sweep lowers."""
+    dtype = np.dtype(dtype)
+    return float("inf") if dtype.kind == "f" else int(np.iinfo(dtype).max)
+
+
+@dataclass(frozen=True)
+class EdgeChunk:
+    """Some edges of the input in user ids, as generators and readers yield them.
+
+    `sources` and `targets` are `vertex_dtype(num_vertices)`; `weights` is None for an unweighted graph.
+    Loops and parallel edges are still there: the build drops and counts them.
+    """
+
+    sources: Array
+    targets: Array
+    weights: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.sources)
