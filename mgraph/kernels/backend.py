@@ -28,6 +28,9 @@ class Backend:
 
     name: str
     xp: Any
+    # Input edges read at once, and arcs sorted at once, by a build.
+    chunk_edges: int
+    batch_arcs: int
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
@@ -57,6 +60,8 @@ class CpuBackend(Backend):
 
     name = "cpu"
     xp = np
+    chunk_edges = 1 << 20
+    batch_arcs = 1 << 22
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or available_cores()

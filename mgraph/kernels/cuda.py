@@ -60,6 +60,8 @@ class CudaBackend(Backend):
 
     name = "cuda"
     xp = cupy
+    chunk_edges = 1 << 25
+    batch_arcs = 1 << 27
 
     def __init__(self) -> None:
         self.device = cupy.cuda.runtime.getDevice()

@@ -1,0 +1,53 @@
+"""Pass 2 of the build: arcs to their owners, into their rows, and each row in order."""
+
+from __future__ import annotations
+
+from mgraph.kernels.atomics import atomic_add
+from mgraph.kernels.pair import kernel
+
+
+@kernel(id_t="ids", vertex_t="table")
+def look_up(lo, hi, ids, table, out):
+    """Translate ids through a table; indexing would first widen every id to 64 bits."""
+    for i in range(lo, hi):
+        out[i] = table[ids[i]]
+
+
+@kernel(vertex_t="rows", weight_t="weights")
+def bucket_arcs(lo, hi, owners, rows, targets, weights, cursors, out_rows, out_targets, out_weights):
+    """Put every arc behind the others of the same owner; `cursors` start where each owner's bucket does."""
+    for i in range(lo, hi):
+        slot = atomic_add(cursors, owners[i], 1)
+        out_rows[slot] = rows[i]
+        out_targets[slot] = targets[i]
+        if weights is not None:
+            out_weights[slot] = weights[i]
+
+
+@kernel(vertex_t="rows", weight_t="weights")
+def place_arcs(lo, hi, rows, targets, weights, cursors, out_targets, out_weights):
+    """Put every arc into the next free slot of its row; `cursors` start where each row does."""
+    for i in range(lo, hi):
+        slot = atomic_add(cursors, rows[i], 1)
+        out_targets[slot] = targets[i]
+        if weights is not None:
+            out_weights[slot] = weights[i]
+
+
+@kernel(lanes=32, vertex_t="targets")
+def pack_keys(lo, hi, indptr, targets, shift, first_row, keys):
+    """Make one sortable number of each arc: row, then target; `keys` starts at the first row."""
+    base = indptr[first_row]
+    for row in range(lo, hi):
+        for i in range(indptr[row], indptr[row + 1]):
+            keys[i - base] = ((row - first_row) << shift) | targets[i]
+
+
+@kernel(weight_t="weights")
+def lightest_of_runs(lo, hi, starts, order, weights, out_weights):
+    """Find the lightest of each run of parallel arcs; run j is order[starts[j]:starts[j + 1]]."""
+    for j in range(lo, hi):
+        lightest = weights[order[starts[j]]]
+        for i in range(starts[j] + 1, starts[j + 1]):
+            lightest = min(lightest, weights[order[i]])
+        out_weights[j] = lightest
