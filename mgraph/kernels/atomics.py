@@ -31,9 +31,8 @@ def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
             if not isinstance(dtype, types.Float):
                 return builder.atomic_rmw(operation(dtype), pointer, new, "monotonic")
             bits = ir.IntType(dtype.bitwidth)
-            old = builder.atomic_rmw(
-                operation(types.int64), builder.bitcast(pointer, bits.as_pointer()), builder.bitcast(new, bits), "monotonic"
-            )
+            pointer, value = builder.bitcast(pointer, bits.as_pointer()), builder.bitcast(new, bits)
+            old = builder.atomic_rmw(operation(types.int64), pointer, value, "monotonic")
             return builder.bitcast(old, new.type)
 
         return dtype(array, index, value), codegen
@@ -45,4 +44,5 @@ def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
 atomic_min = _rmw("atomic_min", lambda dtype: "min" if dtype.signed else "umin")
 atomic_add = _rmw("atomic_add", lambda dtype: "add")
 atomic_or = _rmw("atomic_or", lambda dtype: "or")
+atomic_and = _rmw("atomic_and", lambda dtype: "and")
 atomic_exchange = _rmw("atomic_exchange", lambda dtype: "xchg")

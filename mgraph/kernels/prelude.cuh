@@ -51,6 +51,7 @@ __device__ inline i32 atomic_add(i32* p, i32 v) { return atomicAdd(p, v); }
 __device__ inline i64 atomic_add(i64* p, i64 v) { return (i64)atomicAdd((u64*)p, (u64)v); }
 __device__ inline u32 atomic_or(u32* p, u32 v) { return atomicOr(p, v); }
 __device__ inline i64 atomic_or(i64* p, i64 v) { return (i64)atomicOr((u64*)p, (u64)v); }
+__device__ inline u32 atomic_and(u32* p, u32 v) { return atomicAnd(p, v); }
 __device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
 __device__ inline i32 atomic_exchange(i32* p, i32 v) { return atomicExch(p, v); }
 __device__ inline i64 atomic_exchange(i64* p, i64 v) { return (i64)atomicExch((u64*)p, (u64)v); }
@@ -73,4 +74,25 @@ __device__ inline i64 reserve(i64* count) {
   if (lane == leader) base = atomic_add(count, (i64)__popc(mask));
   base = __shfl_sync(mask, base, leader);
   return base + __popc(mask & ((1u << lane) - 1));
+}
+
+// ---- what kernels share with common.py -------------------------------------------------------------
+__device__ inline bool test_bit(const u32* bits, i64 i) { return (bits[i >> 5] >> (i & 31)) & 1u; }
+__device__ inline bool set_bit(u32* bits, i64 i) {
+  u32 mask = 1u << (i & 31);
+  return (atomic_or(&bits[i >> 5], mask) & mask) == 0;
+}
+__device__ inline void clear_bit(u32* bits, i64 i) { atomic_and(&bits[i >> 5], ~(1u << (i & 31))); }
+// The row that holds an arc: the last whose offset is not above it.
+__device__ inline i64 row_of_arc(const i64* offsets, i64 num_rows, i64 arc) {
+  i64 lo = 0, hi = num_rows;
+  while (hi - lo > 1) {
+    i64 middle = (lo + hi) >> 1;
+    if (offsets[middle] <= arc) lo = middle; else hi = middle;
+  }
+  return lo;
+}
+__device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplier) {
+  if (multiplier == 1) return state;
+  return (vertex_t)(state % stride * multiplier + state / stride);
 }

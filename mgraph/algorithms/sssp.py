@@ -1,0 +1,147 @@
+"""Shortest paths by frontiers, near before far.
+
+    near = sources, bound = delta
+    repeat:
+        while near is not empty on any rank:
+            relax every arc out of near; found = the vertices it lowered
+            found vertices owned elsewhere go there as (vertex, distance) pairs, the smallest wins
+            near = those found below the bound; the others wait in far, once each
+        bound = the smallest distance in far + delta
+        near = what the bound reaches now
+    until far is empty too
+
+Label-correcting: a vertex is relaxed again whenever its distance falls, so that delta decides how much
+work is done, never what comes out. What is left fresh: the owner's distances; other copies are upper
+bounds, good to keep offers from being sent that could not win.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.changes import send_to_owners
+from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.comm.base import Communicator
+from mgraph.kernels.sssp import (
+    clear_marks,
+    find_lowest,
+    merge_distances,
+    relax_frontier,
+    row_lengths,
+    split_far,
+    split_found,
+)
+from mgraph.shard import Shard
+from mgraph.types import Array, unreached_of
+
+# Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough.
+DELTA = 8.0
+
+
+def sssp(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    dtype: np.dtype,
+    cutoff: float | int | None = None,
+    delta: float | None = None,
+) -> Traversal:
+    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
+    search = _Search(shard, comm, sources, dtype, cutoff)
+    delta = delta or default_delta(shard, dtype)
+    search.advance(delta)
+    while search.num_near or search.num_far:
+        if not search.num_near:
+            search.advance(delta)
+        near = search.num_near
+        arcs = search.relax()
+        trace.superstep(method="push", frontier=near, arcs=arcs)
+    return Traversal(search.dist[search.base : search.base + shard.num_owned], None)
+
+
+def default_delta(shard: Shard, dtype: np.dtype) -> float | int:
+    """Return the width of a bucket for this graph's weights and degrees."""
+    info = shard.info
+    mean_weight = info.sum_weights / max(info.num_arcs, 1)
+    mean_degree = info.num_arcs / max(info.num_vertices - info.num_isolated, 1)
+    delta = max(DELTA * mean_weight / max(mean_degree, 1.0), info.min_weight)
+    return max(1, round(delta)) if dtype.kind != "f" else delta or 1.0
+
+
+class _Search:
+    """The arrays of one search on one rank; `num_near` and `num_far` are over all ranks."""
+
+    def __init__(
+        self, shard: Shard, comm: Communicator, sources: list[int], dtype: np.dtype, cutoff: float | int | None
+    ) -> None:
+        xp, partition = shard.backend.xp, shard.partition
+        self.shard, self.comm, self.run = shard, comm, shard.backend
+        self.base = comm.rank * partition.stride
+        self.top = unreached_of(dtype)
+        self.cutoff = self.top if cutoff is None else cutoff
+        self.settled = self.bound = 0
+        self.dist = xp.full(partition.num_states, self.top, dtype)
+        self.marked = xp.zeros(partition.num_states // 32, np.uint32)
+        self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
+        self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
+        self.far, self.kept = (xp.empty(partition.stride, partition.dtype) for _ in range(2))
+        states = [int(partition.state(p)) for p in set(sources)]
+        own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
+        self.dist[shard.backend.to_device(own)] = 0
+        # The sources wait in far, from where the first bound takes them.
+        self.far[: len(own)] = shard.backend.to_device(own)
+        self.counters = xp.array([0, len(own)], np.int64)
+        self._count()
+
+    def relax(self) -> int:
+        """Relax every arc out of near, sort what improved into the queues; return this rank's arcs."""
+        run, shard, bounds = self.run, self.shard, self._bounds()
+        near_size = self.near_size
+        offsets = run.xp.zeros(near_size + 1, np.int64)
+        row_lengths[run](0, near_size, self.near, shard.rows.indptr, self.base, offsets[1:])
+        run.xp.cumsum(offsets[1:], out=offsets[1:])
+        counters, arcs = run.xp.zeros(1, np.int64), int(offsets[-1])
+        relax_frontier[run](
+            0, arcs, self.near, near_size, offsets, shard.rows.indptr, shard.rows.targets,
+            shard.rows.weights, self.base, bounds, self.dist, self.marked, self.found, counters,
+        )  # fmt: skip
+        found = self.found[: int(counters[0])]
+        own = self._tell_owners(found, counters) if self.comm.size > 1 else found
+        clear_marks[run](0, int(counters[0]), self.found, self.marked)
+        self.counters[0] = 0
+        split_found[run](0, len(own), own, self.dist, bounds, self.in_far, self.near, self.far, self.counters)
+        self._count()
+        return arcs
+
+    def advance(self, delta: float | int) -> None:
+        """Raise the bound to delta above the smallest distance in far, and move what it reaches to near."""
+        run = self.run
+        self.settled = self.bound
+        lowest = run.xp.full(1, self.top, self.dist.dtype)
+        find_lowest[run](0, self.far_size, self.far, self.dist, self._bounds(), lowest)
+        least = self.comm.allreduce(run.to_host(lowest), "min")[0].item()
+        # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
+        above = least + 1 if self.dist.dtype.kind != "f" else np.nextafter(least, self.top, dtype=self.dist.dtype)
+        self.bound = min(max(least + delta, above), self.top)
+        self.counters[:] = 0
+        split_far[run](
+            0, self.far_size, self.far, self.dist, self._bounds(), self.in_far, self.near, self.kept, self.counters
+        )
+        self.far, self.kept = self.kept, self.far
+        self._count()
+
+    def _tell_owners(self, found: Array, counters: Array) -> Array:
+        """Send what was lowered for vertices of other ranks; return one's own, lowered here or by others."""
+        own, (states, values) = send_to_owners(self.shard, self.comm, found, self.dist)
+        merge_distances[self.run](0, len(states), states, values, self.dist, self.marked, self.found, counters)
+        return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
+
+    def _count(self) -> None:
+        """Read the lengths of the queues and add them up over the ranks."""
+        self.near_size, self.far_size = self.run.to_host(self.counters).tolist()
+        self.num_near, self.num_far = self.comm.sum(self.near_size, self.far_size)
+
+    def _bounds(self) -> Array:
+        bounds = np.array([self.settled, self.bound, self.cutoff], self.dist.dtype)
+        return self.run.to_device(bounds)

@@ -1,0 +1,54 @@
+"""What every traversal takes and gives: its result on one rank, and the trace of its supersteps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import Backend
+from mgraph.types import Array
+
+
+@dataclass
+class Trace:
+    """Times of phases and facts of supersteps; the backend is waited for where a phase ends."""
+
+    backend: Backend
+    comm: Communicator
+    seconds: dict[str, float] = field(default_factory=dict)
+    supersteps: list[dict] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._bytes_before = self.comm.bytes_sent
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Add the time of a block to the phase `name`."""
+        started = time.perf_counter()
+        yield
+        self.backend.synchronize()
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+    def superstep(self, **facts: int | float | str) -> None:
+        """Note what one superstep did."""
+        self.supersteps.append(facts)
+
+    @property
+    def bytes_sent(self) -> int:
+        """What this rank sent since the trace began."""
+        return self.comm.bytes_sent - self._bytes_before
+
+
+@dataclass
+class Traversal:
+    """One rank's answer for its owned vertices, in its own order.
+
+    `distances` hold `unreached_of(dtype)` and `predecessors`, which are positions, hold
+    `none_of(dtype)` where a vertex is not reached. A source is its own predecessor.
+    """
+
+    distances: Array
+    predecessors: Array | None

@@ -1,0 +1,57 @@
+"""What several CPU twins share; prelude.cuh has the same for CUDA."""
+
+from __future__ import annotations
+
+from mgraph.kernels.atomics import atomic_add, atomic_and, atomic_or
+from mgraph.kernels.pair import inline
+
+# Vertices a CPU thread collects before it takes room in the shared queue: one atomic for many.
+BUFFER = 1024
+
+
+@inline
+def test_bit(bits, i):
+    """Return whether bit i of a bitmap of 32-bit words is set."""
+    return (bits[i >> 5] >> (i & 31)) & 1
+
+
+@inline
+def set_bit(bits, i):
+    """Set bit i; return whether it was clear before, so that of many threads one sees it."""
+    mask = 1 << (i & 31)
+    return atomic_or(bits, i >> 5, mask) & mask == 0
+
+
+@inline
+def clear_bit(bits, i):
+    """Clear bit i."""
+    atomic_and(bits, i >> 5, ~(1 << (i & 31)))
+
+
+@inline
+def row_of_arc(offsets, num_rows, arc):
+    """Return the row that holds `arc`: the last whose offset is not above it."""
+    lo, hi = 0, num_rows
+    while hi - lo > 1:
+        middle = (lo + hi) >> 1
+        if offsets[middle] <= arc:
+            lo = middle
+        else:
+            hi = middle
+    return lo
+
+
+@inline
+def flush(buffer, length, queue, counters):
+    """Append a thread's buffer to the queue whose length is counters[0]."""
+    base = atomic_add(counters, 0, length)
+    for i in range(length):
+        queue[base + i] = buffer[i]
+
+
+@inline
+def position_of(state, stride, multiplier):
+    """Return the position of a state index, as Partition.position does."""
+    if multiplier == 1:
+        return state
+    return state % stride * multiplier + state // stride

@@ -1,0 +1,59 @@
+"""Who explains a distance: the first arc, by position of its source, over which it comes out exactly.
+
+Distances stand in a replicated array by state index; rows are those by target, in order of position.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.kernels.atomics import atomic_add
+from mgraph.kernels.common import position_of
+from mgraph.kernels.pair import kernel
+
+
+@kernel(lanes=32, vertex_t="targets", weight_t="weights", dist_t="dist")
+def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier, parents, counters):
+    """Find for every vertex the first nearer one that explains its distance; count those with none.
+
+    A vertex not reached is explained by nothing. Sources have their parent already.
+    """
+    none = np.iinfo(parents.dtype).max
+    unexplained = 0
+    top = np.inf if dist.dtype.kind == "f" else np.iinfo(dist.dtype).max
+    for v in range(lo, hi):
+        own = dist[base + v]
+        if parents[v] != none or own == top:
+            continue
+        unexplained += 1
+        for i in range(indptr[v], indptr[v + 1]):
+            near = dist[targets[i]]
+            if near < own and dist.dtype.type(near + dist.dtype.type(weights[i])) == own:
+                parents[v] = position_of(targets[i], stride, multiplier)
+                unexplained -= 1
+                break
+    atomic_add(counters, 0, unexplained)
+
+
+@kernel(lanes=32, vertex_t="targets", weight_t="weights", dist_t="dist")
+def find_equal(lo, hi, indptr, targets, weights, dist, hops, base, stride, multiplier, parents, new_hops, counters):
+    """Find for every vertex still without one the first, equally far, that was explained a hop before.
+
+    These are vertices reached over weight zero, or over a weight that rounding absorbed. `hops` is a
+    replicated byte per vertex, 1 where it was explained before this round; `new_hops` is its own slice.
+    """
+    none = np.iinfo(parents.dtype).max
+    found = 0
+    top = np.inf if dist.dtype.kind == "f" else np.iinfo(dist.dtype).max
+    for v in range(lo, hi):
+        own = dist[base + v]
+        if parents[v] != none or own == top:
+            continue
+        for i in range(indptr[v], indptr[v + 1]):
+            u = targets[i]
+            if hops[u] and dist[u] == own and dist.dtype.type(own + dist.dtype.type(weights[i])) == own:
+                parents[v] = position_of(u, stride, multiplier)
+                new_hops[v] = 1
+                found += 1
+                break
+    atomic_add(counters, 0, found)

@@ -1,0 +1,70 @@
+extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier,
+                                          const i64* offsets, const i64* indptr, const vertex_t* targets,
+                                          const weight_t* weights, i64 base, const dist_t* bounds, dist_t* dist,
+                                          u32* marked, vertex_t* found, i64* counters) {
+  dist_t cutoff = bounds[2];
+  for (i64 arc = lo + thread_index(); arc < hi; arc += thread_count()) {
+    i64 k = row_of_arc(offsets, num_frontier, arc);
+    vertex_t state = frontier[k];
+    i64 slot = indptr[(i64)state - base] + arc - offsets[k];
+    vertex_t v = targets[slot];
+    dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
+    if (through >= load_relaxed(&dist[v]) || through > cutoff) continue;
+    if (through < atomic_min(&dist[v], through) && set_bit(marked, v)) found[reserve(&counters[0])] = v;
+  }
+}
+
+extern "C" __global__ void merge_distances(i64 lo, i64 hi, const vertex_t* states, const dist_t* values, dist_t* dist,
+                                           u32* marked, vertex_t* found, i64* counters) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = states[i];
+    if (values[i] < atomic_min(&dist[v], values[i]) && set_bit(marked, v)) found[reserve(&counters[0])] = v;
+  }
+}
+
+extern "C" __global__ void clear_marks(i64 lo, i64 hi, const vertex_t* states, u32* marked) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) clear_bit(marked, states[i]);
+}
+
+extern "C" __global__ void split_found(i64 lo, i64 hi, const vertex_t* found, const dist_t* dist, const dist_t* bounds,
+                                       u32* in_far, vertex_t* near, vertex_t* far, i64* counters) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = found[i];
+    if (dist[v] < bounds[1])
+      near[reserve(&counters[0])] = v;
+    else if (set_bit(in_far, v))
+      far[reserve(&counters[1])] = v;
+  }
+}
+
+extern "C" __global__ void find_lowest(i64 lo, i64 hi, const vertex_t* far, const dist_t* dist, const dist_t* bounds,
+                                       dist_t* lowest) {
+  dist_t best = load_relaxed(lowest);
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    dist_t d = dist[far[i]];
+    if (bounds[0] <= d && d < best) best = d;
+  }
+  // Most threads see a value that is small enough already and leave the one address alone.
+  if (best < load_relaxed(lowest)) atomic_min(lowest, best);
+}
+
+extern "C" __global__ void split_far(i64 lo, i64 hi, const vertex_t* far, const dist_t* dist, const dist_t* bounds,
+                                     u32* in_far, vertex_t* near, vertex_t* kept, i64* counters) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = far[i];
+    if (dist[v] >= bounds[1]) {
+      kept[reserve(&counters[1])] = v;
+      continue;
+    }
+    clear_bit(in_far, v);
+    if (dist[v] >= bounds[0]) near[reserve(&counters[0])] = v;
+  }
+}
+
+extern "C" __global__ void row_lengths(i64 lo, i64 hi, const vertex_t* states, const i64* indptr, i64 base,
+                                       i64* lengths) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 local = (i64)states[i] - base;
+    lengths[i] = indptr[local + 1] - indptr[local];
+  }
+}

@@ -1,0 +1,106 @@
+"""Shortest paths from a frontier: relax its arcs, and sort what improved into near and far.
+
+`dist` only ever falls. `bounds` holds, in the state's dtype: below what all is settled, below what is
+near, and the cutoff. `counters` are the lengths of the queues in the order of the parameters.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.kernels.atomics import atomic_add, atomic_min
+from mgraph.kernels.common import BUFFER, clear_bit, flush, row_of_arc, set_bit
+from mgraph.kernels.pair import kernel
+
+
+@kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
+def relax_frontier(
+    lo, hi, frontier, num_frontier, offsets, indptr, targets, weights, base, bounds, dist, marked, found, counters
+):
+    """Lower the distance of every arc's target; a target lowered the first time in this round is found.
+
+    A source may be lowered by another thread while its row is relaxed: then it is found itself, and its
+    row is relaxed again. `marked` makes a vertex found once, however often it is lowered.
+    """
+    buffer = np.empty(BUFFER, targets.dtype)
+    length = 0
+    cutoff = bounds[2]
+    k = row_of_arc(offsets, num_frontier, lo)
+    arc = lo
+    while arc < hi:
+        state = frontier[k]
+        source_dist = dist[state]
+        begin = indptr[state - base] - offsets[k]
+        end = min(offsets[k + 1], hi)
+        for i in range(arc, end):
+            v = targets[begin + i]
+            through = dist.dtype.type(source_dist + dist.dtype.type(weights[begin + i]))
+            if through >= dist[v] or through > cutoff:
+                continue
+            if through < atomic_min(dist, v, through) and set_bit(marked, v):
+                if length == BUFFER:
+                    flush(buffer, length, found, counters)
+                    length = 0
+                buffer[length] = v
+                length += 1
+        arc = end
+        k += 1
+    flush(buffer, length, found, counters)
+
+
+@kernel(vertex_t="states", dist_t="values")
+def merge_distances(lo, hi, states, values, dist, marked, found, counters):
+    """Take the distances that other ranks found for vertices owned here, as relax_frontier does."""
+    for i in range(lo, hi):
+        v = states[i]
+        if values[i] < atomic_min(dist, v, values[i]) and set_bit(marked, v):
+            found[atomic_add(counters, 0, 1)] = v
+
+
+@kernel(vertex_t="states")
+def clear_marks(lo, hi, states, marked):
+    """Clear the mark of every state index."""
+    for i in range(lo, hi):
+        clear_bit(marked, states[i])
+
+
+@kernel(vertex_t="found", dist_t="dist")
+def split_found(lo, hi, found, dist, bounds, in_far, near, far, counters):
+    """Queue what improved: near if below the bound, else far unless it waits there already."""
+    for i in range(lo, hi):
+        v = found[i]
+        if dist[v] < bounds[1]:
+            near[atomic_add(counters, 0, 1)] = v
+        elif set_bit(in_far, v):
+            far[atomic_add(counters, 1, 1)] = v
+
+
+@kernel(vertex_t="far", dist_t="dist")
+def find_lowest(lo, hi, far, dist, bounds, lowest):
+    """Find the smallest distance that waits in far; what fell below the settled bound went through near."""
+    best = lowest[0]
+    for i in range(lo, hi):
+        if bounds[0] <= dist[far[i]] < best:
+            best = dist[far[i]]
+    atomic_min(lowest, 0, best)
+
+
+@kernel(vertex_t="far", dist_t="dist")
+def split_far(lo, hi, far, dist, bounds, in_far, near, kept, counters):
+    """Move what the new bound reaches from far to near, and drop what went through near meanwhile."""
+    for i in range(lo, hi):
+        v = far[i]
+        if dist[v] >= bounds[1]:
+            kept[atomic_add(counters, 1, 1)] = v
+            continue
+        clear_bit(in_far, v)
+        if dist[v] >= bounds[0]:
+            near[atomic_add(counters, 0, 1)] = v
+
+
+@kernel(vertex_t="states")
+def row_lengths(lo, hi, states, indptr, base, lengths):
+    """Look up the length of each vertex's row."""
+    for i in range(lo, hi):
+        local = states[i] - base
+        lengths[i] = indptr[local + 1] - indptr[local]
