@@ -35,7 +35,7 @@ from mgraph.shard import Shard
 from mgraph.types import Array, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough.
-DELTA = 8.0
+DELTA = 32.0
 
 
 def sssp(
