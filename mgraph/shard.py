@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-
 from mgraph.kernels.backend import Backend
 from mgraph.partition import Partition
 from mgraph.types import Array
@@ -49,8 +48,8 @@ class GraphInfo:
 class Shard:
     """One rank's part of a graph, and the tables between user ids and positions.
 
-    User ids are cut in equal ranges of `user_stride`: rank r translates users r * user_stride and up.
-    Positions and user ids are the same in natural order, where both tables are None.
+    User ids are cut in equal ranges of `user_stride`: rank r hands out users r * user_stride and up. In
+    natural order a position is a user id, the ranges are those of the owners, and both tables are None.
     """
 
     backend: Backend
@@ -69,6 +68,8 @@ class Shard:
 
     @property
     def user_stride(self) -> int:
+        if not self.partition.cyclic:
+            return self.partition.stride
         return -(-self.info.num_vertices // self.partition.num_ranks)
 
     @property

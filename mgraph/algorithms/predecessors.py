@@ -13,6 +13,7 @@ import numpy as np
 from mgraph.comm.base import Communicator
 from mgraph.kernels.predecessors import find_equal, find_nearer
 from mgraph.shard import Shard
+from mgraph.translate import gather_states
 from mgraph.types import Array, none_of
 
 
@@ -20,7 +21,7 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
     """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices."""
     run, partition, rows = shard.backend, shard.partition, shard.incoming
     xp, base = run.xp, comm.rank * partition.stride
-    dist = _replicate(shard, comm, distances)
+    dist = gather_states(shard, comm, distances)
     parents = xp.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
     for position in set(sources):
         if partition.owner(position) == comm.rank:
@@ -33,10 +34,20 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
     while unexplained:
         if explained is None:
             explained = (parents != none_of(partition.dtype)).astype(np.uint8)
-        hops = _replicate(shard, comm, explained)
+        hops = gather_states(shard, comm, explained)
         counters[:] = 0
         find_equal[run](
-            0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, hops, *shape, parents, explained, counters
+            0,
+            shard.num_owned,
+            rows.indptr,
+            rows.targets,
+            rows.weights,
+            dist,
+            hops,
+            *shape,
+            parents,
+            explained,
+            counters,
         )
         found = comm.sum(int(counters[0]))[0]
         assert found, "a distance that no arc explains"
@@ -44,11 +55,19 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
     return parents
 
 
-def _replicate(shard: Shard, comm: Communicator, owned: Array) -> Array:
-    """Gather every rank's owned values into one array by state index."""
-    if comm.size == 1:
-        return owned
-    xp, stride = shard.backend.xp, shard.partition.stride
-    part = xp.zeros(stride, owned.dtype)
-    part[: len(owned)] = owned
-    return comm.allgather(part, xp.empty(shard.partition.num_states, owned.dtype))
+def find_roots(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
+    """Return, as positions, the source at the end of every owned vertex's chain of predecessors.
+
+    Pointer jumping: each round doubles the length of chain that is behind every vertex.
+    """
+    xp, partition = shard.backend.xp, shard.partition
+    none = none_of(partition.dtype)
+    above = gather_states(shard, comm, predecessors)
+    roots = predecessors.copy()
+    while True:
+        reached = xp.flatnonzero(roots != none)
+        further = above[partition.state(roots[reached])]
+        if not comm.any(bool((further != roots[reached]).any())):
+            return roots
+        roots[reached] = further
+        above = gather_states(shard, comm, roots)

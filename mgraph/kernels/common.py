@@ -55,3 +55,11 @@ def position_of(state, stride, multiplier):
     if multiplier == 1:
         return state
     return state % stride * multiplier + state // stride
+
+
+@inline
+def state_of(position, stride, multiplier):
+    """Return the state index of a position, as Partition.state does."""
+    if multiplier == 1:
+        return position
+    return position % multiplier * stride + position // multiplier

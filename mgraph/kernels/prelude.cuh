@@ -18,6 +18,10 @@ template <> struct top_of<i64> { static __device__ constexpr i64 value() { retur
 template <> struct top_of<float> { static __device__ float value() { return __int_as_float(0x7F800000); } };
 template <> struct top_of<double> { static __device__ double value() { return __longlong_as_double(0x7FF0000000000000ll); } };
 
+template <class T> struct is_float { static constexpr bool value = false; };
+template <> struct is_float<float> { static constexpr bool value = true; };
+template <> struct is_float<double> { static constexpr bool value = true; };
+
 // ---- where a thread stands -------------------------------------------------------------------------
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
@@ -95,4 +99,7 @@ __device__ inline i64 row_of_arc(const i64* offsets, i64 num_rows, i64 arc) {
 __device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplier) {
   if (multiplier == 1) return state;
   return (vertex_t)(state % stride * multiplier + state / stride);
+}
+__device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
+  return multiplier == 1 ? position : position % multiplier * stride + position / multiplier;
 }

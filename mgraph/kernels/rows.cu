@@ -42,3 +42,9 @@ extern "C" __global__ void lightest_of_runs(i64 lo, i64 hi, const i64* starts, c
     out_weights[j] = lightest;
   }
 }
+
+extern "C" __global__ void unpack_rows(i64 lo, i64 hi, const i64* indptr, i64 num_rows, i64 first, i64 multiplier,
+                                       i64 begin, vertex_t* positions) {
+  for (i64 arc = lo + thread_index(); arc < hi; arc += thread_count())
+    positions[arc - begin] = (vertex_t)(row_of_arc(indptr, num_rows, arc) * multiplier + first);
+}

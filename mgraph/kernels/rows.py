@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mgraph.kernels.atomics import atomic_add
+from mgraph.kernels.common import row_of_arc
 from mgraph.kernels.pair import kernel
 
 
@@ -51,3 +52,13 @@ def lightest_of_runs(lo, hi, starts, order, weights, out_weights):
         for i in range(starts[j] + 1, starts[j + 1]):
             lightest = min(lightest, weights[order[i]])
         out_weights[j] = lightest
+
+
+@kernel(vertex_t="positions")
+def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
+    """Write the position of every arc's source; row u has position u * multiplier + first."""
+    row = row_of_arc(indptr, num_rows, lo)
+    for arc in range(lo, hi):
+        while indptr[row + 1] <= arc:
+            row += 1
+        positions[arc - begin] = row * multiplier + first

@@ -1,0 +1,164 @@
+"""From an edge source to this rank's shard: count, order, plan, route, sort."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.build.count import Counts, EdgeSource, count
+from mgraph.build.order import choose_order, degree_order
+from mgraph.build.plan import Plan, plan_build
+from mgraph.build.rows import RowsBuilder
+from mgraph.comm.base import Communicator
+from mgraph.errors import WouldNotFit
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.rows import look_up
+from mgraph.partition import Partition
+from mgraph.shard import GraphInfo, Rows, Shard, degrees
+from mgraph.types import Array, vertex_dtype
+
+
+def build(
+    source: EdgeSource, backend: Backend, comm: Communicator, *, order: str = "auto", num_chunks: int | None = None
+) -> Shard:
+    """Build this rank's shard; every rank calls it with the same arguments.
+
+    Parameters
+    ----------
+    source
+        The edges; read twice, in parts that the ranks share.
+    order
+        `degree`, `natural`, or `auto`, which decides from the degrees.
+    num_chunks
+        In how many parts the input is read; more parts take less memory. The graph does not depend on it.
+    """
+    num_chunks = num_chunks or default_chunks(source, backend, comm.size)
+    counts = count(source, backend, comm, num_chunks)
+    order = choose_order(order, counts)
+    if order == "degree":
+        user_of_position, position_of_user = degree_order(backend, counts)
+        partition = Partition(len(user_of_position), comm.size, cyclic=True)
+        owned = user_of_position[comm.rank :: comm.size].copy()
+        del user_of_position
+    else:
+        position_of_user = owned = None
+        partition = Partition(source.num_vertices, comm.size, cyclic=False)
+    row_lengths = _owned_degrees(counts.out_degrees, owned, partition, comm.rank)
+    weight_dtype = storage_dtype(source.weight_dtype, counts)
+    plan = plan_build(source, partition, backend, num_chunks, int(row_lengths.sum(dtype=np.int64)), weight_dtype)
+    _refuse_unless_it_fits(plan, backend, comm)
+    num_arcs, loops, weights = counts.num_arcs, counts.num_loops, (counts.min_weight, counts.max_weight)
+    del counts
+    builder = RowsBuilder(backend, comm, partition, row_lengths, weight_dtype)
+    del row_lengths
+    _place(source, builder, position_of_user, num_chunks)
+    rows, parallel = builder.finish(backend.batch_arcs)
+    del builder
+    info = _describe(source, rows, comm, num_arcs, loops, parallel, weights, order)
+    shard = Shard(backend, info, partition, comm.rank, rows, owned, None)
+    if position_of_user is not None:
+        lo, hi = shard.user_range
+        shard.position_of_user = position_of_user[lo:hi].copy()
+    return shard
+
+
+def default_chunks(source: EdgeSource, backend: Backend, num_ranks: int) -> int:
+    """Return a number of chunks that keeps each one small beside the graph."""
+    edges = source.num_input_edges
+    parts = 16 if edges is None else -(-edges // backend.chunk_edges)
+    return max(num_ranks, -(-parts // num_ranks) * num_ranks)
+
+
+def storage_dtype(given: np.dtype | None, counts: Counts) -> np.dtype | None:
+    """Return floats as they are, integers in the smallest width that holds them all."""
+    if given is None or given.kind == "f":
+        return given
+    narrow = (np.uint8, np.uint16, np.uint32) if counts.min_weight >= 0 else (np.int32,)
+    fits = (d for d in narrow if np.iinfo(d).min <= counts.min_weight and counts.max_weight <= np.iinfo(d).max)
+    return np.dtype(next(fits, np.int64))
+
+
+def _owned_degrees(out_degrees: Array, owned: Array | None, partition: Partition, rank: int) -> Array:
+    if owned is not None:
+        return out_degrees[owned]
+    lo = partition.offset(rank)
+    return out_degrees[lo : lo + partition.num_owned(rank)].copy()
+
+
+def _place(source: EdgeSource, builder: RowsBuilder, position_of_user: Array | None, num_chunks: int) -> None:
+    """Read the input again, in step with the other ranks, and hand every arc to the builder."""
+    backend, comm = builder.backend, builder.comm
+    xp, dtype = backend.xp, builder.partition.dtype
+    stored = None if builder.weights is None else builder.weights.dtype
+    for k in range(comm.rank, -(-num_chunks // comm.size) * comm.size, comm.size):
+        if k < num_chunks:
+            chunk = source.chunk(k, num_chunks, backend)
+            u, v, w = chunk.sources, chunk.targets, chunk.weights
+            del chunk
+        else:
+            u = v = xp.empty(0, vertex_dtype(source.num_vertices))
+            w = None if stored is None else xp.empty(0, stored)
+        proper = u != v
+        if not proper.all():
+            u, v, w = u[proper], v[proper], None if w is None else w[proper]
+        if position_of_user is not None:
+            u, v = _translate(backend, u, position_of_user), _translate(backend, v, position_of_user)
+        u, v = u.astype(dtype, copy=False), v.astype(dtype, copy=False)
+        if w is not None:
+            w = w.astype(stored, copy=False)
+            if stored.kind == "f":
+                w = w + stored.type(0)  # -0.0 becomes 0.0: float minima compare bits
+        builder.add(u, v, w)
+        if not source.directed:
+            builder.add(v, u, w)
+
+
+def _translate(backend: Backend, ids: Array, table: Array) -> Array:
+    """Return table[ids]."""
+    out = backend.xp.empty(len(ids), table.dtype)
+    look_up[backend](0, len(ids), ids, table, out)
+    return out
+
+
+def _refuse_unless_it_fits(plan: Plan, backend: Backend, comm: Communicator) -> None:
+    """Raise on every rank if any of them has too little memory for what is still to be allocated."""
+    free = backend.free_bytes()
+    lacking = np.array([plan.allocated_bytes - free, -free], np.int64)
+    worst, negated_free = comm.allreduce(lacking, "max").tolist()
+    if worst > 0:
+        raise WouldNotFit(plan.refusal(-negated_free))
+
+
+def _describe(
+    source: EdgeSource,
+    rows: Rows,
+    comm: Communicator,
+    num_raw_arcs: int,
+    num_loops: int,
+    parallel: int,
+    weights: tuple,
+    order: str,
+) -> GraphInfo:
+    """Gather what every rank knows of the whole graph."""
+    lengths = degrees(rows)
+    connected = int((lengths > 0).sum())
+    total_weight = 0.0 if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
+    num_arcs, parallel, connected = comm.sum(len(rows.targets), parallel, connected)
+    max_degree = int(comm.allreduce(np.array([lengths.max() if len(lengths) else 0], np.int64), "max")[0])
+    sums = comm.allreduce(np.array([total_weight]), "sum")
+    each_twice = 1 if source.directed else 2
+    assert num_arcs + parallel == num_raw_arcs, "an arc was lost on its way"
+    return GraphInfo(
+        num_vertices=source.num_vertices,
+        num_edges=num_arcs // each_twice,
+        num_arcs=num_arcs,
+        directed=source.directed,
+        order=order,
+        weight_dtype=None if rows.weights is None else rows.weights.dtype.name,
+        min_weight=weights[0],
+        max_weight=weights[1],
+        sum_weights=float(sums[0]),
+        max_degree=max_degree,
+        num_isolated=source.num_vertices - connected,
+        num_loops=num_loops,
+        num_parallel=parallel // each_twice,
+    )

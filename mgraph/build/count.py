@@ -1,0 +1,91 @@
+"""Pass 1: read the input once for what the order, the plan and the rows' sizes need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mgraph.comm.base import Communicator
+from mgraph.errors import InputError
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.count import count_degrees
+from mgraph.types import Array, EdgeChunk
+
+
+class EdgeSource(Protocol):
+    """What a generator and a reader have in common; picklable, as it travels to every rank."""
+
+    num_vertices: int
+    directed: bool
+    weight_dtype: np.dtype | None
+    num_input_edges: int | None
+    name: str
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        """Return part k of num_chunks; their union does not depend on num_chunks."""
+        ...
+
+
+@dataclass
+class Counts:
+    """What pass 1 found, the same on every rank."""
+
+    out_degrees: Array  # of every user id; parallel arcs count each
+    in_degrees: Array  # the same array where the graph is undirected
+    num_loops: int
+    min_weight: float | int
+    max_weight: float | int
+
+    @property
+    def num_arcs(self) -> int:
+        """How many arcs pass 2 will place."""
+        return int(self.out_degrees.sum(dtype=np.int64))
+
+
+def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
+    """Count degrees and loops over the whole input and check every id and weight."""
+    xp, n = backend.xp, source.num_vertices
+    out_degrees = xp.zeros(n, np.uint32)
+    in_degrees = xp.zeros(n, np.uint32) if source.directed else out_degrees
+    num_loops = xp.zeros(1, np.int64)
+    floats = source.weight_dtype is not None and source.weight_dtype.kind == "f"
+    bounds = np.array([np.inf, np.inf]) if floats else np.array([np.iinfo(np.int64).max] * 2, np.int64)
+    for k in range(comm.rank, num_chunks, comm.size):
+        chunk = source.chunk(k, num_chunks, backend)
+        if len(chunk):
+            _check_ids(chunk, n)
+            if chunk.weights is not None:
+                bounds = np.minimum(bounds, _weight_bounds(chunk, bounds.dtype))
+        count_degrees[backend](0, len(chunk), chunk.sources, chunk.targets, out_degrees, in_degrees, num_loops)
+    comm.allreduce(out_degrees, "sum")
+    if source.directed:
+        comm.allreduce(in_degrees, "sum")
+    lowest, negated_highest = comm.allreduce(bounds, "min").tolist()
+    weighted = source.weight_dtype is not None and lowest <= -negated_highest
+    return Counts(
+        out_degrees,
+        in_degrees,
+        comm.sum(int(num_loops[0]))[0],
+        lowest if weighted else 0,
+        -negated_highest if weighted else 0,
+    )
+
+
+def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
+    """Refuse an id that is no vertex: an unchecked one would write where it must not."""
+    for ends in (chunk.sources, chunk.targets):
+        lowest, highest = int(ends.min()), int(ends.max())
+        if lowest < 0 or highest >= num_vertices:
+            offender = lowest if lowest < 0 else highest
+            raise InputError(f"vertex id {offender} is not in 0..{num_vertices - 1}")
+
+
+def _weight_bounds(chunk: EdgeChunk, dtype: np.dtype) -> np.ndarray:
+    """Return the lightest weight and the negated heaviest, so that both are minima."""
+    lowest, highest = chunk.weights.min().item(), chunk.weights.max().item()
+    # A NaN anywhere makes both of them NaN.
+    if not (np.isfinite(lowest) and np.isfinite(highest)):
+        raise InputError(f"edge weights must be finite, but there is {lowest if not np.isfinite(lowest) else highest}")
+    return np.array([lowest, -highest], dtype)

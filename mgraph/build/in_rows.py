@@ -1,0 +1,43 @@
+"""Rows by target of a directed graph, from the rows by source; built when a method wants them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.build.rows import RowsBuilder
+from mgraph.comm.base import Communicator
+from mgraph.kernels.rows import unpack_rows
+from mgraph.shard import Shard
+
+
+def require_in_rows(shard: Shard, comm: Communicator) -> None:
+    """Give the shard rows by target; an undirected graph's rows are that already."""
+    if not shard.info.directed or shard.in_rows is not None:
+        return
+    run, partition, rows = shard.backend, shard.partition, shard.rows
+    xp = run.xp
+    lengths = xp.zeros(partition.num_states, np.int64)
+    lengths += xp.bincount(rows.targets, minlength=partition.num_states)
+    comm.allreduce(lengths, "sum")
+    base = comm.rank * partition.stride
+    builder = RowsBuilder(
+        run,
+        comm,
+        partition,
+        lengths[base : base + shard.num_owned],
+        None if rows.weights is None else rows.weights.dtype,
+    )
+    del lengths
+    # All ranks take the same number of steps: routing an arc is a step of everyone.
+    num_arcs = len(rows.targets)
+    steps = int(comm.allreduce(np.array([-(-num_arcs // run.chunk_edges)], np.int64), "max")[0])
+    for step in range(steps):
+        begin = min(step * run.chunk_edges, num_arcs)
+        end = min(begin + run.chunk_edges, num_arcs)
+        sources = xp.empty(end - begin, partition.dtype)
+        unpack_rows[run](
+            begin, end, rows.indptr, shard.num_owned, partition.offset(comm.rank), partition.multiplier, begin, sources
+        )
+        weights = None if rows.weights is None else rows.weights[begin:end]
+        builder.add(partition.position(rows.targets[begin:end]), sources, weights)
+    shard.in_rows, _ = builder.finish(run.batch_arcs)

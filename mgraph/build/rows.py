@@ -1,0 +1,129 @@
+"""Pass 2: route arcs to the owners of their sources, place them in their rows, sort and deduplicate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.comm.base import Communicator
+from mgraph.errors import UsageError
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.rows import bucket_arcs, lightest_of_runs, pack_keys, place_arcs
+from mgraph.partition import Partition
+from mgraph.shard import Rows
+from mgraph.types import Array
+
+
+class RowsBuilder:
+    """Takes arcs in any order, from every rank in step, and ends as this rank's rows.
+
+    The rows' sizes are known from pass 1, so an arc goes straight to its row: nothing is held twice.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        comm: Communicator,
+        partition: Partition,
+        row_lengths: Array,
+        weight_dtype: np.dtype | None,
+    ) -> None:
+        xp = backend.xp
+        self.backend, self.comm, self.partition = backend, comm, partition
+        self.indptr = xp.zeros(len(row_lengths) + 1, np.int64)
+        xp.cumsum(row_lengths, out=self.indptr[1:])
+        self._cursors = self.indptr[:-1].copy()
+        num_arcs = int(self.indptr[-1])
+        self.positions = xp.empty(num_arcs, partition.dtype)
+        self.weights = None if weight_dtype is None else xp.empty(num_arcs, weight_dtype)
+
+    def add(self, sources: Array, targets: Array, weights: Array | None) -> None:
+        """Place arcs given by positions; every rank calls it equally often, with nothing if need be."""
+        rows = self.partition.local(sources)
+        if self.comm.size > 1:
+            rows, targets, weights = self._route(self.partition.owner(sources), rows, targets, weights)
+        place_arcs[self.backend](0, len(rows), rows, targets, weights, self._cursors, self.positions, self.weights)
+
+    def finish(self, batch_arcs: int) -> tuple[Rows, int]:
+        """Return the rows, sorted and free of parallel arcs, and how many of those were dropped."""
+        del self._cursors
+        kept = _sort_rows(self, batch_arcs)
+        dropped = len(self.positions) - kept
+        # The arrays end where the kept arcs do; a copy that gives the tail back pays only when it is large.
+        if dropped > len(self.positions) // 8:
+            self.positions = self.positions[:kept].copy()
+            self.weights = None if self.weights is None else self.weights[:kept].copy()
+        weights = None if self.weights is None else self.weights[:kept]
+        return Rows(self.indptr, self.positions[:kept], weights), dropped
+
+    def _route(
+        self, owners: Array, rows: Array, targets: Array, weights: Array | None
+    ) -> tuple[Array, Array, Array | None]:
+        """Send every arc to its owner and return those that came."""
+        xp, size = self.backend.xp, self.comm.size
+        owners = owners.astype(np.int64)
+        ends = xp.cumsum(xp.bincount(owners, minlength=size))
+        cursors = xp.zeros(size, np.int64)
+        cursors[1:] = ends[:-1]
+        columns = [rows, targets] if weights is None else [rows, targets, weights]
+        bucketed = [xp.empty_like(column) for column in columns]
+        bucket_arcs[self.backend](
+            0, len(owners), owners, rows, targets, weights, cursors, *bucketed, *([None] if weights is None else [])
+        )
+        cuts = self.backend.to_host(ends)[:-1].tolist()
+        came = [xp.concatenate(self.comm.alltoallv(xp.split(column, cuts))) for column in bucketed]
+        return came[0], came[1], came[2] if weights is not None else None
+
+
+def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
+    """Sort and deduplicate every row in place, a batch of rows at a time; return how many arcs stay.
+
+    A batch is packed beside the arrays and written back over arcs that were read already.
+    """
+    backend, indptr, positions, weights = builder.backend, builder.indptr, builder.positions, builder.weights
+    xp, partition = backend.xp, builder.partition
+    num_rows = len(indptr) - 1
+    lengths = xp.zeros(num_rows, np.int64)
+    shift = max(partition.num_positions - 1, 1).bit_length()
+    written = 0
+    for first, last in _batches(backend.to_host(indptr), batch_arcs):
+        if shift + (last - first).bit_length() > 63:
+            raise UsageError(f"{partition.num_positions} vertices are too many for rows of {last - first}")
+        begin, end = int(indptr[first]), int(indptr[last])
+        keys = xp.empty(end - begin, np.int64)
+        pack_keys[backend](first, last, indptr, positions, shift, first, keys)
+        order = None
+        if weights is None:
+            keys.sort()
+        else:
+            order = xp.argsort(keys)
+            keys = keys[order]
+        is_first = xp.empty(len(keys), bool)
+        is_first[:1] = True
+        xp.not_equal(keys[1:], keys[:-1], out=is_first[1:])
+        if order is not None:
+            starts = xp.flatnonzero(is_first)
+            kept = len(starts)
+            starts = xp.append(starts, len(keys))
+            lightest = xp.empty(kept, weights.dtype)
+            lightest_of_runs[backend](0, kept, starts, order, weights[begin:end], lightest)
+            weights[written : written + kept] = lightest
+            del order, starts, lightest
+        keys = keys[is_first]
+        del is_first
+        lengths[first:last] = xp.bincount(keys >> shift, minlength=last - first)
+        keys &= (1 << shift) - 1
+        positions[written : written + len(keys)] = partition.state(keys.astype(partition.dtype))
+        written += len(keys)
+        del keys
+    xp.cumsum(lengths, out=indptr[1:])
+    return written
+
+
+def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
+    """Cut the rows into runs of at most `batch_arcs` arcs; a longer row stands alone."""
+    cuts, num_rows = [0], len(indptr) - 1
+    while cuts[-1] < num_rows:
+        first = cuts[-1]
+        last = int(np.searchsorted(indptr, indptr[first] + batch_arcs, side="right")) - 1
+        cuts.append(min(max(last, first + 1), num_rows))
+    return list(zip(cuts[:-1], cuts[1:], strict=True))

@@ -1,0 +1,42 @@
+"""From positions to user ids: the answers of a range of user ids, gathered from replicated arrays.
+
+`positions` holds the position of each user id of the range (None in natural order, where user id
+`first + i` is its own position); positions from `num_positions` up have no arcs and no state.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.kernels.common import state_of
+from mgraph.kernels.pair import kernel
+
+
+@kernel(vertex_t="positions", dist_t="values", out_t="out")
+def translate_distances(lo, hi, positions, first, num_positions, stride, multiplier, values, out):
+    """Write distances in order of user ids; an integer state that is not reached becomes -1."""
+    top = np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).max
+    unreached = np.inf if values.dtype.kind == "f" else -1
+    for i in range(lo, hi):
+        position = first + i if positions is None else np.int64(positions[i])
+        out[i] = unreached
+        if position < num_positions:
+            value = values[state_of(position, stride, multiplier)]
+            if value != top:
+                out[i] = value
+
+
+@kernel(vertex_t="parents", id_t="users")
+def translate_predecessors(lo, hi, positions, first, num_positions, stride, multiplier, parents, users, out):
+    """Write predecessors as user ids in order of user ids, -1 where there is none.
+
+    `users` holds the user id of every state index (None in natural order).
+    """
+    none = np.iinfo(parents.dtype).max
+    for i in range(lo, hi):
+        position = first + i if positions is None else np.int64(positions[i])
+        out[i] = -1
+        if position < num_positions:
+            parent = parents[state_of(position, stride, multiplier)]
+            if parent != none:
+                out[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]

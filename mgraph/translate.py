@@ -1,0 +1,69 @@
+"""Between user ids and positions: sources on the way in, answers on the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mgraph.comm.base import Communicator
+from mgraph.kernels.translate import translate_distances, translate_predecessors
+from mgraph.shard import Shard
+from mgraph.types import Array
+
+
+def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list[int]:
+    """Return the positions of a few user ids, the same on every rank."""
+    if shard.position_of_user is None:
+        return list(users)
+    lo, hi = shard.user_range
+    found = [int(shard.position_of_user[u - lo]) if lo <= u < hi else -1 for u in users]
+    return comm.allreduce(np.array(found, np.int64), "max").tolist()
+
+
+def distances_of_users(shard: Shard, comm: Communicator, distances: Array) -> Array:
+    """Return the distances of this rank's range of user ids.
+
+    Floats stay as they are, inf where not reached; levels stay int32 and integer distances become
+    int64, -1 where not reached.
+    """
+    dtype = np.dtype(np.int64) if distances.dtype == np.uint32 else distances.dtype
+    lo, hi = shard.user_range
+    out = shard.backend.xp.empty(hi - lo, dtype)
+    values = _gather(shard, comm, distances)
+    translate_distances[shard.backend](0, hi - lo, *_shape(shard), values, out)
+    return out
+
+
+def predecessors_of_users(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
+    """Return the predecessors of this rank's range of user ids as user ids, int64, -1 for none."""
+    lo, hi = shard.user_range
+    out = shard.backend.xp.empty(hi - lo, np.int64)
+    parents = _gather(shard, comm, predecessors)
+    users = None if shard.user_of_local is None else gather_states(shard, comm, shard.user_of_local)
+    translate_predecessors[shard.backend](0, hi - lo, *_shape(shard), parents, users, out)
+    return out
+
+
+def gather_states(shard: Shard, comm: Communicator, owned: Array) -> Array:
+    """Gather every rank's owned values into one array by state index; the slices' tails are zeros."""
+    if comm.size == 1:
+        return owned
+    xp, stride = shard.backend.xp, shard.partition.stride
+    part = xp.zeros(stride, owned.dtype)
+    part[: len(owned)] = owned
+    return comm.allgather(part, xp.empty(shard.partition.num_states, owned.dtype))
+
+
+def _gather(shard: Shard, comm: Communicator, owned: Array) -> Array:
+    """Return what the translation reads: all states, or one's own slice where ranges are the owners'."""
+    return gather_states(shard, comm, owned) if shard.partition.cyclic else owned
+
+
+def _shape(shard: Shard) -> tuple:
+    """Return the arguments that say where a user id's state stands."""
+    partition = shard.partition
+    if partition.cyclic:
+        return shard.position_of_user, 0, partition.num_positions, partition.stride, partition.multiplier
+    # Ranges are the owners': user id i of the range is local i, every one with a state.
+    return None, 0, shard.num_owned, partition.stride, 1
