@@ -1,0 +1,135 @@
+"""Graph: what a user holds. A handle on shards that live on the ranks, and the ways to make one."""
+
+from __future__ import annotations
+
+import os
+import uuid
+import weakref
+from typing import Any
+
+from mgraph.build.count import EdgeSource
+from mgraph.cluster.base import Cluster
+from mgraph.cluster.connect import connect
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import GraphClosed
+from mgraph.io.arrays import ArrayEdges, CsrEdges
+from mgraph.io.parts import in_parts
+from mgraph.jobs import build_graph, build_graph_of_parts
+from mgraph.shard import GraphInfo
+
+# Clusters that were made because none was given, shared by the graphs that keep them alive.
+_shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
+
+
+class Graph:
+    """A graph on the ranks of a cluster, immutable.
+
+    Made by `rmat`, `uniform`, `grid`, `ssca2`, `read`, `from_edges`, `from_csr`, `from_scipy`, or from
+    any edge source by `Graph.from_source`. `close()`, the end of a `with` block or the end of the
+    handle's life frees the memory on the ranks.
+
+    Attributes
+    ----------
+    name
+        What the graph is called in stats and benchmarks.
+    info
+        What was found while it was built: sizes, weights, order, dropped loops and parallel edges.
+    build_stats
+        Seconds and bytes of the build, by rank.
+    """
+
+    def __init__(self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict]) -> None:
+        self.cluster, self.key, self.name, self.info, self.build_stats = cluster, key, name, info, build_stats
+        self._finalizer = weakref.finalize(self, cluster.forget, key)
+
+    @classmethod
+    def from_source(
+        cls, source: EdgeSource, *, cluster: Any = None, order: str = "auto", num_chunks: int | None = None
+    ) -> Graph:
+        """Build a graph from an edge source.
+
+        Parameters
+        ----------
+        source
+            A generator or a reader.
+        cluster
+            What `connect` returned, or a `distributed.Client`; by default what `connect()` finds.
+        order
+            `degree`, `natural` or `auto`.
+        num_chunks
+            In how many parts the input is read; more take less memory.
+        """
+        cluster = _cluster(cluster)
+        key = f"graph-{uuid.uuid4().hex}"
+        try:
+            if isinstance(source, (ArrayEdges, CsrEdges)) and not isinstance(cluster, InProcessCluster):
+                # Arrays of this process: each rank is sent its own part of them alone.
+                parts = in_parts(source, cluster.num_ranks)
+                answers = cluster.run(build_graph_of_parts, key, order, num_chunks, parts=parts)
+            else:
+                answers = cluster.run(build_graph, source, key, order, num_chunks)
+        except BaseException:
+            cluster.forget(key)
+            raise
+        info, _ = answers[0]
+        return cls(cluster, key, source.name, info, [stats for _, stats in answers])
+
+    @property
+    def num_vertices(self) -> int:
+        """Vertices, with or without edges; their ids are 0 .. num_vertices - 1."""
+        return self.info.num_vertices
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges, or arcs of a directed graph, without loops and parallel ones."""
+        return self.info.num_edges
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks that hold the graph."""
+        return self.cluster.num_ranks
+
+    @property
+    def closed(self) -> bool:
+        """Whether its memory was freed."""
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Free the graph's memory on the ranks; results already found stay."""
+        self._finalizer()
+
+    def require_open(self) -> None:
+        """Raise GraphClosed if it was closed."""
+        if self.closed:
+            raise GraphClosed(f"the graph {self.name} was closed: build it again")
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<Graph {self.name}: closed>"
+        info = self.info
+        kind = "arcs" if info.directed else "edges"
+        weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
+        ranks = f"{self.num_ranks} {self.cluster.backend} rank" + ("s" if self.num_ranks > 1 else "")
+        return (
+            f"<Graph {self.name}: {info.num_vertices:,} vertices, {info.num_edges:,} {kind}, "
+            f"{weights}, {info.order} order, {ranks}>"
+        )
+
+
+
+def _cluster(given: Any) -> Cluster:
+    """Return the cluster to build on; one that is made because none is given is shared while any graph holds it."""
+    if isinstance(given, Cluster):
+        return given
+    if given is not None:
+        return connect(given)
+    cluster = _shared_clusters.get(os.getpid())
+    if cluster is None or default_client() is not None:
+        cluster = _shared_clusters[os.getpid()] = connect()
+    return cluster

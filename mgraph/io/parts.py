@@ -1,0 +1,55 @@
+"""Edges in the memory of a client, cut so that every rank is sent its own part alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.io.arrays import ArrayEdges, CsrEdges
+from mgraph.kernels.backend import Backend, CpuBackend
+from mgraph.types import EdgeChunk
+
+
+@dataclass(frozen=True, eq=False)
+class PartEdges:
+    """The chunks k of all the edges for which k mod num_ranks is `rank`: those that rank reads."""
+
+    edges: ArrayEdges
+    rank: int
+    num_ranks: int
+    num_input_edges: int
+
+    @property
+    def num_vertices(self) -> int:
+        return self.edges.num_vertices
+
+    @property
+    def directed(self) -> bool:
+        return self.edges.directed
+
+    @property
+    def name(self) -> str:
+        return self.edges.name
+
+    @property
+    def weight_dtype(self) -> np.dtype | None:
+        return self.edges.weight_dtype
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        assert k % self.num_ranks == self.rank, "a rank has only its own part of the edges"
+        # Chunk k is number k // num_ranks of those that fall to this rank.
+        own_chunks = -(-(num_chunks - self.rank) // self.num_ranks)
+        return self.edges.chunk(k // self.num_ranks, own_chunks, backend)
+
+
+def in_parts(source: ArrayEdges | CsrEdges, num_ranks: int) -> list[PartEdges]:
+    """Cut edges in memory into one part a rank."""
+    parts, host = [], CpuBackend(threads=1)
+    for rank in range(num_ranks):
+        chunk = source.chunk(rank, num_ranks, host)
+        edges = ArrayEdges(
+            chunk.sources, chunk.targets, chunk.weights, source.num_vertices, source.directed, source.name
+        )
+        parts.append(PartEdges(edges, rank, num_ranks, source.num_input_edges))
+    return parts

@@ -1,0 +1,166 @@
+"""What runs on a rank when a user calls: build a graph, traverse it, validate or fetch an answer.
+
+Each function gets its Rank first; `Cluster.run` calls it on every rank under one lease. Shards and
+answers stay in `rank.objects`; what a job returns travels to the caller and is small.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.bfs_sweep import bfs_sweep
+from mgraph.algorithms.predecessors import find_predecessors, find_roots
+from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_sweep import sssp_sweep
+from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.blocks import require_blocks
+from mgraph.build.build import build
+from mgraph.build.count import EdgeSource
+from mgraph.build.in_rows import require_in_rows
+from mgraph.cluster.base import Rank
+from mgraph.io.parts import PartEdges
+from mgraph.shard import GraphInfo, Shard, degrees
+from mgraph.translate import distances_of_users, positions_of, predecessors_of_users
+from mgraph.types import Array, unreached_of
+from mgraph.validation import Violation, validate_traversal
+
+
+@dataclass(frozen=True)
+class TraversalSpec:
+    """What a traversal is asked for; the same on every rank."""
+
+    algorithm: str  # bfs or sssp
+    method: str  # frontier or sweep
+    sources: tuple[int, ...]  # user ids
+    dtype: str  # of the state
+    limit: float | int | None = None  # depth_limit or cutoff
+    predecessors: bool = True
+
+
+@dataclass
+class Answer:
+    """A traversal's answer on one rank: by owned vertex, and by user id for this rank's range of them."""
+
+    spec: TraversalSpec
+    traversal: Traversal
+    first_user: int
+    columns: dict[str, Array] = field(default_factory=dict)
+
+
+def build_graph(rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None) -> tuple[GraphInfo, dict]:
+    """Build this rank's shard and keep it as `key`."""
+    started = time.perf_counter()
+    shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks)
+    rank.backend.synchronize()
+    rank.objects[key] = shard
+    return shard.info, {"seconds": time.perf_counter() - started, "bytes": shard.nbytes}
+
+
+def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:
+    """Build from edges of which each rank was sent its part."""
+    return build_graph(rank, part, *args)
+
+
+def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
+    """Traverse the graph as each spec says, keep the answers as `keys`, and return this rank's part of the stats."""
+    return [_traverse(rank, rank.objects[graph], key, spec) for key, spec in zip(keys, specs, strict=True)]
+
+
+def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
+    comm, trace = rank.comm, Trace(rank.backend, rank.comm)
+    with trace.phase("prepare"):
+        _prepare(shard, rank, spec)
+    sources = positions_of(shard, comm, spec.sources)
+    connected = [p for p in sources if p < shard.partition.num_positions]
+    with trace.phase("traverse"):
+        traversal = _search(shard, rank, spec, connected, trace)
+    # With several sources the chains of predecessors tell which one is nearest.
+    if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
+        with trace.phase("predecessors"):
+            traversal.predecessors = find_predecessors(shard, comm, connected, traversal.distances)
+    answer = Answer(spec, traversal, shard.user_range[0])
+    with trace.phase("translate"):
+        _translate(shard, rank, answer)
+    rank.objects[key] = answer
+    reached = traversal.distances != unreached_of(traversal.distances.dtype)
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "reached": int(reached.sum()),
+        "reached_arcs": int(degrees(shard.rows)[reached].sum()),
+    }
+
+
+def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
+    """Build what the method needs beside the rows, once for a graph."""
+    if spec.method == "sweep":
+        require_blocks(shard, rank.comm, np.dtype(spec.dtype))
+    if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
+        require_in_rows(shard, rank.comm)
+
+
+def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
+    if spec.algorithm == "bfs":
+        search = bfs_sweep if spec.method == "sweep" else bfs
+        return search(shard, rank.comm, sources, trace, spec.limit)
+    search = sssp_sweep if spec.method == "sweep" else sssp
+    return search(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
+
+
+def _translate(shard: Shard, rank: Rank, answer: Answer) -> None:
+    """Put the answer in user ids; a source without arcs has no state and is answered here."""
+    comm, columns, traversal = rank.comm, answer.columns, answer.traversal
+    columns["distances"] = distances_of_users(shard, comm, traversal.distances)
+    if answer.spec.predecessors:
+        columns["predecessors"] = predecessors_of_users(shard, comm, traversal.predecessors)
+    if len(answer.spec.sources) > 1:
+        roots = find_roots(shard, comm, traversal.predecessors)
+        columns["nearest_source"] = predecessors_of_users(shard, comm, roots)
+    lo, hi = shard.user_range
+    for source in answer.spec.sources:
+        if lo <= source < hi:
+            columns["distances"][source - lo] = 0
+            for name in ("predecessors", "nearest_source"):
+                if name in columns:
+                    columns[name][source - lo] = source
+
+
+def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
+    """Return the part of a column for user ids lo..hi that this rank holds, as a host array."""
+    answer: Answer = rank.objects[key]
+    first, values = answer.first_user, answer.columns[column]
+    return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
+
+
+def follow(rank: Rank, key: str, target: int) -> list[int]:
+    """Return the path from a source to the target along predecessors, which may live on any rank."""
+    answer: Answer = rank.objects[key]
+    first, values = answer.first_user, answer.columns["predecessors"]
+    path: list[int] = []
+    vertex = target
+    while vertex >= 0 and (not path or vertex != path[-1]):
+        path.append(vertex)
+        own = int(values[vertex - first]) if 0 <= vertex - first < len(values) else -1
+        vertex = int(rank.comm.allreduce(np.array([own], np.int64), "max")[0])
+    return path[::-1] if vertex >= 0 else []
+
+
+def validate(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check an answer by rules; every rank returns the same violations."""
+    shard, answer = rank.objects[graph], rank.objects[key]
+    sources = positions_of(shard, rank.comm, answer.spec.sources)
+    return validate_traversal(
+        shard,
+        rank.comm,
+        [p for p in sources if p < shard.partition.num_positions],
+        answer.traversal.distances,
+        answer.traversal.predecessors,
+        weighted=answer.spec.algorithm == "sssp",
+        limit=answer.spec.limit,
+    )

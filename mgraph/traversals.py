@@ -1,0 +1,186 @@
+"""bfs and sssp as users call them: check the arguments, choose the method, run it on the ranks."""
+
+from __future__ import annotations
+
+import math
+import operator
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgraph.errors import InputError, UsageError
+from mgraph.graph import Graph
+from mgraph.jobs import TraversalSpec, traverse
+from mgraph.results import Stats, Traversed, TraversedMany
+from mgraph.shard import GraphInfo
+from mgraph.types import LEVEL, unreached_of
+
+METHODS = ("auto", "frontier", "sweep")
+
+
+def bfs(
+    g: Graph,
+    source: int | Sequence[int],
+    *,
+    depth_limit: int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> Traversed:
+    """Find the hops from a source to every vertex, and a tree of shortest paths.
+
+    Parameters
+    ----------
+    g
+        The graph.
+    source
+        A vertex, or several: then the distance is to the nearest of them.
+    depth_limit
+        Vertices farther than this many hops count as not reached.
+    return_predecessors
+        Whether predecessors are wanted: the smallest, in the graph's order, that is a hop nearer.
+    method
+        `frontier` looks only at what changed, `sweep` at every edge in every superstep; `auto` chooses.
+    """
+    return _traverse(g, [_bfs_spec(g, source, depth_limit, return_predecessors, method)], method)[0]
+
+
+def bfs_many(
+    g: Graph,
+    roots: Iterable[int],
+    *,
+    depth_limit: int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> TraversedMany:
+    """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
+    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in roots]
+    return TraversedMany(_traverse(g, specs, method))
+
+
+def sssp(
+    g: Graph,
+    source: int | Sequence[int],
+    *,
+    cutoff: float | int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> Traversed:
+    """Find the length of a shortest path from a source to every vertex, and a tree of such paths.
+
+    Float weights are added up in their own width from the source, integers exactly.
+
+    Parameters
+    ----------
+    g
+        A graph with weights that are not negative.
+    source
+        A vertex, or several: then the distance is to the nearest of them.
+    cutoff
+        Vertices farther than this count as not reached.
+    return_predecessors
+        Whether predecessors are wanted.
+    method
+        `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses.
+    """
+    return _traverse(g, [_sssp_spec(g, source, cutoff, return_predecessors, method)], method)[0]
+
+
+def sssp_many(
+    g: Graph,
+    roots: Iterable[int],
+    *,
+    cutoff: float | int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> TraversedMany:
+    """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
+    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in roots]
+    return TraversedMany(_traverse(g, specs, method))
+
+
+def state_dtype(info: GraphInfo) -> np.dtype:
+    """Return what distances are held in: floats as the weights, integers as wide as the longest path may be."""
+    if info.weight_dtype is None:
+        raise UsageError("the graph has no weights: use bfs, or build it with weights")
+    if info.min_weight < 0:
+        raise InputError(f"shortest paths need weights that are not negative, and one is {info.min_weight}")
+    weight = np.dtype(info.weight_dtype)
+    if weight.kind == "f":
+        return weight
+    longest = max(info.num_vertices - 1, 0) * int(info.max_weight)
+    for dtype in (np.dtype(np.uint32), np.dtype(np.int64)):
+        if longest < unreached_of(dtype):
+            return dtype
+    raise InputError(
+        f"a path may be {longest} long, beyond 64-bit integers: scale the weights down or make them float64"
+    )
+
+
+def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    if limit is not None and _integer("depth_limit", limit) < 0:
+        raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
+    return TraversalSpec("bfs", _method(method), _sources(g, source), LEVEL.name, limit, predecessors)
+
+
+def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    dtype = state_dtype(g.info)
+    if limit is not None:
+        if isinstance(limit, bool) or not isinstance(limit, (int, float, np.number)) or not limit >= 0:
+            raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
+        limit = _cutoff(limit, dtype)
+    return TraversalSpec("sssp", _method(method), _sources(g, source), dtype.name, limit, predecessors)
+
+
+def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
+    """Return the largest value of the state's dtype that is not above the limit; None for no limit."""
+    if limit >= unreached_of(dtype):
+        return None
+    if dtype.kind != "f":
+        return math.floor(limit)
+    rounded = dtype.type(limit)
+    return float(rounded if rounded <= limit else np.nextafter(rounded, dtype.type(0)))
+
+
+def _sources(g: Graph, source: Any) -> tuple[int, ...]:
+    """Return the sources as a tuple of distinct vertices."""
+    given = source if isinstance(source, (Sequence, np.ndarray, set, frozenset)) else [source]
+    sources = tuple(dict.fromkeys(_integer("source", s) for s in given))
+    if not sources:
+        raise UsageError("there is no source: give a vertex or several")
+    for s in sources:
+        if not 0 <= s < g.num_vertices:
+            known = f"ids are 0..{g.num_vertices - 1}" if g.num_vertices else "the graph has none"
+            raise UsageError(f"source {s} is not a vertex: {known}")
+    return sources
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name} {value!r} is not an integer") from None
+
+
+def _method(method: str) -> str:
+    if method not in METHODS:
+        raise UsageError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    return "frontier" if method == "auto" else method
+
+
+def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
+    """Run the traversals under one lease and wrap what is known of their answers."""
+    g.require_open()
+    reason = "asked for" if asked != "auto" else "work in proportion to the frontier, on any graph"
+    keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
+    try:
+        by_rank = g.cluster.run(traverse, g.key, keys, specs)
+    except BaseException:
+        for key in keys:
+            g.cluster.forget(key)
+        raise
+    return [
+        Traversed(g, key, spec, Stats.of_ranks(spec, reason, g.info.directed, parts))
+        for key, spec, parts in zip(keys, specs, zip(*by_rank, strict=True), strict=True)
+    ]
