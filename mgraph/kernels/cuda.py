@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from mgraph.kernels.backend import Backend
+from mgraph.kernels.source import module_text, widen
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -18,28 +19,6 @@ if TYPE_CHECKING:
 BLOCK = 256
 # Blocks a multiprocessor holds at once at 256 threads and up to 32 registers; more only queue up.
 BLOCKS_PER_SM = 8
-PRELUDE = pathlib.Path(__file__).with_name("prelude.cuh")
-C_TYPES = {
-    "uint8": "unsigned char",
-    "uint16": "unsigned short",
-    "uint32": "unsigned int",
-    "int32": "int",
-    "int64": "long long",
-    "uint64": "unsigned long long",
-    "float32": "float",
-    "float64": "double",
-}
-
-
-def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
-    """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
-
-    The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
-    """
-    types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
-    return "".join(
-        (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in (PRELUDE, source))),
-    )
 
 
 @functools.cache
@@ -72,7 +51,7 @@ class CudaBackend(Backend):
             return
         typedefs = tuple(sorted(kernel.typedefs(args).items()))
         function = _function(kernel, typedefs, self.device)
-        function((self.grid(args[1] - args[0], kernel.lanes),), (BLOCK,), _scalars(args), shared_mem=kernel.shared_bytes)
+        function((self.grid(args[1] - args[0], kernel.lanes),), (BLOCK,), widen(args), shared_mem=kernel.shared_bytes)
 
     def grid(self, items: int, lanes: int) -> int:
         """Return how many blocks share `items` work items: no more than the device holds at once."""
@@ -92,11 +71,3 @@ class CudaBackend(Backend):
 
     def close(self) -> None:
         cupy.get_default_memory_pool().free_all_blocks()
-
-
-def _scalars(args: tuple) -> tuple:
-    """Give every Python number the width that kernels declare, and None the null pointer."""
-    return tuple(
-        np.intp(0) if a is None else np.int64(a) if isinstance(a, int) else np.float64(a) if isinstance(a, float) else a
-        for a in args
-    )

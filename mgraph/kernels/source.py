@@ -1,0 +1,38 @@
+"""The text of a CUDA module and the widths of its arguments: what every compiler of .cu files shares."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+PRELUDE = pathlib.Path(__file__).with_name("prelude.cuh")
+C_TYPES = {
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned int",
+    "int32": "int",
+    "int64": "long long",
+    "uint64": "unsigned long long",
+    "float32": "float",
+    "float64": "double",
+}
+
+
+def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
+    """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
+
+    The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
+    """
+    types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
+    return "".join(
+        (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in (PRELUDE, source))),
+    )
+
+
+def widen(args: tuple) -> tuple:
+    """Give every Python number the width that kernels declare, and None the null pointer."""
+    return tuple(
+        np.intp(0) if a is None else np.int64(a) if isinstance(a, int) else np.float64(a) if isinstance(a, float) else a
+        for a in args
+    )
