@@ -65,20 +65,20 @@ class Partition:
 
     def owner(self, position: T) -> T:
         """Return the rank that owns each position."""
-        return position % self.num_ranks if self.cyclic else position // self.stride  # type: ignore[operator]
+        return position % self.num_ranks if self.cyclic else position // self.stride  # type: ignore[operator, return-value]
 
     def local(self, position: T) -> T:
         """Return each position's place among its owner's."""
-        return position // self.num_ranks if self.cyclic else position % self.stride  # type: ignore[operator]
+        return position // self.num_ranks if self.cyclic else position % self.stride  # type: ignore[operator, return-value]
 
     def state(self, position: T) -> T:
         """Return each position's state index."""
         if self.num_ranks == 1 or not self.cyclic:
             return position
-        return self.owner(position) * self.stride + self.local(position)  # type: ignore[operator]
+        return self.owner(position) * self.stride + self.local(position)  # type: ignore[operator, return-value]
 
     def position(self, state: T) -> T:
         """Return the position of each state index (which must not be padding)."""
         if self.num_ranks == 1 or not self.cyclic:
             return state
-        return state % self.stride * self.num_ranks + state // self.stride  # type: ignore[operator]
+        return state % self.stride * self.num_ranks + state // self.stride  # type: ignore[operator, return-value]

@@ -96,5 +96,3 @@ class Shard:
 def degrees(rows: Rows) -> Array:
     """Return the length of every row."""
     return rows.indptr[1:] - rows.indptr[:-1]
-
-
