@@ -1,0 +1,39 @@
+"""The backends that tests run on: one entry each, made where it can run."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mgraph.kernels.backend import Backend, make_backend
+
+
+@functools.cache
+def has_gpu() -> bool:
+    """Return whether CuPy is there and sees a device."""
+    try:
+        import cupy
+    except ImportError:
+        return False
+    return cupy.is_available()
+
+
+@dataclass(frozen=True)
+class BackendUnderTest:
+    """How to make a backend, and whether it can run here."""
+
+    make: Callable[[], Backend]
+    is_available: Callable[[], bool] = lambda: True
+
+
+# Two threads, so that kernels meet on any machine.
+BACKENDS = {
+    "cpu": BackendUnderTest(lambda: make_backend("cpu", threads=2)),
+    "cuda": BackendUnderTest(lambda: make_backend("cuda"), has_gpu),
+}
+
+
+def available_backends() -> list[str]:
+    """Return the names of the backends that can run here."""
+    return [name for name, backend in BACKENDS.items() if backend.is_available()]

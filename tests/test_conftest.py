@@ -1,0 +1,101 @@
+"""The session's own promises: hung tests end, and with `--require gpu` no GPU test is skipped."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from backends import BACKENDS, available_backends
+
+HERE = pathlib.Path(__file__).parent
+# Appended to the copy of backends.py: a machine with a GPU, as far as the session asks.
+PRETEND_GPU = "\ndef has_gpu():\n    return True\n"
+
+
+def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpu: bool = False) -> subprocess.CompletedProcess:
+    """Run one test file under this suite's settings and conftest, in a folder of its own."""
+    (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + PRETEND_GPU * gpu)
+    shutil.copy(HERE / "conftest.py", tmp_path)
+    (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
+    # A copy of pyproject.toml, so that the settings are these and the paths are not.
+    shutil.copy(HERE.parent / "pyproject.toml", tmp_path)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", f"pythonpath={tmp_path} {HERE.parent}"]
+    return subprocess.run(
+        [*command, *options, "test_it.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_hung_test_ends_the_run_with_its_stack(tmp_path):
+    done = run_pytest(tmp_path, "import time\ndef test_hang():\n    time.sleep(50)", "-o", "timeout=1")
+    assert done.returncode == 1
+    assert "in test_hang" in done.stdout + done.stderr
+
+
+def test_a_test_hung_in_a_call_that_holds_the_gil_ends_the_run(tmp_path):
+    test = "import ctypes\ndef test_hang():\n    ctypes.PyDLL(None).sleep(50)"
+    done = run_pytest(tmp_path, test, "-o", "timeout=1", "-o", "faulthandler_timeout=2")
+    assert done.returncode == 1
+    assert "in test_hang" in done.stderr
+
+
+def test_a_thread_left_behind_ends_the_run(tmp_path):
+    test = """
+        import conftest, threading, time
+        conftest.EXIT_S = 1
+        def test_leave():
+            threading.Thread(target=time.sleep, args=(50,)).start()
+    """
+    done = run_pytest(tmp_path, test)
+    assert done.returncode == 1
+    assert "1 passed" in done.stdout
+    assert "Timeout (0:00:01)!" in done.stderr
+
+
+def test_a_warning_is_an_error(tmp_path):
+    done = run_pytest(tmp_path, "import warnings\ndef test_warn():\n    warnings.warn('old', DeprecationWarning)")
+    assert done.returncode == 1
+    assert "1 failed" in done.stdout
+
+
+GPU_TESTS = {
+    "mark": "import pytest\n@pytest.mark.gpu\n@pytest.mark.skip(reason='why not')\ndef test_it():\n    pass",
+    "call": "import pytest\n@pytest.mark.gpu\ndef test_it():\n    pytest.skip('why not')",
+    "module": "import pytest\npytest.skip('why not', allow_module_level=True)",
+}
+
+
+@pytest.mark.parametrize("test", GPU_TESTS.values(), ids=GPU_TESTS)
+def test_required_gpu_tests_may_not_skip(tmp_path, test):
+    done = run_pytest(tmp_path, test, "--require", "gpu", gpu=True)
+    assert done.returncode in (1, 2)
+    assert "--require gpu" in done.stdout
+    assert "why not" in done.stdout
+
+
+def test_a_plain_skip_is_no_failure_under_require_gpu(tmp_path):
+    test = "import pytest\n@pytest.mark.skip(reason='why not')\ndef test_it():\n    pass"
+    assert run_pytest(tmp_path, test, "--require", "gpu", gpu=True).returncode == 0
+
+
+def test_require_gpu_without_one_is_refused(tmp_path):
+    (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
+    done = run_pytest(tmp_path, "def test_it():\n    pass", "--require", "gpu")
+    assert done.returncode == 4
+    assert "CuPy sees no CUDA device" in done.stderr
+
+
+def test_gpu_tests_skip_visibly_without_one(tmp_path):
+    (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
+    done = run_pytest(tmp_path, "import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False")
+    assert done.returncode == 0
+    assert "SKIPPED [1] test_it.py" in done.stdout
+    assert "no CUDA device" in done.stdout
+
+
+def test_every_backend_has_its_name(backend):
+    assert backend.name in available_backends()
+    assert backend.name in BACKENDS
