@@ -10,7 +10,7 @@ import cupy
 import numpy as np
 
 from mgraph.kernels.backend import Backend
-from mgraph.kernels.source import module_text, widen
+from mgraph.kernels.source import OPTIONS, module_text, widen
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -23,7 +23,7 @@ BLOCKS_PER_SM = 8
 
 @functools.cache
 def _module(source: pathlib.Path, typedefs: tuple[tuple[str, str], ...], device: int) -> cupy.RawModule:
-    return cupy.RawModule(code=module_text(source, dict(typedefs)), options=("--std=c++17",))
+    return cupy.RawModule(code=module_text(source, dict(typedefs)), options=OPTIONS)
 
 
 @functools.cache

@@ -7,6 +7,8 @@ import pathlib
 import numpy as np
 
 PRELUDE = pathlib.Path(__file__).with_name("prelude.cuh")
+# What every compiler of this text is told.
+OPTIONS = ("--std=c++17",)
 C_TYPES = {
     "uint8": "unsigned char",
     "uint16": "unsigned short",
