@@ -18,11 +18,7 @@ def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
     """Return an intrinsic f(array, index, value) -> old value."""
 
     def typer(_context, array, index, value):
-        if (
-            not isinstance(array, types.Array)
-            or array.ndim != 1
-            or not isinstance(index, types.Integer)
-        ):
+        if not isinstance(array, types.Array) or array.ndim != 1 or not isinstance(index, types.Integer):
             return None
         dtype = array.dtype
 
@@ -30,9 +26,7 @@ def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
             array_type, index_type, value_type = signature.args
             struct = context.make_array(array_type)(context, builder, args[0])
             position = context.cast(builder, args[1], index_type, types.intp)
-            pointer = cgutils.get_item_pointer(
-                context, builder, array_type, struct, [position]
-            )
+            pointer = cgutils.get_item_pointer(context, builder, array_type, struct, [position])
             new = context.cast(builder, args[2], value_type, dtype)
             if not isinstance(dtype, types.Float):
                 return builder.atomic_rmw(operation(dtype), pointer, new, "monotonic")
@@ -41,9 +35,7 @@ def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
                 builder.bitcast(pointer, bits.as_pointer()),
                 builder.bitcast(new, bits),
             )
-            old = builder.atomic_rmw(
-                operation(types.int64), pointer, value, "monotonic"
-            )
+            old = builder.atomic_rmw(operation(types.int64), pointer, value, "monotonic")
             return builder.bitcast(old, new.type)
 
         return dtype(array, index, value), codegen
