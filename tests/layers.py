@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("types", "errors"),
         ("partition", "kernels", "comm"),
         ("generate", "io"),
-        ("shard build",),
+        ("shard build translate",),
         ("algorithms", "validate"),
         ("cluster",),
         ("graph results",),

@@ -1,0 +1,46 @@
+"""NVRTC without CuPy and without a GPU: text in; log and names of the kernels out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cuda.bindings import nvrtc
+
+from mgraph.kernels.source import OPTIONS
+
+
+@dataclass(frozen=True)
+class Built:
+    """What became of a text: every message, and the kernels in the code (none where it failed)."""
+
+    log: str
+    entries: set[str]
+
+
+def compile_text(text: str, architecture: str) -> Built:
+    """Compile for one architecture, such as sm_90."""
+    program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], []))
+    try:
+        options = [option.encode() for option in (*OPTIONS, f"--gpu-architecture={architecture}")]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            return Built(log or status.name, set())
+        ptx = _read(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
+        return Built(log, set(re.findall(r"\.entry (\w+)\(", ptx)))
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _read(program, size_of, read) -> str:
+    buffer = b" " * _checked(size_of(program))
+    _checked(read(program, buffer))
+    return buffer.rstrip(b"\0").decode()
+
+
+def _checked(answer: tuple):
+    status, *values = answer
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise RuntimeError(f"NVRTC: {status.name}")
+    return values[0] if values else None

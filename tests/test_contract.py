@@ -1,0 +1,207 @@
+"""Every kernel has both twins, they agree, and every .cu compiles: no GPU, no CuPy."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pathlib
+import re
+
+import contract
+import pytest
+from nvrtc import compile_text
+
+import mgraph.kernels
+from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
+from mgraph.kernels.source import module_text
+
+FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
+SOURCES = sorted(FOLDER.glob("*.cu"))
+ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+# The widths a module meets beside the defaults: wide floats, integer distances, wide ids, and all.
+VARIANTS = (
+    {},
+    {"dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
+    {"dist_t": "int64", "weight_t": "int64"},
+    {"dist_t": "int32", "weight_t": "uint8"},
+    {"vertex_t": "int64", "id_t": "int64"},
+    {"vertex_t": "int64", "id_t": "int64", "dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
+)
+
+
+def kernels_of(stem: str) -> dict[str, Kernel]:
+    """Return the kernels that the Python file of a stem defines."""
+    if not (FOLDER / f"{stem}.py").exists():
+        return {}
+    module = importlib.import_module(f"mgraph.kernels.{stem}")
+    own = (value for value in vars(module).values() if isinstance(value, Kernel) and value.source.stem == stem)
+    return {kernel.name: kernel for kernel in own}
+
+
+@functools.cache
+def stems() -> dict[str, dict[str, Kernel]]:
+    """Return the kernels of every stem that has a .cu file, or a Python file with kernels."""
+    python = (path.stem for path in FOLDER.glob("*.py") if "@kernel(" in path.read_text() and path.stem != "pair")
+    return {stem: kernels_of(stem) for stem in sorted({*python, *(source.stem for source in SOURCES)})}
+
+
+def typedefs_of(source: pathlib.Path) -> list[dict[str, str]]:
+    """Return the typedefs to compile a file with: those variants that it can tell apart."""
+    used = [name for name in TYPEDEFS if re.search(rf"\b{name}\b", contract.without_comments(source.read_text()))]
+    told_apart = {
+        tuple((TYPEDEFS | variant)[name] for name in used): TYPEDEFS | variant for variant in reversed(VARIANTS)
+    }
+    return list(told_apart.values())
+
+
+def test_there_are_kernels():
+    assert sum(map(len, stems().values())) >= len(SOURCES) > 0
+
+
+@pytest.mark.parametrize("stem", stems())
+def test_twins_agree(stem):
+    assert contract.stem_faults(FOLDER / f"{stem}.cu", stems()[stem]) == []
+
+
+@pytest.mark.parametrize("stem", stems())
+def test_kernels_name_known_typedefs(stem):
+    for each in stems()[stem].values():
+        assert each.types.keys() <= TYPEDEFS.keys(), each
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_compiles_without_a_warning(source, architecture):
+    for typedefs in typedefs_of(source):
+        built = compile_text(module_text(source, typedefs), architecture)
+        assert built.log == "", typedefs
+        assert built.entries == {f.name for f in contract.functions(source.read_text())}
+
+
+# ---- the checkers can fail -------------------------------------------------------------------------
+GOOD = """
+// extern "C" __global__ void commented_out(int x) { #include
+extern "C" __global__ void __launch_bounds__(256) relax(i64 lo, i64 hi, const i64* __restrict__ indptr, double limit,
+                                                        const vertex_t *targets, dist_t* dist, i64* count) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    if (dist[i] > limit) atomic_add(count, (i64)targets[indptr[i]]);
+  }
+}
+"""
+
+
+def test_a_kernel_is_read():
+    (function,) = contract.functions(GOOD)
+    assert (function.name, function.line, function.length) == ("relax", 3, 6)
+    assert [(p.name, p.type, p.is_array, p.is_output) for p in function.parameters] == [
+        ("lo", "i64", False, False),
+        ("hi", "i64", False, False),
+        ("indptr", "i64", True, False),
+        ("limit", "double", False, False),
+        ("targets", "vertex_t", True, False),
+        ("dist", "dist_t", True, True),
+        ("count", "i64", True, True),
+    ]
+    assert contract.text_faults(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("i64 lo, i64 hi", "i64 hi, i64 lo", "relax: the first two parameters are not `i64 lo, i64 hi`"),
+        ("i64 lo,", "int lo,", "relax: the first two parameters are not"),
+        (
+            "dist_t* dist, i64* count",
+            "dist_t* dist, const i64* count",
+            "relax: count is an input behind the output dist",
+        ),
+        ("dist_t* dist, i64* count", "dist_t* dist, i64 count", "relax: count is an input behind the output dist"),
+        ("dist_t* dist, i64* count", "const dist_t* dist, i64 count", "relax: no array is written"),
+        ("double limit", "float limit", "relax: scalar limit is float"),
+        ("double limit", "u32 limit", "relax: scalar limit is u32"),
+        ("\nextern", "\n#include <cuda_fp16.h>\nextern", "#include"),
+        ("\nextern", '\n # include "x.cuh"\nextern', "#include"),
+        ("  for", '  asm volatile("nop;");\n  for', "inline PTX"),
+        ("  for", "  extern __shared__ int tile[];\n  for", "bare `extern __shared__`"),
+        ('extern "C" __global__ void __launch', "__global__ void __launch", "1 functions are __global__, 0 read as"),
+        ("double limit", "Pair<int> limit", "relax: scalar Pair<int> limit is unreadable"),
+    ],
+)
+def test_a_fault_in_the_text_is_found(old, new, fault):
+    assert GOOD.count(old) == 1 or old == "  for"
+    assert any(found.startswith(fault) for found in contract.text_faults(GOOD.replace(old, new, 1)))
+
+
+@kernel(vertex_t="targets")
+def relax(lo, hi, indptr, limit, targets, dist, count):
+    """Stand for a kernel that agrees with GOOD."""
+    for i in range(lo, hi):
+        if dist[i] > limit + 0.0:
+            dist[i] = limit
+            count[0] += targets[indptr[i]]
+
+
+def plant(tmp_path: pathlib.Path, text: str, name: str = "stem.cu") -> pathlib.Path:
+    """Write a .cu file."""
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def test_twins_that_agree_pass(tmp_path):
+    assert contract.stem_faults(plant(tmp_path, GOOD), {"relax": relax}) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            "const i64* __restrict__ indptr, double limit",
+            "double limit, const i64* indptr",
+            "the CUDA twin (lo, hi, limit, indptr",
+        ),
+        ("double limit", "double bound", "the Python twin takes (lo, hi, indptr, limit"),
+        (", i64* count", "", "the CUDA twin (lo, hi, indptr, limit, targets, dist)"),
+        (
+            "const vertex_t *targets",
+            "const u32* targets",
+            "vertex_t is taken from targets, which is not a pointer to it",
+        ),
+        ("double limit", "const double* limit", "limit is a number in Python, an array in CUDA"),
+        ("const i64* __restrict__ indptr", "i64 indptr", "indptr is an array in Python, a scalar in CUDA"),
+        ("dist_t* dist", "const dist_t* dist", "dist is written in Python, const in CUDA"),
+        ("const vertex_t *targets", "vertex_t* targets", "targets is an output in CUDA, never written in Python"),
+        ("relax", "relaxed", "relaxed: no Python twin"),
+        ("relax", "relaxed", "relax: no CUDA twin"),
+    ],
+)
+def test_twins_that_differ_are_found(tmp_path, old, new, fault):
+    assert old in GOOD
+    found = contract.stem_faults(plant(tmp_path, GOOD.replace(old, new)), {"relax": relax})
+    assert any(fault in each for each in found), found
+
+
+def test_a_missing_file_is_found(tmp_path):
+    assert contract.stem_faults(tmp_path / "stem.cu", {"relax": relax}) == ["relax: no CUDA twin, stem.cu is missing"]
+
+
+def test_a_fused_loop_needs_no_twin(tmp_path):
+    assert contract.stem_faults(plant(tmp_path, GOOD, "stem_fused.cu"), {}) == []
+    assert contract.stem_faults(plant(tmp_path, GOOD), {}) == ["relax: no Python twin"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("targets[indptr[i]]", "targets[", "broken.cu(6): error"),
+        ("atomic_add(count, (i64)targets", "atomic_add(limit, (i64)targets", "broken.cu(6): error"),
+        ("  for", "  int unused;\n  for", "broken.cu(5): warning"),
+    ],
+)
+def test_the_compiler_names_the_file_and_the_line(tmp_path, old, new, message):
+    source = plant(tmp_path, GOOD.replace(old, new, 1), "broken.cu")
+    assert message in compile_text(module_text(source, TYPEDEFS), "sm_90").log
+
+
+def test_the_compiler_says_what_is_in_a_module(tmp_path):
+    built = compile_text(module_text(plant(tmp_path, GOOD), TYPEDEFS), "sm_75")
+    assert (built.log, built.entries) == ("", {"relax"})
