@@ -43,6 +43,10 @@ class CommAborted(ClusterError):
     """The communicator was aborted, by this rank or because of another."""
 
 
+class CommMismatch(CommAborted):
+    """The ranks called different verbs, or one verb with different shapes, dtypes or operations."""
+
+
 class GangLost(ClusterError):
     """A rank died; the graphs that lived on it are gone."""
 

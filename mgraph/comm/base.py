@@ -2,8 +2,9 @@
 
 A communicator is handed to a rank program, never fetched. Every rank calls the same verbs in the same
 order. Arrays go in and come out on the rank's own backend; NumPy arrays are taken by all of them, so
-that a program can reduce its counters without knowing where its graph lives. Every verb has a
-deadline, and every failure is a named error (CommTimeout, CommAborted) on every rank.
+that a program can reduce its counters without knowing where its graph lives. Arrays are contiguous.
+Every verb has a deadline, and every failure is a named error (CommTimeout, CommAborted) on every rank,
+after which the communicator is of no more use.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ class Communicator(ABC):
 
     @abstractmethod
     def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
-        """Send parts[r] to rank r, return what each rank sent here; lengths may differ and be 0, dtypes agree."""
+        """Send parts[r] to rank r, return what each rank sent here; lengths may differ and be 0, dtypes agree.
+
+        The part for the own rank comes back itself, not a copy.
+        """
 
     def any(self, flag: bool) -> bool:
         """Return whether `flag` holds on any rank."""

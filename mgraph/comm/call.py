@@ -1,0 +1,96 @@
+"""What a verb is asked for: checked once for all communicators, described alike on every rank, counted.
+
+Ranks that call different verbs, or one verb with different shapes, would exchange garbage or wait for
+ever. So a call has a description that must be equal on all ranks; threads and sockets compare it. (NCCL
+has nowhere to carry it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mgraph.comm.base import OPERATIONS
+from mgraph.errors import CommAborted, CommMismatch, CommTimeout, UsageError
+from mgraph.types import Array
+
+
+class Call(NamedTuple):
+    """One call of a verb: its name and shape, and the bytes that it hands to others."""
+
+    description: tuple
+    nbytes: int
+
+
+BARRIER = Call(("barrier",), 0)
+
+
+def broadcast_call(x: Array, root: int, rank: int, size: int) -> Call:
+    """Describe a broadcast."""
+    _check_contiguous("broadcast", x)
+    if not 0 <= root < size:
+        raise UsageError(f"broadcast: root {root} is not one of the ranks 0..{size - 1}")
+    return Call(("broadcast", x.dtype.name, x.size, root), x.nbytes * (size - 1) if rank == root else 0)
+
+
+def allreduce_call(x: Array, op: str, size: int) -> Call:
+    """Describe an allreduce."""
+    _check_contiguous("allreduce", x)
+    if op not in OPERATIONS:
+        raise UsageError(f"allreduce: {op!r} is not one of {', '.join(OPERATIONS)}")
+    return Call(("allreduce", x.dtype.name, x.shape, op), x.nbytes if size > 1 else 0)
+
+
+def allgather_call(part: Array, out: Array, size: int) -> Call:
+    """Describe an allgather."""
+    _check_contiguous("allgather", part, out)
+    if out.size != size * part.size or out.dtype != part.dtype:
+        raise UsageError(
+            f"allgather: out has {out.size} {out.dtype.name}, but {size} parts of {part.size} {part.dtype.name} go into it"
+        )
+    return Call(("allgather", part.dtype.name, part.size), part.nbytes if size > 1 else 0)
+
+
+def alltoallv_call(parts: Sequence[Array], rank: int, size: int) -> Call:
+    """Describe an alltoallv; the lengths may differ, so they are no part of it."""
+    if len(parts) != size:
+        raise UsageError(f"alltoallv: {len(parts)} parts for {size} ranks; give one a rank, empty where there is nothing")
+    _check_contiguous("alltoallv", *parts)
+    dtypes = {part.dtype.name for part in parts}
+    if len(dtypes) > 1:
+        raise UsageError(f"alltoallv: parts are of several dtypes ({', '.join(sorted(dtypes))}); make them one")
+    return Call(("alltoallv", *dtypes), sum(part.nbytes for r, part in enumerate(parts) if r != rank))
+
+
+def mismatch(rank: int, description: tuple, other: int, other_description: tuple) -> CommMismatch:
+    """Return the error of two ranks that called different things."""
+    return CommMismatch(
+        f"rank {rank} called {_text(description)} where rank {other} called {_text(other_description)}: "
+        "every rank calls the same verbs in the same order, with equal dtypes and shapes"
+    )
+
+
+def overdue(description: tuple, ranks: Sequence[int], timeout_s: float) -> CommTimeout:
+    """Return the error of ranks that did not come before the deadline."""
+    return CommTimeout(f"{description[0]}: {name_ranks(ranks)} did not answer within {timeout_s:g} s")
+
+
+def name_ranks(ranks: Sequence[int]) -> str:
+    """Return `rank 2` or `ranks 2, 3`."""
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, sorted(ranks)))}"
+
+
+def again(error: CommAborted | CommTimeout) -> CommAborted | CommTimeout:
+    """Return a fresh copy to raise: one error is raised by many threads, each with its own traceback."""
+    return type(error)(*error.args)
+
+
+def _check_contiguous(verb: str, *arrays: Array) -> None:
+    for x in arrays:
+        if not x.flags.c_contiguous:
+            raise UsageError(f"{verb}: an array of shape {x.shape} is not contiguous; pass a contiguous one")
+
+
+def _text(description: tuple) -> str:
+    verb, *details = description
+    return f"{verb}({', '.join(map(str, details))})"
