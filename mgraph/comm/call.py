@@ -54,7 +54,9 @@ def allgather_call(part: Array, out: Array, size: int) -> Call:
 def alltoallv_call(parts: Sequence[Array], rank: int, size: int) -> Call:
     """Describe an alltoallv; the lengths may differ, so they are no part of it."""
     if len(parts) != size:
-        raise UsageError(f"alltoallv: {len(parts)} parts for {size} ranks; give one a rank, empty where there is nothing")
+        raise UsageError(
+            f"alltoallv: {len(parts)} parts for {size} ranks; give one a rank, empty where there is nothing"
+        )
     _check_contiguous("alltoallv", *parts)
     dtypes = {part.dtype.name for part in parts}
     if len(dtypes) > 1:

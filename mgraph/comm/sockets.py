@@ -41,8 +41,8 @@ from mgraph.comm.threads import cut, reduce_arrays
 from mgraph.errors import CommAborted, CommMismatch, CommTimeout, RendezvousTimeout, UsageError
 from mgraph.types import Array
 
-# distributed.comm joins smaller messages into one buffer; larger ones travel as views, uncopied.
-SMALL_BYTES = 64 << 10
+# Up to here a copy costs less than the answer "taken", and a second round more than sending everything to all.
+SMALL_BYTES = 256 << 10
 # How long a farewell may take when a peer no longer reads.
 GRACE_S = 3.0
 # The first large frame of a message shares its buffer with the headers, and would be unaligned.
@@ -311,7 +311,11 @@ class SocketCommunicator(Communicator):
             mine[:] = reduce_arrays([mine if r == self.rank else received[r] for r in range(self.size)], op)
 
     def _exchange(
-        self, description: tuple, outgoing: dict[int, Array], sources: Iterable[int], dtype: np.dtype = np.dtype(np.uint8)
+        self,
+        description: tuple,
+        outgoing: dict[int, Array],
+        sources: Iterable[int],
+        dtype: np.dtype = np.dtype(np.uint8),
     ) -> dict[int, np.ndarray]:
         """Send arrays to some ranks, wait for one from each source; return these, flat."""
         exchange = _Exchange(description, outgoing, sources)

@@ -1,0 +1,360 @@
+"""The verbs on device arrays, over NCCL; one process and one GPU a rank.
+
+What drove it (facts.md, "Between GPUs" and "Traps"):
+- `nccl.bindings` and a blocking communicator: 5.7 us of host time a call, where `nccl.core` takes 15 and a
+  non-blocking one 52. A blocking one waits for ever for a missing rank, so it is opened in a thread, under a
+  deadline, and only after the caller knows that every rank is ready.
+- The first collective connects, which takes seconds: opening does one of each kind.
+- Verbs on device arrays are only enqueued, on CuPy's current stream. Verbs that give host data poll an event,
+  because a thread that blocks in a driver call could not see the deadline or an abort.
+- `abort` frees a stream on which a verb hangs, from another thread. A program that was waiting on the stream
+  goes on, with garbage, until its next verb raises: end a program with a barrier. A watchdog aborts
+  when a verb is not done by its deadline; it looks at an event recorded after the verb, so that a long kernel
+  is not taken for a dead peer.
+- An abort has been seen to hang when a peer is gone: it runs in a thread, nobody waits for it for long.
+- NCCL reduces no 16-bit integers, and compares nothing between ranks: different shapes are not noticed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+from nccl.bindings import nccl as bindings
+
+from mgraph.comm import call as calls
+from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
+from mgraph.errors import CommAborted, CommTimeout, RendezvousTimeout, UsageError
+from mgraph.types import Array
+
+DATA_TYPES = {
+    name: int(getattr(bindings.DataType, name.capitalize()))
+    for name in ("int8", "uint8", "int32", "uint32", "int64", "uint64", "float32", "float64")
+}
+OPERATORS = {
+    "min": int(bindings.RedOp.Min),
+    "max": int(bindings.RedOp.Max),
+    "sum": int(bindings.RedOp.Sum),
+}
+# What is not reduced travels as bytes, whatever its dtype.
+BYTES = DATA_TYPES["uint8"]
+# Host arrays up to this size pass through pinned memory: the copies wait for nothing.
+STAGE_BYTES = 64 << 10
+# A verb takes 8 us when all ranks are there: look again at once for this long, then sleep between looks.
+SPIN_S = 500e-6
+PAUSE_S = 100e-6
+WATCH_S = 1.0
+# An abort takes 0.5 s; after this long it is left to itself.
+GRACE_S = 5.0
+# Large enough for the ring, which NCCL connects apart from what small arrays take.
+WARM_BYTES = 4 << 20
+
+
+def new_unique_id() -> bytes:
+    """Return the name of a new network; one rank makes it, all of them open with it."""
+    return bytes(bindings.get_unique_id())
+
+
+def open_nccl(rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT_TIMEOUT_S) -> Communicator:
+    """Open this rank's communicator on the current device and connect it to all others.
+
+    Parameters
+    ----------
+    rank, size
+        This rank, and the number of ranks, each with a GPU of its own.
+    unique_id
+        What `new_unique_id` gave on one of them.
+    timeout_s
+        How long to wait for the others, here and in every verb. After a RendezvousTimeout a thread of this
+        process may still be inside NCCL: end the process.
+    """
+    device = runtime.getDevice()
+    opened: Future[NcclCommunicator] = Future()
+
+    def connect() -> None:
+        try:
+            runtime.setDevice(device)
+            handle = bindings.comm_init_rank(size, bindings.UniqueId.from_buffer(bytearray(unique_id)), rank)
+            comm = NcclCommunicator(rank, size, handle, timeout_s)
+            comm.warm_up()
+        except BaseException as error:
+            opened.set_exception(error)
+            return
+        opened.set_result(comm)
+
+    threading.Thread(target=connect, name="mgraph-nccl-open", daemon=True).start()
+    try:
+        return opened.result(timeout_s)
+    except FutureTimeout:
+        opened.add_done_callback(lambda late: late.exception() or late.result().abort())
+        raise RendezvousTimeout(
+            f"rank {rank}: NCCL did not connect {size} ranks within {timeout_s:g} s; NCCL cannot tell which is missing: "
+            "see that all are ready before any opens, and end this process"
+        ) from None
+    except bindings.NCCLError as error:
+        raise CommAborted(f"rank {rank}: NCCL did not open: {error}") from error
+
+
+class NcclCommunicator(Communicator):
+    """One process's end of an NCCL communicator."""
+
+    def __init__(self, rank: int, size: int, handle: Any, timeout_s: float) -> None:
+        self.rank, self.size = rank, size
+        self.bytes_sent = 0
+        self._handle, self._timeout_s = handle, timeout_s
+        self._device = runtime.getDevice()
+        self._failure: CommAborted | CommTimeout | None = None
+        self._failing = threading.Lock()
+        # Held inside NCCL, so that an abort does not free what a call is using.
+        self._inside = threading.Lock()
+        self._ended = threading.Event()
+        self._event = cupy.cuda.Event(disable_timing=True)
+        self._deadline: float | None = None
+        self._verb = "open"
+        self._staging = cupy.empty(STAGE_BYTES, np.uint8)
+        self._pinned_memory = cupy.cuda.alloc_pinned_memory(STAGE_BYTES)
+        self._pinned = np.frombuffer(self._pinned_memory, np.uint8, STAGE_BYTES)
+        self._word = cupy.zeros(1, np.uint8)
+        threading.Thread(target=self._watch, name=f"mgraph-nccl-{rank}", daemon=True).start()
+
+    def warm_up(self) -> None:
+        """Use every kind of link once: NCCL connects each at its first use."""
+        self._reduce("open", cupy.zeros(WARM_BYTES, np.uint8), "max")
+        word = np.zeros(1, np.int64)
+        self.alltoallv([word] * self.size)
+        self.barrier()
+        self.bytes_sent = 0
+
+    def barrier(self) -> None:
+        self._reduce("barrier", self._word, "max")
+        self._wait()
+
+    def broadcast(self, x: Array, root: int) -> Array:
+        self.bytes_sent += calls.broadcast_call(x, root, self.rank, self.size).nbytes
+
+        def broadcast(on_device: cupy.ndarray) -> None:
+            pointer = on_device.data.ptr
+            self._enqueue("broadcast", bindings.broadcast, pointer, pointer, x.nbytes, BYTES, root)
+
+        return self._apply(broadcast, x)
+
+    def allreduce(self, x: Array, op: str) -> Array:
+        self.bytes_sent += calls.allreduce_call(x, op, self.size).nbytes
+        if x.dtype.name not in DATA_TYPES:
+            raise UsageError(f"allreduce: NCCL reduces no {x.dtype.name}; it does {', '.join(DATA_TYPES)}")
+        return self._apply(lambda on_device: self._reduce("allreduce", on_device, op), x)
+
+    def allgather(self, part: Array, out: Array) -> Array:
+        self.bytes_sent += calls.allgather_call(part, out, self.size).nbytes
+        if isinstance(part, np.ndarray) != isinstance(out, np.ndarray):
+            raise UsageError("allgather: part and out must both be on the host or both on the device")
+        if isinstance(out, np.ndarray):
+            self._gather_on_host(part, out)
+        elif out.size:
+            self._gather(part.data.ptr, out, part.nbytes)
+        return out
+
+    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
+        self.bytes_sent += calls.alltoallv_call(parts, self.rank, self.size).nbytes
+        lengths = self._lengths_to_come(parts)
+        outgoing = [cupy.asarray(part) for part in parts]
+        dtype = outgoing[0].dtype
+        incoming = [cupy.empty(n if r != self.rank else 0, dtype) for r, n in enumerate(lengths)]
+        self._enqueue("alltoallv", self._send_and_receive, outgoing, incoming)
+        if isinstance(parts[self.rank], np.ndarray):
+            self._wait()
+            incoming = [part.get() for part in incoming]
+        incoming[self.rank] = parts[self.rank]
+        return incoming
+
+    def close(self) -> None:
+        with self._failing:
+            orderly = self._failure is None
+            self._failure = self._failure or CommAborted("the communicator is closed")
+        if orderly:
+            self._ended.set()
+            self._event.record()
+            self._poll(time.monotonic() + self._timeout_s)
+            self._leave(bindings.comm_destroy)
+
+    def abort(self, cause: str = "aborted") -> None:
+        self._fail(CommAborted(cause))
+
+    def _apply(self, verb: Callable[[cupy.ndarray], None], x: Array) -> Array:
+        """Run an in-place verb on a device array, or on a host array by way of the device."""
+        if not isinstance(x, np.ndarray):
+            if x.size:
+                verb(x)
+            return x
+        if x.size:
+            on_device = self._upload(x)
+            verb(on_device)
+            self._download(on_device, x)
+        return x
+
+    def _reduce(self, name: str, x: cupy.ndarray, op: str) -> None:
+        pointer = x.data.ptr
+        self._enqueue(name, bindings.all_reduce, pointer, pointer, x.size, DATA_TYPES[x.dtype.name], OPERATORS[op])
+
+    def _gather(self, pointer: int, out: cupy.ndarray, nbytes: int) -> None:
+        self._enqueue("allgather", bindings.all_gather, pointer, out.data.ptr, nbytes, BYTES)
+
+    def _gather_on_host(self, part: np.ndarray, out: np.ndarray) -> None:
+        if out.size:
+            out.reshape(self.size, part.size)[self.rank] = part.reshape(-1)
+            on_device = self._upload(out)
+            self._gather(on_device.data.ptr + self.rank * part.nbytes, on_device, part.nbytes)
+            self._download(on_device, out)
+
+    def _lengths_to_come(self, parts: Sequence[Array]) -> list[int]:
+        """Tell all ranks the lengths and the dtype of what goes out; return the lengths of what comes in."""
+        table = np.empty((self.size, self.size + 1), np.int64)
+        self._gather_on_host(np.array([*(part.size for part in parts), parts[0].dtype.num], np.int64), table)
+        for other in np.flatnonzero(table[:, -1] != table[0, -1])[:1]:
+            kinds = [("alltoallv", np.dtype(np.sctypeDict[int(table[r, -1])]).name) for r in (0, other)]
+            self._fail(calls.mismatch(0, kinds[0], int(other), kinds[1]))
+            self._check()
+        return table[:, self.rank].tolist()
+
+    def _send_and_receive(
+        self, outgoing: list[cupy.ndarray], incoming: list[cupy.ndarray], handle: Any, stream: int
+    ) -> None:
+        """Post all sends and receives as one group: none waits for another."""
+        bindings.group_start()
+        try:
+            for r in range(self.size):
+                if r != self.rank and outgoing[r].size:
+                    bindings.send(outgoing[r].data.ptr, outgoing[r].nbytes, BYTES, r, handle, stream)
+                if incoming[r].size:
+                    bindings.recv(incoming[r].data.ptr, incoming[r].nbytes, BYTES, r, handle, stream)
+        finally:
+            bindings.group_end()
+
+    def _enqueue(self, name: str, verb: Callable[..., None], *args: Any) -> None:
+        """Put a verb on the current stream, and an event behind it for the watchdog."""
+        stream = cupy.cuda.get_current_stream()
+        with self._inside:
+            self._check()
+            try:
+                verb(*args, self._handle, stream.ptr)
+            except bindings.NCCLError as error:
+                failure = CommAborted(f"rank {self.rank}: {name}: {error}")
+            else:
+                self._event.record(stream)
+                self._verb, self._deadline = name, time.monotonic() + self._timeout_s
+                return
+        self._fail(failure)
+        self._check()
+
+    def _upload(self, x: np.ndarray) -> cupy.ndarray:
+        """Return a device array with the data of a host array."""
+        if x.nbytes > STAGE_BYTES:
+            return cupy.asarray(x)
+        # The last verb on a host array has waited: nobody reads the pinned memory any more.
+        self._pinned[: x.nbytes] = x.reshape(-1).view(np.uint8)
+        stream = cupy.cuda.get_current_stream().ptr
+        kind = runtime.memcpyHostToDevice
+        runtime.memcpyAsync(self._staging.data.ptr, self._pinned_memory.ptr, x.nbytes, kind, stream)
+        return self._staging[: x.nbytes].view(x.dtype)
+
+    def _download(self, on_device: cupy.ndarray, x: np.ndarray) -> None:
+        """Wait until a device array is ready and copy it into a host array."""
+        if x.nbytes > STAGE_BYTES:
+            self._wait()
+            on_device.get(out=x)
+            return
+        stream = cupy.cuda.get_current_stream().ptr
+        kind = runtime.memcpyDeviceToHost
+        runtime.memcpyAsync(self._pinned_memory.ptr, on_device.data.ptr, x.nbytes, kind, stream)
+        self._wait()
+        x.reshape(-1).view(np.uint8)[:] = self._pinned[: x.nbytes]
+
+    def _wait(self) -> None:
+        """Wait until the current stream has come here, the deadline has passed or somebody aborts."""
+        self._event.record()
+        if not self._poll(time.monotonic() + self._timeout_s):
+            self._fail(self._overdue())
+        self._check()
+
+    def _poll(self, deadline: float) -> bool:
+        """Return whether the event came before the deadline; an abort ends the wait too."""
+        patience = time.monotonic() + SPIN_S
+        while not self._event.done:
+            now = time.monotonic()
+            if now > deadline:
+                return False
+            if self._ended.is_set():
+                return True
+            time.sleep(0 if now < patience else PAUSE_S)
+        return True
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise calls.again(self._failure)
+
+    def _overdue(self) -> CommTimeout:
+        return CommTimeout(
+            f"rank {self.rank}: {self._verb}: not all of the {self.size} ranks came within {self._timeout_s:g} s "
+            "(NCCL cannot tell which are missing)"
+        )
+
+    def _fail(self, error: CommAborted | CommTimeout) -> None:
+        """Make every later verb raise `error` and free the stream of those under way; from any thread."""
+        with self._failing:
+            if self._failure is not None:
+                return
+            self._failure = error
+        self._ended.set()
+        self._leave(bindings.comm_abort)
+
+    def _leave(self, way_out: Callable[[Any], None]) -> None:
+        """Free the communicator in a thread, and wait for that as long as it may take, not longer."""
+
+        def leave() -> None:
+            # A call that hangs inside NCCL is freed by the abort: after a moment, go on without the lock.
+            held = self._inside.acquire(timeout=1.0)
+            try:
+                way_out(self._handle)
+            except bindings.NCCLError:
+                pass  # the communicator is broken, which is why we leave
+            finally:
+                if held:
+                    self._inside.release()
+
+        thread = threading.Thread(target=leave, name="mgraph-nccl-leave", daemon=True)
+        thread.start()
+        thread.join(GRACE_S)
+
+    def _watch(self) -> None:
+        """Abort when a verb that was only enqueued is overdue, or NCCL reports that a link broke."""
+        runtime.setDevice(self._device)
+        while not self._ended.wait(WATCH_S):
+            if self._deadline is not None and time.monotonic() > self._deadline and not self._event.done:
+                self._fail(self._overdue())
+                return
+            error = self._link_error()
+            if error is not None:
+                self._fail(CommAborted(f"rank {self.rank}: NCCL: {error}"))
+                return
+
+    def _link_error(self) -> str | None:
+        if not self._inside.acquire(blocking=False):
+            return None  # a verb is being enqueued: look again later
+        try:
+            if self._failure is not None:
+                return None
+            code = int(bindings.comm_get_async_error(self._handle))
+        except bindings.NCCLError as error:
+            return str(error)
+        finally:
+            self._inside.release()
+        return (
+            None if code in (bindings.Result.Success, bindings.Result.InProgress) else bindings.get_error_string(code)
+        )
