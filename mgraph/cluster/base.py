@@ -1,0 +1,101 @@
+"""What a cluster is to the layers above: p ranks that run a function together, whoever started them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mgraph.comm.base import Communicator
+from mgraph.errors import CommAborted, GraphClosed, UsageError
+from mgraph.kernels.backend import Backend
+
+# How long a failed job waits for the other ranks' errors, to find the one that caused them.
+BLAME_S = 2.0
+
+
+class Objects(dict[str, Any]):
+    """What a rank keeps between calls, by key: shards and results, never seen by Dask."""
+
+    def __missing__(self, key: str) -> Any:
+        raise GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One of `size` ranks, as a function that runs on it sees itself."""
+
+    index: int
+    size: int
+    comm: Communicator
+    backend: Backend
+    objects: Objects
+
+
+class Cluster(ABC):
+    """p ranks; each call of `run` has all of them to itself.
+
+    Attributes
+    ----------
+    num_ranks
+        How many ranks there are.
+    backend
+        What kernels run on: cpu, cuda or emulated.
+    launcher
+        Who started the ranks: in-process, dask, or the name of a Dask cluster class.
+    """
+
+    num_ranks: int
+    backend: str
+    launcher: str
+
+    @abstractmethod
+    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        """Run `function(rank, *args)` on every rank and return what each returned.
+
+        Parameters
+        ----------
+        function
+            A function of an importable module; the first argument it gets is its `Rank`.
+        *args
+            The same on every rank.
+        parts
+            One object a rank, passed between the rank and `args`; large ones go straight to their worker.
+
+        Raises
+        ------
+        GangLost
+            A rank died. The next call opens a new gang.
+        Exception
+            What the first rank to fail raised; the other ranks were ended.
+        """
+
+    @abstractmethod
+    def forget(self, key: str) -> None:
+        """Drop `rank.objects[key]` on every rank; only sends a message, so that a finalizer may call it."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free what the ranks hold, and end whatever `connect` started."""
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        ranks = "rank" if self.num_ranks == 1 else "ranks"
+        return f"<Cluster: {self.num_ranks} {self.backend} {ranks}, {self.launcher}>"
+
+
+def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:
+    """Refuse parts that are not one a rank."""
+    if parts is not None and len(parts) != num_ranks:
+        raise UsageError(f"parts has {len(parts)} objects for {num_ranks} ranks: give one for each")
+
+
+def first_cause(errors: Iterable[BaseException]) -> BaseException | None:
+    """Return the first error that another rank's failure does not explain, None if there is none."""
+    return next((error for error in errors if not isinstance(error, CommAborted)), None)

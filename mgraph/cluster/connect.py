@@ -1,0 +1,109 @@
+"""connect(): ranks wherever there are some."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from mgraph.cluster.base import Cluster
+from mgraph.cluster.devices import cuda_is_installed, visible_gpus
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import ClusterError, UsageError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+
+def connect(
+    client: Client | None = None,
+    *,
+    scheduler: str | None = None,
+    scheduler_file: str | None = None,
+    num_ranks: int | None = None,
+    backend: str = "auto",
+) -> Cluster:
+    """Return the cluster to work on: the first of these that there is.
+
+    1. the client, scheduler address or scheduler file that is given;
+    2. the current default client of `distributed`;
+    3. a LocalCUDACluster, when two or more GPUs are seen and dask-cuda is installed;
+    4. this process: its one GPU, or the CPU with all its cores.
+
+    Parameters
+    ----------
+    client
+        A client that is not asynchronous; it is the caller's to close.
+    scheduler, scheduler_file
+        Where a running scheduler is.
+    num_ranks
+        How many ranks to use; all workers or GPUs when None, one in this process.
+    backend
+        auto, cpu or cuda.
+    """
+    if backend not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
+    if sum(given is not None for given in (client, scheduler, scheduler_file)) > 1:
+        raise UsageError("give one of client, scheduler and scheduler_file")
+    if num_ranks is not None and num_ranks < 1:
+        raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+    if scheduler is not None or scheduler_file is not None:
+        return _on_scheduler(num_ranks, backend, address=scheduler, scheduler_file=scheduler_file)
+    if client is None:
+        client = _default_client()
+    if client is not None:
+        from mgraph.cluster.dask import DaskCluster
+
+        return DaskCluster(client, num_ranks, backend=backend)
+    gpus = len(visible_gpus()) if backend != "cpu" and cuda_is_installed() else 0
+    if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
+        if num_ranks is not None and num_ranks > gpus:
+            raise UsageError(f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer")
+        return _on_local_gpus(num_ranks)
+    if backend == "cuda" and gpus == 0:
+        raise UsageError("backend 'cuda' wants a GPU and CuPy: none is seen here")
+    return InProcessCluster(num_ranks or 1, backend="cuda" if gpus else "cpu")
+
+
+def _default_client() -> Client | None:
+    """Return the current client, without importing distributed where nobody has."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return None
+    try:
+        return distributed.default_client()
+    except (ValueError, AttributeError):
+        # There is none, or the import of distributed is still under way.
+        return None
+
+
+def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
+    from distributed import Client
+
+    from mgraph.cluster.dask import DaskCluster
+
+    try:
+        client = Client(**where, set_as_default=False)
+    except (OSError, ValueError) as error:
+        place = next(value for value in where.values() if value is not None)
+        raise ClusterError(f"no scheduler answers at {place} ({error})") from error
+    with ExitStack() as owned:
+        owned.callback(client.close)
+        cluster = DaskCluster(client, num_ranks, backend=backend)
+        cluster.owned = owned.pop_all()
+    return cluster
+
+
+def _on_local_gpus(num_ranks: int | None) -> Cluster:
+    from dask_cuda import LocalCUDACluster
+    from distributed import Client
+
+    from mgraph.cluster.dask import DaskCluster
+
+    with ExitStack() as owned:
+        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, dashboard_address=None))
+        client = owned.enter_context(Client(workers, set_as_default=False))
+        cluster = DaskCluster(client, num_ranks, backend="cuda")
+        cluster.owned = owned.pop_all()
+    return cluster

@@ -1,0 +1,185 @@
+"""Ranks on the workers of a Dask cluster, as a client sees them.
+
+A warm call is one lease message to the scheduler and one pinned task a worker; everything between the
+supersteps goes through the communicator of the gang, never through Dask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from typing import Any
+
+import dask
+from dask.sizeof import sizeof
+from distributed import Client, Future, KilledWorker, as_completed
+from distributed.client import ClosedClientError
+from distributed.protocol import pickle
+
+from mgraph.cluster.base import BLAME_S, Cluster, check_parts, first_cause
+from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
+from mgraph.cluster.scheduler_plugin import GangPlugin
+from mgraph.cluster.worker_plugin import call_rank
+from mgraph.errors import ClusterError, CommAborted, UsageError
+
+OPEN_TIMEOUT_S = 60.0
+# A larger part goes to its worker by itself; a smaller one travels with its task.
+SCATTER_BYTES = 1 << 20
+
+
+class DaskCluster(Cluster):
+    """Ranks on workers.
+
+    Parameters
+    ----------
+    client
+        A client of the cluster; it stays open when this is closed.
+    num_ranks
+        How many workers to use: all that are there, when None.
+    backend
+        auto (cuda when each worker has a GPU of its own), cpu or cuda.
+    open_timeout_s
+        How long to wait for enough workers, and for all ranks to meet when a gang opens.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        num_ranks: int | None = None,
+        *,
+        backend: str = "auto",
+        open_timeout_s: float = OPEN_TIMEOUT_S,
+    ) -> None:
+        if client.asynchronous:
+            raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
+        if num_ranks is not None and num_ranks < 1:
+            raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        self.client = client
+        # What `connect` started for this cluster, and close() ends.
+        self.owned = ExitStack()
+        self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
+        self._session = uuid.uuid4().hex
+        _install(client)
+        answer = self._sync(self._open, num_ranks, backend, open_timeout_s)
+        self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
+        # Only sends a message: what the ranks hold is freed even if nobody calls close().
+        self._finalizer = weakref.finalize(self, _send, client, {"op": "mgraph-close", "session": self._session})
+        self._finalizer.atexit = False
+
+    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        check_parts(parts, self.num_ranks)
+        name = getattr(function, "__name__", "rank")
+        call = pickle.dumps((function, args))
+        return self._sync(self._run, name, call, parts)
+
+    def forget(self, key: str) -> None:
+        _send(self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
+
+    def close(self) -> None:
+        self._finalizer()
+        self.owned.close()
+
+    def _sync(self, function: Callable, *args: Any) -> Any:
+        try:
+            return self.client.sync(function, *args)
+        except (OSError, ClosedClientError) as error:
+            raise ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?") from error
+
+    async def _open(self, num_ranks: int | None, backend: str, open_timeout_s: float) -> dict[str, Any]:
+        return await self.client.scheduler.mgraph_open(
+            client=self.client.id,
+            session=self._session,
+            num_ranks=num_ranks,
+            backend=backend,
+            open_timeout_s=open_timeout_s,
+        )
+
+    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
+        lease = uuid.uuid4().hex
+        asking = asyncio.ensure_future(self._ask(lease, name))
+        try:
+            ticket = await asyncio.shield(asking)
+            futures = await self._submit(ticket, lease, name, call, parts)
+            async for future in as_completed(futures, loop=self.client.loop):
+                if future.status != "finished":
+                    raise await self._blame(ticket, futures)
+            try:
+                return await self.client.gather(futures, asynchronous=True)
+            except Exception:
+                # All ranks ended well: only a lost worker can have taken a result with it.
+                raise await self._blame(ticket, futures) from None
+        except BaseException as error:
+            self._give_up(lease, error)
+            # An answer under way grants a lease that nobody waits for any more.
+            asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception() or self._give_up(lease, error))
+            raise
+
+    async def _ask(self, lease: str, name: str) -> Ticket:
+        answer = await self.client.scheduler.mgraph_lease(session=self._session, lease=lease, name=name)
+        return pickle.loads(answer["ticket"])
+
+    async def _submit(
+        self, ticket: Ticket, lease: str, name: str, call: bytes, parts: Sequence[Any] | None
+    ) -> list[Future]:
+        futures = []
+        for rank, worker in enumerate(ticket.members):
+            part: Any = () if parts is None else (parts[rank],)
+            if sizeof(part) > SCATTER_BYTES:
+                (part,) = await self.client.scatter([part], workers=[worker], hash=False, asynchronous=True)
+            # Above other tasks of its worker, since the other ranks wait for this one.
+            with dask.annotate(executor=PLUGIN):
+                future = self.client.submit(
+                    call_rank,
+                    ticket,
+                    rank,
+                    call,
+                    part,
+                    key=rank_key(name, lease, rank),
+                    workers=[worker],
+                    allow_other_workers=False,
+                    retries=0,
+                    priority=1,
+                    pure=False,
+                )
+            futures.append(future)
+        return futures
+
+    async def _blame(self, ticket: Ticket, futures: list[Future]) -> BaseException:
+        """Return the error behind a failed call: what a rank raised by itself, else a lost worker."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(BLAME_S):
+                async for _ in as_completed(futures, loop=self.client.loop):
+                    if cause := first_cause(await self._errors(futures)):
+                        return cause
+        try:
+            await self.client.scheduler.mgraph_verdict(session=self._session, gang=ticket.gang, timeout_s=BLAME_S)
+        except ClusterError as lost:
+            return lost
+        return next(iter(await self._errors(futures)), CommAborted("the tasks of the ranks were cancelled"))
+
+    async def _errors(self, futures: list[Future]) -> list[BaseException]:
+        errors = [await future._exception() for future in futures if future.status == "error"]
+        # The scheduler's own words for a lost worker, where it is told not to forgive any.
+        return [CommAborted(str(error)) if isinstance(error, KilledWorker) else error for error in errors]
+
+    def _give_up(self, lease: str, error: BaseException) -> None:
+        _send(self.client, {"op": "mgraph-end", "lease": lease, "cause": f"the client gave up: {error!r}"})
+
+
+def _install(client: Client) -> None:
+    """Register the plugins, once for all clients and for workers that join later."""
+    try:
+        client.register_plugin(GangPlugin())
+    except ImportError as error:
+        raise ClusterError(
+            f"the scheduler {client.scheduler.address} cannot import mgraph ({error}): install the same version there"
+        ) from None
+
+
+def _send(client: Client, message: dict[str, Any]) -> None:
+    """Send without waiting; a client that is closed has been seen to leave, and all it had is freed."""
+    with suppress(ClosedClientError, RuntimeError):
+        client._send_to_scheduler(message)

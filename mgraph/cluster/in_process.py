@@ -1,0 +1,169 @@
+"""Ranks in the caller's process: one in the calling thread, several as threads of a pool.
+
+No scheduler and no handing over: with one rank a call costs a lock and the call itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any
+
+from mgraph.cluster.base import BLAME_S, Cluster, Objects, Rank, check_parts, first_cause
+from mgraph.cluster.leases import Leases
+from mgraph.comm.base import DEFAULT_TIMEOUT_S
+from mgraph.comm.threads import open_threads
+from mgraph.errors import ClusterError, UsageError
+from mgraph.kernels.backend import Backend, available_cores, make_backend
+
+
+class InProcessCluster(Cluster):
+    """Ranks of this process, on the CPU or on its one GPU.
+
+    Parameters
+    ----------
+    num_ranks
+        How many; they share the cores or the GPU.
+    backend
+        cpu or cuda, when `make_backend` is not given.
+    make_backend
+        Called once a rank to make its backend.
+    timeout_s
+        Deadline of a verb of the communicator.
+    """
+
+    launcher = "in-process"
+
+    def __init__(
+        self,
+        num_ranks: int = 1,
+        *,
+        backend: str = "cpu",
+        make_backend: Callable[[], Backend] | None = None,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+    ) -> None:
+        if num_ranks < 1:
+            raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        make = make_backend or _shared_backend(backend, num_ranks)
+        self.num_ranks = num_ranks
+        self.timeout_s = timeout_s
+        self._backends = [make() for _ in range(num_ranks)]
+        self.backend = self._backends[0].name
+        self._objects = [Objects() for _ in range(num_ranks)]
+        self._leases = Leases()
+        self._turn = threading.Condition()
+        self._pool = ThreadPoolExecutor(num_ranks, "mgraph-rank") if num_ranks > 1 else None
+        self._closed = False
+        self._ranks = self._open()
+
+    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        check_parts(parts, self.num_ranks)
+        calls = [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]
+        lease = self._take_turn()
+        if self._pool is None:
+            try:
+                return [function(self._ranks[0], *calls[0])]
+            finally:
+                self._end_turn(lease)
+        job = _Job(self, lease)
+        futures = [self._pool.submit(function, rank, *call) for rank, call in zip(self._ranks, calls, strict=True)]
+        try:
+            for future in futures:
+                future.add_done_callback(job.finished)
+            wait(futures, return_when=FIRST_EXCEPTION)
+        except BaseException:
+            job.abort("the caller was interrupted")
+            raise
+        if any(future.done() and future.exception() for future in futures):
+            wait(futures, BLAME_S)
+            errors = [error for future in futures if future.done() and (error := future.exception())]
+            raise first_cause(errors) or errors[0]
+        return [future.result() for future in futures]
+
+    def forget(self, key: str) -> None:
+        for objects in self._objects:
+            objects.pop(key, None)
+
+    def close(self) -> None:
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            self._turn.notify_all()
+        for rank in self._ranks:
+            rank.comm.abort("the cluster was closed")
+            rank.objects.clear()
+        if self._pool is not None:
+            self._pool.shutdown()
+        for backend in self._backends:
+            backend.close()
+
+    def _open(self) -> list[Rank]:
+        comms = open_threads(self.num_ranks, timeout_s=self.timeout_s)
+        parts = zip(comms, self._backends, self._objects, strict=True)
+        return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
+
+    def _take_turn(self) -> str:
+        lease = uuid.uuid4().hex
+        with self._turn:
+            self._check_open()
+            # A gang of one process is always leased whole, so one member stands for all ranks.
+            self._leases.ask(lease, str(threading.get_ident()), ("ranks",))
+            try:
+                self._turn.wait_for(lambda: self._closed or self._leases.held(lease))
+                self._check_open()
+            except BaseException:
+                self._leases.end(lease)
+                self._turn.notify_all()
+                raise
+        return lease
+
+    def _end_turn(self, lease: str) -> None:
+        with self._turn:
+            self._leases.end(lease)
+            self._turn.notify_all()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClusterError("this cluster is closed: connect again")
+
+
+class _Job:
+    """One call on several threads: ends its lease when the last of them is done, not when the caller gives up."""
+
+    def __init__(self, cluster: InProcessCluster, lease: str) -> None:
+        self._cluster, self._lease = cluster, lease
+        self._lock = threading.Lock()
+        self._running = cluster.num_ranks
+        self._broken = False
+
+    def finished(self, future: Future) -> None:
+        """Count a rank that is done; the first to fail takes the others out of their verbs."""
+        if error := future.exception():
+            self.abort(f"another rank failed: {type(error).__name__}: {error}")
+        with self._lock:
+            self._running -= 1
+            last = self._running == 0
+        if last:
+            if self._broken:
+                self._cluster._ranks = self._cluster._open()
+            self._cluster._end_turn(self._lease)
+
+    def abort(self, cause: str) -> None:
+        """Abort the communicator; the last rank to finish opens a new one."""
+        with self._lock:
+            if self._broken or self._running == 0:
+                return
+            self._broken = True
+        for rank in self._cluster._ranks:
+            rank.comm.abort(cause)
+
+
+def _shared_backend(name: str, num_ranks: int) -> Callable[[], Backend]:
+    """Return what makes one rank's backend, with its share of the cores."""
+    if name not in ("cpu", "cuda"):
+        raise UsageError(f"backend {name!r} is not one of auto, cpu, cuda")
+    threads = max(1, available_cores() // num_ranks)
+    return lambda: make_backend(name, threads=threads)

@@ -1,0 +1,105 @@
+"""Opening a gang's communicator: meet first, then connect, each under a deadline."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import TYPE_CHECKING, Any
+
+from mgraph.cluster.messages import Ticket
+from mgraph.comm.base import Communicator
+from mgraph.comm.threads import open_threads
+from mgraph.errors import ClusterError, CommTimeout
+
+if TYPE_CHECKING:
+    from distributed import Worker
+
+# Given to the peers of a rank that ended its own worker: long enough to report their own errors first.
+EXIT_CODE = 70
+
+
+def open_network(
+    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
+) -> Communicator:
+    """Open this rank's end of the gang's communicator, connected.
+
+    Parameters
+    ----------
+    meet
+        Gives this rank's address to the others and returns all of theirs when every rank has
+        reported ready, or raises RendezvousTimeout, which names the missing. Nothing that can block for
+        ever, as NCCL can when a rank is missing, happens before.
+    aborted
+        Carries the error of a gang that is lost while it opens.
+    """
+    if ticket.size == 1:
+        return open_threads(1)[0]
+    opener = _open_nccl if ticket.backend == "cuda" else _open_sockets
+    connect = opener(ticket, index, worker, meet)
+    opening: Future[Communicator] = Future()
+    threading.Thread(target=_connect, args=(connect, ticket.size, opening), name="mgraph-open", daemon=True).start()
+    # The opener has a deadline of its own; this one is for a library that does not keep it.
+    done, _ = wait((opening, aborted), ticket.open_timeout_s + 5, FIRST_COMPLETED)
+    if aborted in done:
+        opening.add_done_callback(_abandon)
+        raise aborted.result()
+    if opening in done:
+        return opening.result()
+    _end_worker(worker, f"rank {index} could not connect to its gang within {ticket.open_timeout_s:g} s")
+    raise CommTimeout(f"rank {index} could not connect to its gang within {ticket.open_timeout_s:g} s")
+
+
+def _open_sockets(
+    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]]
+) -> Callable[[], Communicator]:
+    from mgraph.comm.sockets import SocketEndpoint, open_sockets
+
+    # The way workers reach each other is the way ranks do; workers of one process have no address of a host.
+    protocol = worker.address.partition("://")[0]
+    host = "127.0.0.1" if protocol == "inproc" else worker.ip
+    endpoint = SocketEndpoint(
+        index, ticket.size, host=host, protocol="tls" if protocol == "tls" else "tcp", security=worker.security
+    )
+    try:
+        addresses = meet(endpoint.address)
+    except BaseException:
+        endpoint.close()
+        raise
+    return lambda: open_sockets(endpoint, addresses, timeout_s=ticket.open_timeout_s)
+
+
+def _open_nccl(
+    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]]
+) -> Callable[[], Communicator]:
+    from mgraph.comm.nccl import new_unique_id, open_nccl
+
+    unique_id = bytes.fromhex(meet(new_unique_id().hex() if index == 0 else "")[0])
+    return lambda: open_nccl(index, ticket.size, unique_id, timeout_s=ticket.open_timeout_s)
+
+
+def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any]) -> None:
+    try:
+        comm = connect()
+        # The first collective is what really connects NCCL: 2-3 s that no job should meet.
+        if comm.sum(1) != [size]:
+            raise ClusterError(f"the first sum over {size} ranks was wrong: the network is not to be trusted")
+    except BaseException as error:
+        opening.set_exception(error)
+    else:
+        opening.set_result(comm)
+
+
+def _abandon(opening: Future[Communicator]) -> None:
+    if not opening.exception():
+        opening.result().abort("the gang was lost while it opened")
+
+
+def _end_worker(worker: Worker, why: str) -> None:
+    """End a worker whose thread can no longer be freed, if a nanny is there to start it again."""
+    if worker.nanny is None:
+        return
+    print(f"mgraph: {why}; ending this worker, its nanny starts another", file=sys.stderr, flush=True)
+    os._exit(EXIT_CODE)

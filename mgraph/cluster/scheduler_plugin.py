@@ -1,0 +1,394 @@
+"""The scheduler's side of the cluster: which workers form a gang, whose turn it is, and who was lost.
+
+A *session* is one Cluster of one client. It is bound to a gang at its first call and to a new one when
+that is lost. A *call* is one `run`: it asks for a lease by the one message that a client sends, and ends
+it by itself when the last of its tasks has left the workers, seen through `transition`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from distributed import Scheduler, SchedulerPlugin
+from distributed.core import error_message
+from distributed.protocol import pickle
+
+from mgraph.cluster.leases import Change, Leases
+from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
+from mgraph.cluster.worker_plugin import RankPlugin
+from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout, UsageError
+
+@dataclass(frozen=True, order=True)
+class _Place:
+    """Where a worker runs: ranks are numbered in this order."""
+
+    host: str
+    index: int
+    worker: str
+    gpu: str
+
+
+@dataclass(eq=False)
+class _Gang:
+    members: tuple[_Place, ...]
+    backend: str
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    epoch: int = 0
+    # Addresses reported for the communicator of this epoch, by rank.
+    ready: dict[int, str] = field(default_factory=dict)
+    met: asyncio.Future = field(default_factory=asyncio.Future)
+    lost: asyncio.Future = field(default_factory=asyncio.Future)
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        return tuple(place.worker for place in self.members)
+
+
+@dataclass(eq=False)
+class _Session:
+    name: str
+    client: str
+    num_ranks: int
+    backend: str
+    open_timeout_s: float
+    gang: _Gang | None = None
+    # The gangs this session has had: their errors outlive them.
+    gangs: dict[str, _Gang] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class _Call:
+    lease: str
+    session: _Session
+    keys: tuple[str, ...]
+    granted: asyncio.Future = field(default_factory=asyncio.Future)
+    gang: _Gang | None = None
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        self.pending = set(self.keys)
+
+
+def _answer(handler: Callable) -> Callable:
+    """Send an error to the caller without writing it to the scheduler's log: it is the caller's to show."""
+
+    @functools.wraps(handler)
+    async def answered(self: GangPlugin, **message: Any) -> Any:
+        try:
+            return await handler(self, **message)
+        except Exception as error:
+            return error_message(error)
+
+    return answered
+
+
+class GangPlugin(SchedulerPlugin):
+    """Forms gangs, grants leases, and tells the survivors when a worker is lost."""
+
+    name = PLUGIN
+    idempotent = True
+
+    def __init__(self) -> None:
+        self._scheduler: Scheduler
+        self._places: dict[str, _Place] = {}
+        # Why a worker cannot be a rank, as far as it is known.
+        self._unfit: dict[str, str] = {}
+        self._leases = Leases()
+        self._gangs: dict[str, _Gang] = {}
+        self._sessions: dict[str, _Session] = {}
+        self._calls: dict[str, _Call] = {}
+        self._call_of: dict[str, _Call] = {}
+
+    async def start(self, scheduler: Scheduler) -> None:
+        """Install the handlers here and the other plugin on all workers, once for all clients."""
+        # Registered before the first await: a second client must find it, and not replace it.
+        if PLUGIN in scheduler.plugins:
+            return
+        scheduler.add_plugin(self, name=PLUGIN)
+        self._scheduler = scheduler
+        self._changed = asyncio.Condition()
+        self._installed = asyncio.Event()
+        scheduler.handlers |= {
+            "mgraph_hello": self.hello,
+            "mgraph_open": self.open,
+            "mgraph_lease": self.lease,
+            "mgraph_meet": self.meet,
+            "mgraph_verdict": self.verdict,
+        }
+        scheduler.stream_handlers |= {
+            "mgraph-end": self.end,
+            "mgraph-forget": self.forget,
+            "mgraph-close": self.close_session,
+        }
+        plugin = pickle.dumps(RankPlugin())
+        # Workers that come later get it when they register.
+        scheduler.worker_plugins[PLUGIN] = plugin
+        try:
+            answers = await scheduler.broadcast(
+                msg={"op": "plugin-add", "plugin": plugin, "name": PLUGIN}, on_error="return"
+            )
+            for worker, answer in answers.items():
+                if isinstance(answer, BaseException):
+                    self._unfit[worker] = f"{type(answer).__name__}: {answer}"
+                elif answer["status"] != "OK":
+                    self._unfit[worker] = answer["exception_text"]
+        finally:
+            self._installed.set()
+
+    # Handlers: a worker or a client asks and waits for the answer.
+
+    async def hello(self, worker: str, host: str, index: int, gpu: str) -> None:
+        """Take note of a worker that can be a rank."""
+        self._places[worker] = _Place(host, index, worker, gpu)
+        self._unfit.pop(worker, None)
+        async with self._changed:
+            self._changed.notify_all()
+
+    @_answer
+    async def open(
+        self, client: str, session: str, num_ranks: int | None, backend: str, open_timeout_s: float
+    ) -> dict[str, Any]:
+        """Start a session: settle how many ranks it has and what they run on."""
+        await self._installed.wait()
+        places = await self._wait_for_places(num_ranks or 1, open_timeout_s)
+        places = places[: num_ranks or len(places)]
+        backend = _settle_backend(backend, places)
+        self._sessions[session] = _Session(session, client, len(places), backend, open_timeout_s)
+        return {"num_ranks": len(places), "backend": backend}
+
+    @_answer
+    async def lease(self, session: str, lease: str, name: str) -> dict[str, Any]:
+        """Wait for the session's turn on its gang; the answer is all that its tasks need to know."""
+        if session not in self._sessions:
+            raise ClusterError("this cluster is closed: connect again")
+        owner = self._sessions[session]
+        call = _Call(lease, owner, tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks)))
+        self._calls[lease] = call
+        try:
+            call.gang = await self._gang_of(owner)
+            # The client may have given up, or left, in the meantime.
+            if lease not in self._calls:
+                raise CommAborted("the call was ended before it began")
+            self._call_of |= dict.fromkeys(call.keys, call)
+            self._tell(self._leases.ask(lease, owner.client, call.gang.workers))
+            await call.granted
+        except BaseException:
+            self._remove(call)
+            self._forget_keys(call)
+            raise
+        return {"ticket": pickle.dumps(self._ticket(call.gang, owner))}
+
+    @_answer
+    async def meet(self, gang: str, epoch: int, rank: int, address: str, timeout_s: float) -> list[str]:
+        """Wait until every rank of the gang has reported ready; return their addresses."""
+        found = self._gangs.get(gang)
+        if found is None or found.epoch != epoch:
+            raise CommAborted("the gang was ended before it opened")
+        ready, met, size = found.ready, found.met, len(found.members)
+        ready[rank] = address
+        if len(ready) == size and not met.done():
+            met.set_result(None)
+        try:
+            await asyncio.wait_for(asyncio.shield(met), timeout_s)
+        except TimeoutError:
+            missing = ", ".join(f"rank {r} on {w}" for r, w in enumerate(found.workers) if r not in ready)
+            raise RendezvousTimeout(
+                f"{missing} did not report ready within {timeout_s:g} s: busy with other tasks, or stuck"
+            ) from None
+        return [ready[r] for r in range(size)]
+
+    @_answer
+    async def verdict(self, session: str, gang: str, timeout_s: float) -> None:
+        """Raise GangLost if the gang has lost a worker, or loses one within the time."""
+        known = self._sessions[session].gangs.get(gang) if session in self._sessions else None
+        if known is not None:
+            done, _ = await asyncio.wait((known.lost,), timeout=timeout_s)
+            if done:
+                raise GangLost(*known.lost.result())
+
+    # Stream handlers: a client says and goes on.
+
+    def end(self, client: str, lease: str, cause: str) -> None:
+        """End a call that its client has given up."""
+        if call := self._calls.get(lease):
+            self._break(call, cause)
+            self._remove(call)
+            self._forget_keys(call)
+
+    def forget(self, client: str, session: str, key: str) -> None:
+        """Drop one object on every rank."""
+        if (owner := self._sessions.get(session)) and owner.gang:
+            self._send(owner.gang.workers, {"op": "mgraph-forget", "session": session, "key": key})
+
+    def close_session(self, client: str, session: str) -> None:
+        """Free what a session left on the workers, and the gang that nobody else uses."""
+        if (owner := self._sessions.pop(session, None)) is None:
+            return
+        for call in {*self._calls.values(), *self._call_of.values()}:
+            if call.session is owner:
+                self._break(call, "the cluster was closed")
+                self._remove(call)
+                self._forget_keys(call)
+        if gang := owner.gang:
+            self._send(gang.workers, {"op": "mgraph-free", "session": session})
+            if all(other.gang is not gang for other in self._sessions.values()):
+                del self._gangs[gang.name]
+                self._send(gang.workers, {"op": "mgraph-drop", "gang": gang.name, "cause": "the cluster was closed"})
+
+    # Hooks: the scheduler tells what happened.
+
+    def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
+        """Follow the tasks of calls: the last to end ends the lease, and one that fails ends the others."""
+        if (call := self._call_of.get(key)) is None:
+            return
+        if finish == "forgotten":
+            del self._call_of[key]
+        elif finish == "no-worker":
+            # Granted, and its worker was lost before the task came: pinned, it would wait for ever.
+            self._scheduler.loop.add_callback(self._cancel, call, "its worker was lost")
+        if finish in ("memory", "erred", "released", "forgotten") and key in call.pending:
+            # The first transition of all is from released to waiting: whatever gets here has run or was cancelled.
+            if finish == "erred":
+                self._break(call, "another rank failed")
+            elif finish != "memory":
+                self._break(call, "the call was cancelled")
+            call.pending.discard(key)
+            if not call.pending:
+                self._remove(call)
+
+    def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **kwargs: Any) -> None:
+        """End every gang that had this worker, and every call on them."""
+        self._places.pop(worker, None)
+        self._unfit.pop(worker, None)
+        for gang in [gang for gang in self._gangs.values() if worker in gang.workers]:
+            self._lose(gang, gang.workers.index(worker), worker, _cause_of(stimulus_id))
+
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        """Free what a client left, however it left."""
+        for session in [session for session in self._sessions.values() if session.client == client]:
+            self.close_session(client, session.name)
+
+    # What the above are made of.
+
+    async def _wait_for_places(self, count: int, timeout_s: float) -> list[_Place]:
+        """Return the workers that can be ranks, in the order of ranks, when there are enough."""
+        try:
+            async with asyncio.timeout(timeout_s), self._changed:
+                await self._changed.wait_for(lambda: len(self._places) >= count)
+        except TimeoutError:
+            unfit = "".join(f"; {worker} cannot take part ({why})" for worker, why in self._unfit.items())
+            raise ClusterError(
+                f"{count} workers are wanted and {len(self._places)} were there after {timeout_s:g} s{unfit}: "
+                "start more workers, with the same mgraph as here"
+            ) from None
+        return sorted(self._places.values())
+
+    async def _gang_of(self, session: _Session) -> _Gang:
+        """Return the session's gang: the one it has, another session's of the same form, or a new one."""
+        if session.gang is None:
+            places = await self._wait_for_places(session.num_ranks, session.open_timeout_s)
+            # Another call of this session may have found one while this one waited.
+            if session.gang is None:
+                shape = (session.num_ranks, session.backend)
+                gang = next((g for g in self._gangs.values() if (len(g.members), g.backend) == shape), None)
+                if gang is None:
+                    members = tuple(places[: session.num_ranks])
+                    gang = _Gang(members, _settle_backend(session.backend, members))
+                    self._gangs[gang.name] = gang
+                session.gang = session.gangs[gang.name] = gang
+        return session.gang
+
+    def _ticket(self, gang: _Gang, session: _Session) -> Ticket:
+        hosts = [place.host for place in gang.members]
+        # Ranks of one host share its cores; the worker knows how many there are.
+        neighbours = tuple(hosts.count(host) for host in hosts)
+        return Ticket(
+            gang.name, gang.epoch, session.name, gang.workers, gang.backend, neighbours, session.open_timeout_s
+        )
+
+    def _break(self, call: _Call, cause: str) -> None:
+        """Take all ranks of a held call out of their verbs; the next call opens the gang's communicator again."""
+        if call.broken or not self._leases.held(call.lease) or call.gang is None:
+            return
+        call.broken = True
+        gang, epoch = call.gang, call.gang.epoch
+        if not gang.met.done():
+            gang.met.set_exception(CommAborted(cause))
+            gang.met.exception()
+        gang.epoch, gang.ready, gang.met = epoch + 1, {}, asyncio.Future()
+        self._send(gang.workers, {"op": "mgraph-abort", "gang": gang.name, "epoch": epoch, "cause": cause})
+
+    def _lose(self, gang: _Gang, rank: int, worker: str, cause: str) -> None:
+        """End a gang: its survivors, the calls that hold it and those that wait for it."""
+        del self._gangs[gang.name]
+        gang.lost.set_result((rank, worker, cause))
+        error = GangLost(rank, worker, cause)
+        if not gang.met.done():
+            gang.met.set_exception(error)
+            gang.met.exception()
+        self._send(gang.workers, {"op": "mgraph-drop", "gang": gang.name, "cause": str(error)})
+        for session in self._sessions.values():
+            if session.gang is gang:
+                session.gang = None
+        # Those that have ended too: a result that was not fetched yet is lost, and must not be computed again.
+        for call in {*self._calls.values(), *self._call_of.values()}:
+            if call.gang is gang:
+                call.broken = True
+                if not call.granted.done():
+                    call.granted.set_exception(error)
+                self._cancel(call, str(error))
+                self._remove(call)
+
+    def _cancel(self, call: _Call, why: str) -> None:
+        """Cancel a call's tasks: one that is pinned to a dead worker would wait for ever."""
+        tasks = self._scheduler.tasks
+        keys = [key for key in call.keys if key in tasks and tasks[key].who_wants]
+        if keys:
+            self._scheduler.stimulus_cancel(keys, call.session.client, force=True, reason="gang-lost", msg=why)
+
+    def _forget_keys(self, call: _Call) -> None:
+        for key in call.keys:
+            self._call_of.pop(key, None)
+
+    def _remove(self, call: _Call) -> None:
+        """End a call's lease; its keys are followed on while their results are on the workers."""
+        self._calls.pop(call.lease, None)
+        if not call.granted.done():
+            call.granted.set_exception(CommAborted("the call was ended before it began"))
+            call.granted.exception()
+        self._tell(self._leases.end(call.lease))
+
+    def _tell(self, change: Change) -> None:
+        for lease in change.granted:
+            granted = self._calls[lease].granted
+            if not granted.done():
+                granted.set_result(None)
+
+    def _send(self, workers: list[str] | tuple[str, ...], message: dict[str, Any]) -> None:
+        for worker in workers:
+            if worker in self._scheduler.stream_comms:
+                self._scheduler.worker_send(worker, message)
+
+
+def _settle_backend(wanted: str, places: list[_Place] | tuple[_Place, ...]) -> str:
+    """Return cuda when every worker has a GPU that is its own, else cpu; refuse cuda where it cannot be."""
+    seen: dict[str, str] = {}
+    for place in places:
+        if place.gpu and place.gpu not in seen:
+            seen[place.gpu] = place.worker
+        elif wanted == "cuda":
+            why = f"shares its GPU with {seen[place.gpu]}" if place.gpu else "has no GPU, or no CuPy"
+            raise UsageError(f"backend 'cuda' wants a GPU for each worker: {place.worker} {why}")
+    return "cuda" if wanted != "cpu" and len(seen) == len(places) else "cpu"
+
+
+def _cause_of(stimulus_id: str) -> str:
+    """Say in words why the scheduler removed a worker."""
+    if stimulus_id.startswith("handle-worker-cleanup"):
+        return "its connection to the scheduler broke: the process ended or was killed"
+    return f"the scheduler removed it: {stimulus_id.rstrip('0123456789.').rstrip('-')}"

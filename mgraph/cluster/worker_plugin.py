@@ -1,0 +1,154 @@
+"""A worker's side of the cluster: the one registry of what ranks keep, and of their communicators."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+
+from distributed import Worker, WorkerPlugin, get_worker
+from distributed.protocol import pickle
+from distributed.threadpoolexecutor import ThreadPoolExecutor
+
+from mgraph.cluster.base import Objects, Rank
+from mgraph.cluster.devices import cuda_is_installed, visible_gpus
+from mgraph.cluster.messages import PLUGIN, Ticket
+from mgraph.cluster.network import open_network
+from mgraph.comm.base import Communicator
+from mgraph.errors import CommAborted
+from mgraph.kernels.backend import Backend, available_cores, make_backend
+
+
+def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
+    """Run a pickled (function, args) as rank `index`: the body of every task."""
+    return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
+
+
+class _Network:
+    """A gang's communicator as this worker has it: opening, open or aborted."""
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.comm: Communicator | None = None
+        self.aborted: Future[BaseException] = Future()
+
+    def abort(self, error: BaseException) -> None:
+        """Take every thread out of it; called from a thread of its own, since NCCL takes half a second."""
+        if not self.aborted.done():
+            self.aborted.set_result(error)
+        if self.comm is not None:
+            self.comm.abort(str(error))
+
+
+class RankPlugin(WorkerPlugin):
+    """Holds what rank functions keep between calls, and hears from the scheduler what to let go."""
+
+    name = PLUGIN
+
+    def __init__(self) -> None:
+        self._worker: Worker
+        # All of it is lost with the worker, and none of it is known to Dask.
+        self._objects: dict[tuple[str, str], Objects] = {}
+        self._networks: dict[str, _Network] = {}
+        self._backends: dict[str, Backend] = {}
+        self._lock = threading.Lock()
+
+    async def setup(self, worker: Worker) -> None:
+        """Add the handlers and the executor, and tell the scheduler what this worker has."""
+        self._worker = worker
+        # One thread: the function of an aborted call may still run when the next one comes.
+        worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
+        worker.stream_handlers |= {
+            "mgraph-abort": self._abort,
+            "mgraph-drop": self._drop,
+            "mgraph-free": self._free,
+            "mgraph-forget": self._forget,
+        }
+        gpus = visible_gpus() if cuda_is_installed() else []
+        await worker.scheduler.mgraph_hello(
+            worker=worker.address,
+            host=socket.gethostname(),
+            index=gpus[0].index if gpus else -1,
+            gpu=gpus[0].uuid if gpus else "",
+        )
+
+    async def teardown(self, worker: Worker) -> None:
+        """Free everything; a rank that waits in a verb is let go."""
+        for gang in list(self._networks):
+            self._drop(gang, "the worker was closed")
+        for backend in self._backends.values():
+            backend.close()
+
+    def call(self, ticket: Ticket, index: int, call: bytes, part: tuple) -> Any:
+        """Run one rank's function, opening the gang first if this is its first call."""
+        network = self._network(ticket)
+        if network.comm is None:
+            network.comm = open_network(ticket, index, self._worker, self._meeting(ticket, index), network.aborted)
+            # An abort that came between the last look and the line above has not seen this communicator.
+            if network.aborted.done():
+                network.abort(network.aborted.result())
+        function, args = pickle.loads(call)
+        backend = self._backend(ticket, index)
+        objects = self._objects.setdefault((ticket.gang, ticket.session), Objects())
+        return function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
+
+    def _network(self, ticket: Ticket) -> _Network:
+        with self._lock:
+            network = self._networks.get(ticket.gang)
+            if network is None or network.epoch < ticket.epoch:
+                network = self._networks[ticket.gang] = _Network(ticket.epoch)
+        if network.epoch > ticket.epoch:
+            raise CommAborted("this call was ended before it began")
+        if network.aborted.done():
+            raise network.aborted.result()
+        return network
+
+    def _meeting(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
+        def meet(address: str) -> list[str]:
+            return asyncio.run_coroutine_threadsafe(report(address), self._worker.loop.asyncio_loop).result()
+
+        async def report(address: str) -> list[str]:
+            return await self._worker.scheduler.mgraph_meet(
+                gang=ticket.gang, epoch=ticket.epoch, rank=index, address=address, timeout_s=ticket.open_timeout_s
+            )
+
+        return meet
+
+    def _backend(self, ticket: Ticket, index: int) -> Backend:
+        if ticket.backend not in self._backends:
+            threads = max(1, available_cores() // ticket.neighbours[index])
+            self._backends[ticket.backend] = make_backend(ticket.backend, threads=threads)
+        return self._backends[ticket.backend]
+
+    def _abort(self, gang: str, epoch: int, cause: str) -> None:
+        """End the communicator of this epoch, and any that a late task would open for it."""
+        with self._lock:
+            network = self._networks.get(gang)
+            if network is None or network.epoch < epoch:
+                network = self._networks[gang] = _Network(epoch)
+        if network.epoch == epoch:
+            _in_thread(network.abort, CommAborted(cause))
+
+    def _drop(self, gang: str, cause: str) -> None:
+        """Forget a gang that lost a member or that nobody uses, and what was kept for it."""
+        for key in [key for key in list(self._objects) if key[0] == gang]:
+            del self._objects[key]
+        if network := self._networks.pop(gang, None):
+            _in_thread(network.abort, CommAborted(cause))
+
+    def _free(self, session: str) -> None:
+        for key in [key for key in list(self._objects) if key[1] == session]:
+            del self._objects[key]
+
+    def _forget(self, session: str, key: str) -> None:
+        for (_, owner), objects in list(self._objects.items()):
+            if owner == session:
+                objects.pop(key, None)
+
+
+def _in_thread(function: Callable[[BaseException], None], error: BaseException) -> None:
+    # Never on the event loop: an abort can take long, and the heartbeats must go on.
+    threading.Thread(target=function, args=(error,), name="mgraph-abort", daemon=True).start()
