@@ -23,6 +23,7 @@ from mgraph.cluster.base import BLAME_S, Cluster, check_parts, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
+from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, CommAborted, UsageError
 
 OPEN_TIMEOUT_S = 60.0
@@ -43,6 +44,8 @@ class DaskCluster(Cluster):
         auto (cuda when each worker has a GPU of its own), cpu or cuda.
     open_timeout_s
         How long to wait for enough workers, and for all ranks to meet when a gang opens.
+    verb_timeout_s
+        Deadline of a verb of the communicator: longer than any rank computes between two.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class DaskCluster(Cluster):
         *,
         backend: str = "auto",
         open_timeout_s: float = OPEN_TIMEOUT_S,
+        verb_timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         if client.asynchronous:
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
@@ -63,7 +67,15 @@ class DaskCluster(Cluster):
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
         self._session = uuid.uuid4().hex
         _install(client)
-        answer = self._sync(self._open, num_ranks, backend, open_timeout_s)
+        answer = self._sync(
+            client.scheduler.mgraph_open,
+            client=client.id,
+            session=self._session,
+            num_ranks=num_ranks,
+            backend=backend,
+            open_timeout_s=open_timeout_s,
+            verb_timeout_s=verb_timeout_s,
+        )
         self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
         # Only sends a message: what the ranks hold is freed even if nobody calls close().
         self._finalizer = weakref.finalize(self, _send, client, {"op": "mgraph-close", "session": self._session})
@@ -82,20 +94,11 @@ class DaskCluster(Cluster):
         self._finalizer()
         self.owned.close()
 
-    def _sync(self, function: Callable, *args: Any) -> Any:
+    def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.client.sync(function, *args)
+            return self.client.sync(function, *args, **kwargs)
         except (OSError, ClosedClientError) as error:
             raise ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?") from error
-
-    async def _open(self, num_ranks: int | None, backend: str, open_timeout_s: float) -> dict[str, Any]:
-        return await self.client.scheduler.mgraph_open(
-            client=self.client.id,
-            session=self._session,
-            num_ranks=num_ranks,
-            backend=backend,
-            open_timeout_s=open_timeout_s,
-        )
 
     async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
         lease = uuid.uuid4().hex

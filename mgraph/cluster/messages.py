@@ -24,6 +24,7 @@ class Ticket:
     # How many ranks share the host, and so its cores, with each rank.
     neighbours: tuple[int, ...]
     open_timeout_s: float
+    verb_timeout_s: float
 
     @property
     def size(self) -> int:

@@ -17,7 +17,7 @@ from mgraph.errors import ClusterError, CommTimeout
 if TYPE_CHECKING:
     from distributed import Worker
 
-# Given to the peers of a rank that ended its own worker: long enough to report their own errors first.
+# Of a worker that ended itself.
 EXIT_CODE = 70
 
 
@@ -41,15 +41,16 @@ def open_network(
     connect = opener(ticket, index, worker, meet)
     opening: Future[Communicator] = Future()
     threading.Thread(target=_connect, args=(connect, ticket.size, opening), name="mgraph-open", daemon=True).start()
-    # The opener has a deadline of its own; this one is for a library that does not keep it.
-    done, _ = wait((opening, aborted), ticket.open_timeout_s + 5, FIRST_COMPLETED)
-    if aborted in done:
-        opening.add_done_callback(_abandon)
-        raise aborted.result()
-    if opening in done:
+    done, _ = wait((opening, aborted), ticket.open_timeout_s, FIRST_COMPLETED)
+    if opening in done and aborted not in done:
         return opening.result()
-    _end_worker(worker, f"rank {index} could not connect to its gang within {ticket.open_timeout_s:g} s")
-    raise CommTimeout(f"rank {index} could not connect to its gang within {ticket.open_timeout_s:g} s")
+    opening.add_done_callback(_abandon)
+    if aborted in done:
+        raise aborted.result()
+    why = f"rank {index} on {worker.address} did not connect to its gang within {ticket.open_timeout_s:g} s"
+    if ticket.backend == "cuda":
+        _end_worker(worker, why)
+    raise CommTimeout(why)
 
 
 def _open_sockets(
@@ -68,7 +69,7 @@ def _open_sockets(
     except BaseException:
         endpoint.close()
         raise
-    return lambda: open_sockets(endpoint, addresses, timeout_s=ticket.open_timeout_s)
+    return lambda: open_sockets(endpoint, addresses, timeout_s=ticket.verb_timeout_s)
 
 
 def _open_nccl(
@@ -77,7 +78,7 @@ def _open_nccl(
     from mgraph.comm.nccl import new_unique_id, open_nccl
 
     unique_id = bytes.fromhex(meet(new_unique_id().hex() if index == 0 else "")[0])
-    return lambda: open_nccl(index, ticket.size, unique_id, timeout_s=ticket.open_timeout_s)
+    return lambda: open_nccl(index, ticket.size, unique_id, timeout_s=ticket.verb_timeout_s)
 
 
 def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any]) -> None:
@@ -98,7 +99,7 @@ def _abandon(opening: Future[Communicator]) -> None:
 
 
 def _end_worker(worker: Worker, why: str) -> None:
-    """End a worker whose thread can no longer be freed, if a nanny is there to start it again."""
+    """End a worker whose thread NCCL does not give back, if a nanny is there to start it again."""
     if worker.nanny is None:
         return
     print(f"mgraph: {why}; ending this worker, its nanny starts another", file=sys.stderr, flush=True)

@@ -52,10 +52,11 @@ class _Gang:
 @dataclass(eq=False)
 class _Session:
     name: str
-    client: str
     num_ranks: int
     backend: str
     open_timeout_s: float
+    verb_timeout_s: float
+    client: str
     gang: _Gang | None = None
     # The gangs this session has had: their errors outlive them.
     gangs: dict[str, _Gang] = field(default_factory=dict)
@@ -151,14 +152,14 @@ class GangPlugin(SchedulerPlugin):
 
     @_answer
     async def open(
-        self, client: str, session: str, num_ranks: int | None, backend: str, open_timeout_s: float
+        self, session: str, num_ranks: int | None, backend: str, open_timeout_s: float, **rest: Any
     ) -> dict[str, Any]:
         """Start a session: settle how many ranks it has and what they run on."""
         await self._installed.wait()
         places = await self._wait_for_places(num_ranks or 1, open_timeout_s)
         places = places[: num_ranks or len(places)]
         backend = _settle_backend(backend, places)
-        self._sessions[session] = _Session(session, client, len(places), backend, open_timeout_s)
+        self._sessions[session] = _Session(session, len(places), backend, open_timeout_s, **rest)
         return {"num_ranks": len(places), "backend": backend}
 
     @_answer
@@ -308,7 +309,14 @@ class GangPlugin(SchedulerPlugin):
         # Ranks of one host share its cores; the worker knows how many there are.
         neighbours = tuple(hosts.count(host) for host in hosts)
         return Ticket(
-            gang.name, gang.epoch, session.name, gang.workers, gang.backend, neighbours, session.open_timeout_s
+            gang=gang.name,
+            epoch=gang.epoch,
+            session=session.name,
+            members=gang.workers,
+            backend=gang.backend,
+            neighbours=neighbours,
+            open_timeout_s=session.open_timeout_s,
+            verb_timeout_s=session.verb_timeout_s,
         )
 
     def _break(self, call: _Call, cause: str) -> None:

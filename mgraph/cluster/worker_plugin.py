@@ -48,17 +48,14 @@ class RankPlugin(WorkerPlugin):
 
     name = PLUGIN
 
-    def __init__(self) -> None:
-        self._worker: Worker
+    async def setup(self, worker: Worker) -> None:
+        """Add the handlers and the executor, and tell the scheduler what this worker has."""
+        self._worker = worker
         # All of it is lost with the worker, and none of it is known to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
         self._networks: dict[str, _Network] = {}
         self._backends: dict[str, Backend] = {}
         self._lock = threading.Lock()
-
-    async def setup(self, worker: Worker) -> None:
-        """Add the handlers and the executor, and tell the scheduler what this worker has."""
-        self._worker = worker
         # One thread: the function of an aborted call may still run when the next one comes.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
         worker.stream_handlers |= {
