@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mgraph.kernels.backend import Backend
 
 # An array of the backend at hand: numpy.ndarray or cupy.ndarray.
 Array = Any
 
 OFFSET = np.dtype(np.int64)
 LEVEL = np.dtype(np.int32)
+WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"))
 
 # Vertex ids, positions and state indices are uint32 while they fit and int64 beyond: never uint64,
 # which both NumPy and Numba turn into float64 when an int64 is added.
@@ -49,3 +53,33 @@ class EdgeChunk:
 
     def __len__(self) -> int:
         return len(self.sources)
+
+
+class EdgeSource(Protocol):
+    """Where the edges of a graph come from: a generator or a reader, frozen and picklable.
+
+    Undirected edges come once or both ways. Weights are None, or of a dtype in WEIGHT_DTYPES.
+    """
+
+    @property
+    def name(self) -> str:
+        """What benchmarks and plots call the graph, such as rmat20 or the stem of a file."""
+
+    @property
+    def num_vertices(self) -> int:
+        """How many vertices there are, those without edges included."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether (u, v) and (v, u) are two arcs."""
+
+    @property
+    def weight_dtype(self) -> np.dtype | None:
+        """The dtype of the weights, None for an unweighted graph."""
+
+    @property
+    def num_input_edges(self) -> int | None:
+        """How many edges all chunks have together, None where only reading them tells."""
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        """Return part k of num_chunks; all parts are the same edges whatever num_chunks is."""
