@@ -103,3 +103,37 @@ __device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplie
 __device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
   return multiplier == 1 ? position : position % multiplier * stride + position / multiplier;
 }
+
+// ---- random numbers: the twins of hashing.py, in plain C++ -----------------------------------------
+constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
+// splitmix64's hash, a bijection on 64 bits.
+__device__ inline u64 mix(u64 z) {
+  z += GOLDEN;
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
+}
+// The upper 64 bits of the product: a random a becomes a number below b.
+__device__ inline u64 multiply_high(u64 a, u64 b) {
+  u64 a_low = (u32)a, a_high = a >> 32, b_low = (u32)b, b_high = b >> 32;
+  u64 middle = a_high * b_low + (a_low * b_low >> 32);
+  return a_high * b_high + (middle >> 32) + (((u64)(u32)middle + a_low * b_high) >> 32);
+}
+__device__ inline u64 permutation_key(u64 seed, u64 i) { return mix(seed * 4 + i + 0x5EED) | 1; }
+// A bijection on `scale` bits: odd factors and xor-shifts can be undone.
+__device__ inline u64 scrambled(u64 x, u64 scale, u64 k0, u64 k1, u64 k2, u64 k3) {
+  u64 mask = (1ull << scale) - 1, shift = scale >> 1 ? scale >> 1 : 1;
+  x = (x * k0) & mask;
+  x = ((x ^ (x >> shift)) + (k3 >> 7)) & mask;
+  x = (x * k1) & mask;
+  x = ((x ^ (x >> shift)) + (k2 >> 7)) & mask;
+  x = (x * k2) & mask;
+  x = ((x ^ (x >> shift)) + (k1 >> 7)) & mask;
+  x = (x * k3) & mask;
+  return ((x ^ (x >> shift)) + (k0 >> 7)) & mask;
+}
+__device__ inline u64 weight_key(u64 seed) { return mix(seed + 99); }
+// The weight 1..max_weight of the edge (a, b); undirected edges come with a <= b.
+__device__ inline u64 edge_weight(u64 key, u64 a, u64 b, u64 max_weight) {
+  return mix(key ^ mix((a << 32 | a >> 32) ^ b)) % max_weight + 1;
+}
