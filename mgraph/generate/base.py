@@ -1,0 +1,114 @@
+"""What the generators share: the fields of weights and seed, and a chunk from one launch of a kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+
+from mgraph.errors import UsageError
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.pair import Kernel
+from mgraph.types import EdgeChunk, none_of, vertex_dtype
+
+# Edges are numbered in int64, and kernels may look one launch beyond the last.
+MOST_EDGES = 1 << 62
+LARGEST_WEIGHT = 2**32 - 1
+WEIGHT_CHOICES = ("int", "float32", "float64", None)
+
+
+class Weighted(Protocol):
+    """The fields every generator has.
+
+    `weights` is "int" (integers 1 .. max_weight in the smallest unsigned dtype), "float32" or
+    "float64" (the same integers as floats), or None.
+    """
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def weights(self) -> str | None: ...
+    @property
+    def max_weight(self) -> int: ...
+
+
+def check_weights(generator: Weighted) -> None:
+    """Refuse a seed or a choice of weights that no kernel takes."""
+    check_integer("seed", generator.seed, 0, 2**63 - 1)
+    if generator.weights not in WEIGHT_CHOICES:
+        raise UsageError(f"weights {generator.weights!r} is not one of int, float32, float64, None")
+    check_integer("max_weight", generator.max_weight, 1, LARGEST_WEIGHT)
+
+
+def check_integer(name: str, value: Any, low: int, high: int) -> None:
+    """Refuse a value that is no integer of low..high."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise UsageError(f"{name} {value!r} is not an integer")
+    if not low <= value <= high:
+        raise UsageError(f"{name} {value} is not in {low}..{high}")
+
+
+def check_real(name: str, value: Any, low: float, high: float) -> None:
+    """Refuse a value that is no number of low..high."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or math.isnan(value):
+        raise UsageError(f"{name} {value!r} is not a number")
+    if not low <= value <= high:
+        raise UsageError(f"{name} {value} is not in {low}..{high}")
+
+
+def check_num_edges(num_edges: int) -> None:
+    """Refuse more edges than can be numbered."""
+    if num_edges > MOST_EDGES:
+        raise UsageError(f"{num_edges} edges are more than the {MOST_EDGES} that can be numbered")
+
+
+def weight_dtype(generator: Weighted) -> np.dtype | None:
+    """Return the dtype of a generator's weights."""
+    if generator.weights == "int":
+        return np.min_scalar_type(generator.max_weight)
+    return None if generator.weights is None else np.dtype(generator.weights)
+
+
+def chunk_range(num_items: int, k: int, num_chunks: int) -> tuple[int, int]:
+    """Return part k of num_chunks nearly equal parts of 0..num_items."""
+    check_integer("num_chunks", num_chunks, 1, 2**63 - 1)
+    check_integer("chunk", k, 0, num_chunks - 1)
+    return num_items * k // num_chunks, num_items * (k + 1) // num_chunks
+
+
+def name_of(stem: str, **options: tuple[Any, Any]) -> str:
+    """Return a graph's name: its stem, and every option (value, usual value) that is not as usual."""
+    return "-".join((stem, *(f"{option}{value}" for option, (value, usual) in options.items() if value != usual)))
+
+
+def signed(word: int) -> int:
+    """Return the int64 with the bits of a 64-bit word, as kernels take it."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+class Output:
+    """The arrays that a kernel fills for the work items lo..hi, `slots` edges each."""
+
+    def __init__(self, generator: Any, backend: Backend, num_edges: int) -> None:
+        dtype = vertex_dtype(generator.num_vertices)
+        empty = backend.xp.empty
+        self.sources, self.targets = empty(num_edges, dtype), empty(num_edges, dtype)
+        self.weights = None if generator.weights is None else empty(num_edges, generator.weight_dtype)
+        self.none = none_of(dtype)
+        self.backend = backend
+
+    def fill(self, kernel: Kernel, *args: int) -> Output:
+        """Launch the kernel over lo..hi (the first two arguments) into these arrays."""
+        kernel[self.backend](*args, self.sources, self.targets, self.weights)
+        return self
+
+    def chunk(self) -> EdgeChunk:
+        """Return all edges."""
+        return EdgeChunk(self.sources, self.targets, self.weights)
+
+    def present(self) -> EdgeChunk:
+        """Return the edges that are not missing."""
+        keep = self.sources != self.none
+        weights = None if self.weights is None else self.weights[keep]
+        return EdgeChunk(self.sources[keep], self.targets[keep], weights)

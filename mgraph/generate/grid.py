@@ -1,0 +1,84 @@
+"""Road-like grids: long paths, small degrees, a share of the edges removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.errors import UsageError
+from mgraph.generate.base import (
+    MOST_EDGES,
+    Output,
+    check_integer,
+    check_num_edges,
+    check_real,
+    check_weights,
+    chunk_range,
+    name_of,
+    signed,
+    weight_dtype,
+)
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.grid import grid_edges
+from mgraph.types import EdgeChunk
+
+
+@dataclass(frozen=True)
+class Grid:
+    """An undirected grid; vertex (x, y) is y * columns + x.
+
+    Parameters
+    ----------
+    rows, columns
+        Size of the grid.
+    drop
+        Share of the edges that are missing, 0 <= drop < 1.
+    seed, weights, max_weight
+        As for Rmat.
+    """
+
+    rows: int
+    columns: int
+    drop: float = 0.10
+    seed: int = 1
+    weights: str | None = "int"
+    max_weight: int = 255
+
+    directed = False
+    # Only making them tells how many are missing.
+    num_input_edges = None
+
+    def __post_init__(self) -> None:
+        check_integer("rows", self.rows, 0, MOST_EDGES)
+        check_integer("columns", self.columns, 0, MOST_EDGES)
+        check_real("drop", self.drop, 0, 1)
+        if self.drop == 1:
+            raise UsageError("drop 1 would leave no edge: give a share below 1")
+        check_weights(self)
+        check_num_edges(2 * self.num_vertices)
+
+    @property
+    def name(self) -> str:
+        if self.rows == self.columns:
+            thousands, rest = divmod(self.rows, 1024)
+            stem = f"grid{thousands}k" if thousands and not rest else f"grid{self.rows}"
+        else:
+            stem = f"grid{self.rows}x{self.columns}"
+        return name_of(stem, drop=(self.drop, 0.10), seed=(self.seed, 1), w=(self.max_weight, 255))
+
+    @property
+    def num_vertices(self) -> int:
+        return self.rows * self.columns
+
+    @property
+    def weight_dtype(self) -> np.dtype | None:
+        return weight_dtype(self)
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        lo, hi = chunk_range(2 * self.num_vertices, k, num_chunks)
+        output = Output(self, backend, hi - lo)
+        threshold = signed(int(self.drop * 2.0**64))
+        return output.fill(
+            grid_edges, lo, hi, lo, self.rows, self.columns, self.seed, threshold, self.max_weight, output.none
+        ).present()

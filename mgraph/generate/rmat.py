@@ -1,0 +1,81 @@
+"""RMAT graphs of Graph500: a few hubs, many small vertices, short paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.generate.base import (
+    Output,
+    check_integer,
+    check_num_edges,
+    check_weights,
+    chunk_range,
+    name_of,
+    weight_dtype,
+)
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.rmat import rmat_edges
+from mgraph.types import EdgeChunk
+
+
+@dataclass(frozen=True)
+class Rmat:
+    """An undirected graph of 2^scale vertices and edge_factor * 2^scale edges (a .57, b = c .19, d .05).
+
+    Parameters
+    ----------
+    scale
+        Logarithm of the number of vertices, 0..62.
+    edge_factor
+        Edges for each vertex, loops and parallel edges included.
+    seed
+        Another seed, another graph of the same kind.
+    weights, max_weight
+        "int" (1..max_weight), the same as "float32" or "float64", or None.
+    scramble
+        Hide the structure behind a bijection on the labels, as Graph500 asks.
+    """
+
+    scale: int
+    edge_factor: int = 16
+    seed: int = 1
+    weights: str | None = "int"
+    scramble: bool = True
+    max_weight: int = 255
+
+    directed = False
+
+    def __post_init__(self) -> None:
+        check_integer("scale", self.scale, 0, 62)
+        check_integer("edge_factor", self.edge_factor, 0, 1 << 31)
+        check_weights(self)
+        check_num_edges(self.num_input_edges)
+
+    @property
+    def name(self) -> str:
+        return name_of(
+            f"rmat{self.scale}",
+            ef=(self.edge_factor, 16),
+            seed=(self.seed, 1),
+            scramble=(int(self.scramble), 1),
+            w=(self.max_weight, 255),
+        )
+
+    @property
+    def num_vertices(self) -> int:
+        return 1 << self.scale
+
+    @property
+    def num_input_edges(self) -> int:
+        return self.edge_factor << self.scale
+
+    @property
+    def weight_dtype(self) -> np.dtype | None:
+        return weight_dtype(self)
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
+        output = Output(self, backend, hi - lo)
+        return output.fill(rmat_edges, lo, hi, lo, self.scale, self.seed, int(self.scramble), self.max_weight).chunk()

@@ -1,0 +1,121 @@
+"""Uniform random graphs: by mean degree (undirected), or by a fixed out-degree (directed)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.generate.base import (
+    MOST_EDGES,
+    Output,
+    check_integer,
+    check_num_edges,
+    check_real,
+    check_weights,
+    chunk_range,
+    name_of,
+    weight_dtype,
+)
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.uniform import fixed_out_degree_arcs, uniform_edges
+from mgraph.types import EdgeChunk
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """An undirected graph of num_vertices * degree / 2 edges, both ends of each drawn alike.
+
+    Parameters
+    ----------
+    num_vertices
+        Number of vertices, 0..2^62.
+    degree
+        Mean degree, loops and parallel edges included; need not be whole.
+    seed, weights, max_weight
+        As for Rmat.
+    """
+
+    num_vertices: int
+    degree: float
+    seed: int = 1
+    weights: str | None = "int"
+    max_weight: int = 255
+
+    directed = False
+
+    def __post_init__(self) -> None:
+        check_integer("num_vertices", self.num_vertices, 0, MOST_EDGES)
+        check_real("degree", self.degree, 0, MOST_EDGES)
+        check_weights(self)
+        check_num_edges(self.num_input_edges)
+
+    @property
+    def name(self) -> str:
+        n = self.num_vertices
+        stem = f"uni{n.bit_length() - 1}" if n > 0 and n & (n - 1) == 0 else f"uni{n}v"
+        return name_of(stem, d=(f"{self.degree:g}", "16"), seed=(self.seed, 1), w=(self.max_weight, 255))
+
+    @property
+    def num_input_edges(self) -> int:
+        # Rounded as C's llround does: half away from zero.
+        half = float(self.num_vertices) * self.degree / 2
+        return math.floor(half) + (half - math.floor(half) >= 0.5)
+
+    @property
+    def weight_dtype(self) -> np.dtype | None:
+        return weight_dtype(self)
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
+        output = Output(self, backend, hi - lo)
+        return output.fill(uniform_edges, lo, hi, lo, self.num_vertices, self.seed, self.max_weight).chunk()
+
+
+@dataclass(frozen=True)
+class FixedOutDegree:
+    """A directed graph where every vertex has out_degree arcs to targets drawn alike (papers.md, 4).
+
+    Parameters
+    ----------
+    num_vertices
+        Number of vertices, 0..2^62.
+    out_degree
+        Arcs of each vertex, loops and parallel arcs included.
+    seed, weights, max_weight
+        As for Rmat.
+    """
+
+    num_vertices: int
+    out_degree: int
+    seed: int = 1
+    weights: str | None = "int"
+    max_weight: int = 255
+
+    directed = True
+
+    def __post_init__(self) -> None:
+        check_integer("num_vertices", self.num_vertices, 0, MOST_EDGES)
+        check_integer("out_degree", self.out_degree, 0, 1 << 31)
+        check_weights(self)
+        check_num_edges(self.num_input_edges)
+
+    @property
+    def name(self) -> str:
+        return name_of(f"out{self.num_vertices}x{self.out_degree}", seed=(self.seed, 1), w=(self.max_weight, 255))
+
+    @property
+    def num_input_edges(self) -> int:
+        return self.num_vertices * self.out_degree
+
+    @property
+    def weight_dtype(self) -> np.dtype | None:
+        return weight_dtype(self)
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
+        output = Output(self, backend, hi - lo)
+        return output.fill(
+            fixed_out_degree_arcs, lo, hi, lo, self.num_vertices, self.out_degree, self.seed, self.max_weight
+        ).chunk()
