@@ -1,0 +1,137 @@
+"""Shards by plain NumPy and dictionaries: an oracle of the build, and a way to test what runs on shards.
+
+Also the way between arrays by user id and the owner layout that rank programs take and return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import oracles
+from zoo import GraphCase
+
+from mgraph.kernels.backend import Backend, CpuBackend
+from mgraph.partition import Partition
+from mgraph.shard import GraphInfo, Rows, Shard
+from mgraph.types import OFFSET, none_of, unreached_of
+
+Row = list[tuple[int, object]]
+
+
+def build_shards(
+    case: GraphCase, num_ranks: int, order: str = "degree", backend: Backend | None = None
+) -> list[Shard]:
+    """Return the shards of every rank, with in-rows where the graph is directed."""
+    backend = backend or CpuBackend(threads=1)
+    n = case.num_vertices
+    partition = Partition(n, num_ranks, cyclic=order == "degree")
+    position_of_user = oracles.positions(case, order)
+    user_of_position = np.argsort(position_of_user)
+    arcs = oracles.arcs_of(case)
+    arcs = {(int(position_of_user[u]), int(position_of_user[v])): w for (u, v), w in arcs.items()}
+    outgoing = _sorted_rows(arcs, n)
+    incoming = _sorted_rows({(v, u): w for (u, v), w in arcs.items()}, n) if case.directed else None
+    info = graph_info(case, order, arcs)
+
+    shards = []
+    for rank in range(num_ranks):
+        owned = partition.position(partition.stride * rank + np.arange(partition.num_owned(rank)))
+        lo = min(rank * -(-n // num_ranks), n)
+        hi = min(lo + -(-n // num_ranks), n)
+        natural = order == "natural"
+        shards.append(
+            Shard(
+                backend,
+                info,
+                partition,
+                rank,
+                _rows(case, partition, [outgoing[u] for u in owned], backend),
+                None if natural else backend.to_device(user_of_position[owned].astype(partition.dtype)),
+                None if natural else backend.to_device(position_of_user[lo:hi].astype(partition.dtype)),
+                None if incoming is None else _rows(case, partition, [incoming[u] for u in owned], backend),
+            )
+        )
+    return shards
+
+
+def graph_info(case: GraphCase, order: str, arcs: dict) -> GraphInfo:
+    """Return what is known of the whole graph; unweighted arcs count as weight 1."""
+    n = case.num_vertices
+    weights = list(arcs.values())
+    out_degrees = np.bincount([u for u, _ in arcs], minlength=n)
+    num_edges = len(arcs) if case.directed else len(arcs) // 2
+    num_loops = int((case.sources == case.targets).sum())
+    return GraphInfo(
+        num_vertices=n,
+        num_edges=num_edges,
+        num_arcs=len(arcs),
+        directed=case.directed,
+        order=order,
+        weight_dtype=None if case.weights is None else case.weights.dtype.name,
+        max_weight=max(weights, default=0),
+        min_weight=min(weights, default=0),
+        sum_weights=float(sum(map(float, weights))),
+        max_degree=int(out_degrees.max(initial=0)),
+        num_isolated=n - len({end for arc in arcs for end in arc}),
+        num_loops=num_loops,
+        num_parallel=len(case.sources) - num_loops - num_edges,
+    )
+
+
+def owner_layout(shards: Sequence[Shard], by_user: np.ndarray) -> list[np.ndarray]:
+    """Cut an array by user id into the owners' slices."""
+    return [np.asarray(by_user)[users_of(shard)] for shard in shards]
+
+
+def by_user(shards: Sequence[Shard], parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Put the owners' slices together by user id."""
+    whole = np.empty(shards[0].info.num_vertices, parts[0].dtype)
+    for shard, part in zip(shards, parts, strict=True):
+        whole[users_of(shard)] = part
+    return whole
+
+
+def users_of(shard: Shard) -> np.ndarray:
+    """Return the user ids of the vertices that a shard owns."""
+    if shard.user_of_local is not None:
+        return shard.backend.to_host(shard.user_of_local).astype(np.int64)
+    return shard.partition.offset(shard.rank) + np.arange(shard.num_owned)
+
+
+def distance_parts(shards: Sequence[Shard], dist: np.ndarray, dtype: np.dtype | type) -> list[np.ndarray]:
+    """Return an oracle's distances as a rank program returns them: in its state's dtype and sentinel."""
+    dtype = np.dtype(dtype)
+    reached = dist != (np.inf if dist.dtype.kind == "f" else -1)
+    return owner_layout(shards, np.where(reached, dist, unreached_of(dtype)).astype(dtype))
+
+
+def predecessor_parts(shards: Sequence[Shard], chosen: np.ndarray) -> list[np.ndarray]:
+    """Return an oracle's predecessors as a rank program returns them: positions."""
+    dtype = shards[0].partition.dtype
+    position = positions_of(shards)
+    safe = np.where(chosen < 0, 0, chosen)
+    return owner_layout(shards, np.where(chosen < 0, none_of(dtype), position[safe]).astype(dtype))
+
+
+def positions_of(shards: Sequence[Shard]) -> np.ndarray:
+    """Return the position of every user id, as the shards have it."""
+    if shards[0].position_of_user is None:
+        return np.arange(shards[0].info.num_vertices)
+    return np.concatenate([s.backend.to_host(s.position_of_user) for s in shards]).astype(np.int64)
+
+
+def _sorted_rows(arcs: dict, n: int) -> list[Row]:
+    """Return each position's (target, weight), by target position."""
+    return [sorted(row) for row in oracles.rows_of(arcs, n)]
+
+
+def _rows(case: GraphCase, partition: Partition, rows: list[Row], backend: Backend) -> Rows:
+    """Return rows of positions as CSR of state indices."""
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(OFFSET)
+    flat = [arc for row in rows for arc in row]
+    targets = partition.state(np.array([v for v, _ in flat], np.int64)).astype(partition.dtype)
+    weights = None if case.weights is None else np.array([w for _, w in flat], case.weights.dtype)
+    return Rows(
+        backend.to_device(indptr), backend.to_device(targets), None if weights is None else backend.to_device(weights)
+    )

@@ -1,0 +1,167 @@
+"""What every answer must be, by the slowest and plainest way. Imports nothing of mgraph.
+
+Answers are in user ids, int64, -1 for none. A graph is anything with num_vertices, sources, targets,
+weights (or None: every edge has weight 1) and directed, as in zoo.py. States (distances) have the dtype
+in which mgraph adds: float32 and float64 stay, integers become int64 (Python's integers on the way).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Graph = Any  # duck-typed: see above
+Arcs = dict[tuple[int, int], Any]
+
+
+def arcs_of(graph: Graph, *, weighted: bool = True) -> Arcs:
+    """Return {(u, v): weight}: both ways where undirected, no loops, the lightest of parallel edges."""
+    arcs: Arcs = {}
+    weights = graph.weights if weighted and graph.weights is not None else np.ones(len(graph.sources), np.int64)
+    convert = weights.dtype.type if weights.dtype.kind == "f" else int
+    for u, v, w in zip(graph.sources.tolist(), graph.targets.tolist(), weights.tolist(), strict=True):
+        ways = [(u, v)] if graph.directed else [(u, v), (v, u)]
+        for arc in ways if u != v else []:
+            arcs[arc] = min(arcs.get(arc, convert(w)), convert(w))
+    return arcs
+
+
+def rows_of(arcs: Arcs, num_vertices: int) -> list[list[tuple[int, Any]]]:
+    """Return the (target, weight) of the arcs out of each vertex."""
+    rows: list[list[tuple[int, Any]]] = [[] for _ in range(num_vertices)]
+    for (u, v), w in arcs.items():
+        rows[u].append((v, w))
+    return rows
+
+
+def state_dtype(graph: Graph, *, weighted: bool = True) -> np.dtype:
+    """Return the dtype of the distances the oracles give: the weights' if floating, else int64."""
+    if weighted and graph.weights is not None and graph.weights.dtype.kind == "f":
+        return graph.weights.dtype
+    return np.dtype(np.int64)
+
+
+def bfs(graph: Graph, sources: Sequence[int], depth_limit: int | None = None) -> np.ndarray:
+    """Return levels by a queue; a vertex deeper than `depth_limit` is not reached."""
+    rows = rows_of(arcs_of(graph, weighted=False), graph.num_vertices)
+    levels = np.full(graph.num_vertices, -1, np.int64)
+    levels[list(sources)] = 0
+    queue = deque(dict.fromkeys(sources))
+    while queue:
+        u = queue.popleft()
+        for v, _ in rows[u]:
+            if levels[v] < 0 and (depth_limit is None or levels[u] < depth_limit):
+                levels[v] = levels[u] + 1
+                queue.append(v)
+    return levels
+
+
+def sssp(graph: Graph, sources: Sequence[int], cutoff: float | None = None) -> np.ndarray:
+    """Return distances by Dijkstra's algorithm, summed in the state's dtype from the source.
+
+    Unreached are inf or, for integers, -1, and so is what is farther than `cutoff`, which is first rounded
+    to the state's dtype (integers: down).
+    """
+    dtype = state_dtype(graph)
+    convert = dtype.type if dtype.kind == "f" else int
+    limit = None if cutoff is None or cutoff == np.inf else convert(cutoff)
+    rows = rows_of(arcs_of(graph), graph.num_vertices)
+    best: dict[int, Any] = dict.fromkeys(sources, convert(0))
+    heap = [(d, u) for u, d in best.items()]
+    heapq.heapify(heap)
+    with np.errstate(over="ignore"):
+        while heap:
+            d, u = heapq.heappop(heap)
+            for v, w in rows[u] if d == best[u] else []:
+                longer = d + w
+                assert type(longer) is convert, "the sum left the state's dtype"
+                if longer == np.inf or (limit is not None and longer > limit):
+                    continue
+                if v not in best or longer < best[v]:
+                    best[v] = longer
+                    heapq.heappush(heap, (longer, v))
+    unreached = np.inf if dtype.kind == "f" else -1
+    return np.array([best.get(v, unreached) for v in range(graph.num_vertices)], dtype)
+
+
+def positions(graph: Graph, order: str) -> np.ndarray:
+    """Return the position of each user id.
+
+    natural: the id itself. degree: by falling degree, ties by user id. The degree counts the input as it
+    was given, before parallel edges are merged, without loops: every edge once at each of its two ends, so
+    for a directed graph it is out-degree plus in-degree. Vertices without edges therefore come last.
+    """
+    n = graph.num_vertices
+    if order == "natural":
+        return np.arange(n)
+    assert order == "degree", order
+    degree = np.zeros(n, np.int64)
+    for u, v in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True):
+        if u != v:
+            degree[u] += 1
+            degree[v] += 1
+    by_position = sorted(range(n), key=lambda v: (-degree[v], v))
+    position = np.empty(n, np.int64)
+    position[by_position] = np.arange(n)
+    return position
+
+
+def predecessors(
+    graph: Graph, dist: np.ndarray, sources: Sequence[int], position: np.ndarray, *, weighted: bool
+) -> np.ndarray:
+    """Return the predecessors that the design defines, given the distances and each user id's position.
+
+    The predecessor of v is the first u by position with dist[u] < dist[v] and dist[u] + w == dist[v]. A
+    vertex with none (reached over weight zero or an absorbed one) takes the first u with
+    dist[u] + w == dist[v] that is one hop nearer, over such edges, to a vertex that has one or to a source.
+    """
+    chosen = np.full(graph.num_vertices, -1, np.int64)
+    chosen[list(sources)] = list(sources)
+    # `dist` itself gives the dtype: float sums are rounded in it.
+    convert = dist.dtype.type if dist.dtype.kind == "f" else int
+    reached = [v for v in range(graph.num_vertices) if dist[v] != -1 and dist[v] != np.inf]
+    state = {v: convert(dist[v]) for v in reached}
+    explaining: dict[int, list[int]] = {v: [] for v in reached}
+    with np.errstate(over="ignore"):
+        for (u, v), w in arcs_of(graph, weighted=weighted).items():
+            if u in state and v in state and state[u] + convert(w) == state[v]:
+                explaining[v].append(u)
+
+    for v in reached:
+        nearer = [u for u in explaining[v] if state[u] < state[v]]
+        if chosen[v] < 0 and nearer:
+            chosen[v] = min(nearer, key=position.__getitem__)
+
+    # The rest, one hop further at a time: `settled` are the vertices that have one before this hop.
+    while True:
+        settled = chosen >= 0
+        rest = [(v, [u for u in explaining[v] if settled[u]]) for v in reached if not settled[v]]
+        found = [(v, min(us, key=position.__getitem__)) for v, us in rest if us]
+        for v, u in found:
+            chosen[v] = u
+        if not found:
+            return chosen
+
+
+def nearest_sources(chosen: np.ndarray) -> np.ndarray:
+    """Return the source at the end of each vertex's chain of predecessors, -1 where unreached."""
+    roots = np.full(len(chosen), -1, np.int64)
+    for v in range(len(chosen)):
+        u, steps = v, 0
+        while u >= 0 and chosen[u] != u:
+            u, steps = int(chosen[u]), steps + 1
+            assert steps <= len(chosen), f"the predecessors of {v} form a cycle"
+        roots[v] = u
+    return roots
+
+
+def path_to(chosen: np.ndarray, target: int) -> list[int]:
+    """Return the vertices from a source to `target`, empty where it is unreached."""
+    path = [target] if chosen[target] >= 0 else []
+    while path and chosen[path[-1]] != path[-1]:
+        path.append(int(chosen[path[-1]]))
+    return path[::-1]
