@@ -89,7 +89,9 @@ def validate_traversal(
     check.refuse(4, "an arc from another vertex leads nearer", is_shorter)
 
     _follow_chains(check, comm, parent)
-    check.refuse(5, "the chain of predecessors does not end at a source", has_parent & ~check.is_source[parent[check.owned]])
+    check.refuse(
+        5, "the chain of predecessors does not end at a source", has_parent & ~check.is_source[parent[check.owned]]
+    )
     return check.violations(comm)
 
 
@@ -126,9 +128,7 @@ class _Check:
         ]
 
 
-def _clean_distances(
-    check: _Check, distances: Array, weighted: bool, limit: float | None
-) -> tuple[Array, np.ndarray]:
+def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: float | None) -> tuple[Array, np.ndarray]:
     """Check rule 1 and 2 on distances; return them with what is out of range made unreached, and the bound."""
     info, xp, dtype = check.shard.info, check.xp, np.dtype(distances.dtype)
     heaviest = info.max_weight if weighted and check.shard.rows.weights is not None else 1

@@ -19,9 +19,7 @@ from mgraph.types import OFFSET, none_of, unreached_of
 Row = list[tuple[int, object]]
 
 
-def build_shards(
-    case: GraphCase, num_ranks: int, order: str = "degree", backend: Backend | None = None
-) -> list[Shard]:
+def build_shards(case: GraphCase, num_ranks: int, order: str = "degree", backend: Backend | None = None) -> list[Shard]:
     """Return the shards of every rank, with in-rows where the graph is directed."""
     backend = backend or CpuBackend(threads=1)
     n = case.num_vertices
@@ -119,6 +117,40 @@ def positions_of(shards: Sequence[Shard]) -> np.ndarray:
     if shards[0].position_of_user is None:
         return np.arange(shards[0].info.num_vertices)
     return np.concatenate([s.backend.to_host(s.position_of_user) for s in shards]).astype(np.int64)
+
+
+def arcs_of_shards(shards: Sequence[Shard], *, incoming: bool = False) -> oracles.Arcs:
+    """Return {(u, v): weight} of all rows in user ids, as `oracles.arcs_of` does; each arc is there once."""
+    partition, position = shards[0].partition, positions_of(shards)
+    user_of_position = np.argsort(position)
+    arcs: oracles.Arcs = {}
+    for shard in shards:
+        rows, to_host = shard.incoming if incoming else shard.rows, shard.backend.to_host
+        owners = np.repeat(users_of(shard), np.diff(to_host(rows.indptr)))
+        targets = user_of_position[partition.position(to_host(rows.targets).astype(np.int64))]
+        weights = [1] * len(owners) if rows.weights is None else to_host(rows.weights).tolist()
+        for u, v, w in zip(owners.tolist(), targets.tolist(), weights, strict=True):
+            arc = (v, u) if incoming else (u, v)
+            assert arc not in arcs, f"the arc {arc} is there twice"
+            arcs[arc] = w
+    return arcs
+
+
+def assert_equal_shards(shards: Sequence[Shard], expected: Sequence[Shard]) -> None:
+    """Compare all that a build decides: tables, rows, what is known of the graph; in-rows where both have them."""
+    assert len(shards) == len(expected)
+    for shard, naive in zip(shards, expected, strict=True):
+        assert (shard.rank, shard.partition, shard.info) == (naive.rank, naive.partition, naive.info)
+        pairs = [(shard.user_of_local, naive.user_of_local), (shard.position_of_user, naive.position_of_user)]
+        for rows, other in ((shard.rows, naive.rows), (shard.in_rows, naive.in_rows)):
+            if rows is not None and other is not None:
+                pairs += [(rows.indptr, other.indptr), (rows.targets, other.targets), (rows.weights, other.weights)]
+        for got, wanted in pairs:
+            assert (got is None) == (wanted is None)
+            if got is not None:
+                got, wanted = shard.backend.to_host(got), naive.backend.to_host(wanted)
+                assert got.dtype == wanted.dtype
+                np.testing.assert_array_equal(got, wanted)
 
 
 def _sorted_rows(arcs: dict, n: int) -> list[Row]:

@@ -45,7 +45,7 @@ def state_dtype(graph: Graph, *, weighted: bool = True) -> np.dtype:
     return np.dtype(np.int64)
 
 
-def bfs(graph: Graph, sources: Sequence[int], depth_limit: int | None = None) -> np.ndarray:
+def bfs(graph: Graph, sources: Sequence[int], depth_limit: float | None = None) -> np.ndarray:
     """Return levels by a queue; a vertex deeper than `depth_limit` is not reached."""
     rows = rows_of(arcs_of(graph, weighted=False), graph.num_vertices)
     levels = np.full(graph.num_vertices, -1, np.int64)
@@ -54,7 +54,7 @@ def bfs(graph: Graph, sources: Sequence[int], depth_limit: int | None = None) ->
     while queue:
         u = queue.popleft()
         for v, _ in rows[u]:
-            if levels[v] < 0 and (depth_limit is None or levels[u] < depth_limit):
+            if levels[v] < 0 and (depth_limit is None or levels[u] + 1 <= depth_limit):
                 levels[v] = levels[u] + 1
                 queue.append(v)
     return levels

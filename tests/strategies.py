@@ -22,7 +22,12 @@ def graphs(draw: st.DrawFn, max_vertices: int = 12, max_edges: int = 30, dtypes:
     edges = draw(st.lists(st.tuples(vertex, vertex, st.sampled_from(PALETTES[dtype])), max_size=max_edges))
     sources, targets, weights = (list(column) for column in zip(*edges, strict=True)) if edges else ([], [], [])
     return GraphCase(
-        "drawn", n, np.array(sources, np.uint32), np.array(targets, np.uint32), np.array(weights, dtype), draw(st.booleans())
+        "drawn",
+        n,
+        np.array(sources, np.uint32),
+        np.array(targets, np.uint32),
+        np.array(weights, dtype),
+        draw(st.booleans()),
     )
 
 

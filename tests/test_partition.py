@@ -17,7 +17,9 @@ PARTITIONS = [Partition(n, p, cyclic) for n, p, cyclic in itertools.product(SIZE
 LARGE = [
     Partition(n, p, cyclic)
     for n, p, cyclic in itertools.product(
-        [2**31, 2**32 - 2 - 64 * 7, 2**32 - 64, 2**32 - 2, 2**32 - 1, 2**32, 2**33 + 1, 2**40 + 12345], [1, 2, 3, 7], [True, False]
+        [2**31, 2**32 - 2 - 64 * 7, 2**32 - 64, 2**32 - 2, 2**32 - 1, 2**32, 2**33 + 1, 2**40 + 12345],
+        [1, 2, 3, 7],
+        [True, False],
     )
 ]
 

@@ -79,9 +79,7 @@ CASES = [
     #     ,--5--.
     #  0 --2---- 1 --1-- 2     parallel edges, one of them written backwards; loops of weight 0 on 1 and 2
     #     '--7--'   '-9-'
-    make_case(
-        "parallel", 3, [(0, 1, 5), (1, 0, 2), (0, 1, 7), (1, 2, 9), (1, 2, 1), (1, 1, 0), (2, 2, 0)], np.int32
-    ),
+    make_case("parallel", 3, [(0, 1, 5), (1, 0, 2), (0, 1, 7), (1, 2, 9), (1, 2, 1), (1, 1, 0), (2, 2, 0)], np.int32),
     #  0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 6
     make_case("path", 7, _path(7)),
     #  0 -- 1 -- 2 -- 3 -- 4 -- 5 -- 0      even: two equally good ways to 3
@@ -128,7 +126,9 @@ CASES = [
     make_case("many-ties", 10, [*_grid(3, 3), *((9, v, 2) for v in range(9))], np.int64),
     #  0 -- 1 -- .. -- 299: more levels than 8 bits count; the numbering is folded: 0 299 1 298 ..
     make_case(
-        "long-chain", 300, [((v // 2, 299 - v // 2)[v % 2], ((v + 1) // 2, 299 - (v + 1) // 2)[(v + 1) % 2]) for v in range(299)]
+        "long-chain",
+        300,
+        [((v // 2, 299 - v // 2)[v % 2], ((v + 1) // 2, 299 - (v + 1) // 2)[(v + 1) % 2]) for v in range(299)],
     ),
     #  0 -- 1 -- ..  -- 11        12 x 6, weights 1 .. 7 from the ids
     #  |    |           |
