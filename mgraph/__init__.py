@@ -12,7 +12,34 @@ __version__ = "0.1.0"
 
 # Public name -> the module it comes from.
 _HOMES = {
+    "connect": "mgraph.cluster.connect",
+    "Graph": "mgraph.graph",
+    "rmat": "mgraph.construct",
+    "uniform": "mgraph.construct",
+    "fixed_out_degree": "mgraph.construct",
+    "grid": "mgraph.construct",
+    "ssca2": "mgraph.construct",
+    "read": "mgraph.construct",
+    "from_edges": "mgraph.construct",
+    "from_csr": "mgraph.construct",
+    "from_scipy": "mgraph.construct",
+    "bfs": "mgraph.traversals",
+    "bfs_many": "mgraph.traversals",
+    "sssp": "mgraph.traversals",
+    "sssp_many": "mgraph.traversals",
+    "validate": "mgraph.results",
     "MgraphError": "mgraph.errors",
+    "UsageError": "mgraph.errors",
+    "InputError": "mgraph.errors",
+    "UnknownFormat": "mgraph.errors",
+    "ClusterError": "mgraph.errors",
+    "RendezvousTimeout": "mgraph.errors",
+    "CommTimeout": "mgraph.errors",
+    "CommAborted": "mgraph.errors",
+    "GangLost": "mgraph.errors",
+    "GraphClosed": "mgraph.errors",
+    "WouldNotFit": "mgraph.errors",
+    "ValidationFailed": "mgraph.errors",
 }
 
 

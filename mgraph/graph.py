@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 import weakref
 from typing import Any
@@ -130,6 +131,15 @@ def _cluster(given: Any) -> Cluster:
     if given is not None:
         return connect(given)
     cluster = _shared_clusters.get(os.getpid())
-    if cluster is None or default_client() is not None:
+    if cluster is None or _has_default_client():
         cluster = _shared_clusters[os.getpid()] = connect()
     return cluster
+
+
+def _has_default_client() -> bool:
+    """Return whether there is a current Dask client, which `connect` prefers to what is shared."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return distributed is not None and distributed.default_client() is not None
+    except ValueError:
+        return False

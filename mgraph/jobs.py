@@ -151,7 +151,7 @@ def follow(rank: Rank, key: str, target: int) -> list[int]:
     return path[::-1] if vertex >= 0 else []
 
 
-def validate(rank: Rank, key: str, graph: str) -> list[Violation]:
+def check(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check an answer by rules; every rank returns the same violations."""
     shard, answer = rank.objects[graph], rank.objects[key]
     sources = positions_of(shard, rank.comm, answer.spec.sources)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
-from mgraph.jobs import TraversalSpec, fetch, follow, validate
+from mgraph.jobs import TraversalSpec, check, fetch, follow
 from mgraph.validation import ensure_valid
 
 if TYPE_CHECKING:
@@ -166,13 +166,6 @@ class Traversed:
             raise UsageError(f"target {target} is not a vertex: ids are 0..{n - 1}")
         return self.run(follow, int(target))[0]
 
-    def validate(self) -> None:
-        """Raise ValidationFailed unless the answer keeps every rule."""
-        self.graph.require_open()
-        if self.predecessors is None:
-            raise UsageError("validation needs predecessors: search again without return_predecessors=False")
-        ensure_valid(self.run(validate, self.graph.key)[0])
-
     def to_pandas(self) -> pandas.DataFrame:
         """Return all columns as a frame, one row a vertex."""
         import pandas
@@ -240,3 +233,17 @@ class TraversedMany(Sequence):
         """Free the answers' memory on the ranks."""
         for result in self.results:
             result.close()
+
+
+def validate(result: Traversed) -> None:
+    """Check a result by rules on the ranks that hold it, after the Graph500 specification.
+
+    Raises
+    ------
+    ValidationFailed
+        With the number of each broken rule, how many vertices break it, and the first of them.
+    """
+    result.graph.require_open()
+    if result.predecessors is None:
+        raise UsageError("validation needs predecessors: search again without return_predecessors=False")
+    ensure_valid(result.run(check, result.graph.key)[0])

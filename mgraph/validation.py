@@ -27,7 +27,7 @@ import numpy as np
 
 from mgraph.comm.base import Communicator
 from mgraph.errors import ValidationFailed
-from mgraph.kernels.validate import check_arcs
+from mgraph.kernels.validation import check_arcs
 from mgraph.shard import Shard
 from mgraph.types import Array, none_of, unreached_of
 

@@ -17,7 +17,7 @@ from zoo import CASES, ZOO, random_case, zoo_sources
 
 from mgraph.errors import ValidationFailed
 from mgraph.types import none_of, unreached_of
-from mgraph.validate import Violation, ensure_valid, validate_traversal
+from mgraph.validation import Violation, ensure_valid, validate_traversal
 
 RANKS = [1, 2, 3, 4, 7]
 # The slow part of many tests here; nothing changes a shard.
