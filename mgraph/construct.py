@@ -42,7 +42,14 @@ def fixed_out_degree(
 
 
 def grid(
-    rows: int, columns: int, drop: float = 0.1, seed: int = 1, *, cluster: Any = None, order: str = "auto", **options: Any
+    rows: int,
+    columns: int,
+    drop: float = 0.1,
+    seed: int = 1,
+    *,
+    cluster: Any = None,
+    order: str = "auto",
+    **options: Any,
 ) -> Graph:
     """Make a road-like grid with a share of its edges removed."""
     return Graph.from_source(Grid(rows, columns, drop, seed, **options), cluster=cluster, order=order)

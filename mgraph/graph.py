@@ -8,7 +8,6 @@ import uuid
 import weakref
 from typing import Any
 
-from mgraph.build.count import EdgeSource
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
@@ -17,6 +16,7 @@ from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.parts import in_parts
 from mgraph.jobs import build_graph, build_graph_of_parts
 from mgraph.shard import GraphInfo
+from mgraph.types import EdgeSource
 
 # Clusters that were made because none was given, shared by the graphs that keep them alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
@@ -121,7 +121,6 @@ class Graph:
             f"<Graph {self.name}: {info.num_vertices:,} vertices, {info.num_edges:,} {kind}, "
             f"{weights}, {info.order} order, {ranks}>"
         )
-
 
 
 def _cluster(given: Any) -> Cluster:

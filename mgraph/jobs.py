@@ -20,13 +20,12 @@ from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.blocks import require_blocks
 from mgraph.build.build import build
-from mgraph.build.count import EdgeSource
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.io.parts import PartEdges
 from mgraph.shard import GraphInfo, Shard, degrees
 from mgraph.translate import distances_of_users, positions_of, predecessors_of_users
-from mgraph.types import Array, unreached_of
+from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
 
 

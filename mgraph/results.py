@@ -115,9 +115,7 @@ class Column:
         import dask.array
 
         blocks = self._answer.run_and_keep(fetch, self.name, 0, len(self))
-        return dask.array.concatenate(
-            [dask.array.from_delayed(block, shape, dtype) for block, shape, dtype in blocks]
-        )
+        return dask.array.concatenate([dask.array.from_delayed(block, shape, dtype) for block, shape, dtype in blocks])
 
     def __repr__(self) -> str:
         return f"<Column {self.name}: {len(self):,} vertices>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.build.count import Counts, EdgeSource, count
+from mgraph.build.count import Counts, count
 from mgraph.build.order import choose_order, degree_order
 from mgraph.build.plan import Plan, plan_build
 from mgraph.build.rows import RowsBuilder
@@ -14,7 +14,7 @@ from mgraph.kernels.backend import Backend
 from mgraph.kernels.rows import look_up
 from mgraph.partition import Partition
 from mgraph.shard import GraphInfo, Rows, Shard, degrees
-from mgraph.types import Array, vertex_dtype
+from mgraph.types import Array, EdgeSource, vertex_dtype
 
 
 def build(

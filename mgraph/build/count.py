@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -11,21 +10,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.count import count_degrees
-from mgraph.types import Array, EdgeChunk
-
-
-class EdgeSource(Protocol):
-    """What a generator and a reader have in common; picklable, as it travels to every rank."""
-
-    num_vertices: int
-    directed: bool
-    weight_dtype: np.dtype | None
-    num_input_edges: int | None
-    name: str
-
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        """Return part k of num_chunks; their union does not depend on num_chunks."""
-        ...
+from mgraph.types import Array, EdgeChunk, EdgeSource
 
 
 @dataclass

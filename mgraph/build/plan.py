@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mgraph.build.count import EdgeSource
 from mgraph.kernels.backend import Backend
 from mgraph.partition import Partition
-from mgraph.types import vertex_dtype
+from mgraph.types import EdgeSource, vertex_dtype
 
 
 def gib(num_bytes: float) -> str:
