@@ -143,7 +143,7 @@ def _describe(
     connected = int((lengths > 0).sum())
     total_weight = 0.0 if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
     num_arcs, parallel, connected = comm.sum(len(rows.targets), parallel, connected)
-    max_degree = int(comm.allreduce(np.array([lengths.max() if len(lengths) else 0], np.int64), "max")[0])
+    max_degree = int(comm.allreduce(np.array([int(lengths.max()) if len(lengths) else 0], np.int64), "max")[0])
     sums = comm.allreduce(np.array([total_weight]), "sum")
     each_twice = 1 if source.directed else 2
     assert num_arcs + parallel == num_raw_arcs, "an arc was lost on its way"
