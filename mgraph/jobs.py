@@ -130,6 +130,18 @@ def _translate(shard: Shard, rank: Rank, answer: Answer) -> None:
                     columns[name][source - lo] = source
 
 
+def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
+    """Return for each of a few vertices whether arcs leave it."""
+    shard: Shard = rank.objects[graph]
+    partition, indptr = shard.partition, shard.rows.indptr
+    lengths = []
+    for position in positions_of(shard, rank.comm, users):
+        own = position < partition.num_positions and partition.owner(position) == rank.index
+        local = partition.local(position) if own else 0
+        lengths.append(int(indptr[local + 1] - indptr[local]) if own else 0)
+    return (rank.comm.allreduce(np.array(lengths, np.int64), "max") > 0).tolist()
+
+
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     """Return the part of a column for user ids lo..hi that this rank holds, as a host array."""
     answer: Answer = rank.objects[key]

@@ -176,7 +176,7 @@ class Traversed:
 
     def write(self, path: str | PathLike) -> None:
         """Write all columns to a file: .npz, .csv or .parquet."""
-        from mgraph.io.formats import write_columns
+        from mgraph.io.write import write_columns
 
         write_columns(path, self._columns())
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from mgraph.build.count import Counts, count
 from mgraph.build.order import choose_order, degree_order
-from mgraph.build.plan import Plan, plan_build
+from mgraph.build.plan import Plan, Sizes, batch_arcs, bytes_of, default_chunks, plan_build
 from mgraph.build.rows import RowsBuilder
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
@@ -31,7 +31,7 @@ def build(
     num_chunks
         In how many parts the input is read; more parts take less memory. The graph does not depend on it.
     """
-    num_chunks = num_chunks or default_chunks(source, backend, comm.size)
+    num_chunks = num_chunks or default_chunks(source.num_input_edges, backend, comm.size)
     counts = count(source, backend, comm, num_chunks)
     order = choose_order(order, counts)
     if order == "degree":
@@ -44,14 +44,21 @@ def build(
         partition = Partition(source.num_vertices, comm.size, cyclic=False)
     row_lengths = _owned_degrees(counts.out_degrees, owned, partition, comm.rank)
     weight_dtype = storage_dtype(source.weight_dtype, counts)
-    plan = plan_build(source, partition, backend, num_chunks, int(row_lengths.sum(dtype=np.int64)), weight_dtype)
-    _refuse_unless_it_fits(plan, backend, comm)
+    sizes = Sizes(
+        source.num_vertices,
+        counts.num_edges(source.directed),
+        int(row_lengths.sum(dtype=np.int64)),
+        source.directed,
+        bytes_of(source.weight_dtype),
+        bytes_of(weight_dtype),
+    )
+    _refuse_unless_it_fits(plan_build(sizes, partition, backend, num_chunks), backend, comm)
     num_arcs, loops, weights = counts.num_arcs, counts.num_loops, (counts.min_weight, counts.max_weight)
     del counts
     builder = RowsBuilder(backend, comm, partition, row_lengths, weight_dtype)
     del row_lengths
     _place(source, builder, position_of_user, num_chunks)
-    rows, parallel = builder.finish(backend.batch_arcs)
+    rows, parallel = builder.finish(batch_arcs(sizes.row_arcs, backend))
     del builder
     info = _describe(source, rows, comm, num_arcs, loops, parallel, weights, order)
     shard = Shard(backend, info, partition, comm.rank, rows, owned, None)
@@ -59,13 +66,6 @@ def build(
         lo, hi = shard.user_range
         shard.position_of_user = position_of_user[lo:hi].copy()
     return shard
-
-
-def default_chunks(source: EdgeSource, backend: Backend, num_ranks: int) -> int:
-    """Return a number of chunks that keeps each one small beside the graph."""
-    edges = source.num_input_edges
-    parts = 16 if edges is None else -(-edges // backend.chunk_edges)
-    return max(num_ranks, -(-parts // num_ranks) * num_ranks)
 
 
 def storage_dtype(given: np.dtype | None, counts: Counts) -> np.dtype | None:
@@ -122,7 +122,7 @@ def _translate(backend: Backend, ids: Array, table: Array) -> Array:
 def _refuse_unless_it_fits(plan: Plan, backend: Backend, comm: Communicator) -> None:
     """Raise on every rank if any of them has too little memory for what is still to be allocated."""
     free = backend.free_bytes()
-    lacking = np.array([plan.allocated_bytes - free, -free], np.int64)
+    lacking = np.array([plan.to_allocate_bytes - free, -free], np.int64)
     worst, negated_free = comm.allreduce(lacking, "max").tolist()
     if worst > 0:
         raise WouldNotFit(plan.refusal(-negated_free))

@@ -28,6 +28,10 @@ class Counts:
         """How many arcs pass 2 will place."""
         return int(self.out_degrees.sum(dtype=np.int64))
 
+    def num_edges(self, directed: bool) -> int:
+        """How many edges the input has, loops and parallel ones included."""
+        return self.num_loops + (self.num_arcs if directed else self.num_arcs // 2)
+
 
 def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
     """Count degrees and loops over the whole input and check every id and weight."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.build.plan import batch_arcs
 from mgraph.build.rows import RowsBuilder
 from mgraph.comm.base import Communicator
 from mgraph.kernels.rows import unpack_rows
@@ -40,4 +41,4 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
         )
         weights = None if rows.weights is None else rows.weights[begin:end]
         builder.add(partition.position(rows.targets[begin:end]), sources, weights)
-    shard.in_rows, _ = builder.finish(run.batch_arcs)
+    shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run))

@@ -1,17 +1,105 @@
-"""How much memory a build takes, before it takes it."""
+"""How much memory a build takes, counted before it takes it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from mgraph.kernels.backend import Backend
 from mgraph.partition import Partition
-from mgraph.types import EdgeSource, vertex_dtype
+from mgraph.types import vertex_dtype
+
+# A build reads the input in at least this many chunks and sorts its rows in as many batches, so that
+# neither is large beside the rows; smaller ones than these gain nothing.
+PARTS = 16
+LEAST_CHUNK_EDGES = 1 << 16
+LEAST_BATCH_ARCS = 1 << 16
 
 
-def gib(num_bytes: float) -> str:
+@dataclass(frozen=True)
+class Sizes:
+    """What decides how much memory a graph takes; expected where it is not counted yet."""
+
+    num_vertices: int
+    num_input_edges: int
+    row_arcs: int  # on the fullest rank, parallel ones included
+    directed: bool
+    given_weight_bytes: int  # of a weight as it is read
+    weight_bytes: int  # as it is stored
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes on the fullest rank, by what they are for."""
+
+    num_ranks: int
+    order: int  # to find the order; before all of the following
+    tables: int  # between user ids and positions
+    rows: int
+    place: int  # beside tables and rows, while arcs are placed in rows
+    sort: int  # the same, while rows are sorted
+
+    @property
+    def to_allocate_bytes(self) -> int:
+        """What is still to be allocated once the order is found."""
+        return self.rows + max(self.place, self.sort)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The build's high-water mark."""
+        return max(self.order, self.tables + self.to_allocate_bytes)
+
+    def refusal(self, free_bytes: int) -> str:
+        """Say how much is needed, how much there is, and what would fit."""
+        ranks = max(-(-self.to_allocate_bytes * self.num_ranks // max(free_bytes, 1)), self.num_ranks + 1)
+        here = "here" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
+        return (
+            f"building the graph takes {readable_bytes(self.to_allocate_bytes)} more {here}, "
+            f"and {readable_bytes(free_bytes)} is free: use {ranks} ranks with as much, or fewer edges"
+        )
+
+
+def plan_build(sizes: Sizes, partition: Partition, backend: Backend, num_chunks: int) -> Plan:
+    """Plan the build of a graph on the ranks of `partition`; the fullest one decides."""
+    n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
+    user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
+    degrees = 4 * n * (2 if sizes.directed else 1)
+    # Keys of 8 bytes, what sorting them takes, and 8 more that the user ids are made from.
+    order = degrees + (16 + backend.sort_scratch_bytes) * n if partition.cyclic else degrees
+    tables = user * (n + owned) if partition.cyclic else 0
+    # Offsets and cursors, and every arc.
+    rows = 16 * owned + sizes.row_arcs * (position + weight)
+    # An edge while loops are taken out, while it is translated, and while its arcs are placed.
+    edge = max(2 * (2 * user + given), 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
+    if partition.num_ranks > 1:
+        # Sorted by owner, sent, and received, beside the edge itself.
+        edge = max(edge, 8 * position + 4 * weight + 9)
+    # An arc while its row is sorted: key, order, sorted key, and where runs of parallel arcs start.
+    arc = (33 if weight else 17) + backend.sort_scratch_bytes
+    return Plan(
+        partition.num_ranks,
+        order=order,
+        tables=tables,
+        rows=rows,
+        place=edge * -(-sizes.num_input_edges // num_chunks),
+        sort=8 * owned + arc * batch_arcs(sizes.row_arcs, backend),
+    )
+
+
+def default_chunks(num_input_edges: int | None, backend: Backend, num_ranks: int) -> int:
+    """Return in how many chunks to read the input: a multiple of the ranks, and each chunk small."""
+    edges = PARTS * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
+    chunks = max(min(PARTS, edges // LEAST_CHUNK_EDGES), -(-edges // backend.chunk_edges), 1)
+    return -(-chunks // num_ranks) * num_ranks
+
+
+def batch_arcs(row_arcs: int, backend: Backend) -> int:
+    """Return how many arcs to sort at once."""
+    return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), backend.batch_arcs)
+
+
+def readable_bytes(num_bytes: float) -> str:
     """Return a number of bytes as people read it."""
     for unit in ("B", "KiB", "MiB"):
         if abs(num_bytes) < 1024:
@@ -20,66 +108,6 @@ def gib(num_bytes: float) -> str:
     return f"{num_bytes:.1f} GiB"
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Bytes on the fullest rank, by what they are for."""
-
-    num_ranks: int
-    held: dict[str, int] = field(default_factory=dict)  # from before pass 2 to the end of the build
-    rows: int = 0  # this rank's rows with parallel arcs, kept
-    place: int = 0  # for one chunk while arcs are placed
-    sort: int = 0  # for one batch while rows are sorted
-
-    @property
-    def peak_bytes(self) -> int:
-        """The build's high-water mark."""
-        return sum(self.held.values()) + self.allocated_bytes
-
-    @property
-    def allocated_bytes(self) -> int:
-        """What pass 2 still has to allocate."""
-        return self.rows + max(self.place, self.sort)
-
-    def refusal(self, free_bytes: int) -> str:
-        """Say how much is needed, how much there is, and what would fit."""
-        more = -(-self.allocated_bytes * self.num_ranks // max(free_bytes, 1))
-        return (
-            f"the graph needs {gib(self.allocated_bytes)} more on each of {self.num_ranks} rank(s), "
-            f"but one has {gib(free_bytes)} free: use at least {max(more, self.num_ranks + 1)} ranks of this size"
-        )
-
-
-def plan_build(
-    source: EdgeSource,
-    partition: Partition,
-    backend: Backend,
-    num_chunks: int,
-    row_arcs: int,
-    weight_dtype: np.dtype | None,
-) -> Plan:
-    """Plan the build of a graph whose vertices and arcs are counted."""
-    n, owned = source.num_vertices, partition.num_owned(0)
-    id_bytes, vertex_bytes = vertex_dtype(n).itemsize, partition.dtype.itemsize
-    given_bytes = 0 if source.weight_dtype is None else source.weight_dtype.itemsize
-    weight_bytes = 0 if weight_dtype is None else weight_dtype.itemsize
-    edges = source.num_input_edges
-    chunk = -(-edges // num_chunks) if edges is not None else -(-row_arcs * partition.num_ranks // num_chunks)
-    batch = min(max(backend.batch_arcs, 1), row_arcs)
-    degrees_bytes = 4 * n * (2 if source.directed else 1)
-    held = {"degrees": degrees_bytes}
-    if partition.cyclic:
-        held["positions of user ids"] = id_bytes * n
-        held["user ids of positions"] = id_bytes * owned
-    # An edge while it is placed: as read, translated, and its row beside; on several ranks also sent and received.
-    edge = 2 * (id_bytes + vertex_bytes) + 2 * given_bytes + 1 + vertex_bytes
-    if partition.num_ranks > 1:
-        edge += 8 + 3 * (2 * vertex_bytes + weight_bytes)
-    # An arc while it is sorted: its key twice, and with weights its place and its weight.
-    arc = 8 + 8 + 1 + (8 + 8 if weight_bytes else 0) + weight_bytes
-    return Plan(
-        partition.num_ranks,
-        held,
-        rows=8 * (2 * owned + 1) + row_arcs * (vertex_bytes + weight_bytes),
-        place=chunk * edge,
-        sort=batch * arc,
-    )
+def bytes_of(dtype: np.dtype | None) -> int:
+    """Return the width of a weight, 0 for none."""
+    return 0 if dtype is None else dtype.itemsize

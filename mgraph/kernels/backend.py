@@ -28,9 +28,11 @@ class Backend:
 
     name: str
     xp: Any
-    # Input edges read at once, and arcs sorted at once, by a build.
+    # Input edges read at once, and arcs sorted at once, by a build: at most these.
     chunk_edges: int
     batch_arcs: int
+    # What sorting takes beside its input and output, for each key of 8 bytes.
+    sort_scratch_bytes: int
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
@@ -62,6 +64,7 @@ class CpuBackend(Backend):
     xp = np
     chunk_edges = 1 << 20
     batch_arcs = 1 << 22
+    sort_scratch_bytes = 0
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or available_cores()

@@ -41,6 +41,7 @@ class CudaBackend(Backend):
     xp = cupy
     chunk_edges = 1 << 25
     batch_arcs = 1 << 27
+    sort_scratch_bytes = 24
 
     def __init__(self) -> None:
         self.device = cupy.cuda.runtime.getDevice()

@@ -1,0 +1,61 @@
+"""mgraph graph500."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import click
+
+from mgraph.cli.options import cluster_of, cluster_options, json_option, print_json, print_table, progress
+from mgraph.graph500 import KERNELS, Graph500Run, run_graph500
+
+
+@click.command()
+@click.option("--scale", type=click.IntRange(1, 40), default=16, show_default=True, help="2**SCALE vertices.")
+@click.option("--edge-factor", type=click.IntRange(1), default=16, show_default=True, help="Edges per vertex.")
+@click.option("--roots", type=click.IntRange(1), default=64, show_default=True, help="How many roots to search from.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the graph.")
+@click.option("--root-seed", type=click.IntRange(0), help="Of the roots; fresh ones at every run by default.")
+@click.option("--kernel", "kernels", type=click.Choice(list(KERNELS)), multiple=True, help="Only this one.")
+@click.option("--validate/--no-validate", "check", default=True, show_default=True, help="Check every answer by rules.")
+@cluster_options
+@json_option
+def graph500(
+    scale: int,
+    edge_factor: int,
+    roots: int,
+    seed: int,
+    root_seed: int | None,
+    kernels: tuple[str, ...],
+    check: bool,
+    as_json: bool,
+    **where: str | int | None,
+) -> None:
+    """Run the Graph500 benchmark: build an RMAT graph, traverse it from random roots, validate every answer."""
+    with cluster_of(**where) as cluster, progress(quiet=as_json) as show:
+        run = run_graph500(
+            scale, edge_factor, num_roots=roots, seed=seed, root_seed=root_seed,
+            kernels=kernels or tuple(KERNELS), check=check, cluster=cluster, progress=show,
+        )  # fmt: skip
+    if as_json:
+        facts = dataclasses.asdict(run)
+        facts["searches"] = {kernel: run.summary(kernel) for kernel in run.searches}
+        print_json(facts)
+    else:
+        _print(run)
+
+
+def _print(run: Graph500Run) -> None:
+    ranks = f"{run.num_ranks} {run.backend} rank" + ("s" if run.num_ranks > 1 else "")
+    judged = "all validated" if run.validated else "not validated"
+    click.echo(
+        f"{run.graph}: {run.num_vertices:,} vertices, {run.num_edges:,} edges, built in {run.construction_s:.3g} s; "
+        f"{ranks}, {run.launcher}"
+    )
+    rows = []
+    for kernel in run.searches:
+        facts = run.summary(kernel)
+        times = [f"{facts[name] * 1e3:.3g}" for name in ("min_s", "median_s", "max_s")]
+        rows.append([kernel, *times, f"{facts['harmonic_mean_teps'] / 1e6:,.1f}"])
+    columns = ["kernel", "min ms", "median ms", "max ms", "million edges/s"]
+    print_table(f"{len(run.roots)} roots, {judged}", columns, rows)

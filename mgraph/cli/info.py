@@ -1,0 +1,44 @@
+"""mgraph info."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from mgraph.build.plan import readable_bytes
+from mgraph.cli.options import (
+    cluster_of,
+    cluster_options,
+    input_options,
+    json_option,
+    print_json,
+    print_table,
+    progress,
+    source_of,
+)
+from mgraph.graph import Graph
+
+FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
+
+
+@click.command()
+@input_options
+@cluster_options
+@json_option
+def info(input: str, as_json: bool, **options: Any) -> None:
+    """Build INPUT and tell what it is: sizes, weights, order, and what was dropped."""
+    source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
+    with cluster_of(**options) as cluster, progress(quiet=as_json) as show:
+        show(f"building {source.name}")
+        g = Graph.from_source(source, cluster=cluster)
+    facts = {"name": g.name} | dataclasses.asdict(g.info)
+    build_s = max(stats["seconds"] for stats in g.build_stats)
+    shard_bytes = [stats["bytes"] for stats in g.build_stats]
+    if as_json:
+        print_json(facts | {"build_s": build_s, "shard_bytes": shard_bytes})
+        return
+    rows = [[name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)] for name, value in facts.items()]
+    rows += [["built in", f"{build_s:.3g} s"], ["bytes a rank", ", ".join(map(readable_bytes, shard_bytes))]]
+    print_table(repr(cluster), ["fact", "value"], rows)

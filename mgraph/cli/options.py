@@ -1,0 +1,119 @@
+"""Options that several commands have, and how they print."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from mgraph.cluster.base import Cluster
+from mgraph.cluster.connect import connect
+from mgraph.generate.spec import is_spec, parse_spec
+from mgraph.io.formats import read_source
+from mgraph.types import EdgeSource
+
+Command = Callable[..., Any]
+
+
+def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Make one decorator of several, in the order in which --help shows them."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+cluster_options = _all(
+    click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, such as tcp://host:8786."),
+    click.option("--scheduler-file", metavar="FILE", help="The file in which a running scheduler left its address."),
+    click.option("--workers", type=click.IntRange(1), metavar="N", help="How many ranks to use; all there are."),
+    click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
+)
+input_options = _all(
+    click.argument("input", metavar="INPUT"),
+    click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file."),
+    click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
+    click.option("--num-vertices", type=click.IntRange(0), help="More than the largest id of a file."),
+    click.option("--format", "file_format", metavar="NAME", help="Of a file whose name does not tell: text, npz, ..."),
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@contextmanager
+def cluster_of(
+    scheduler: str | None, scheduler_file: str | None, workers: int | None, backend: str
+) -> Iterator[Cluster]:
+    """Connect as the options say, and end what was started for it."""
+    with connect(scheduler=scheduler, scheduler_file=scheduler_file, num_ranks=workers, backend=backend) as cluster:
+        yield cluster
+
+
+def source_of(
+    text: str, weight: str | None, directed: bool | None, num_vertices: int | None, file_format: str | None
+) -> EdgeSource:
+    """Return what INPUT names: a spec such as rmat:20, or a file."""
+    if is_spec(text):
+        given = {"--weight": weight, "--directed": directed, "--num-vertices": num_vertices, "--format": file_format}
+        for option, value in given.items():
+            if value is not None:
+                raise click.UsageError(f"{option} goes with a file, and {text} is generated")
+        return parse_spec(text)
+    column = int(weight) if weight is not None and weight.isdecimal() else weight
+    return read_source(text, weight=column, directed=directed, num_vertices=num_vertices, format=file_format)
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield what shows a line of progress: a spinner on a terminal, plain lines elsewhere, nothing if quiet."""
+    console = Console(stderr=True)
+    if quiet:
+        yield lambda line: None
+    elif console.is_terminal:
+        with console.status("") as status:
+            yield status.update
+    else:
+        shown: set[str] = set()
+
+        def show(line: str) -> None:
+            # "bfs 3 of 64" is shown once as "bfs".
+            head = line.split(" ")[0] if line[-1:].isdigit() and " of " in line else line
+            if head not in shown:
+                shown.add(head)
+                click.echo(head, err=True)
+
+        yield show
+
+
+def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
+    """Print rows under a title; the first column is text, the others are numbers."""
+    table = Table(title=title, title_justify="left")
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="right" if i else "left")
+    for row in rows:
+        table.add_row(*row)
+    # Where there is no terminal, rows must not be cut to a width nobody has.
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def print_json(value: Any) -> None:
+    """Print one object; NumPy's numbers and dataclasses become plain ones."""
+    click.echo(json.dumps(value, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
