@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from mgraph.errors import UsageError
 from mgraph.types import vertex_dtype
 
 T = TypeVar("T")
@@ -82,3 +83,10 @@ class Partition:
         if self.num_ranks == 1 or not self.cyclic:
             return state
         return state % self.stride * self.num_ranks + state // self.stride  # type: ignore[operator, return-value]
+
+
+def chunk_range(num_items: int, k: int, num_chunks: int) -> tuple[int, int]:
+    """Return part k of num_chunks nearly equal parts of 0..num_items."""
+    if not 0 <= k < num_chunks:
+        raise UsageError(f"there is no chunk {k} of {num_chunks}: chunks are numbered from 0")
+    return num_items * k // num_chunks, num_items * (k + 1) // num_chunks

@@ -142,5 +142,5 @@ def test_refuses(options, message):
 
 @pytest.mark.parametrize(("k", "num_chunks"), [(-1, 2), (2, 2), (0, 0)])
 def test_refuses_a_chunk_that_is_not_there(k, num_chunks):
-    with pytest.raises(UsageError, match="chunk"):
+    with pytest.raises(UsageError, match="there is no chunk"):
         Rmat(4).chunk(k, num_chunks, BACKEND)

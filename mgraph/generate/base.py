@@ -70,13 +70,6 @@ def weight_dtype(generator: Weighted) -> np.dtype | None:
     return None if generator.weights is None else np.dtype(generator.weights)
 
 
-def chunk_range(num_items: int, k: int, num_chunks: int) -> tuple[int, int]:
-    """Return part k of num_chunks nearly equal parts of 0..num_items."""
-    check_integer("num_chunks", num_chunks, 1, 2**63 - 1)
-    check_integer("chunk", k, 0, num_chunks - 1)
-    return num_items * k // num_chunks, num_items * (k + 1) // num_chunks
-
-
 def name_of(stem: str, **options: tuple[Any, Any]) -> str:
     """Return a graph's name: its stem, and every option (value, usual value) that is not as usual."""
     return "-".join((stem, *(f"{option}{value}" for option, (value, usual) in options.items() if value != usual)))

@@ -14,13 +14,13 @@ from mgraph.generate.base import (
     check_num_edges,
     check_real,
     check_weights,
-    chunk_range,
     name_of,
     signed,
     weight_dtype,
 )
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.grid import grid_edges
+from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 
 

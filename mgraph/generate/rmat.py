@@ -11,12 +11,12 @@ from mgraph.generate.base import (
     check_integer,
     check_num_edges,
     check_weights,
-    chunk_range,
     name_of,
     weight_dtype,
 )
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.rmat import rmat_edges
+from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 
 

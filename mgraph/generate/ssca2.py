@@ -11,12 +11,12 @@ from mgraph.generate.base import (
     check_integer,
     check_num_edges,
     check_weights,
-    chunk_range,
     name_of,
     weight_dtype,
 )
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.ssca2 import ssca2_edges
+from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 
 # Cliques are laid afresh every so many times the largest one; only the last of a window is cut short.

@@ -14,12 +14,12 @@ from mgraph.generate.base import (
     check_num_edges,
     check_real,
     check_weights,
-    chunk_range,
     name_of,
     weight_dtype,
 )
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.uniform import fixed_out_degree_arcs, uniform_edges
+from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 
 
