@@ -1,0 +1,88 @@
+"""Checks of ids and weights that every reader shares; the error names the first value that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mgraph.errors import InputError, UsageError
+from mgraph.types import WEIGHT_DTYPES
+
+# Weight dtypes that are not among WEIGHT_DTYPES but convert to one of them exactly.
+WIDER = {"int8": "int32", "int16": "int32", "float16": "float32", "uint64": "int64"}
+
+
+def as_ids(values: Any, what: str) -> np.ndarray:
+    """Return ids as a one-dimensional integer array; anything else is refused."""
+    ids = np.asarray(values)
+    if ids.ndim != 1:
+        raise InputError(f"{what} must be one-dimensional, not of shape {ids.shape}")
+    if ids.size == 0 and ids.dtype.kind == "f":
+        return ids.astype(np.int64)  # what NumPy makes of an empty list
+    if ids.dtype.kind == "f":
+        raise InputError(f"{what} are {ids.dtype}, not integers: convert them, as with {what}.astype(np.int64)")
+    if ids.dtype.kind not in "iu":
+        raise InputError(f"{what} are {ids.dtype}, not integers: vertices are numbered 0..n-1")
+    return ids if ids.dtype.isnative else ids.astype(ids.dtype.newbyteorder("="))
+
+
+def as_weights(values: Any, num_edges: int, what: str = "weights") -> np.ndarray:
+    """Return weights in one of WEIGHT_DTYPES, one for each edge and all finite."""
+    weights = np.asarray(values)
+    if weights.shape != (num_edges,):
+        raise InputError(f"{what} must be one for each of the {num_edges} edges, not of shape {weights.shape}")
+    if weights.size == 0 and weights.dtype.kind not in "iuf":
+        return weights.astype(np.float64)
+    if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
+        raise InputError(f"{what} are {weights.dtype}: use integers, float32 or float64")
+    check_weights(weights, lambda i: f"{what}[{i}]")
+    return weights.astype(weights_dtype(weights.dtype), copy=False)
+
+
+def weights_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of WEIGHT_DTYPES that holds weights of `dtype`."""
+    native = np.dtype(dtype).newbyteorder("=")
+    found = native if native in WEIGHT_DTYPES else np.dtype(WIDER.get(native.name, "V1"))
+    if found.kind == "V":
+        raise InputError(f"weights are {dtype}: use integers, float32 or float64")
+    return found
+
+
+def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
+    """Refuse NaN, infinities and integers beyond int64; `where(i)` names weight i."""
+    if weights.dtype.kind == "f":
+        bad = ~np.isfinite(weights)
+        problem = "is not a finite number"
+    elif weights.dtype == np.uint64:
+        bad, problem = weights > np.iinfo(np.int64).max, "is beyond 64 signed bits"
+    else:
+        return
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise InputError(f"{where(i)} = {weights[i]} {problem}")
+
+
+def check_ids(ids: np.ndarray, num_vertices: int | None, where: Callable[[int], str]) -> int:
+    """Refuse ids that are negative or not below `num_vertices`; return the largest, -1 if there is none."""
+    if ids.size == 0:
+        return -1
+    low, high = int(ids.min()), int(ids.max())
+    if low < 0:
+        raise InputError(f"{where(int(np.argmin(ids)))} = {low} is negative: vertices are numbered from 0")
+    if num_vertices is not None and high >= num_vertices:
+        i = int(np.argmax(ids))
+        raise InputError(f"{where(i)} = {high} is not below the number of vertices, {num_vertices}")
+    if high >= np.iinfo(np.int64).max:
+        raise InputError(f"{where(int(np.argmax(ids)))} = {high} is beyond 63 bits")
+    return high
+
+
+def check_num_vertices(num_vertices: Any) -> int | None:
+    """Return a number of vertices as an int, None where it was not given."""
+    if num_vertices is None:
+        return None
+    if isinstance(num_vertices, bool) or not isinstance(num_vertices, (int, np.integer)) or num_vertices < 0:
+        raise UsageError(f"num_vertices {num_vertices!r} is not a count of vertices")
+    return int(num_vertices)

@@ -1,0 +1,88 @@
+"""Which reader and which writer a file needs: by its name's end and its first bytes."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+from mgraph.errors import InputError, UnknownFormat, UsageError
+from mgraph.io import spool
+from mgraph.io.csr import MAGIC, read_csr
+from mgraph.io.mtx import BANNER, read_mtx
+from mgraph.io.npz import read_npz
+from mgraph.io.text import is_packed, read_text
+from mgraph.types import EdgeSource
+
+READERS: dict[str, Callable[..., EdgeSource]] = {"text": read_text, "npz": read_npz, "mtx": read_mtx, "csr": read_csr}
+SUFFIXES = {
+    ".txt": "text",
+    ".el": "text",
+    ".wel": "text",
+    ".csv": "text",
+    ".tsv": "text",
+    ".npz": "npz",
+    ".mtx": "mtx",
+    ".csr": "csr",
+}
+FIRST_BYTES = {MAGIC: "csr", b"PK\x03\x04": "npz", BANNER.encode(): "mtx"}
+
+
+def read_source(
+    path: str | os.PathLike,
+    *,
+    weight: str | int | bool | None = None,
+    directed: bool | None = None,
+    num_vertices: int | None = None,
+    format: str | None = None,
+) -> EdgeSource:
+    """Return the edges of a file, checked.
+
+    Parameters
+    ----------
+    path
+        A file, or "-" for standard input, which is copied first.
+    weight
+        The weights' column (by name, or by number from 0) or array; None means the usual one if it is
+        there, False means none.
+    directed
+        Whether (u, v) and (v, u) are two arcs; None means what the file says, undirected if nothing.
+    num_vertices
+        None means what the file says, or one more than the largest id.
+    format
+        One of text, npz, mtx, csr; None means by the name's end, else by the first bytes.
+    """
+    if format is not None and format not in READERS:
+        raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
+    options = {"weight": weight, "directed": directed, "num_vertices": num_vertices}
+    path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
+    if not path.is_file():
+        raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file")
+    try:
+        return _read(path, format, options)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _read(path: pathlib.Path, format: str | None, options: dict[str, Any]) -> EdgeSource:
+    """Choose the reader and call it: first bytes say more than a name, and standard input is text."""
+    by_name = "text" if path.name == spool.STDIN else SUFFIXES.get(_suffix(path))
+    found = format or _by_first_bytes(path) or by_name
+    if found is None:
+        raise UnknownFormat(f"{path} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes")
+    if found not in ("text", "mtx") and is_packed(path):
+        raise UnknownFormat(f"{path} is packed by gzip: unpack it first, only text and .mtx are read packed")
+    return READERS[found](path, **options)
+
+
+def _suffix(path: pathlib.Path) -> str:
+    """Return the end of a file's name that tells its format, .gz apart."""
+    return pathlib.PurePath(path.name.removesuffix(".gz")).suffix.lower()
+
+
+def _by_first_bytes(path: pathlib.Path) -> str | None:
+    """Return the format that a file's first bytes tell, if they do."""
+    with open(path, "rb") as file:
+        first = file.read(max(map(len, FIRST_BYTES)))
+    return next((format for magic, format in FIRST_BYTES.items() if first.startswith(magic)), None)

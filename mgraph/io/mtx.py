@@ -1,0 +1,79 @@
+"""MatrixMarket .mtx files: sparse square matrices, whose entries are edges and whose values are weights."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+import numpy as np
+
+from mgraph.errors import InputError, UsageError
+from mgraph.io import spool
+from mgraph.io.text import TextEdges, is_packed, scanned
+
+BANNER = "%%MatrixMarket"
+
+
+def read_mtx(
+    path: pathlib.Path,
+    *,
+    weight: str | int | bool | None = None,
+    directed: bool | None = None,
+    num_vertices: int | None = None,
+) -> TextEdges:
+    """Check a file once and return it as a source; a symmetric matrix is undirected, a general one directed.
+
+    `weight=False` leaves the values out.
+    """
+    packed = is_packed(path)
+    with open(spool.unpacked(path) if packed else path, "rb") as file:
+        banner = file.readline(1 << 12).decode(errors="replace").split()
+        size = b"%"
+        while size.startswith(b"%") or (size and not size.strip()):
+            size = file.readline(1 << 16)
+        begin = file.tell()
+    field, symmetry = _kind(path, banner)
+    rows, entries = _size(path, size.decode(errors="replace").split())
+    if num_vertices not in (None, rows):
+        raise UsageError(f"{path} has {rows} rows, not {num_vertices}")
+    if weight not in (None, True, False):
+        raise UsageError(f"{path} has no columns by name, and no {weight!r}")
+    if weight is True and field == "pattern":
+        raise UsageError(f"{path} is a pattern, without weights")
+    num_fields = 2 if field == "pattern" else 3
+    weight_field = -1 if weight is False or field == "pattern" else 2
+    directed = symmetry == "general" if directed is None else directed
+    if directed and symmetry == "symmetric":
+        raise UsageError(f"{path} is symmetric and holds one of both directions: read it as undirected")
+    layout = TextEdges(path, packed, begin, num_fields, weight_field, 1, directed)
+    source = scanned(layout, rows)
+    if source.num_input_edges != entries:
+        raise InputError(f"{path} has {source.num_input_edges} entries where its header says {entries}: truncated?")
+    if weight_field >= 0 and field != "integer":
+        # Values that happen to be whole are real ones all the same.
+        return dataclasses.replace(source, weight_dtype=np.dtype(np.float64))
+    return source
+
+
+def _kind(path: pathlib.Path, banner: list[str]) -> tuple[str, str]:
+    """Return field and symmetry of a banner that mgraph can read."""
+    if len(banner) != 5 or banner[0] != BANNER:
+        raise InputError(f"{path} does not begin with {BANNER} and four words")
+    kind, layout, field, symmetry = (word.lower() for word in banner[1:])
+    if (kind, layout) != ("matrix", "coordinate"):
+        raise InputError(f"{path} is {kind} {layout}: only matrix coordinate is a graph")
+    if field not in ("real", "double", "integer", "pattern"):
+        raise InputError(f"{path} has {field} values: only real, integer and pattern are weights")
+    if symmetry not in ("general", "symmetric"):
+        raise InputError(f"{path} is {symmetry}: only general and symmetric are graphs")
+    return field, symmetry
+
+
+def _size(path: pathlib.Path, words: list[str]) -> tuple[int, int]:
+    """Return the rows and entries that the size line tells."""
+    if len(words) != 3 or not all(word.isdigit() for word in words):
+        raise InputError(f"{path} has no line of rows, columns and entries, but {' '.join(words)[:40]!r}")
+    rows, columns, entries = map(int, words)
+    if rows != columns:
+        raise InputError(f"{path} is {rows} x {columns}: an adjacency matrix is square")
+    return rows, entries

@@ -1,0 +1,175 @@
+"""Lines of edges as text -> arrays, compiled: files of 10^8 lines are common.
+
+Fields are separated by spaces, tabs or a comma; empty lines and lines that begin with # or % are
+passed over. Weights become the nearest float64, as Python's float() makes them.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from mgraph.kernels.pair import inline
+
+# What `report[0]` says; report[1:4] are the token's begin and end and the fields found.
+OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY = range(6)
+
+# Powers of ten as sums of two doubles, for exponents -60 .. 60; other numbers go the slow way.
+_MOST_POWER = 60
+_powers = [Fraction(10) ** q for q in range(-_MOST_POWER, _MOST_POWER + 1)]
+POWER_HIGH = np.array([float(power) for power in _powers])
+POWER_LOW = np.array([float(power - Fraction(float(power))) for power in _powers])
+_SPLITTER = 134217729.0  # 2^27 + 1 halves a double's digits
+_DOUBT = 2.0**-95  # of the value; the arithmetic below errs by less
+
+_TEN, _U0, _SIGN = np.uint64(10), np.uint64(0), np.uint64(1 << 63)
+_SPACE, _TAB, _RETURN, _NEWLINE, _COMMA = 32, 9, 13, 10, 44
+_HASH, _PERCENT, _MINUS, _PLUS, _DOT, _ZERO, _NINE = 35, 37, 45, 43, 46, 48, 57
+_LARGEST_ID = 4 * 10**17  # one more digit fits int64
+
+
+@inline
+def to_double(mantissa, power):
+    """Return (mantissa * 10^power as the nearest double, whether that is certain)."""
+    if mantissa == _U0:
+        return 0.0, True
+    if abs(power) > _MOST_POWER:
+        return 0.0, False
+    high = np.float64(mantissa)
+    rest = np.float64(np.int64(mantissa - np.uint64(high)))
+    ten, ten_rest = POWER_HIGH[power + _MOST_POWER], POWER_LOW[power + _MOST_POWER]
+    # The product and its rounding error (Dekker): no fused multiply-add is needed.
+    product = high * ten
+    t = _SPLITTER * high
+    high_1 = t - (t - high)
+    high_2 = high - high_1
+    t = _SPLITTER * ten
+    ten_1 = t - (t - ten)
+    ten_2 = ten - ten_1
+    error = ((high_1 * ten_1 - product) + high_1 * ten_2 + high_2 * ten_1) + high_2 * ten_2
+    error += high * ten_rest + rest * ten
+    doubt = product * _DOUBT
+    low, top = product + (error - doubt), product + (error + doubt)
+    return top, low == top
+
+
+@inline
+def parse_number(text, i, end):
+    """Return (value, value as an integer, whether it is one, whether it was read, certainly) of text[i:end]."""
+    negative = text[i] == _MINUS
+    if negative or text[i] == _PLUS:
+        i += 1
+    mantissa, digits, seen, power, whole = _U0, 0, 0, 0, True
+    fraction = False
+    while i < end and (_ZERO <= text[i] <= _NINE or (text[i] == _DOT and not fraction)):
+        if text[i] == _DOT:
+            fraction, whole = True, False
+        else:
+            seen += 1
+            if digits > 0 or text[i] != _ZERO:
+                digits += 1
+            if digits <= 19:
+                mantissa = mantissa * _TEN + np.uint64(text[i] - _ZERO)
+                power -= fraction
+        i += 1
+    certain = seen > 0 and digits <= 19
+    if i < end and (text[i] == 69 or text[i] == 101):  # E, e
+        whole, i = False, i + 1
+        sign = -1 if i < end and text[i] == _MINUS else 1
+        if i < end and (text[i] == _MINUS or text[i] == _PLUS):
+            i += 1
+        certain = certain and i < end
+        exponent = 0
+        while i < end and _ZERO <= text[i] <= _NINE:
+            exponent = min(exponent * 10 + (text[i] - _ZERO), 9999)
+            i += 1
+        power += sign * exponent
+    value, sure = to_double(mantissa, power)
+    integer = np.int64(mantissa)
+    whole = whole and digits <= 18
+    return -value if negative else value, -integer if negative else integer, whole, certain and sure and i == end
+
+
+@inline
+def parse_id(text, begin, end, base, limit):
+    """Return (the id in text[begin:end] less `base`, what is wrong with it)."""
+    value, i = 0, begin
+    while i < end and _ZERO <= text[i] <= _NINE and value < _LARGEST_ID:
+        value = value * 10 + (text[i] - _ZERO)
+        i += 1
+    if i < end and value < _LARGEST_ID:
+        return value, NEGATIVE if text[begin] == _MINUS and end > begin + 1 else NOT_AN_ID
+    value -= base
+    return value, OUT_OF_RANGE if i < end or value < 0 or value > limit else OK
+
+
+@inline
+def ends_field(byte):
+    """Return whether a field ends before this byte."""
+    return byte in (_SPACE, _COMMA, _TAB, _NEWLINE, _RETURN)
+
+
+@inline
+def after_blanks(text, i):
+    """Return where the blanks that begin at i end."""
+    while i < len(text) and (text[i] == _SPACE or text[i] == _TAB or text[i] == _RETURN):
+        i += 1
+    return i
+
+
+@inline
+def after_line(text, i):
+    """Return where the line after i begins."""
+    while i < len(text) and text[i] != _NEWLINE:
+        i += 1
+    return i + 1
+
+
+@inline
+def parse_lines(text, num_fields, weight_field, base, limit, sources, targets, weights, integers, slow, report):
+    """Parse whole lines; return how many edges there are, up to an error, which `report` tells.
+
+    Fields 0 and 1 are the ends, less `base`, in 0..limit; `weight_field` is the weight's or -1. Where a
+    weight is whole, integers[i] is exact. slow[:, j] = (edge, begin, end) of the report[4] tokens that
+    only Python's float() can read. report[5] counts weights that are not whole.
+    """
+    i, size, edge = 0, len(text), 0
+    report[:] = 0
+    while i < size:
+        i = after_blanks(text, i)
+        if i == size or text[i] == _NEWLINE or text[i] == _HASH or text[i] == _PERCENT:
+            i = after_line(text, i)
+            continue
+        line, field, comma, problem = i, 0, False, OK
+        while problem == OK:
+            begin = i
+            while i < size and (text[i] > _COMMA or not ends_field(text[i])):
+                i += 1
+            if i == begin:
+                # The line's end, unless a comma stands on one side of nothing.
+                problem = EMPTY if comma or (i < size and text[i] == _COMMA) else OK
+                break
+            if field == 0:
+                sources[edge], problem = parse_id(text, begin, i, base, limit)
+            elif field == 1:
+                targets[edge], problem = parse_id(text, begin, i, base, limit)
+            elif field == weight_field:
+                weights[edge], integers[edge], whole, sure = parse_number(text, begin, i)
+                report[5] += not whole
+                if not sure:
+                    slow[0, report[4]], slow[1, report[4]], slow[2, report[4]] = edge, begin, i
+                    report[4] += 1
+            if problem == OK:
+                field += 1
+                i = after_blanks(text, i)
+                comma = i < size and text[i] == _COMMA
+                i = after_blanks(text, i + comma)
+        if problem == OK and field != num_fields:
+            problem, begin = FIELDS, line
+        if problem != OK:
+            report[0], report[1], report[2], report[3] = problem, begin, i, field
+            return edge
+        edge += 1
+        i += 1
+    return edge

@@ -1,0 +1,292 @@
+"""Text edge lists: .txt .el .wel .csv .tsv, one edge a line, read in ranges of bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.errors import InputError, UsageError
+from mgraph.io import spool
+from mgraph.io.arrays import on_backend
+from mgraph.io.checks import check_num_vertices
+from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, parse_lines
+from mgraph.kernels.backend import Backend, available_cores
+from mgraph.partition import chunk_range
+from mgraph.types import EdgeChunk
+
+# Bytes that are parsed at a time: enough to be fast, little beside the arrays that come of them.
+BLOCK_BYTES = 16 << 20
+# Where a line's end is looked for, a piece at a time.
+SEEK_BYTES = 1 << 12
+NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
+WEIGHT_NAMES = ("weight", "weights", "w")
+
+
+@dataclass(frozen=True)
+class TextEdges:
+    """A text file, how its lines are to be read, and what a first reading found in it."""
+
+    path: pathlib.Path
+    packed: bool
+    begin: int  # where the edges begin, after a header
+    num_fields: int
+    weight_field: int  # -1: none
+    base: int  # what the first vertex is called
+    directed: bool
+    num_vertices: int = 0
+    num_input_edges: int = 0
+    weight_dtype: np.dtype | None = None
+
+    @property
+    def name(self) -> str:
+        return pathlib.PurePath(self.path.name.removesuffix(".gz")).stem
+
+    @property
+    def file(self) -> pathlib.Path:
+        """The file to read, without compression."""
+        return spool.unpacked(self.path) if self.packed else self.path
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        file = self.file
+        size = file.stat().st_size - self.begin
+        lo, hi = chunk_range(size, k, num_chunks)
+        blocks = list(_blocks(file, self.begin + lo, self.begin + hi, self.begin))
+        parsed = [_parse(self, file, at, text, self.num_vertices - 1) for at, text in blocks]
+        sources, targets = (
+            np.concatenate([np.empty(0, np.int64), *(getattr(part, end) for part in parsed)])
+            for end in ("sources", "targets")
+        )
+        weights = None
+        if self.weight_dtype is not None:
+            whole = self.weight_dtype.kind != "f"
+            parts = [part.integers if whole else part.weights for part in parsed]
+            weights = np.concatenate([np.empty(0, self.weight_dtype), *parts]).astype(self.weight_dtype, copy=False)
+        return on_backend(sources, targets, weights, self.num_vertices, backend)
+
+
+def read_text(
+    path: pathlib.Path,
+    *,
+    weight: str | int | bool | None = None,
+    directed: bool | None = None,
+    num_vertices: int | None = None,
+) -> TextEdges:
+    """Look at a text edge list, read it once, and return it as a source.
+
+    The first two fields of a line are the ends. `weight` is the weight's column, by name where the
+    first line names the columns, else by number from 0; None means a column called weight, or the
+    third of three; False means none.
+    """
+    packed = is_packed(path)
+    file = spool.unpacked(path) if packed else path
+    begin, fields, header = _first_line(file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
+    weight_field = _weight_field(path, weight, fields, header)
+    layout = TextEdges(path, packed, begin, len(fields), weight_field, 0, bool(directed))
+    return scanned(layout, check_num_vertices(num_vertices))
+
+
+def is_packed(path: pathlib.Path) -> bool:
+    """Return whether a file is compressed by gzip."""
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def scanned(layout: TextEdges, num_vertices: int | None) -> TextEdges:
+    """Read the whole file once: check every line, count edges, find the largest id and the weights' dtype."""
+    file = layout.file
+    limit = NO_LIMIT if num_vertices is None else num_vertices - 1
+    size = file.stat().st_size
+    starts = range(layout.begin, max(size, layout.begin), BLOCK_BYTES)
+
+    def scan(start: int) -> list[_Bounds]:
+        blocks = _blocks(file, start, min(start + BLOCK_BYTES, size), layout.begin)
+        return [_bounds(_parse(layout, file, at, text, limit)) for at, text in blocks]
+
+    with ThreadPoolExecutor(available_cores()) as pool:
+        bounds = [found for part in pool.map(scan, starts) for found in part]
+    top = max((found.top for found in bounds), default=-1)
+    dtype = None
+    if layout.weight_field >= 0:
+        dtype = np.dtype(np.float64)
+        if all(found.whole for found in bounds):
+            dtype = _integer_dtype(min((b.low for b in bounds), default=0), max((b.high for b in bounds), default=0))
+    return dataclasses.replace(
+        layout,
+        num_vertices=top + 1 if num_vertices is None else num_vertices,
+        num_input_edges=sum(found.count for found in bounds),
+        weight_dtype=dtype,
+    )
+
+
+@dataclass
+class _Part:
+    """What some lines hold."""
+
+    sources: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+    integers: np.ndarray
+    whole: bool
+
+
+@dataclass
+class _Bounds:
+    """What a first reading remembers of some lines."""
+
+    count: int
+    top: int
+    whole: bool
+    low: int
+    high: int
+
+
+def _bounds(part: _Part) -> _Bounds:
+    if not len(part.sources):
+        return _Bounds(0, -1, True, 0, 0)
+    top = int(max(part.sources.max(), part.targets.max()))
+    low, high = (int(part.integers.min()), int(part.integers.max())) if len(part.integers) else (0, 0)
+    return _Bounds(len(part.sources), top, part.whole, low, high)
+
+
+def _integer_dtype(low: int, high: int) -> np.dtype:
+    """Return the smallest dtype for whole weights: unsigned up to 32 bits, else signed."""
+    names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int32", "int64")
+    return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
+
+
+def _blocks(file: pathlib.Path, lo: int, hi: int, begin: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield (offset, bytes) of the lines that begin in lo..hi, some at a time."""
+    with open(file, "rb", buffering=0) as raw:
+        at, hi = _line_start(raw, lo, begin), _line_start(raw, hi, begin)
+        while at < hi:
+            end = min(_line_start(raw, at + BLOCK_BYTES, begin), hi)
+            raw.seek(at)
+            text = np.empty(end - at, np.uint8)
+            view, filled = text.data, 0
+            while filled < len(text):
+                count = raw.readinto(view[filled:])
+                if not count:
+                    raise InputError(f"{file} ended at byte {at + filled} while being read: it has changed")
+                filled += count
+            yield at, text
+            at = end
+
+
+def _line_start(raw, at: int, begin: int) -> int:
+    """Return where the first line that begins at `at` or later does."""
+    if at <= begin:
+        return begin
+    at -= 1
+    raw.seek(at)
+    while piece := raw.read(SEEK_BYTES):
+        found = piece.find(b"\n")
+        if found >= 0:
+            return at + found + 1
+        at += len(piece)
+    return at
+
+
+def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, limit: int) -> _Part:
+    """Parse the lines that stand at byte `at` of the file."""
+    most = int(np.count_nonzero(text == ord("\n"))) + 1
+    weighted = most if layout.weight_field >= 0 else 0
+    sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
+    weights, integers = np.empty(weighted, np.float64), np.empty(weighted, np.int64)
+    slow, report = np.empty((3, weighted), np.int64), np.zeros(6, np.int64)
+    fields = layout.num_fields, layout.weight_field
+    count = parse_lines(text, *fields, layout.base, limit, sources, targets, weights, integers, slow, report)
+    for edge, begin, end in slow[:, : report[4]].T.tolist():
+        token = text[begin:end].tobytes().decode(errors="replace")
+        weights[edge] = _slow_number(layout, file, at + begin, token)
+    if report[0]:
+        _refuse(layout, file, at, text, limit, report.tolist())
+    return _Part(sources[:count], targets[:count], weights[:count], integers[:count], report[5] == 0)
+
+
+def _slow_number(layout: TextEdges, file: pathlib.Path, at: int, token: str) -> float:
+    """Read a number that the compiled parser leaves to Python, or refuse it."""
+    try:
+        value = float(token) if token.isascii() and "_" not in token else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise InputError(f"{_place(layout, file, at)}: weight {token[:40]!r} is not a number")
+    if not np.isfinite(value):
+        raise InputError(f"{_place(layout, file, at)}: weight {token[:40]!r} is not a finite number")
+    return value
+
+
+def _refuse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, limit: int, report: list[int]) -> None:
+    """Say which line is wrong, and how."""
+    problem, begin, end, field = report[:4]
+    token = repr(text[begin:end].tobytes().decode(errors="replace")[:40])
+    place = _place(layout, file, at + begin)
+    if problem == EMPTY:
+        raise InputError(f"{place}: field {field + 1} is empty")
+    if problem == FIELDS:
+        raise InputError(f"{place}: {field} fields where the first line has {layout.num_fields}")
+    messages = {
+        NOT_AN_ID: f"vertex {token} is not a whole number",
+        NEGATIVE: f"vertex {token} is negative: vertices are numbered from {layout.base}",
+        OUT_OF_RANGE: f"vertex {token} is not in {layout.base}..{limit + layout.base}",
+    }
+    raise InputError(f"{place}: {messages[problem]}")
+
+
+def _place(layout: TextEdges, file: pathlib.Path, at: int) -> str:
+    """Return file:line of a byte; only an error pays for the counting."""
+    line, left = 1, at
+    with open(file, "rb") as raw:
+        while left > 0 and (piece := raw.read(min(left, 1 << 20))):
+            line, left = line + piece.count(b"\n"), left - len(piece)
+    return f"{layout.path}:{line}"
+
+
+def _first_line(file: pathlib.Path, may_have_header: bool) -> tuple[int, list[str], list[str]]:
+    """Return where the edges begin, the fields of the first line of them, and those of a header or none."""
+    begin, header = 0, list[str]()
+    with open(file, "rb") as raw:
+        if raw.read(3) == b"\xef\xbb\xbf":
+            begin = 3
+        raw.seek(begin)
+        while line := raw.readline(1 << 16):
+            text = line.decode(errors="replace").strip()
+            if not text or text[0] in "#%":
+                continue
+            fields = [field.strip().strip("\"'") for field in (text.split(",") if "," in text else text.split())]
+            named = any(field[:1].isalpha() or field[:1] == "_" for field in fields[:2])
+            if header or not named or not (may_have_header or "," in text):
+                return begin, fields, header
+            header, begin = fields, raw.tell()
+    return begin, header, header
+
+
+def _weight_field(path: pathlib.Path, weight: str | int | bool | None, fields: list[str], header: list[str]) -> int:
+    """Return the weight's column, -1 for none."""
+    if fields and len(fields) < 2:
+        raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}")
+    if weight is False or not fields:
+        return -1
+    if isinstance(weight, str):
+        if weight in header:
+            return header.index(weight)
+        if not weight.isdigit():
+            known = f"only {', '.join(header)}" if header else "and the first line names none"
+            raise UsageError(f"{path} has no column {weight!r}, {known}")
+        weight = int(weight)
+    if weight is None or weight is True:
+        named = [header.index(name) for name in WEIGHT_NAMES if name in header[2:]]
+        if named or len(fields) == 3:
+            return named[0] if named else 2
+        if len(fields) == 2 and weight is None:
+            return -1
+        raise UsageError(f"{path} has {len(fields)} columns: say which is the weight, with weight=, False for none")
+    if not 2 <= weight < len(fields):
+        last = len(fields) - 1
+        raise UsageError(f"{path} has no weight in column {weight}: columns 0 and 1 are the ends, {last} is the last")
+    return weight

@@ -1,0 +1,148 @@
+"""Edges and columns of results into files: .npz, .csv, .csr and .parquet."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mgraph.errors import InputError, UnknownFormat
+from mgraph.io.csr import write_csr
+from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
+from mgraph.io.replace import replacing
+from mgraph.kernels.backend import Backend, make_backend
+from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+
+# Edges that are in memory at a time.
+CHUNK_EDGES = 1 << 22
+
+Chunks = Callable[[], Iterator[EdgeChunk]]
+
+
+def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend | None = None) -> None:
+    """Write the edges of a source to a file, in the format of its suffix; the file is there whole or not at all.
+
+    `.npz`, `.csv` and `.parquet` get the edges as the source gives them. `.csr` gets rows as mkgraph
+    writes them: without loops, of parallel edges the lightest, undirected edges both ways.
+
+    Parameters
+    ----------
+    path
+        Where to; the suffix is one of .npz .csv .csr .parquet (which needs mgraph[io]).
+    source
+        A generator or what a reader returned.
+    backend
+        Where generators run; None means the CPU.
+    """
+    path = pathlib.Path(path)
+    write = _writer(path, EDGE_WRITERS)
+    runs_on = backend or make_backend("cpu")
+    estimate = 4 * source.num_vertices if source.num_input_edges is None else source.num_input_edges
+    num_chunks = max(1, -(-estimate // CHUNK_EDGES))
+
+    def chunks() -> Iterator[EdgeChunk]:
+        for k in range(num_chunks):
+            chunk = source.chunk(k, num_chunks, runs_on)
+            weights = None if chunk.weights is None else runs_on.to_host(chunk.weights)
+            yield EdgeChunk(runs_on.to_host(chunk.sources), runs_on.to_host(chunk.targets), weights)
+
+    try:
+        with replacing(path) as temporary:
+            write(temporary, source, chunks)
+    finally:
+        if backend is None:
+            runs_on.close()
+
+
+def write_columns(path: str | os.PathLike, columns: Mapping[str, Any]) -> None:
+    """Write equally long columns to a file, in the format of its suffix; the file is there whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Where to; the suffix is one of .npz .csv .parquet (which needs mgraph[io]).
+    columns
+        Name -> one-dimensional array.
+    """
+    path = pathlib.Path(path)
+    write = _writer(path, COLUMN_WRITERS)
+    arrays = {name: np.asarray(column) for name, column in columns.items()}
+    shapes = {name: array.shape for name, array in arrays.items()}
+    if any(len(shape) != 1 for shape in shapes.values()) or len(set(shapes.values())) > 1:
+        raise InputError(f"columns must be one-dimensional and equally long, not {shapes}")
+    with replacing(path) as temporary:
+        write(temporary, arrays)
+
+
+def _writer(path: pathlib.Path, writers: dict[str, Callable[..., None]]) -> Callable[..., None]:
+    if path.suffix.lower() not in writers:
+        raise UnknownFormat(f"{path}: {path.suffix!r} is not one of {', '.join(writers)}")
+    return writers[path.suffix.lower()]
+
+
+def write_npz_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
+    """Write one array after another, each from a pass over the source: no array is ever whole in memory."""
+    num_edges = source.num_input_edges
+    if num_edges is None:
+        num_edges = sum(len(chunk) for chunk in chunks())
+    dtype = vertex_dtype(source.num_vertices)
+    dtypes = {"sources": dtype, "targets": dtype}
+    if source.weight_dtype is not None:
+        dtypes["weights"] = source.weight_dtype
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        for key, dtype in dtypes.items():
+            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
+                header = {"descr": dtype.str, "fortran_order": False, "shape": (num_edges,)}
+                np.lib.format.write_array_header_1_0(file, header)
+                for chunk in chunks():
+                    file.write(np.ascontiguousarray(getattr(chunk, key)).data)
+        for key, value in (("num_vertices", np.int64(source.num_vertices)), ("directed", np.bool_(source.directed))):
+            with archive.open(f"{key}.npy", "w") as file:
+                np.lib.format.write_array(file, np.asarray(value))
+
+
+def write_csv_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
+    """Write a line of names and one for each edge; vertices beyond the last edge are not told."""
+    with open(path, "w") as file:
+        file.write("source,target\n" if source.weight_dtype is None else "source,target,weight\n")
+        for chunk in chunks():
+            columns = [chunk.sources, chunk.targets] + ([] if chunk.weights is None else [chunk.weights])
+            _write_lines(file, columns)
+
+
+def write_npz_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
+    """Write a NumPy archive."""
+    with open(path, "wb") as file:
+        np.savez(file, **columns)  # type: ignore[arg-type]
+
+
+def write_csv_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
+    """Write a line of names and one for each row."""
+    with open(path, "w") as file:
+        file.write(",".join(columns) + "\n")
+        arrays = list(columns.values())
+        for lo in range(0, len(arrays[0]) if arrays else 0, CHUNK_EDGES):
+            _write_lines(file, [array[lo : lo + CHUNK_EDGES] for array in arrays])
+
+
+def _write_lines(file, columns: list[np.ndarray]) -> None:
+    """Write rows; floats are written so that reading them gives the same value."""
+    fields = ([str(value) for value in column.tolist()] for column in columns)
+    file.writelines(",".join(row) + "\n" for row in zip(*fields, strict=True))
+
+
+EDGE_WRITERS: dict[str, Callable[..., None]] = {
+    ".npz": write_npz_edges,
+    ".csv": write_csv_edges,
+    ".csr": write_csr,
+    ".parquet": write_parquet_edges,
+}
+COLUMN_WRITERS: dict[str, Callable[..., None]] = {
+    ".npz": write_npz_columns,
+    ".csv": write_csv_columns,
+    ".parquet": write_parquet_columns,
+}

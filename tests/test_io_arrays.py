@@ -1,0 +1,115 @@
+"""Edges in memory: arrays, CSR and SciPy; what is refused is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from edge_checks import as_rows, assert_chunks_agree, whole
+
+from mgraph.errors import InputError, UsageError
+from mgraph.io.arrays import csr_source, edges_source, scipy_source
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64", ">i4"])
+def test_ids_of_every_dtype(dtype):
+    source = edges_source(np.array([0, 5], dtype), np.array([3, 1], dtype))
+    assert as_rows(whole(source)) == [(0, 3), (5, 1)]
+    assert (source.num_vertices, source.num_input_edges, source.directed) == (6, 2, False)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept"),
+    [
+        ("uint8", "uint8"),
+        ("int8", "int32"),
+        ("int16", "int32"),
+        ("int32", "int32"),
+        ("uint32", "uint32"),
+        ("int64", "int64"),
+        ("uint64", "int64"),
+        ("float16", "float32"),
+        ("float32", "float32"),
+        ("float64", "float64"),
+        (">f8", "float64"),
+    ],
+)
+def test_weights_of_every_dtype(dtype, kept):
+    source = edges_source([0, 1], [1, 2], np.array([3, 7], dtype))
+    assert source.weight_dtype == kept
+    assert as_rows(whole(source)) == [(0, 1, 3), (1, 2, 7)]
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_no_edges(n):
+    source = edges_source([], [], [], num_vertices=n)
+    assert (source.num_vertices, len(whole(source, 3))) == (n, 0)
+
+
+def test_chunks_do_not_matter():
+    rng = np.random.default_rng(1)
+    u, v, w = rng.integers(0, 50, 200), rng.integers(0, 50, 200), rng.random(200)
+    assert_chunks_agree(edges_source(u, v, w))
+    matrix = scipy.sparse.coo_array((w, (u, v)), shape=(60, 60)).tocsr()
+    source = csr_source(matrix.indptr, matrix.indices, matrix.data)
+    assert_chunks_agree(source)
+    rows = np.repeat(np.arange(60), np.diff(matrix.indptr))
+    assert as_rows(whole(source)) == sorted(
+        zip(rows.tolist(), matrix.indices.tolist(), matrix.data.tolist(), strict=True)
+    )
+
+
+@pytest.mark.parametrize("indptr_dtype", ["int32", "uint64"])
+def test_csr_with_empty_rows(indptr_dtype):
+    source = csr_source(np.array([0, 0, 2, 2, 3, 3], indptr_dtype), [0, 4, 1])
+    assert as_rows(whole(source)) == [(1, 0), (1, 4), (3, 1)]
+    assert_chunks_agree(source)
+
+
+def test_scipy_keeps_parallel_edges_and_zeros():
+    entries = scipy.sparse.coo_array(([5.0, 2.0, 0.0], ([0, 0, 1], [1, 1, 2])), shape=(4, 4))
+    assert as_rows(whole(scipy_source(entries))) == [(0, 1, 2.0), (0, 1, 5.0), (1, 2, 0.0)]
+    assert scipy_source(entries).num_vertices == 4
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "dia"])
+def test_scipy_of_every_kind(kind):
+    matrix = scipy.sparse.coo_array(([5, 2], ([0, 3], [1, 2])), shape=(4, 4)).asformat(kind)
+    assert as_rows(whole(scipy_source(matrix, directed=True))) == [(0, 1, 5), (3, 2, 2)]
+    assert scipy_source(matrix.astype(bool)).weight_dtype is None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: edges_source([0.0, 1.0], [1, 2]), r"sources are float64, not integers: convert them"),
+        (lambda: edges_source([True], [False]), r"sources are bool, not integers"),
+        (lambda: edges_source(["a"], ["b"]), r"sources are <U1, not integers"),
+        (lambda: edges_source([[0]], [[1]]), r"sources must be one-dimensional, not of shape \(1, 1\)"),
+        (lambda: edges_source([0, 1], [1]), r"there are 2 sources and 1 targets"),
+        (lambda: edges_source([0, 1], [1, -2]), r"targets\[1\] = -2 is negative"),
+        (lambda: edges_source([0, 7], [1, 2], num_vertices=7), r"sources\[1\] = 7 is not below .* 7"),
+        (lambda: edges_source(np.array([2**64 - 1], "u8"), [0]), r"sources\[0\] = 18446744073709551615 is beyond 63"),
+        (lambda: edges_source([0], [1], [1, 2]), r"one for each of the 1 edges, not of shape \(2,\)"),
+        (lambda: edges_source([0, 0], [1, 2], [1, np.nan]), r"weights\[1\] = nan is not a finite number"),
+        (lambda: edges_source([0], [1], [-np.inf]), r"weights\[0\] = -inf is not a finite number"),
+        (lambda: edges_source([0], [1], [1j]), r"weights are complex128: use integers, float32 or float64"),
+        (lambda: edges_source([0], [1], np.array([2**63], "u8")), r"weights\[0\] = .* is beyond 64 signed bits"),
+        (lambda: csr_source([], []), r"indptr is empty"),
+        (lambda: csr_source([0, 2, 1, 3], [0, 1, 2]), r"indptr\[2\] = 1 is below indptr\[1\] = 2: offsets must rise"),
+        (lambda: csr_source([0, 2], [0, 0, 0]), r"indptr goes from 0 to 2, not from 0 to the number of arcs, 3"),
+        (lambda: csr_source([0, 1], [1]), r"indices\[0\] = 1 is not below the number of vertices, 1"),
+        (lambda: csr_source([0, 1], [0.0]), r"indices are float64"),
+        (lambda: scipy_source(np.eye(3)), r"ndarray is not a SciPy sparse array: scipy.sparse.coo_array\(x\)"),
+        (lambda: scipy_source(scipy.sparse.coo_array((2, 3))), r"of shape \(2, 3\): an adjacency matrix is square"),
+    ],
+)
+def test_refuses(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("num_vertices", [-1, 2.0, True, "3"])
+def test_refuses_a_number_of_vertices(num_vertices):
+    with pytest.raises(UsageError, match="is not a count of vertices"):
+        edges_source([0], [1], num_vertices=num_vertices)

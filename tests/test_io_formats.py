@@ -1,0 +1,242 @@
+"""Files in and out: the same edges come back; readers are found by name or first bytes; nothing is half-written."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import pickle
+import sys
+import types
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, mkgraph_bytes, whole
+
+from mgraph.errors import InputError, UnknownFormat, UsageError
+from mgraph.generate.grid import Grid
+from mgraph.generate.rmat import Rmat
+from mgraph.generate.uniform import FixedOutDegree
+from mgraph.io.arrays import edges_source
+from mgraph.io.formats import READERS, SUFFIXES, read_source
+from mgraph.io.write import write_columns, write_edges
+
+SOURCES = [
+    Rmat(8, edge_factor=4),
+    Rmat(7, weights=None),
+    Grid(9, 12, weights="float32"),
+    FixedOutDegree(100, 3),
+    edges_source([0, 3, 3], [1, 2, 2], [0.1, 1e-30, 2.5], num_vertices=9),
+    edges_source([], [], num_vertices=4),
+]
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+@pytest.mark.parametrize("suffix", [".npz", ".csv"])
+def test_what_is_written_comes_back(tmp_path, source, suffix):
+    path = tmp_path / f"graph{suffix}"
+    write_edges(path, source)
+    back = read_source(path, num_vertices=source.num_vertices, directed=source.directed)
+    assert as_rows(whole(back)) == as_rows(whole(source))
+    assert_chunks_agree(back)
+    if suffix == ".npz":
+        kept = read_source(path)
+        assert (kept.num_vertices, kept.directed) == (source.num_vertices, source.directed)
+        assert kept.weight_dtype == source.weight_dtype
+        assert kept.name == "graph"
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("source", [Rmat(8), Rmat(8, weights="float32"), Grid(20, 30)], ids=lambda source: source.name)
+def test_csr_files_are_mkgraph_s(tmp_path, source):
+    path = tmp_path / "graph.csr"
+    write_edges(path, source)
+    assert path.read_bytes() == mkgraph_bytes(source)
+    back = read_source(path)
+    assert (back.num_vertices, back.weight_dtype, back.directed) == (source.num_vertices, np.float32, False)
+    assert_chunks_agree(back)
+    again = tmp_path / "again.csr"
+    write_edges(again, back)
+    assert again.read_bytes() == path.read_bytes()
+    assert read_source(path, weight=False).weight_dtype is None
+    assert pickle.loads(pickle.dumps(back)) == back
+
+
+def test_csr_of_a_directed_graph_keeps_the_lightest_arc(tmp_path):
+    path = tmp_path / "graph.csr"
+    write_edges(path, edges_source([1, 1, 0, 2], [0, 0, 1, 2], [5, 3, 4, 1], num_vertices=5, directed=True))
+    back = read_source(path)
+    assert back.directed
+    assert as_rows(whole(back)) == [(0, 1, 4.0), (1, 0, 3.0)]
+    write_edges(path, edges_source([1], [0], directed=True))
+    assert as_rows(whole(read_source(path))) == [(1, 0)]
+
+
+def test_csr_refuses_weights_it_cannot_hold(tmp_path):
+    with pytest.raises(InputError, match=r"weight 16777217 is no float32"):
+        write_edges(tmp_path / "graph.csr", edges_source([0], [1], [2**24 + 1]))
+    assert not list(tmp_path.iterdir())
+
+
+def test_csr_refuses_what_is_damaged(tmp_path):
+    path = tmp_path / "graph.csr"
+    write_edges(path, Rmat(5))
+    data = path.read_bytes()
+    path.write_bytes(data[:-4])
+    with pytest.raises(InputError, match=rf"is {len(data) - 4} bytes, but 32 vertices and \d+ arcs need {len(data)}"):
+        read_source(path)
+    path.write_bytes(data[:20])
+    with pytest.raises(InputError, match=r"does not begin as a \.csr file does"):
+        read_source(path)
+    offsets = bytearray(data)
+    offsets[40:48] = (2**40).to_bytes(8, "little")
+    path.write_bytes(offsets)
+    with pytest.raises(InputError, match=r"offsets\[2\] = \d+ is below .*offsets\[1\] = 1099511627776"):
+        read_source(path)
+    targets = bytearray(data)
+    targets[32 + 8 * 33 : 32 + 8 * 33 + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(targets)
+    with pytest.raises(InputError, match="target of arc 0 = 4294967295 is not below the number of vertices, 32"):
+        read_source(path).chunk(0, 1, BACKEND)
+    path.write_bytes(data[:-4] + np.float32(np.nan).tobytes())
+    with pytest.raises(InputError, match=r"weight of arc \d+ = nan is not a finite number"):
+        whole(read_source(path))
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_packed_or_not(tmp_path, save):
+    path = tmp_path / "graph.npz"
+    save(path, sources=[0, 1, 2], targets=[1, 2, 0], weights=[5, 6, 7], length=[0.5, 1, 2])
+    source = read_source(path)
+    assert as_rows(whole(source)) == [(0, 1, 5), (1, 2, 6), (2, 0, 7)]
+    assert_chunks_agree(source)
+    assert as_rows(whole(read_source(path, weight="length"))) == [(0, 1, 0.5), (1, 2, 1.0), (2, 0, 2.0)]
+    assert whole(read_source(path, weight=False)).weights is None
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": [1]}, "has no array 'sources', only a"),
+        ({"sources": [0]}, "has no array 'targets', only sources"),
+        ({"sources": [0], "targets": [0, 1]}, "has 1 sources and 2 targets"),
+        ({"sources": [0.0], "targets": [1.0]}, "sources are float64, not integers"),
+        ({"sources": [0], "targets": [5], "num_vertices": 5}, r"targets\[0\] = 5 is not below .*5"),
+        ({"sources": [0], "targets": [1], "weights": [np.nan]}, r"weights\[0\] = nan is not a finite number"),
+        ({"sources": [0], "targets": [1], "num_vertices": [5, 6]}, "num_vertices must be one integer"),
+    ],
+)
+def test_npz_refuses(tmp_path, arrays, message):
+    path = tmp_path / "graph.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match=message):
+        read_source(path)
+
+
+def test_npz_refuses_what_is_damaged_or_not_there(tmp_path):
+    path = tmp_path / "graph.npz"
+    np.savez(path, sources=[0], targets=[1])
+    with pytest.raises(UsageError, match="has no array 'cost' of weights, only sources, targets"):
+        read_source(path, weight="cost")
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(InputError, match="is no NumPy archive, or truncated"):
+        read_source(path)
+
+
+def test_formats_by_first_bytes(tmp_path):
+    write_edges(tmp_path / "a.csr", Rmat(4))
+    write_edges(tmp_path / "b.npz", Rmat(4))
+    (tmp_path / "c.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
+    for name in ("a.csr", "b.npz", "c.mtx"):
+        path = (tmp_path / name).rename(tmp_path / f"{name[0]}.dat")
+        assert read_source(path).num_vertices in (2, 16)
+    (tmp_path / "d.dat").write_text("0 1\n")
+    with pytest.raises(UnknownFormat, match=r"d.dat is of no format known by name \(.txt, .el, .*\.csr\)"):
+        read_source(tmp_path / "d.dat")
+    assert len(whole(read_source(tmp_path / "d.dat", format="text"))) == 1
+    assert set(SUFFIXES.values()) == set(READERS)
+
+
+def test_refuses_what_is_no_file(tmp_path):
+    with pytest.raises(InputError, match=r"none.csv: no such file"):
+        read_source(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="is not a file"):
+        read_source(tmp_path)
+    with pytest.raises(UsageError, match="format 'gml' is not one of text, npz, mtx, csr"):
+        read_source(tmp_path / "a.gml", format="gml")
+    (tmp_path / "a.csr.gz").write_bytes(gzip.compress(b"MGCSR001"))
+    with pytest.raises(UnknownFormat, match="is packed by gzip"):
+        read_source(tmp_path / "a.csr.gz")
+
+
+def test_standard_input_is_read_once(monkeypatch, tmp_path):
+    write_edges(tmp_path / "a.npz", Rmat(4))
+    for data, edges in ((b"0 1 5\n1 2 6\n", 2), (gzip.compress(b"0 1\n"), 1), ((tmp_path / "a.npz").read_bytes(), 256)):
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
+        source = read_source("-")
+        assert source.name == "stdin"
+        assert len(whole(source)) == edges
+        assert_chunks_agree(source)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_parquet_edges(tmp_path, source):
+    path = tmp_path / "graph.parquet"
+    write_edges(path, source)
+    table = pyarrow.parquet.read_table(path)
+    edges = whole(source)
+    columns = [edges.sources, edges.targets] + ([] if edges.weights is None else [edges.weights])
+    assert table.column_names == ["source", "target", "weight"][: len(columns)]
+    for found, expected in zip(table.columns, columns, strict=True):
+        np.testing.assert_array_equal(found.to_numpy(), expected)
+        assert found.to_numpy().dtype == expected.dtype
+    about = table.schema.metadata[b"mgraph"].decode()
+    assert f'"num_vertices": {source.num_vertices}' in about
+
+
+def test_parquet_without_pyarrow(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    for write in (lambda path: write_edges(path, Rmat(3)), lambda path: write_columns(path, {"a": [1]})):
+        with pytest.raises(UsageError, match=r"Parquet needs pyarrow: pip install 'mgraph\[io\]'"):
+            write(tmp_path / "a.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_columns(tmp_path):
+    columns = {"vertex": np.arange(4), "distance": np.array([0, 0.1, np.inf, 1e-30], np.float64)}
+    for suffix in (".npz", ".csv", ".parquet"):
+        write_columns(tmp_path / f"a{suffix}", columns)
+    with np.load(tmp_path / "a.npz") as archive:
+        np.testing.assert_array_equal(archive["distance"], columns["distance"])
+    assert (tmp_path / "a.csv").read_text().split() == ["vertex,distance", "0,0.0", "1,0.1", "2,inf", "3,1e-30"]
+    assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pydict()["vertex"] == [0, 1, 2, 3]
+    with pytest.raises(InputError, match="columns must be one-dimensional and equally long"):
+        write_columns(tmp_path / "b.csv", {"a": [1], "b": [1, 2]})
+    with pytest.raises(UnknownFormat, match=r"'.csr' is not one of .npz, .csv, .parquet"):
+        write_columns(tmp_path / "b.csr", columns)
+
+
+class Breaks(Rmat):
+    """Fails on its way."""
+
+    def chunk(self, k, num_chunks, backend):
+        raise InputError("broken")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr", ".parquet"])
+def test_nothing_is_half_written(tmp_path, suffix):
+    path = tmp_path / f"a{suffix}"
+    path.write_text("old")
+    with pytest.raises(InputError, match="broken"):
+        write_edges(path, Breaks(4))
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(path.name, "old")]
+
+
+def test_refuses_where_it_cannot_write(tmp_path):
+    with pytest.raises(UnknownFormat, match=r"'.dat' is not one of .npz, .csv, .csr, .parquet"):
+        write_edges(tmp_path / "a.dat", Rmat(3))
+    with pytest.raises(UsageError, match="there is no folder"):
+        write_edges(tmp_path / "none" / "a.csv", Rmat(3))
+    (tmp_path / "b.csv").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        write_edges(tmp_path / "b.csv", Rmat(3))

@@ -1,0 +1,263 @@
+"""Text edge lists and MatrixMarket: every separator, every part, exact numbers, and file:line for what is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import pickle
+
+import numpy as np
+import pytest
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, whole
+
+from mgraph.errors import InputError, UsageError
+from mgraph.io import text
+from mgraph.io.formats import read_source
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "rows"),
+    [
+        ("a.el", "0 1\n1 2\n", [(0, 1), (1, 2)]),
+        ("a.el", "0 1\n1 2", [(0, 1), (1, 2)]),
+        ("a.el", "", []),
+        ("a.el", "# nothing\n\n", []),
+        ("a.txt", "# from\tto\n0\t1\r\n\r\n  % more\n 1   2 \n", [(0, 1), (1, 2)]),
+        ("a.wel", "0 1 7\n1 0 300\n", [(0, 1, 7), (1, 0, 300)]),
+        ("a.csv", "0,1\n1,2\n", [(0, 1), (1, 2)]),
+        ("a.csv", "source,target,weight\n0,1,0.5\n1,2,-1e-3\n", [(0, 1, 0.5), (1, 2, -0.001)]),
+        ("a.csv", '# made by hand\n"source", "target"\n0 , 1\n1,2\n', [(0, 1), (1, 2)]),
+        ("a.csv", "\ufeffu,v\n3,4\n", [(3, 4)]),
+        ("a.csv", "source,target\n", []),
+        ("a.tsv", "u\tv\tw\n0\t1\t2\n", [(0, 1, 2)]),
+    ],
+)
+def test_reads(write, name, content, rows):
+    source = read_source(write(name, content))
+    assert as_rows(whole(source)) == rows
+    assert source.num_input_edges == len(rows)
+    assert source.num_vertices == max((max(row[:2]) for row in rows), default=-1) + 1
+    assert (source.name, source.directed) == ("a", False)
+
+
+@pytest.mark.parametrize("block", [16, 1000, 16 << 20])
+def test_parts_do_not_matter(write, monkeypatch, block):
+    monkeypatch.setattr(text, "BLOCK_BYTES", block)
+    monkeypatch.setattr(text, "SEEK_BYTES", 7)
+    rng = np.random.default_rng(block)
+    lines = ["source,target,weight"]
+    for u, v, w in zip(rng.integers(0, 10**6, 500), rng.integers(0, 50, 500), rng.random(500), strict=True):
+        lines.append(
+            "# a comment, or" if u % 9 == 0 else "" if u % 7 == 0 else f"{u},{v},{w!r}".replace("np.float64", "")
+        )
+    lines = [line.replace("(", "").replace(")", "") for line in lines]
+    source = read_source(write("a.csv", "\n".join(lines)))
+    assert_chunks_agree(source)
+    expected = [line.split(",") for line in lines[1:] if line and line[0] != "#"]
+    assert as_rows(whole(source, 5)) == sorted((int(u), int(v), float(w)) for u, v, w in expected)
+    assert pickle.loads(pickle.dumps(source)) == source
+
+
+@pytest.mark.parametrize(
+    ("weights", "dtype"),
+    [
+        (["1", "255"], "uint8"),
+        (["0", "256"], "uint16"),
+        (["65536"], "uint32"),
+        (["4294967296"], "int64"),
+        (["123456789012345678"], "int64"),
+        (["-1", "5"], "int32"),
+        (["-2147483649"], "int64"),
+        (["1", "2.5"], "float64"),
+        (["1", "2.0"], "float64"),
+        (["1e3"], "float64"),
+        (["12345678901234567890"], "float64"),
+    ],
+)
+def test_weights_keep_their_kind(write, weights, dtype):
+    source = read_source(write("a.wel", "".join(f"0 1 {weight}\n" for weight in weights)))
+    assert source.weight_dtype == dtype
+    assert whole(source).weights.tolist() == [float(w) if dtype == "float64" else int(w) for w in weights]
+
+
+def test_floats_are_python_s_to_the_bit(write):
+    rng = np.random.default_rng(5)
+    numbers = np.concatenate((rng.random(3000), np.exp(rng.normal(0, 100, 3000)), -np.exp(rng.normal(0, 20, 1000))))
+    tokens = [repr(float(x)) for x in numbers]
+    tokens += [f"{x:.{digits}g}" for digits in range(1, 25) for x in np.exp(rng.normal(0, 15, 100))]
+    tokens += [
+        "0",
+        "-0.0",
+        "1.",
+        ".5",
+        "007",
+        "+3",
+        "1E5",
+        "1e-400",
+        "9007199254740993",
+        "5e-324",
+        "1.7976931348623157e308",
+    ]
+    # Halfway between two doubles.
+    tokens += [f"{x}.5" for x in rng.integers(2**52, 2**53, 200).tolist()]
+    tokens += [str(2 * x + 1) for x in rng.integers(2**52, 2**53, 200).tolist()]
+    source = read_source(write("a.wel", "".join(f"0 0 {token}\n" for token in tokens)))
+    found, expected = whole(source).weights, np.array([float(token) for token in tokens])
+    np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
+
+
+def test_the_weight_column(write):
+    path = write("a.csv", "u,v,time,cost,weight\n0,1,10,20,30\n")
+    assert as_rows(whole(read_source(path))) == [(0, 1, 30)]
+    assert as_rows(whole(read_source(path, weight="cost"))) == [(0, 1, 20)]
+    assert as_rows(whole(read_source(path, weight=2))) == [(0, 1, 10)]
+    assert as_rows(whole(read_source(path, weight=False))) == [(0, 1)]
+    # A column that is not asked for need not be a number.
+    assert as_rows(whole(read_source(write("b.csv", "u,v,w,name\n0,1,2,rail\n")))) == [(0, 1, 2)]
+
+
+def test_num_vertices_and_direction_are_the_callers(write):
+    source = read_source(write("a.el", "0 1\n"), num_vertices=5 * 10**9, directed=True)
+    assert (source.num_vertices, source.directed) == (5 * 10**9, True)
+    assert whole(source).sources.dtype == np.int64
+    assert read_source(write("b.el", "0 3999999999999999999\n")).num_vertices == 4 * 10**18
+
+
+def test_reads_gzip(write):
+    content = "".join(f"{i} {i + 1} {i % 5}\n" for i in range(1000)).encode()
+    source = read_source(write("a.wel.gz", gzip.compress(content)))
+    assert source.name == "a"
+    assert_chunks_agree(source)
+    assert len(whole(source)) == 1000
+    with pytest.raises(InputError, match=r"b.el.gz is damaged or truncated"):
+        read_source(write("b.el.gz", gzip.compress(content)[:-20]))
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ("0 1\n0 -3\n", 2, "vertex '-3' is negative: vertices are numbered from 0"),
+        ("# c\n\n0 1\n0 x\n", 4, "vertex 'x' is not a whole number"),
+        ("0 1\n0 1.0\n", 2, "vertex '1.0' is not a whole number"),
+        ("0 1\n0 99999999999999999999\n", 2, "vertex '99999999999999999999' is not in"),
+        ("0 1\n0 1 2\n", 2, "3 fields where the first line has 2"),
+        ("0 1 2\n0 1\n", 2, "2 fields where the first line has 3"),
+        ("0,1\n0,\n", 2, "field 2 is empty"),
+        ("0,1\n,1\n", 2, "field 1 is empty"),
+        ("0 1 2\n0 1 nan\n", 2, "weight 'nan' is not a finite number"),
+        ("0 1 2\n0 1 inf\n", 2, "weight 'inf' is not a finite number"),
+        ("0 1 2\n0 1 1e999\n", 2, "weight '1e999' is not a finite number"),
+        ("0 1 2\n0 1 two\n", 2, "weight 'two' is not a number"),
+        ("0 1 2\n0 1 1_0\n", 2, "weight '1_0' is not a number"),
+        ("0 1 2\n0 1 1.2.3\n", 2, "weight '1.2.3' is not a number"),
+        ("0 1 2\n0 1 1e\n", 2, "weight '1e' is not a number"),
+        ("0 1\n1 2\x0c3 4\n", 2, "is not a whole number"),
+        ("alice bob\ncarol dave\n", 1, "vertex 'alice' is not a whole number"),
+    ],
+)
+def test_names_the_line_that_is_wrong(write, content, line, message):
+    path = write("a.txt", content)
+    with pytest.raises(InputError, match=message) as caught:
+        read_source(path)
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_first_wrong_line_of_many_blocks(write, monkeypatch):
+    monkeypatch.setattr(text, "BLOCK_BYTES", 64)
+    lines = ["1 2"] * 300
+    lines[200], lines[250] = "1 b", "1 c"
+    with pytest.raises(InputError, match=r"a.el:201: vertex 'b'"):
+        read_source(write("a.el", "\n".join(lines)))
+
+
+def test_refuses_an_id_beyond_the_callers_count(write):
+    with pytest.raises(InputError, match=r"a.el:2: vertex '5' is not in 0..4"):
+        read_source(write("a.el", "0 4\n5 0\n"), num_vertices=5)
+
+
+def test_refuses_a_file_that_changed(write):
+    path = write("a.el", "0 1\n" * 100)
+    source = read_source(path)
+    path.write_text("0 9\n" * 100)
+    with pytest.raises(InputError, match=r"a.el:1: vertex '9' is not in 0..1"):
+        source.chunk(0, 2, BACKEND)
+
+
+@pytest.mark.parametrize(
+    ("content", "weight", "message"),
+    [
+        ("0 1 2 3\n", None, "has 4 columns: say which is the weight"),
+        ("0 1\n", True, "has 2 columns: say which is the weight"),
+        ("0 1 2\n", "cost", "has no column 'cost', and the first line names none"),
+        ("u,v,w\n0,1,2\n", "cost", "has no column 'cost', only u, v, w"),
+        ("0 1 2\n", 3, "no weight in column 3"),
+        ("0 1 2\n", 1, "no weight in column 1"),
+    ],
+)
+def test_refuses_a_weight_column(write, content, weight, message):
+    with pytest.raises(UsageError, match=message):
+        read_source(write("a.csv", content), weight=weight)
+
+
+def test_refuses_one_column(write):
+    with pytest.raises(InputError, match="a line needs two vertices"):
+        read_source(write("a.txt", "5\n"))
+
+
+MATRIX = "%%MatrixMarket matrix coordinate {} {}\n% a comment\n{}\n"
+
+
+@pytest.mark.parametrize(
+    ("field", "symmetry", "body", "rows", "dtype"),
+    [
+        ("pattern", "general", "3 3 2\n1 2\n3 1", [(0, 1), (2, 0)], None),
+        ("real", "symmetric", "4 4 2\n2 1 0.5\n3 1 2", [(1, 0, 0.5), (2, 0, 2.0)], "float64"),
+        ("integer", "general", "3 3 1\n1 3 300", [(0, 2, 300)], "uint16"),
+        ("real", "general", "3 3 0", [], "float64"),
+    ],
+)
+def test_reads_mtx(write, field, symmetry, body, rows, dtype):
+    source = read_source(write("a.mtx", MATRIX.format(field, symmetry, body)))
+    assert as_rows(whole(source)) == rows
+    assert source.directed == (symmetry == "general")
+    assert source.num_vertices == int(body.split()[0])
+    assert source.weight_dtype == (None if dtype is None else np.dtype(dtype))
+    assert_chunks_agree(source)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (MATRIX.format("real", "skew-symmetric", "2 2 0"), "is skew-symmetric: only general and symmetric"),
+        (MATRIX.format("complex", "general", "2 2 0"), "has complex values"),
+        (MATRIX.format("real", "general", "2 3 0"), "is 2 x 3: an adjacency matrix is square"),
+        (MATRIX.format("real", "general", "2 2"), "no line of rows, columns and entries, but '2 2'"),
+        (MATRIX.format("real", "general", "2 2 2\n1 1 1"), "has 1 entries where its header says 2: truncated?"),
+        (MATRIX.format("real", "general", "2 2 1\n0 1 1"), r"a.mtx:4: vertex '0' is not in 1..2"),
+        (MATRIX.format("real", "general", "2 2 1\n1 3 1"), r"a.mtx:4: vertex '3' is not in 1..2"),
+        (MATRIX.format("real", "general", "2 2 1\n1 2"), r"a.mtx:4: 2 fields where the first line has 3"),
+        ("%%MatrixMarket matrix array real general\n2 2\n", "is matrix array"),
+        ("%%MatrixMarket\n", "does not begin with %%MatrixMarket and four words"),
+        ("2 2 1\n1 2 3\n", "does not begin with %%MatrixMarket"),
+    ],
+)
+def test_refuses_mtx(write, content, message):
+    with pytest.raises(InputError, match=message):
+        read_source(write("a.mtx", content))
+
+
+def test_refuses_directions_and_weights_that_mtx_has_not(write):
+    path = write("a.mtx", MATRIX.format("pattern", "symmetric", "2 2 1\n2 1"))
+    for options in ({"directed": True}, {"weight": True}, {"weight": "w"}, {"num_vertices": 7}):
+        with pytest.raises(UsageError):
+            read_source(path, **options)
