@@ -58,16 +58,16 @@ def read_npz(
 ) -> NpzEdges:
     """Check the arrays of an archive and return it as a source; `weight` names another array than `weights`."""
     arrays = mapped_arrays(path)
-    for key in ("sources", "targets"):
-        if key not in arrays:
-            raise InputError(f"{path} has no array {key!r}, only {', '.join(sorted(arrays)) or 'none at all'}")
+    for end in ("sources", "targets"):
+        if end not in arrays:
+            raise InputError(f"{path} has no array {end!r}, only {', '.join(sorted(arrays)) or 'none at all'}")
     key = _weights_key(path, arrays, weight)
     n = check_num_vertices(num_vertices)
     if n is None and "num_vertices" in arrays:
         n = check_num_vertices(_scalar(path, arrays, "num_vertices"))
     if directed is None:
         directed = "directed" in arrays and bool(_scalar(path, arrays, "directed"))
-    sources, targets = (as_ids(arrays[key], f"{path}: {key}") for key in ("sources", "targets"))
+    sources, targets = (as_ids(arrays[end], f"{path}: {end}") for end in ("sources", "targets"))
     if len(sources) != len(targets):
         raise InputError(f"{path} has {len(sources)} sources and {len(targets)} targets")
     top = check_ids(sources, n, lambda i: f"{path}: sources[{i}]")
