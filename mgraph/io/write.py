@@ -19,6 +19,8 @@ from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
 
 # Edges that are in memory at a time.
 CHUNK_EDGES = 1 << 22
+# Rows of text that are made at a time.
+CSV_ROWS = 1 << 14
 
 Chunks = Callable[[], Iterator[EdgeChunk]]
 
@@ -124,15 +126,15 @@ def write_csv_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> Non
     """Write a line of names and one for each row."""
     with open(path, "w") as file:
         file.write(",".join(columns) + "\n")
-        arrays = list(columns.values())
-        for lo in range(0, len(arrays[0]) if arrays else 0, CHUNK_EDGES):
-            _write_lines(file, [array[lo : lo + CHUNK_EDGES] for array in arrays])
+        _write_lines(file, list(columns.values()))
 
 
 def _write_lines(file, columns: list[np.ndarray]) -> None:
     """Write rows; floats are written so that reading them gives the same value."""
-    fields = ([str(value) for value in column.tolist()] for column in columns)
-    file.writelines(",".join(row) + "\n" for row in zip(*fields, strict=True))
+    for lo in range(0, len(columns[0]) if columns else 0, CSV_ROWS):
+        fields = (map(str, column[lo : lo + CSV_ROWS].tolist()) for column in columns)
+        file.write("\n".join(map(",".join, zip(*fields, strict=True))))
+        file.write("\n")
 
 
 EDGE_WRITERS: dict[str, Callable[..., None]] = {
