@@ -87,11 +87,14 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
         _translate(shard, rank, answer)
     rank.objects[key] = answer
     reached = traversal.distances != unreached_of(traversal.distances.dtype)
+    lo, hi = shard.user_range
+    # A source without arcs reaches itself, though it has no state.
+    alone = sum(lo <= s < hi and p >= shard.partition.num_positions for s, p in zip(spec.sources, sources, strict=True))
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
-        "reached": int(reached.sum()),
+        "reached": int(reached.sum()) + alone,
         "reached_arcs": int(degrees(shard.rows)[reached].sum()),
     }
 

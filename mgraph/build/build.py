@@ -31,7 +31,7 @@ def build(
     num_chunks
         In how many parts the input is read; more parts take less memory. The graph does not depend on it.
     """
-    num_chunks = num_chunks or default_chunks(source.num_input_edges, backend, comm.size)
+    num_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size)
     counts = count(source, backend, comm, num_chunks)
     order = choose_order(order, counts)
     if order == "degree":
@@ -52,13 +52,13 @@ def build(
         bytes_of(source.weight_dtype),
         bytes_of(weight_dtype),
     )
-    _refuse_unless_it_fits(plan_build(sizes, partition, backend, num_chunks), backend, comm)
+    _refuse_unless_it_fits(plan_build(sizes, partition, backend.limits, num_chunks), backend, comm)
     num_arcs, loops, weights = counts.num_arcs, counts.num_loops, (counts.min_weight, counts.max_weight)
     del counts
     builder = RowsBuilder(backend, comm, partition, row_lengths, weight_dtype)
     del row_lengths
     _place(source, builder, position_of_user, num_chunks)
-    rows, parallel = builder.finish(batch_arcs(sizes.row_arcs, backend))
+    rows, parallel = builder.finish(batch_arcs(sizes.row_arcs, backend.limits))
     del builder
     info = _describe(source, rows, comm, num_arcs, loops, parallel, weights, order)
     shard = Shard(backend, info, partition, comm.rank, rows, owned, None)

@@ -31,14 +31,14 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     del lengths
     # All ranks take the same number of steps: routing an arc is a step of everyone.
     num_arcs = len(rows.targets)
-    steps = int(comm.allreduce(np.array([-(-num_arcs // run.chunk_edges)], np.int64), "max")[0])
+    steps = int(comm.allreduce(np.array([-(-num_arcs // run.limits.chunk_edges)], np.int64), "max")[0])
     for step in range(steps):
-        begin = min(step * run.chunk_edges, num_arcs)
-        end = min(begin + run.chunk_edges, num_arcs)
+        begin = min(step * run.limits.chunk_edges, num_arcs)
+        end = min(begin + run.limits.chunk_edges, num_arcs)
         sources = xp.empty(end - begin, partition.dtype)
         unpack_rows[run](
             begin, end, rows.indptr, shard.num_owned, partition.offset(comm.rank), partition.multiplier, begin, sources
         )
         weights = None if rows.weights is None else rows.weights[begin:end]
         builder.add(partition.position(rows.targets[begin:end]), sources, weights)
-    shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run))
+    shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run.limits))

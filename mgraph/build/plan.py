@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.kernels.backend import Backend
+from mgraph.kernels.backend import Limits
 from mgraph.partition import Partition
 from mgraph.types import vertex_dtype
 
@@ -60,13 +60,13 @@ class Plan:
         )
 
 
-def plan_build(sizes: Sizes, partition: Partition, backend: Backend, num_chunks: int) -> Plan:
+def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int) -> Plan:
     """Plan the build of a graph on the ranks of `partition`; the fullest one decides."""
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     degrees = 4 * n * (2 if sizes.directed else 1)
     # Keys of 8 bytes, what sorting them takes, and 8 more that the user ids are made from.
-    order = degrees + (16 + backend.sort_scratch_bytes) * n if partition.cyclic else degrees
+    order = degrees + (16 + limits.sort_scratch_bytes) * n if partition.cyclic else degrees
     tables = user * (n + owned) if partition.cyclic else 0
     # Offsets and cursors, and every arc.
     rows = 16 * owned + sizes.row_arcs * (position + weight)
@@ -76,27 +76,27 @@ def plan_build(sizes: Sizes, partition: Partition, backend: Backend, num_chunks:
         # Sorted by owner, sent, and received, beside the edge itself.
         edge = max(edge, 8 * position + 4 * weight + 9)
     # An arc while its row is sorted: key, order, sorted key, and where runs of parallel arcs start.
-    arc = (33 if weight else 17) + backend.sort_scratch_bytes
+    arc = (33 if weight else 17) + limits.sort_scratch_bytes
     return Plan(
         partition.num_ranks,
         order=order,
         tables=tables,
         rows=rows,
         place=edge * -(-sizes.num_input_edges // num_chunks),
-        sort=8 * owned + arc * batch_arcs(sizes.row_arcs, backend),
+        sort=8 * owned + arc * batch_arcs(sizes.row_arcs, limits),
     )
 
 
-def default_chunks(num_input_edges: int | None, backend: Backend, num_ranks: int) -> int:
+def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int) -> int:
     """Return in how many chunks to read the input: a multiple of the ranks, and each chunk small."""
     edges = PARTS * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
-    chunks = max(min(PARTS, edges // LEAST_CHUNK_EDGES), -(-edges // backend.chunk_edges), 1)
+    chunks = max(min(PARTS, edges // LEAST_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
     return -(-chunks // num_ranks) * num_ranks
 
 
-def batch_arcs(row_arcs: int, backend: Backend) -> int:
+def batch_arcs(row_arcs: int, limits: Limits) -> int:
     """Return how many arcs to sort at once."""
-    return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), backend.batch_arcs)
+    return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
 
 
 def readable_bytes(num_bytes: float) -> str:

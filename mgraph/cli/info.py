@@ -39,6 +39,8 @@ def info(input: str, as_json: bool, **options: Any) -> None:
     if as_json:
         print_json(facts | {"build_s": build_s, "shard_bytes": shard_bytes})
         return
-    rows = [[name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)] for name, value in facts.items()]
+    rows = [
+        [name.replace("_", " "), f"{value:,}" if type(value) is int else str(value)] for name, value in facts.items()
+    ]
     rows += [["built in", f"{build_s:.3g} s"], ["bytes a rank", ", ".join(map(readable_bytes, shard_bytes))]]
     print_table(repr(cluster), ["fact", "value"], rows)

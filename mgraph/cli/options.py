@@ -97,7 +97,8 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     """Print rows under a title; the first column is text, the others are numbers."""
-    table = Table(title=title, title_justify="left")
+    click.echo(title)
+    table = Table()
     for i, column in enumerate(columns):
         table.add_column(column, justify="right" if i else "left")
     for row in rows:

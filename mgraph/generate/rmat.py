@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +75,17 @@ class Rmat:
     @property
     def weight_dtype(self) -> np.dtype | None:
         return weight_dtype(self)
+
+    def expected_connected(self) -> int:
+        """Return about how many vertices have edges: by how many bits of the label are set."""
+        ends = 2 * self.num_input_edges
+        zeros, ones = 0.76, 0.24
+        return round(
+            sum(
+                math.comb(self.scale, k) * -math.expm1(-ends * zeros ** (self.scale - k) * ones**k)
+                for k in range(self.scale + 1)
+            )
+        )
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)

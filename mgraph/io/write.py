@@ -148,3 +148,11 @@ COLUMN_WRITERS: dict[str, Callable[..., None]] = {
     ".csv": write_csv_columns,
     ".parquet": write_parquet_columns,
 }
+
+
+def require_writable(path: str | os.PathLike) -> None:
+    """Refuse a path that `write_columns` could not write, before the columns are found."""
+    path = pathlib.Path(path)
+    _writer(path, COLUMN_WRITERS)
+    if not path.parent.is_dir():
+        raise InputError(f"{path.parent} is not a folder: {path.name} cannot be written there")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,16 +24,25 @@ SERIAL_ITEMS = 4096
 RANGES_PER_THREAD = 8
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What decides the memory that a build takes beside the graph."""
+
+    chunk_edges: int  # input edges read at once, at most
+    batch_arcs: int  # arcs sorted at once, at most
+    sort_scratch_bytes: int  # taken by sorting, beside its input and output, for each key of 8 bytes
+
+
+# By the name of a backend, so that a build can be planned where there is no such backend.
+LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0), "cuda": Limits(1 << 25, 1 << 27, 24)}
+
+
 class Backend:
     """What kernels run on."""
 
     name: str
     xp: Any
-    # Input edges read at once, and arcs sorted at once, by a build: at most these.
-    chunk_edges: int
-    batch_arcs: int
-    # What sorting takes beside its input and output, for each key of 8 bytes.
-    sort_scratch_bytes: int
+    limits: Limits
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
@@ -62,9 +72,7 @@ class CpuBackend(Backend):
 
     name = "cpu"
     xp = np
-    chunk_edges = 1 << 20
-    batch_arcs = 1 << 22
-    sort_scratch_bytes = 0
+    limits = LIMITS["cpu"]
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or available_cores()

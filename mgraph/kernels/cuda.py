@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import cupy
 import numpy as np
 
-from mgraph.kernels.backend import Backend
+from mgraph.kernels.backend import LIMITS, Backend
 from mgraph.kernels.source import OPTIONS, module_text, widen
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ class CudaBackend(Backend):
 
     name = "cuda"
     xp = cupy
-    chunk_edges = 1 << 25
-    batch_arcs = 1 << 27
-    sort_scratch_bytes = 24
+    limits = LIMITS["cuda"]
 
     def __init__(self) -> None:
         self.device = cupy.cuda.runtime.getDevice()

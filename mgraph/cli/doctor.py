@@ -1,0 +1,157 @@
+"""mgraph doctor."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import pathlib
+import platform
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+import click
+
+from mgraph.build.plan import readable_bytes
+from mgraph.cli.options import json_option, print_json, print_table
+from mgraph.cluster.devices import cuda_is_installed, visible_gpus
+from mgraph.errors import ClusterError
+from mgraph.kernels.backend import CpuBackend, available_cores
+
+PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
+GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")
+
+
+@dataclass
+class Findings:
+    """What was found, and what is wrong with it."""
+
+    facts: dict[str, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@click.command()
+@json_option
+def doctor(as_json: bool) -> None:
+    """Tell what is installed, which GPUs and links there are, what would be used, and what is wrong.
+
+    Exit code 4 if something is wrong.
+    """
+    found = Findings()
+    _look_at_packages(found)
+    _look_at_cpu(found)
+    gpus = _look_at_gpus(found)
+    _look_at_choice(found, gpus)
+    if as_json:
+        print_json({"facts": found.facts, "problems": found.problems})
+    else:
+        print_table("mgraph doctor", ["what", "found"], [[name, fact] for name, fact in found.facts.items()])
+        for problem in found.problems:
+            click.echo(f"problem: {problem}")
+        click.echo("nothing is wrong" if not found.problems else f"{len(found.problems)} problem(s)")
+    if found.problems:
+        sys.exit(ClusterError.exit_code)
+
+
+def _look_at_packages(found: Findings) -> None:
+    found.facts["python"] = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
+    for name in ("mgraph", *PACKAGES, *GPU_PACKAGES):
+        version = _version(name)
+        if version is not None:
+            found.facts[name] = version
+        elif name in PACKAGES:
+            found.problems.append(f"{name} is not installed: pip install mgraph")
+    if cuda_is_installed() and _version("dask-cuda") and _version("dask") and _version("distributed") is None:
+        found.problems.append("dask-cuda is installed without distributed")
+
+
+def _look_at_cpu(found: Findings) -> None:
+    host = CpuBackend(threads=1)
+    found.facts["cpu"] = f"{available_cores()} cores, {readable_bytes(host.free_bytes())} of memory free"
+    # Compiled kernels are kept beside the code, or where NUMBA_CACHE_DIR says.
+    beside = pathlib.Path(__file__).parents[1] / "kernels"
+    cache = pathlib.Path(os.environ.get("NUMBA_CACHE_DIR", beside))
+    try:
+        with tempfile.TemporaryFile(dir=cache):
+            found.facts["kernel cache"] = str(cache)
+    except OSError:
+        found.facts["kernel cache"] = "in the user's cache folder"
+
+
+def _look_at_gpus(found: Findings) -> int:
+    """Note every GPU, its memory and its links; return how many can be used."""
+    gpus = visible_gpus()
+    if not gpus:
+        found.facts["gpus"] = "none seen"
+        return 0
+    import pynvml
+
+    pynvml.nvmlInit()
+    found.facts["driver"] = str(pynvml.nvmlSystemGetDriverVersion())
+    for gpu in gpus:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+        memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+        links = _active_links(pynvml, handle)
+        found.facts[f"gpu {gpu.index}"] = (
+            f"{pynvml.nvmlDeviceGetName(handle)}, {readable_bytes(memory.free)} of "
+            f"{readable_bytes(memory.total)} free, {links} NVLinks"
+        )
+    if not cuda_is_installed():
+        found.problems.append(f"{len(gpus)} GPU(s) seen, but CuPy is not installed: pip install mgraph[cuda13]")
+        return 0
+    return len(gpus) if _gpu_computes(found) else 0
+
+
+def _active_links(pynvml: object, handle: object) -> int:
+    count = 0
+    for link in range(getattr(pynvml, "NVML_NVLINK_MAX_LINKS", 18)):
+        try:
+            count += bool(pynvml.nvmlDeviceGetNvLinkState(handle, link))  # type: ignore[attr-defined]
+        except pynvml.NVMLError:  # type: ignore[attr-defined]
+            break
+    return count
+
+
+def _gpu_computes(found: Findings) -> bool:
+    """Compile and run a kernel on the first GPU: most broken installations show here."""
+    import cupy
+
+    try:
+        double = cupy.RawKernel('extern "C" __global__ void twice(int* x) { x[0] *= 2; }', "twice")
+        x = cupy.full(1, 21, cupy.int32)
+        double((1,), (1,), (x,))
+        works = int(x[0]) == 42
+    except Exception as error:
+        found.problems.append(f"a kernel cannot be run: {type(error).__name__}: {str(error).splitlines()[0]}")
+        return False
+    version = cupy.cuda.runtime.runtimeGetVersion()
+    found.facts["cuda"] = f"runtime {version // 1000}.{version % 1000 // 10}"
+    if not works:
+        found.problems.append("a kernel ran and gave a wrong answer")
+    return works
+
+
+def _look_at_choice(found: Findings, gpus: int) -> None:
+    """Note what `connect()` would choose here."""
+    if gpus <= 1:
+        found.facts["would use"] = "one CUDA rank in this process" if gpus else "one CPU rank in this process"
+        return
+    try:
+        import nccl.core
+
+        found.facts["nccl"] = str(nccl.core.get_version())
+    except Exception as error:
+        found.problems.append(f"{gpus} GPUs, but NCCL cannot be loaded ({error}): pip install mgraph[cuda13]")
+        return
+    if _version("dask-cuda") is None:
+        found.problems.append(f"{gpus} GPUs, but dask-cuda is not installed: only one would be used")
+        found.facts["would use"] = "one CUDA rank in this process"
+        return
+    found.facts["would use"] = f"{gpus} CUDA ranks on a LocalCUDACluster, talking over NCCL"
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

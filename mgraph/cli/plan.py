@@ -1,0 +1,64 @@
+"""mgraph plan."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import click
+
+from mgraph.build.plan import readable_bytes
+from mgraph.cli.options import json_option, print_json, print_table, source_of
+from mgraph.errors import WouldNotFit
+from mgraph.memory import GraphPlan, plan_graph
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+
+
+class Bytes(click.ParamType):
+    """An amount of memory such as 139GiB, 80G or 500000000."""
+
+    name = "bytes"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", str(value).lower())
+        if match is None:
+            self.fail(f"{value!r} is not an amount such as 139GiB", param, ctx)
+        return int(float(match[1]) * UNITS[match[2]])
+
+
+@click.command()
+@click.argument("input", metavar="INPUT", required=False)
+@click.option("--scale", type=click.IntRange(1, 40), help="Instead of INPUT: a Graph500 graph, rmat:SCALE.")
+@click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for so many GPUs.")
+@click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for so many CPU ranks; one by default.")
+@click.option("--memory", type=Bytes(), metavar="AMOUNT", help="What each rank has, such as 139GiB; required for GPUs.")
+@json_option
+def plan(
+    input: str | None, scale: int | None, gpus: int | None, ranks: int | None, memory: int | None, as_json: bool
+) -> None:
+    """Tell what memory a graph of this size takes, and whether it fits; nothing is built.
+
+    INPUT is a file or a spec such as rmat:20. Exit code 5 if it does not fit.
+    """
+    if (input is None) == (scale is None):
+        raise click.UsageError("give INPUT or --scale")
+    if gpus and (ranks or memory is None):
+        raise click.UsageError("--gpus goes with --memory, and not with --ranks")
+    source = source_of(input or f"rmat:{scale}", None, None, None, None)
+    made = plan_graph(source, gpus or ranks or 1, "cuda" if gpus else "cpu", memory)
+    if as_json:
+        print_json(dataclasses.asdict(made) | {"needed_bytes": made.needed_bytes, "fits": made.fits})
+    else:
+        _print(made)
+    if not made.fits:
+        raise WouldNotFit(made.advice())
+
+
+def _print(made: GraphPlan) -> None:
+    rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
+    rows.append(["needed at most", readable_bytes(made.needed_bytes)])
+    rows.append(["there is", readable_bytes(made.memory_bytes)])
+    ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
+    sizes = f"{made.num_vertices:,} vertices, {made.num_input_edges:,} input edges"
+    print_table(f"{made.name}: {sizes}, on {ranks}", ["what", "bytes"], rows)
