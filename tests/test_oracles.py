@@ -7,7 +7,7 @@ import oracles
 import pytest
 import scipy.sparse
 import scipy.sparse.csgraph
-from hypothesis import given
+from hypothesis import given, settings
 from strategies import graphs_and_sources, orders
 from zoo import CASES, ZOO, random_case, zoo_sources
 
@@ -70,6 +70,7 @@ def test_predecessors_explain_every_distance_and_end_at_the_nearest_source(case,
                 assert u == v or dist[u] + dist.dtype.type(arcs[u, v]) == dist[v]
 
 
+@settings(deadline=None)
 @given(graphs_and_sources(), orders)
 def test_the_distance_to_several_sources_is_the_least_of_the_single_ones(drawn, order):
     case, sources = drawn
@@ -80,6 +81,7 @@ def test_the_distance_to_several_sources_is_the_least_of_the_single_ones(drawn, 
         assert np.array_equal(np.where(together < 0, np.inf, together), least)
 
 
+@settings(deadline=None)
 @given(graphs_and_sources(max_vertices=8))
 def test_limits_only_drop_what_is_farther(drawn):
     case, sources = drawn
