@@ -29,6 +29,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import ValidationFailed
 from mgraph.kernels.validation import check_arcs
 from mgraph.shard import Shard
+from mgraph.translate import gather_states
 from mgraph.types import Array, none_of, unreached_of
 
 
@@ -79,8 +80,7 @@ def validate_traversal(
     check = _Check(shard, sources)
     dist, bound = _clean_distances(check, distances, weighted, limit)
     parent, has_parent = _clean_parents(check, dist, predecessors)
-    parent = _gather(check, comm, parent, check.first)
-    dist = _gather(check, comm, dist, unreached_of(dist.dtype))
+    parent, dist = gather_states(shard, comm, parent), gather_states(shard, comm, dist)
 
     parent_reached = dist[parent[check.owned]] != unreached_of(dist.dtype)
     check.refuse(2, "the predecessor is not reached", has_parent & ~parent_reached)
@@ -171,14 +171,6 @@ def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Arr
     has_parent = is_reached & in_range & ~is_own & ~is_source
     known = check.xp.where(has_parent, predecessors, check.positions)
     return partition.state(known).astype(partition.dtype), has_parent
-
-
-def _gather(check: _Check, comm: Communicator, part: Array, padding: float) -> Array:
-    """Return the array over all states of which `part` is the owned vertices' slice, padded to a whole one."""
-    partition = check.shard.partition
-    whole = check.xp.full(partition.num_states, padding, part.dtype)
-    whole[check.owned] = part
-    return comm.allgather(whole[check.first : check.first + partition.stride], whole)
 
 
 def _check_arcs(

@@ -14,62 +14,73 @@ from zoo import GraphCase
 from mgraph.kernels.backend import Backend, CpuBackend
 from mgraph.partition import Partition
 from mgraph.shard import GraphInfo, Rows, Shard
-from mgraph.types import OFFSET, none_of, unreached_of
+from mgraph.types import OFFSET, none_of, unreached_of, vertex_dtype
 
 Row = list[tuple[int, object]]
 
 
 def build_shards(case: GraphCase, num_ranks: int, order: str = "degree", backend: Backend | None = None) -> list[Shard]:
-    """Return the shards of every rank, with in-rows where the graph is directed."""
+    """Return the shards of every rank, with in-rows where the graph is directed.
+
+    In degree order vertices without arcs come last and have no place on any rank: `num_positions` counts
+    those with arcs.
+    """
     backend = backend or CpuBackend(threads=1)
     n = case.num_vertices
-    partition = Partition(n, num_ranks, cyclic=order == "degree")
     position_of_user = oracles.positions(case, order)
     user_of_position = np.argsort(position_of_user)
-    arcs = oracles.arcs_of(case)
-    arcs = {(int(position_of_user[u]), int(position_of_user[v])): w for (u, v), w in arcs.items()}
+    by_user_id = oracles.arcs_of(case)
+    arcs = {(int(position_of_user[u]), int(position_of_user[v])): w for (u, v), w in by_user_id.items()}
+    info = graph_info(case, order, by_user_id)
+    natural = order == "natural"
+    partition = Partition(n if natural else n - info.num_isolated, num_ranks, cyclic=not natural)
     outgoing = _sorted_rows(arcs, n)
     incoming = _sorted_rows({(v, u): w for (u, v), w in arcs.items()}, n) if case.directed else None
-    info = graph_info(case, order, arcs)
 
     shards = []
     for rank in range(num_ranks):
         owned = partition.position(partition.stride * rank + np.arange(partition.num_owned(rank)))
         lo = min(rank * -(-n // num_ranks), n)
         hi = min(lo + -(-n // num_ranks), n)
-        natural = order == "natural"
+        user_of_local = user_of_position[owned].astype(vertex_dtype(n))
         shards.append(
             Shard(
                 backend,
                 info,
                 partition,
                 rank,
-                _rows(case, partition, [outgoing[u] for u in owned], backend),
-                None if natural else backend.to_device(user_of_position[owned].astype(partition.dtype)),
-                None if natural else backend.to_device(position_of_user[lo:hi].astype(partition.dtype)),
-                None if incoming is None else _rows(case, partition, [incoming[u] for u in owned], backend),
+                _rows(info, partition, [outgoing[u] for u in owned], backend),
+                None if natural else backend.to_device(user_of_local),
+                None if natural else backend.to_device(position_of_user[lo:hi].astype(vertex_dtype(n))),
+                None if incoming is None else _rows(info, partition, [incoming[u] for u in owned], backend),
             )
         )
     return shards
 
 
-def graph_info(case: GraphCase, order: str, arcs: dict) -> GraphInfo:
-    """Return what is known of the whole graph; unweighted arcs count as weight 1."""
+def graph_info(case: GraphCase, order: str, arcs: oracles.Arcs) -> GraphInfo:
+    """Return what is known of the whole graph.
+
+    The bounds of the weights are those of the input, with what is dropped later, and 0 where there are no
+    weights; their sum is over the arcs that stay.
+    """
     n = case.num_vertices
-    weights = list(arcs.values())
+    weighted = case.weights is not None
+    weights = case.weights.tolist() if weighted else []
     out_degrees = np.bincount([u for u, _ in arcs], minlength=n)
     num_edges = len(arcs) if case.directed else len(arcs) // 2
     num_loops = int((case.sources == case.targets).sum())
+    lightest, heaviest = min(weights, default=0), max(weights, default=0)
     return GraphInfo(
         num_vertices=n,
         num_edges=num_edges,
         num_arcs=len(arcs),
         directed=case.directed,
         order=order,
-        weight_dtype=None if case.weights is None else case.weights.dtype.name,
-        max_weight=max(weights, default=0),
-        min_weight=min(weights, default=0),
-        sum_weights=float(sum(map(float, weights))),
+        weight_dtype=narrowest(case.weights.dtype, lightest, heaviest).name if weighted else None,
+        max_weight=heaviest,
+        min_weight=lightest,
+        sum_weights=float(sum(map(float, arcs.values()))) if weighted else 0.0,
         max_degree=int(out_degrees.max(initial=0)),
         num_isolated=n - len({end for arc in arcs for end in arc}),
         num_loops=num_loops,
@@ -77,14 +88,23 @@ def graph_info(case: GraphCase, order: str, arcs: dict) -> GraphInfo:
     )
 
 
+def narrowest(given: np.dtype, lightest: float, heaviest: float) -> np.dtype:
+    """Return the dtype in which weights are kept: floats as given, integers in the narrowest that holds them."""
+    if given.kind == "f":
+        return given
+    dtypes = map(np.dtype, ("uint8", "uint16", "uint32") if lightest >= 0 else ("int32",))
+    fits = [d for d in dtypes if np.iinfo(d).min <= lightest and heaviest <= np.iinfo(d).max]
+    return fits[0] if fits else np.dtype(np.int64)
+
+
 def owner_layout(shards: Sequence[Shard], by_user: np.ndarray) -> list[np.ndarray]:
     """Cut an array by user id into the owners' slices."""
     return [np.asarray(by_user)[users_of(shard)] for shard in shards]
 
 
-def by_user(shards: Sequence[Shard], parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Put the owners' slices together by user id."""
-    whole = np.empty(shards[0].info.num_vertices, parts[0].dtype)
+def by_user(shards: Sequence[Shard], parts: Sequence[np.ndarray], missing: float = 0) -> np.ndarray:
+    """Put the owners' slices together by user id, `missing` where nobody owns the vertex."""
+    whole = np.full(shards[0].info.num_vertices, missing, parts[0].dtype)
     for shard, part in zip(shards, parts, strict=True):
         whole[users_of(shard)] = part
     return whole
@@ -158,12 +178,12 @@ def _sorted_rows(arcs: dict, n: int) -> list[Row]:
     return [sorted(row) for row in oracles.rows_of(arcs, n)]
 
 
-def _rows(case: GraphCase, partition: Partition, rows: list[Row], backend: Backend) -> Rows:
+def _rows(info: GraphInfo, partition: Partition, rows: list[Row], backend: Backend) -> Rows:
     """Return rows of positions as CSR of state indices."""
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(OFFSET)
     flat = [arc for row in rows for arc in row]
     targets = partition.state(np.array([v for v, _ in flat], np.int64)).astype(partition.dtype)
-    weights = None if case.weights is None else np.array([w for _, w in flat], case.weights.dtype)
+    weights = None if info.weight_dtype is None else np.array([w for _, w in flat], info.weight_dtype)
     return Rows(
         backend.to_device(indptr), backend.to_device(targets), None if weights is None else backend.to_device(weights)
     )
