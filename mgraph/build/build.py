@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.build.count import Counts, count
+from mgraph.build.count import Counts, Totals, count
 from mgraph.build.order import choose_order, degree_order
 from mgraph.build.plan import Plan, Sizes, batch_arcs, bytes_of, default_chunks, plan_build
 from mgraph.build.rows import RowsBuilder
@@ -53,14 +53,14 @@ def build(
         bytes_of(weight_dtype),
     )
     _refuse_unless_it_fits(plan_build(sizes, partition, backend.limits, num_chunks), backend, comm)
-    num_arcs, loops, weights = counts.num_arcs, counts.num_loops, (counts.min_weight, counts.max_weight)
+    totals = counts.totals
     del counts
     builder = RowsBuilder(backend, comm, partition, row_lengths, weight_dtype)
     del row_lengths
     _place(source, builder, position_of_user, num_chunks)
     rows, parallel = builder.finish(batch_arcs(sizes.row_arcs, backend.limits))
     del builder
-    info = _describe(source, rows, comm, num_arcs, loops, parallel, weights, order)
+    info = _describe(source, rows, comm, totals, parallel, order)
     shard = Shard(backend, info, partition, comm.rank, rows, owned, None)
     if position_of_user is not None:
         lo, hi = shard.user_range
@@ -129,24 +129,16 @@ def _refuse_unless_it_fits(plan: Plan, backend: Backend, comm: Communicator) -> 
 
 
 def _describe(
-    source: EdgeSource,
-    rows: Rows,
-    comm: Communicator,
-    num_raw_arcs: int,
-    num_loops: int,
-    parallel: int,
-    weights: tuple,
-    order: str,
+    source: EdgeSource, rows: Rows, comm: Communicator, totals: Totals, parallel: int, order: str
 ) -> GraphInfo:
     """Gather what every rank knows of the whole graph."""
     lengths = degrees(rows)
-    connected = int((lengths > 0).sum())
     total_weight = 0.0 if rows.weights is None else float(rows.weights.sum(dtype=np.float64))
-    num_arcs, parallel, connected = comm.sum(len(rows.targets), parallel, connected)
+    num_arcs, parallel = comm.sum(len(rows.targets), parallel)
     max_degree = int(comm.allreduce(np.array([int(lengths.max()) if len(lengths) else 0], np.int64), "max")[0])
     sums = comm.allreduce(np.array([total_weight]), "sum")
     each_twice = 1 if source.directed else 2
-    assert num_arcs + parallel == num_raw_arcs, "an arc was lost on its way"
+    assert num_arcs + parallel == totals.num_arcs, "an arc was lost on its way"
     return GraphInfo(
         num_vertices=source.num_vertices,
         num_edges=num_arcs // each_twice,
@@ -154,11 +146,11 @@ def _describe(
         directed=source.directed,
         order=order,
         weight_dtype=None if rows.weights is None else rows.weights.dtype.name,
-        min_weight=weights[0],
-        max_weight=weights[1],
+        min_weight=totals.min_weight,
+        max_weight=totals.max_weight,
         sum_weights=float(sums[0]),
         max_degree=max_degree,
-        num_isolated=source.num_vertices - connected,
-        num_loops=num_loops,
+        num_isolated=totals.num_isolated,
+        num_loops=totals.num_loops,
         num_parallel=parallel // each_twice,
     )

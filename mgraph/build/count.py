@@ -13,6 +13,17 @@ from mgraph.kernels.count import count_degrees
 from mgraph.types import Array, EdgeChunk, EdgeSource
 
 
+@dataclass(frozen=True)
+class Totals:
+    """What outlives the degrees; parallel arcs count each, weights are those of the whole input."""
+
+    num_arcs: int
+    num_isolated: int
+    num_loops: int
+    min_weight: float | int
+    max_weight: float | int
+
+
 @dataclass
 class Counts:
     """What pass 1 found, the same on every rank."""
@@ -31,6 +42,13 @@ class Counts:
     def num_edges(self, directed: bool) -> int:
         """How many edges the input has, loops and parallel ones included."""
         return self.num_loops + (self.num_arcs if directed else self.num_arcs // 2)
+
+    @property
+    def totals(self) -> Totals:
+        """The numbers without the arrays."""
+        # A sink of a directed graph has no row, but it has arcs.
+        num_isolated = int(((self.out_degrees == 0) & (self.in_degrees == 0)).sum())
+        return Totals(self.num_arcs, num_isolated, self.num_loops, self.min_weight, self.max_weight)
 
 
 def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
