@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add
-from mgraph.kernels.common import position_of
+from mgraph.kernels.common import position_of, top_of
 from mgraph.kernels.pair import kernel
 
 
@@ -20,7 +20,7 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0
-    top = np.inf if dist.dtype.kind == "f" else np.iinfo(dist.dtype).max
+    top = top_of(dist)
     for v in range(lo, hi):
         own = dist[base + v]
         if parents[v] != none or own == top:
@@ -44,7 +44,7 @@ def find_equal(lo, hi, indptr, targets, weights, dist, hops, base, stride, multi
     """
     none = np.iinfo(parents.dtype).max
     found = 0
-    top = np.inf if dist.dtype.kind == "f" else np.iinfo(dist.dtype).max
+    top = top_of(dist)
     for v in range(lo, hi):
         own = dist[base + v]
         if parents[v] != none or own == top:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.kernels.common import state_of
+from mgraph.kernels.common import state_of, top_of
 from mgraph.kernels.pair import kernel
 
 
 @kernel(vertex_t="positions", dist_t="values", out_t="out")
 def translate_distances(lo, hi, positions, first, num_positions, stride, multiplier, values, out):
     """Write distances in order of user ids; an integer state that is not reached becomes -1."""
-    top = np.inf if values.dtype.kind == "f" else np.iinfo(values.dtype).max
+    top = top_of(values)
     unreached = np.inf if values.dtype.kind == "f" else -1
     for i in range(lo, hi):
         position = first + i if positions is None else np.int64(positions[i])
