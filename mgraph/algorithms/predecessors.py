@@ -34,7 +34,8 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
     while unexplained:
         if explained is None:
             explained = (parents != none_of(partition.dtype)).astype(np.uint8)
-        hops = gather_states(shard, comm, explained)
+        # A copy: with one rank the gathered array is `explained` itself, which this hop writes.
+        hops = gather_states(shard, comm, explained.copy())
         counters[:] = 0
         find_equal[run](
             0,
