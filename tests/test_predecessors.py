@@ -1,0 +1,52 @@
+"""Predecessors from distances that are known to be right: the designed ones, on any number of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders, rank_counts
+from zoo import CASES, random_case, zoo_sources
+
+from mgraph.algorithms.predecessors import find_predecessors, find_roots
+
+
+def predecessors_and_roots(shard, comm, dist, sources):
+    parents = find_predecessors(shard, comm, sources, dist)
+    return parents, find_roots(shard, comm, parents)
+
+
+def check(case, sources, num_ranks, order):
+    """Compare predecessors and nearest sources with the oracles'."""
+    shards = build_shards(case, num_ranks, order)
+    positions, num_positions = positions_of(shards), shards[0].partition.num_positions
+    dist = oracles.sssp(case, sources)
+    chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
+    with_state = [p for p in positions[sources].tolist() if p < num_positions]
+    parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
+    answers = run_on_ranks(predecessors_and_roots, shards, with_state, parts=parts)
+    for (parents, roots), wanted, wanted_roots in zip(
+        answers,
+        predecessor_parts(shards, chosen),
+        predecessor_parts(shards, oracles.nearest_sources(chosen)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(parents, wanted)
+        np.testing.assert_array_equal(roots, wanted_roots)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
+    for sources in zoo_sources(case):
+        for num_ranks in (1, 2, 3, 4, 7):
+            check(case, sources, num_ranks, order)
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs_and_sources(), rank_counts, orders)
+def test_drawn_graphs(drawn, num_ranks, order):
+    check(*drawn, num_ranks, order)
