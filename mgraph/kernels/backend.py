@@ -43,6 +43,9 @@ class Backend:
     name: str
     xp: Any
     limits: Limits
+    # Fast memory that one block of threads may have, and the cache that all of them share.
+    shared_bytes = 160 << 10
+    cache_bytes = 32 << 20
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
@@ -58,6 +61,13 @@ class Backend:
     def to_device(self, array: np.ndarray) -> Array:
         """Return the array where the kernels can read it, the same one where it is already."""
         return array
+
+    def snapshot(self, array: Array, into: Array | None) -> Array:
+        """Return what a launch that writes `array` may read through the read-only path: a copy, in `into` if given."""
+        if into is None:
+            return array.copy()
+        into[:] = array
+        return into
 
     def free_bytes(self) -> int:
         """Return how much memory can still be allocated."""
@@ -100,6 +110,10 @@ class CpuBackend(Backend):
             wait(helpers)
         for helper in helpers:
             helper.result()
+
+    def snapshot(self, array: Array, into: Array | None) -> Array:
+        """Return the array itself: a CPU reads what is written, and a fresher state is a better one."""
+        return array
 
     def free_bytes(self) -> int:
         limit = _cgroup_free_bytes()

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
     from mgraph.types import Array
 
-BLOCK = 256
-# Blocks a multiprocessor holds at once at 256 threads and up to 32 registers; more only queue up.
-BLOCKS_PER_SM = 8
+# Threads a multiprocessor holds at once at up to 32 registers each; more only queue up.
+THREADS_PER_SM = 2048
 
 
 @functools.cache
@@ -29,8 +28,9 @@ def _module(source: pathlib.Path, typedefs: tuple[tuple[str, str], ...], device:
 @functools.cache
 def _function(kernel: Kernel, typedefs: tuple[tuple[str, str], ...], device: int) -> cupy.RawKernel:
     function = _module(kernel.source, typedefs, device).get_function(kernel.name)
-    if kernel.shared_bytes > 48 << 10:
-        function.max_dynamic_shared_size_bytes = kernel.shared_bytes
+    # Beyond 48 KiB shared memory must be allowed first; a launch still takes only what it asks for.
+    most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
+    function.max_dynamic_shared_size_bytes = most - function.shared_size_bytes
     return function
 
 
@@ -43,18 +43,29 @@ class CudaBackend(Backend):
 
     def __init__(self) -> None:
         self.device = cupy.cuda.runtime.getDevice()
-        self.multiprocessors = cupy.cuda.Device(self.device).attributes["MultiProcessorCount"]
+        attributes = cupy.cuda.Device(self.device).attributes
+        self.multiprocessors = attributes["MultiProcessorCount"]
+        self.shared_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
+        self.cache_bytes = attributes["L2CacheSize"]
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if args[1] <= args[0]:
             return
         typedefs = tuple(sorted(kernel.typedefs(args).items()))
         function = _function(kernel, typedefs, self.device)
-        function((self.grid(args[1] - args[0], kernel.lanes),), (BLOCK,), widen(args), shared_mem=kernel.shared_bytes)
+        grid = self.grid(kernel, args[1] - args[0])
+        function((grid,), (kernel.block,), widen(args), shared_mem=kernel.shared_bytes(args))
 
-    def grid(self, items: int, lanes: int) -> int:
-        """Return how many blocks share `items` work items: no more than the device holds at once."""
-        return min(-(-items * lanes // BLOCK), self.multiprocessors * BLOCKS_PER_SM)
+    def grid(self, kernel: Kernel, items: int) -> int:
+        """Return how many blocks share `items` work items.
+
+        No more than the device holds at once; but where an item is a block's work each gets its own, so
+        that a multiprocessor which is done early takes the next.
+        """
+        blocks = -(-items * kernel.lanes // kernel.block)
+        if kernel.lanes == kernel.block:
+            return blocks
+        return min(blocks, self.multiprocessors * (THREADS_PER_SM // kernel.block))
 
     def synchronize(self) -> None:
         cupy.cuda.get_current_stream().synchronize()

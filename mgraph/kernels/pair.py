@@ -35,12 +35,15 @@ def inline(function: Callable) -> Callable:
 class Kernel:
     """A pair, ready to be launched on a backend: `kernel[backend](lo, hi, ...)`."""
 
-    def __init__(self, function: Callable, lanes: int, shared_bytes: int, types: dict[str, str]) -> None:
+    def __init__(
+        self, function: Callable, lanes: int, block: int, shared_bytes: int | Callable[..., int], types: dict[str, str]
+    ) -> None:
         self.name = function.__name__
         self.source = pathlib.Path(inspect.getfile(function)).with_suffix(".cu")
         self.parameters = tuple(inspect.signature(function).parameters)
         self.lanes = lanes
-        self.shared_bytes = shared_bytes
+        self.block = block
+        self._shared_bytes = shared_bytes
         self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
         self.cpu = inline(function)
         self.__doc__ = function.__doc__
@@ -56,20 +59,30 @@ class Kernel:
         found = {typedef: args[i].dtype.name for typedef, i in self.types.items() if args[i] is not None}
         return TYPEDEFS | found
 
+    def shared_bytes(self, args: tuple) -> int:
+        """Return how much dynamic shared memory a block needs for these arguments."""
+        if isinstance(self._shared_bytes, int):
+            return self._shared_bytes
+        return self._shared_bytes(**dict(zip(self.parameters, args, strict=True)))
+
     def __repr__(self) -> str:
         return f"<kernel {self.source.stem}.{self.name}>"
 
 
-def kernel(*, lanes: int = 1, shared_bytes: int = 0, **types: str) -> Callable[[Callable], Kernel]:
+def kernel(
+    *, lanes: int = 1, block: int = 256, shared_bytes: int | Callable[..., int] = 0, **types: str
+) -> Callable[[Callable], Kernel]:
     """Make a pair of a Numba function and its CUDA twin.
 
     Parameters
     ----------
     lanes
-        CUDA threads that share one work item: 1, 32 (a warp) or 256 (a block).
+        CUDA threads that share one work item: 1, 32 (a warp) or as many as a block has.
+    block
+        CUDA threads of a block.
     shared_bytes
-        Dynamic shared memory of a block.
+        Dynamic shared memory of a block: a number, or a function of the kernel's arguments by name.
     **types
         typedef=parameter: the array whose dtype the typedef stands for.
     """
-    return lambda function: Kernel(function, lanes, shared_bytes, types)
+    return lambda function: Kernel(function, lanes, block, shared_bytes, types)
