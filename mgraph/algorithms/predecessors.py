@@ -14,12 +14,16 @@ from mgraph.comm.base import Communicator
 from mgraph.kernels.predecessors import find_equal, find_nearer
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
-from mgraph.types import Array, none_of
+from mgraph.types import LEVEL, Array, none_of
 
 
 def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
-    """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices."""
+    """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices.
+
+    Distances in the dtype of levels, which no sum of weights has, count hops: every arc has weight 1.
+    """
     run, partition, rows = shard.backend, shard.partition, shard.incoming
+    weights = None if distances.dtype == LEVEL else rows.weights
     xp, base = run.xp, comm.rank * partition.stride
     dist = gather_states(shard, comm, distances)
     parents = xp.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
@@ -28,7 +32,7 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             parents[partition.local(position)] = position
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
-    find_nearer[run](0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, *shape, parents, counters)
+    find_nearer[run](0, shard.num_owned, rows.indptr, rows.targets, weights, dist, *shape, parents, counters)
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None
     while unexplained:
@@ -42,7 +46,7 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             shard.num_owned,
             rows.indptr,
             rows.targets,
-            rows.weights,
+            weights,
             dist,
             hops,
             *shape,

@@ -12,8 +12,8 @@ extern "C" __global__ void find_nearer(i64 lo, i64 hi, const i64* indptr, const 
       bool explains = false;
       if (i < indptr[v + 1]) {
         u = targets[i];
-        dist_t near = dist[u];
-        explains = near < own && (dist_t)(near + (dist_t)weights[i]) == own;
+        dist_t near = dist[u], weight = weights ? (dist_t)weights[i] : (dist_t)1;
+        explains = near < own && (dist_t)(near + weight) == own;
       }
       u32 agreeing = __ballot_sync(0xFFFFFFFFu, explains);
       explained = agreeing != 0;
@@ -24,8 +24,8 @@ extern "C" __global__ void find_nearer(i64 lo, i64 hi, const i64* indptr, const 
 }
 
 extern "C" __global__ void find_equal(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                      const weight_t* weights, const dist_t* dist, const u8* hops, i64 base,
-                                      i64 stride, i64 multiplier, vertex_t* parents, u8* new_hops, i64* counters) {
+                                      const weight_t* weights, const dist_t* dist, const u8* hops, i64 base, i64 stride,
+                                      i64 multiplier, vertex_t* parents, u8* new_hops, i64* counters) {
   for (i64 v = lo + warp_index(); v < hi; v += warp_count()) {
     dist_t own = dist[base + v];
     if (parents[v] != top_of<vertex_t>::value() || own == top_of<dist_t>::value()) continue;
@@ -36,7 +36,8 @@ extern "C" __global__ void find_equal(i64 lo, i64 hi, const i64* indptr, const v
       bool explains = false;
       if (i < indptr[v + 1]) {
         u = targets[i];
-        explains = hops[u] && dist[u] == own && (dist_t)(own + (dist_t)weights[i]) == own;
+        dist_t weight = weights ? (dist_t)weights[i] : (dist_t)1;
+        explains = hops[u] && dist[u] == own && (dist_t)(own + weight) == own;
       }
       u32 agreeing = __ballot_sync(0xFFFFFFFFu, explains);
       explained = agreeing != 0;

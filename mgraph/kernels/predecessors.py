@@ -1,6 +1,7 @@
 """Who explains a distance: the first arc, by position of its source, over which it comes out exactly.
 
 Distances stand in a replicated array by state index; rows are those by target, in order of position.
+Where `weights` is None every arc counts as 1, as levels do.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
         unexplained += 1
         for i in range(indptr[v], indptr[v + 1]):
             near = dist[targets[i]]
-            if near < own and dist.dtype.type(near + dist.dtype.type(weights[i])) == own:
+            weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
+            if near < own and dist.dtype.type(near + weight) == own:
                 parents[v] = position_of(targets[i], stride, multiplier)
                 unexplained -= 1
                 break
@@ -51,7 +53,8 @@ def find_equal(lo, hi, indptr, targets, weights, dist, hops, base, stride, multi
             continue
         for i in range(indptr[v], indptr[v + 1]):
             u = targets[i]
-            if hops[u] and dist[u] == own and dist.dtype.type(own + dist.dtype.type(weights[i])) == own:
+            weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
+            if hops[u] and dist[u] == own and dist.dtype.type(own + weight) == own:
                 parents[v] = position_of(u, stride, multiplier)
                 new_hops[v] = 1
                 found += 1
