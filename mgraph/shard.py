@@ -26,6 +26,57 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class BlockShape:
+    """How edges are cut into blocks; bits are of state indices."""
+
+    segment_bits: int  # ends of a block: their state fits the fast memory of a block of threads
+    subwindow_bits: int  # starts of a tile: with the end's bits a start packs into 32
+    window_bits: int  # starts of a block: their state fits the cache that all blocks of threads share
+    unit_size: int  # the most edges that a block of threads takes at once
+
+
+@dataclass
+class Blocks:
+    """Edges in the segment-sorted form, both ends of each in 32 bits.
+
+    Edge e of tile t and unit u starts at `tile_starts[t] + (words[e] >> segment_bits)` and ends at
+    `unit_segments[u] + (words[e] & mask)`. A tile has one sub-window and one segment; a unit is a run of
+    tiles with one window and one segment: unit_tiles[u] .. unit_tiles[u + 1], edges
+    tile_edges[t] .. tile_edges[t + 1].
+    """
+
+    shape: BlockShape
+    unit_tiles: Array
+    unit_segments: Array
+    tile_edges: Array
+    tile_starts: Array
+    words: Array
+    weights: Array | None
+
+    @property
+    def num_units(self) -> int:
+        return len(self.unit_segments)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.words)
+
+    @property
+    def edges(self) -> tuple[Array, ...]:
+        """The arrays that every sweep reads, in the order in which it takes them."""
+        return self.unit_tiles, self.unit_segments, self.tile_edges, self.tile_starts, self.words
+
+    def padded(self, num_states: int) -> int:
+        """Return the length of a state array that ends where a segment does."""
+        length = 1 << self.shape.segment_bits
+        return -(-num_states // length) * length
+
+    @property
+    def nbytes(self) -> int:
+        return sum(a.nbytes for a in (*self.edges, self.weights) if a is not None)
+
+
+@dataclass(frozen=True)
 class GraphInfo:
     """What every rank knows of the whole graph; travels to the client."""
 
@@ -60,7 +111,7 @@ class Shard:
     user_of_local: Array | None  # the user id of each owned vertex
     position_of_user: Array | None  # for the user ids of this rank's range
     in_rows: Rows | None = None  # of a directed graph, built when a method wants them
-    blocks: dict = field(default_factory=dict)  # by state width, built when a method wants them
+    blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
 
     @property
     def num_owned(self) -> int:

@@ -104,6 +104,32 @@ __device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
   return multiplier == 1 ? position : position % multiplier * stride + position / multiplier;
 }
 
+// ---- what sweeps share: a thread reads edges of a run of tiles (build/blocks.py) in rising order ------
+struct TileReader {
+  const i64 *edges, *starts;
+  i64 tile, end, start;
+  // From the tile among first .. last that holds `edge`.
+  __device__ TileReader(const i64* tile_edges, const i64* tile_starts, i64 first, i64 last, i64 edge)
+      : edges(tile_edges), starts(tile_starts), tile(first + row_of_arc(tile_edges + first, last - first, edge)) {
+    end = edges[tile + 1];
+    start = starts[tile];
+  }
+  // Where the sub-window of an edge starts.
+  __device__ i64 start_of(i64 edge) {
+    for (; edge >= end; start = starts[tile]) end = edges[++tile + 1];
+    return start;
+  }
+};
+// The part of a unit's edges that this thread's warp reads: 32 neighbouring edges at a time, from `begin`.
+struct WarpShare {
+  i64 begin, end;
+  __device__ WarpShare(i64 first, i64 last) {
+    i64 warps = blockDim.x >> 5, size = ((last - first + warps - 1) / warps + 31) / 32 * 32;
+    begin = first + (threadIdx.x >> 5) * size;
+    end = begin + size < last ? begin + size : last;
+  }
+};
+
 // ---- random numbers: the twins of hashing.py, in plain C++ -----------------------------------------
 constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
 // splitmix64's hash, a bijection on 64 bits.
