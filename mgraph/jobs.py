@@ -152,6 +152,19 @@ def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
+def digest(rank: Rank, key: str, column: str) -> int:
+    """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
+    answer: Answer = rank.objects[key]
+    values, xp = answer.columns[column], rank.backend.xp
+    bits = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
+    # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.
+    vertices = xp.arange(answer.first_user, answer.first_user + len(values), dtype=np.uint64)
+    mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
+    return int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+
+
 def follow(rank: Rank, key: str, target: int) -> list[int]:
     """Return the path from a source to the target along predecessors, which may live on any rank."""
     answer: Answer = rank.objects[key]

@@ -12,7 +12,7 @@ import numpy as np
 
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
-from mgraph.jobs import TraversalSpec, check, fetch, follow
+from mgraph.jobs import TraversalSpec, check, digest, fetch, follow
 from mgraph.validation import ensure_valid
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ class Column:
             return np.concatenate(self._answer.run(fetch, self.name, lo, max(lo, hi)))
         index = range(len(self))[vertex]
         return np.concatenate(self._answer.run(fetch, self.name, index, index + 1))[0]
+
+    def digest(self) -> int:
+        """Return a 64-bit number that depends on every value and its vertex, and not on who holds them."""
+        return sum(self._answer.run(digest, self.name)) % 2**64
 
     def to_dask_array(self) -> dask.array.Array:
         """Return the column as a Dask array with one block a rank, on the rank's worker."""

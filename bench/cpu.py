@@ -1,0 +1,136 @@
+"""mgraph on the CPU against the GAP benchmark's C++ and SciPy: the same graph, roots and cores, one run.
+
+    python bench/cpu.py 18 --gap ~/gapbs
+
+GAP_DIR holds its built programs `converter`, `bfs` and `sssp`. Times are medians over the roots; ours
+and GAP's breadth-first search find parents, and so does ours of shortest paths, where GAP and SciPy
+find distances alone. `call` is the whole Python call, translation into user ids included.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+
+import click
+import numpy as np
+import record
+import scipy.sparse
+from scipy.sparse import csgraph
+
+import mgraph as mg
+from mgraph.generate.rmat import Rmat
+from mgraph.graph500 import KERNELS, random_roots
+from mgraph.io.formats import read_source
+from mgraph.io.write import write_edges
+from mgraph.kernels.backend import available_cores, make_backend
+
+# The bucket width that GAP's own script uses for its Kronecker graph.
+GAP_DELTA = 2
+
+
+@click.command(help=__doc__)
+@click.argument("scale", type=int, default=18)
+@click.option("--gap", "gap_dir", type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path), required=True)
+@click.option("--sources", type=int, default=16, show_default=True)
+@click.option("--root-seed", type=int)
+@click.option("--delta", "deltas", type=int, multiple=True, default=(2, 16, 64), help="GAP's best of these counts.")
+def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None, deltas: tuple[int, ...]) -> None:
+    source = Rmat(scale)
+    with mg.connect(num_ranks=1, backend="cpu") as cluster, tempfile.TemporaryDirectory() as folder:
+        g = mg.Graph.from_source(source, cluster=cluster)
+        roots = random_roots(g, sources, root_seed)
+        ours = {name: measure(name, g, roots) for name in KERNELS}
+        files = convert(source, pathlib.Path(folder), gap_dir)
+        gap = {
+            "bfs": gap_ms(gap_dir / "bfs", files["sg"], roots),
+            "sssp": min(gap_ms(gap_dir / "sssp", files["wsg"], roots, "-d", str(d)) for d in deltas),
+        }
+        rival = scipy_ms(files["csr"], roots)
+    for name, (times, calls) in ours.items():
+        facts = {
+            "graph": source.name, "launcher": cluster.launcher, "gpus": 0, "backend": "cpu", "algorithm": name,
+            "method": "frontier", "n": g.num_vertices, "m": g.num_edges, "sources": len(roots), **record.spread(times),
+            "call_ms": round(statistics.median(calls), 3), "gap_ms": gap[name], "scipy_ms": rival[name],
+            "cores": available_cores(), "validated": True,
+        }  # fmt: skip
+        record.append("cpu", None, facts)
+        print(
+            f"{source.name} {name:4} mgraph {facts['median_ms']:8.2f} ms (call {facts['call_ms']:.2f})  "
+            f"GAP {gap[name]:8.2f} ms ({facts['median_ms'] / gap[name]:.2f}x)  "
+            f"SciPy {rival[name]:8.2f} ms ({rival[name] / facts['median_ms']:.1f}x faster)"
+        )
+
+
+def measure(name: str, g: mg.Graph, roots: list[int]) -> tuple[list[float], list[float]]:
+    """Return our times, kernels alone and whole calls, from every root."""
+    search, times, calls = KERNELS[name], [], []
+    search(g, roots[0]).close()
+    for root in roots:
+        started = time.perf_counter()
+        result = search(g, root)
+        calls.append(1e3 * (time.perf_counter() - started))
+        seconds = result.stats.seconds
+        times.append(1e3 * (seconds["traverse"] + seconds.get("predecessors", 0.0)))
+        mg.validate(result)
+        result.close()
+    return times, calls
+
+
+def convert(source: Rmat, folder: pathlib.Path, gap_dir: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Write the graph as a CSR file and in GAP's own format, with and without weights."""
+    files = {kind: folder / f"graph.{kind}" for kind in ("csr", "wel", "sg", "wsg")}
+    write_edges(files["csr"], source)
+    edges = folder / "edges.csv"
+    write_edges(edges, source)
+    # GAP reads "u v w" lines without a head.
+    text = edges.read_text().split("\n", 1)[1].replace(",", " ")
+    files["wel"].write_text(text)
+    files["el"] = folder / "graph.el"
+    files["el"].write_text(re.sub(r" \d+$", "", text, flags=re.M))
+    for kind, words in {"sg": ["-f", files["el"]], "wsg": ["-f", files["wel"], "-w"]}.items():
+        subprocess.run([gap_dir / "converter", *words, "-s", "-b", files[kind]], check=True, capture_output=True)
+    return files
+
+
+def gap_ms(program: pathlib.Path, graph: pathlib.Path, roots: list[int], *words: str) -> float:
+    """Return GAP's median over the roots, each the best of three trials."""
+    best = []
+    for root in roots:
+        command = [program, "-f", graph, "-r", str(root), "-n", "3", *words]
+        threads = os.environ | {"OMP_NUM_THREADS": str(available_cores())}
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, env=threads).stdout
+        best.append(min(float(t) for t in re.findall(r"Trial Time:\s+([0-9.]+)", printed)))
+    return round(1e3 * statistics.median(best), 3)
+
+
+def scipy_ms(path: pathlib.Path, roots: list[int]) -> dict[str, float]:
+    """Return SciPy's medians over the first roots."""
+    file = read_source(path)
+    arcs = file.chunk(0, 1, make_backend("cpu", threads=1))
+    n = file.num_vertices
+    indices, weights = arcs.targets.astype(np.int32), arcs.weights.astype(np.float64)
+    indptr = np.searchsorted(arcs.sources, np.arange(n + 1))
+    matrix = scipy.sparse.csr_array((weights, indices, indptr), shape=(n, n))
+    searches = {"bfs": csgraph.breadth_first_order, "sssp": csgraph.dijkstra}
+    medians = {}
+    for name, search in searches.items():
+        times = []
+        for root in roots[:4]:
+            started = time.perf_counter()
+            if name == "bfs":
+                search(matrix, root)
+            else:
+                search(matrix, indices=root)
+            times.append(1e3 * (time.perf_counter() - started))
+        medians[name] = round(statistics.median(times), 2)
+    return medians
+
+
+if __name__ == "__main__":
+    main()

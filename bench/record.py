@@ -1,0 +1,77 @@
+"""What every line of bench/results has: when, which commit, where, with which versions."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+from collections.abc import Sequence
+
+from mgraph.cluster.devices import visible_gpus
+
+RESULTS = pathlib.Path(__file__).with_name("results")
+PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x", "nccl4py", "dask-cuda")
+
+
+def machine(backend: str) -> str:
+    """Return the name of the GPU or of the CPU, as a file name takes it."""
+    if backend == "cuda":
+        import pynvml
+
+        pynvml.nvmlInit()
+        name = str(pynvml.nvmlDeviceGetName(pynvml.nvmlDeviceGetHandleByUUID(visible_gpus()[0].uuid)))
+    else:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+
+
+def commit() -> str:
+    """Return the commit, with a plus where the tree differs from it; unknown outside a checkout."""
+    here = pathlib.Path(__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        # Results that were just appended are no difference.
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", "..", ":!results")
+        return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that decide speed."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def spread(milliseconds: Sequence[float]) -> dict[str, float]:
+    """Return the median, the smallest and the largest of some times."""
+    return {
+        "median_ms": round(statistics.median(milliseconds), 4),
+        "min_ms": round(min(milliseconds), 4),
+        "max_ms": round(max(milliseconds), 4),
+    }
+
+
+def append(backend: str, commit_name: str | None, facts: dict) -> None:
+    """Append one line to the results of this machine."""
+    head = {
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "commit": commit_name or commit(),
+        "machine": machine(backend),
+    }
+    RESULTS.mkdir(exist_ok=True)
+    with open(RESULTS / f"{head['machine']}.jsonl", "a") as lines:
+        lines.write(json.dumps(head | facts | {"versions": versions()}) + "\n")
