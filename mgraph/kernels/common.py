@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -9,19 +11,19 @@ from numba.np.numpy_support import as_dtype
 
 from mgraph.kernels.atomics import atomic_add, atomic_and, atomic_or
 from mgraph.kernels.pair import inline
-from mgraph.types import unreached_of
+from mgraph.types import Array, unreached_of
 
 # Vertices a CPU thread collects before it takes room in the shared queue: one atomic for many.
 BUFFER = 1024
 
 
-def top_of(array):
+def top_of(array: Array) -> float | int:
     """Return the value of a state not reached, in kernels: Numba compiles both sides of a test on a dtype."""
     return unreached_of(array.dtype)
 
 
 @overload(top_of)
-def _top_of(array):
+def _top_of(array) -> Callable:
     if isinstance(array.dtype, types.Float):
         return lambda array: np.inf
     top = unreached_of(as_dtype(array.dtype))
