@@ -109,7 +109,8 @@ def state_dtype(info: GraphInfo) -> np.dtype:
     weight = np.dtype(info.weight_dtype)
     if weight.kind == "f":
         return weight
-    longest = max(info.num_vertices - 1, 0) * int(info.max_weight)
+    # One arc more than a path can have: the farthest vertex is relaxed too, and that sum must not wrap.
+    longest = info.num_vertices * int(info.max_weight)
     for dtype in (np.dtype(np.uint32), np.dtype(np.int64)):
         if longest < unreached_of(dtype):
             return dtype
