@@ -84,7 +84,7 @@ def open_nccl(rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT
             handle = bindings.comm_init_rank(size, bindings.UniqueId.from_buffer(bytearray(unique_id)), rank)
             comm = NcclCommunicator(rank, size, handle, timeout_s)
             comm.warm_up()
-        except BaseException as error:
+        except Exception as error:
             opened.set_exception(error)
             return
         opened.set_result(comm)
@@ -93,13 +93,19 @@ def open_nccl(rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT
     try:
         return opened.result(timeout_s)
     except FutureTimeout:
-        opened.add_done_callback(lambda late: late.exception() or late.result().abort())
+        opened.add_done_callback(_drop)
         raise RendezvousTimeout(
-            f"rank {rank}: NCCL did not connect {size} ranks within {timeout_s:g} s; NCCL cannot tell which is missing: "
+            f"rank {rank}: NCCL did not connect {size} ranks within {timeout_s:g} s (it cannot tell which is missing): "
             "see that all are ready before any opens, and end this process"
         ) from None
     except bindings.NCCLError as error:
         raise CommAborted(f"rank {rank}: NCCL did not open: {error}") from error
+
+
+def _drop(late: Future) -> None:
+    """Abort a communicator that opened after its caller had given up."""
+    if late.exception() is None:
+        late.result().abort()
 
 
 class NcclCommunicator(Communicator):
@@ -179,10 +185,10 @@ class NcclCommunicator(Communicator):
             orderly = self._failure is None
             self._failure = self._failure or CommAborted("the communicator is closed")
         if orderly:
-            self._ended.set()
             self._event.record()
-            self._poll(time.monotonic() + self._timeout_s)
-            self._leave(bindings.comm_destroy)
+            done = self._poll(time.monotonic() + self._timeout_s)
+            self._ended.set()
+            self._leave(bindings.comm_destroy if done else bindings.comm_abort)
 
     def abort(self, cause: str = "aborted") -> None:
         self._fail(CommAborted(cause))
@@ -216,9 +222,9 @@ class NcclCommunicator(Communicator):
     def _lengths_to_come(self, parts: Sequence[Array]) -> list[int]:
         """Tell all ranks the lengths and the dtype of what goes out; return the lengths of what comes in."""
         table = np.empty((self.size, self.size + 1), np.int64)
-        self._gather_on_host(np.array([*(part.size for part in parts), parts[0].dtype.num], np.int64), table)
+        self._gather_on_host(np.array([*(part.size for part in parts), ord(parts[0].dtype.char)], np.int64), table)
         for other in np.flatnonzero(table[:, -1] != table[0, -1])[:1]:
-            kinds = [("alltoallv", np.dtype(np.sctypeDict[int(table[r, -1])]).name) for r in (0, other)]
+            kinds = [("alltoallv", np.dtype(chr(table[r, -1])).name) for r in (0, other)]
             self._fail(calls.mismatch(0, kinds[0], int(other), kinds[1]))
             self._check()
         return table[:, self.rank].tolist()
@@ -240,16 +246,16 @@ class NcclCommunicator(Communicator):
     def _enqueue(self, name: str, verb: Callable[..., None], *args: Any) -> None:
         """Put a verb on the current stream, and an event behind it for the watchdog."""
         stream = cupy.cuda.get_current_stream()
+        # Before the verb: it may hang in here while it connects, and the watchdog must see that too.
+        self._verb, self._deadline = name, time.monotonic() + self._timeout_s
         with self._inside:
             self._check()
             try:
                 verb(*args, self._handle, stream.ptr)
+                self._event.record(stream)
+                return
             except bindings.NCCLError as error:
                 failure = CommAborted(f"rank {self.rank}: {name}: {error}")
-            else:
-                self._event.record(stream)
-                self._verb, self._deadline = name, time.monotonic() + self._timeout_s
-                return
         self._fail(failure)
         self._check()
 
@@ -336,7 +342,8 @@ class NcclCommunicator(Communicator):
         """Abort when a verb that was only enqueued is overdue, or NCCL reports that a link broke."""
         runtime.setDevice(self._device)
         while not self._ended.wait(WATCH_S):
-            if self._deadline is not None and time.monotonic() > self._deadline and not self._event.done:
+            hangs = self._inside.locked() or not self._event.done
+            if hangs and self._deadline is not None and time.monotonic() > self._deadline:
                 self._fail(self._overdue())
                 return
             error = self._link_error()

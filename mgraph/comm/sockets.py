@@ -1,19 +1,10 @@
 """Ranks in different processes or hosts, over `distributed.comm`: host arrays, sent directly to each other.
 
-What drove it (design.md 6, 8; facts.md): a cluster that speaks TLS must be spoken to in TLS, so the links
-are Dask's own; but a worker's event loop must never wait for us, so an endpoint has a loop in a thread of
-its own. No rank is a hub: every pair of ranks has a link. All verbs are one or two rounds of a single step,
-`_exchange`: send an array to some ranks, wait for one from some ranks. A link has one reader, which reads
-whether a verb is under way or not: it sees a peer's death at once, and nobody can be blocked by a peer
-that sends first and reads later.
-
-Opening takes two steps, because only the caller can tell the ranks each other's addresses:
-
-    endpoint = SocketEndpoint(rank, size, host=...)
-    comm = open_sockets(endpoint, [the addresses of all endpoints, by rank])
-
-An address carries a nonce, and whoever connects must show a hash of all addresses: strangers, and ranks of
-an earlier gang, are refused.
+What drove it (design.md 6, 8; facts.md): no rank is a hub, every pair of ranks has a link (endpoint.py
+opens them). All verbs are one or two rounds of a single step, `_exchange`: send an array to some ranks, wait
+for one from some ranks. A link has one reader, which reads whether a verb is under way or not: it sees a
+peer's death at once, and nobody can be blocked by a peer that sends first and reads later. The thread that
+calls a verb waits without polling; the links live on the endpoint's loop.
 
 Messages are tuples: data, taken, abort, bye. `write` returns before the bytes are out, so a large array
 may be touched again only when its receiver has answered "taken"; a small one is copied.
@@ -23,164 +14,30 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import hashlib
-import hmac
-import secrets
+import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from distributed.comm import Comm, connect, listen
+from distributed.comm import Comm
 from distributed.protocol import Serialized
 
 from mgraph.comm import call as calls
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
+from mgraph.comm.endpoint import GRACE_S, SocketEndpoint
 from mgraph.comm.threads import cut, reduce_arrays
-from mgraph.errors import CommAborted, CommMismatch, CommTimeout, RendezvousTimeout, UsageError
+from mgraph.errors import CommAborted, CommMismatch, CommTimeout, UsageError
 from mgraph.types import Array
 
 # Up to here a copy costs less than the answer "taken", and a second round more than sending everything to all.
 SMALL_BYTES = 256 << 10
-# How long a farewell may take when a peer no longer reads.
-GRACE_S = 3.0
 # The first large frame of a message shares its buffer with the headers, and would be unaligned.
 _PADDING = memoryview(bytearray(1))
 DATA, TAKEN, ABORT, BYE = range(4)
+BYTE = np.dtype(np.uint8)
 FAILURES = {kind.__name__: kind for kind in (CommAborted, CommMismatch, CommTimeout)}
-
-
-class SocketEndpoint:
-    """The place where one rank listens for its peers; `open_sockets` makes a communicator of it.
-
-    Parameters
-    ----------
-    rank, size
-        This rank, and the number of ranks.
-    host
-        The address or host name to listen on; None takes every interface, and tells peers the main one.
-    protocol
-        A protocol of distributed.comm: tcp or tls.
-    security
-        The `distributed.Security` that tls needs.
-    """
-
-    def __init__(
-        self, rank: int, size: int, *, host: str | None = None, protocol: str = "tcp", security: Any = None
-    ) -> None:
-        self.rank, self.size = rank, size
-        self._connection_args = security.get_connection_args("worker") if security else {}
-        listen_args = security.get_listen_args("worker") if security else {}
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._serve, name=f"mgraph-comm-{rank}", daemon=True)
-        self._thread.start()
-        self.links: dict[int, Comm] = {}
-        self._token: asyncio.Future[str] = self.loop.create_future()
-        self._linked: dict[int, asyncio.Future[None]] = {r: self.loop.create_future() for r in range(size) if r != rank}
-        self._listener = listen(f"{protocol}://{host or ''}", self._admit, deserialize=False, **listen_args)
-        try:
-            self.call(self._listener.start(), DEFAULT_TIMEOUT_S)
-        except BaseException:
-            self.close()
-            raise
-        self.address = f"{self._listener.contact_address}#{secrets.token_hex(16)}"
-
-    def call(self, coroutine: Coroutine, timeout_s: float) -> Any:
-        """Run a coroutine on the endpoint's loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout_s)
-
-    def post(self, function: Callable, *args: Any) -> None:
-        """Run a function on the endpoint's loop soon; does nothing when the loop has ended."""
-        try:
-            self.loop.call_soon_threadsafe(function, *args)
-        except RuntimeError:
-            pass
-
-    async def link(self, addresses: list[str], timeout_s: float) -> None:
-        """Connect to the lower ranks, admit the higher ones; name those with whom it failed."""
-        token = hashlib.sha256("\n".join(addresses).encode()).hexdigest()
-        self._token.set_result(token)
-        dials = [asyncio.create_task(self._dial(r, addresses[r], token, timeout_s)) for r in range(self.rank)]
-        if self._linked:
-            await asyncio.wait(self._linked.values(), timeout=timeout_s, return_when=asyncio.FIRST_EXCEPTION)
-        for dial in dials:
-            dial.cancel()
-        self._listener.stop()
-        failed = [f for f in self._linked.values() if f.done() and f.exception()]
-        if failed:
-            raise failed[0].exception()  # type: ignore[misc]
-        missing = [r for r, linked in self._linked.items() if not linked.done()]
-        if missing:
-            raise RendezvousTimeout(
-                f"rank {self.rank}: {calls.name_ranks(missing)} did not connect within {timeout_s:g} s "
-                f"({', '.join(_contact(addresses[r]) for r in missing)}); see whether they run, and whether a firewall "
-                "is between"
-            )
-
-    def close(self) -> None:
-        """End what is left of the links, the listener and the loop; may be called twice, from any thread but the loop's."""
-        self.post(self.loop.stop)
-        self._thread.join(GRACE_S)
-
-    def _serve(self) -> None:
-        """Run the loop, and clean up behind it."""
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-            self._listener.stop()
-            for link in self.links.values():
-                link.abort()
-            tasks = asyncio.all_tasks(self.loop)
-            for task in tasks:
-                task.cancel()
-            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
-        finally:
-            self.loop.close()
-
-    async def _dial(self, peer: int, address: str, token: str, timeout_s: float) -> None:
-        """Connect to a lower rank and show the token."""
-        comm = None
-        try:
-            comm = await connect(_contact(address), timeout=timeout_s, deserialize=False, **self._connection_args)
-            comm.allow_offload = False
-            await comm.write(("mgraph", token, self.rank))
-            if await comm.read() != ("mgraph", token, peer):
-                raise CommAborted(f"rank {peer} at {_contact(address)} refused: it belongs to another gang")
-            self._join(peer, comm)
-        except BaseException as error:
-            if comm is not None and peer not in self.links:
-                comm.abort()
-            if isinstance(error, CommAborted):
-                self._linked[peer].set_exception(error)
-            elif not isinstance(error, (OSError, asyncio.CancelledError)):
-                self._linked[peer].set_exception(CommAborted(f"rank {peer} at {_contact(address)}: {error!r}"))
-
-    async def _admit(self, comm: Comm) -> None:
-        """Let a higher rank in if it shows the token; whoever does not is told so and shut out."""
-        comm.allow_offload = False
-        admitted = False
-        try:
-            hello = await comm.read()
-            # Who is early waits here until the caller has told us the addresses.
-            token = await asyncio.shield(self._token)
-            match hello:
-                case ("mgraph", str(shown), int(peer)) if hmac.compare_digest(shown, token):
-                    admitted = self.rank < peer < self.size and peer not in self.links
-            await comm.write(("mgraph", token, self.rank) if admitted else ("refused",))
-            if admitted:
-                self._join(peer, comm)
-            else:
-                await comm.close()
-        except Exception:  # of a stranger: whatever it sends must not end this rank
-            admitted = False
-        finally:
-            if not admitted:
-                comm.abort()
-
-    def _join(self, peer: int, comm: Comm) -> None:
-        self.links[peer] = comm
-        self._linked[peer].set_result(None)
 
 
 def open_sockets(
@@ -292,10 +149,9 @@ class SocketCommunicator(Communicator):
             orderly = self._failure is None
             self._failure = self._failure or CommAborted("the communicator is closed")
         if orderly:
-            try:
+            # Where this fails, the endpoint's end closes the links without ceremony.
+            with contextlib.suppress(RuntimeError, concurrent.futures.TimeoutError):
                 self._endpoint.call(self._take_leave(), 2 * GRACE_S)
-            except (RuntimeError, concurrent.futures.TimeoutError):
-                pass  # the endpoint's end closes the links, without ceremony
         self._endpoint.close()
 
     def abort(self, cause: str = "aborted") -> None:
@@ -315,7 +171,7 @@ class SocketCommunicator(Communicator):
         description: tuple,
         outgoing: dict[int, Array],
         sources: Iterable[int],
-        dtype: np.dtype = np.dtype(np.uint8),
+        dtype: np.dtype = BYTE,
     ) -> dict[int, np.ndarray]:
         """Send arrays to some ranks, wait for one from each source; return these, flat."""
         exchange = _Exchange(description, outgoing, sources)
@@ -328,9 +184,9 @@ class SocketCommunicator(Communicator):
             exchange.done.result(self._timeout_s)
         except concurrent.futures.TimeoutError:
             late = exchange.waiting | exchange.untaken
-            self._fail(calls.overdue(description, sorted(late), self._timeout_s))
-        if self._failure is not None and not (exchange.done.done() and exchange.done.exception() is None):
-            raise calls.again(self._failure)
+            late_error = calls.overdue(description, sorted(late), self._timeout_s)
+            self._fail(late_error)
+            raise calls.again(self._failure or late_error) from None
         return {r: _array(payload, dtype) for r, payload in exchange.received.items()}
 
     def _fail(self, error: CommAborted | CommTimeout) -> None:
@@ -400,18 +256,17 @@ class SocketCommunicator(Communicator):
                 exchange.waiting.discard(peer)
                 exchange.received[peer] = payload
                 if isinstance(payload, Serialized):
-                    self._spawn(self._acknowledge(peer))
+                    self._spawn(self._tell(peer, TAKEN))
             elif self._left[peer].done():
                 self._fail(CommAborted(f"rank {peer} closed the communicator"))
         if not exchange.waiting and not exchange.untaken:
             self._current = None
             exchange.done.set_result(None)
 
-    async def _acknowledge(self, peer: int) -> None:
-        try:
-            await self._links[peer].write((TAKEN,))
-        except OSError:
-            pass  # its reader reports it
+    async def _tell(self, peer: int, *message: Any) -> None:
+        """Write to a peer; if its link is broken, its reader reports that."""
+        with contextlib.suppress(OSError):
+            await self._links[peer].write(message)
 
     def _break_off(self) -> None:
         """Wake the verb under way, tell the peers why, and end."""
@@ -423,19 +278,13 @@ class SocketCommunicator(Communicator):
     async def _take_leave(self) -> None:
         """Say goodbye, and wait a little for the others' goodbyes: a link closed too early loses what it carries."""
         for peer in self._peers:
-            try:
-                await self._links[peer].write((BYE,))
-            except OSError:
-                pass
+            await self._tell(peer, BYE)
         if self._left:
             await asyncio.wait(self._left.values(), timeout=GRACE_S)
 
     async def _farewell(self, message: tuple) -> None:
         for peer in self._peers:
-            try:
-                await self._links[peer].write(message)
-            except OSError:
-                pass  # this one is gone already
+            await self._tell(peer, *message)
         closing = [asyncio.ensure_future(self._links[peer].close()) for peer in self._peers]
         if closing:
             await asyncio.wait(closing, timeout=GRACE_S)
@@ -446,18 +295,13 @@ def _payload(array: np.ndarray) -> bytes | Serialized:
     """Return what travels: bytes inside the message, or a view of a large array beside it, never compressed."""
     if array.nbytes <= SMALL_BYTES:
         return array.tobytes()
-    return Serialized({}, [_PADDING, memoryview(array.reshape(-1).view(np.uint8))])
+    return Serialized({}, [_PADDING, array.reshape(-1).view(np.uint8).data])
 
 
 def _array(payload: bytes | Serialized, dtype: np.dtype) -> np.ndarray:
     """Return the flat array that came."""
     buffer = payload.frames[1] if isinstance(payload, Serialized) else payload
     return np.frombuffer(buffer, dtype) if len(buffer) else np.empty(0, dtype)
-
-
-def _contact(address: str) -> str:
-    """Return the part of an endpoint's address that can be dialled."""
-    return address.partition("#")[0]
 
 
 def _host(x: Array) -> np.ndarray:
