@@ -46,7 +46,7 @@ def allgather_call(part: Array, out: Array, size: int) -> Call:
     _check_contiguous("allgather", part, out)
     if out.size != size * part.size or out.dtype != part.dtype:
         raise UsageError(
-            f"allgather: out holds {out.size} {out.dtype.name}, but {size} parts of {part.size} {part.dtype.name} go there"
+            f"allgather: out holds {out.size} {out.dtype.name}, but {size} parts of {part.size} {part.dtype.name} go in"
         )
     return Call(("allgather", part.dtype.name, part.size), part.nbytes if size > 1 else 0)
 

@@ -47,7 +47,7 @@ def open_threads(size: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> list[Commun
 
 
 def reduce_arrays(arrays: Sequence[Array], op: str) -> Array:
-    """Return the elementwise min, max or sum of two or more arrays, taken in the order given."""
+    """Return the elementwise min, max or sum of two or more flat arrays, taken in the order given."""
     ufunc = UFUNCS[op]
     total = ufunc(arrays[0], arrays[1])
     for array in arrays[2:]:
@@ -172,10 +172,10 @@ class ThreadCommunicator(Communicator):
 
     def allreduce(self, x: Array, op: str) -> Array:
         call = calls.allreduce_call(x, op, self.size)
-        if x.nbytes <= SMALL_BYTES:
-            x[...] = reduce_arrays(self._show(call, x.copy()), op)
-            return x
         flat = x.reshape(-1)
+        if x.nbytes <= SMALL_BYTES:
+            flat[:] = reduce_arrays(self._show(call, flat.copy()), op)
+            return x
         shown = self._show(call, flat)
         slices = cut(flat.size, self.size)
         mine = slices[self.rank]

@@ -1,0 +1,423 @@
+"""One conformance suite over threads, sockets and NCCL; and how each fails: in time, and by name."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+import time
+
+import comm_cases
+import numpy as np
+import pytest
+from comm_cases import CASES, same
+from comm_ranks import HOST, Gang, Raised, check, open_nccl_alone, open_socket_threads, run_threads
+
+from mgraph.comm.endpoint import SocketEndpoint
+from mgraph.comm.sockets import open_sockets
+from mgraph.comm.threads import open_threads
+from mgraph.errors import CommAborted, CommMismatch, CommTimeout, RendezvousTimeout, UsageError
+
+pytestmark = pytest.mark.timeout(180)
+
+SIZES = (1, 2, 3, 4, 7)
+# No verb of a sound program comes near it, on however slow a machine.
+AMPLE_S = 60.0
+
+
+def gpu_count() -> int:
+    """Return how many GPUs there are, without touching them."""
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount()
+    except Exception:
+        return 0
+
+
+# One size at least, so that a machine without a GPU shows the tests that it skips.
+GPU_SIZES = [size for size in SIZES if size <= gpu_count()] or [1]
+
+
+def open_in_process(transport: str, size: int, timeout_s: float = AMPLE_S) -> list:
+    return {"threads": open_threads, "sockets": open_socket_threads}[transport](size, timeout_s)
+
+
+@pytest.fixture(params=[f"{t}-{p}" for t in ("threads", "sockets") for p in SIZES], scope="module")
+def comms(request):
+    """Communicators of ranks in this process, kept for all cases."""
+    transport, size = request.param.split("-")
+    comms = open_in_process(transport, int(size))
+    yield comms
+    check(run_threads(comms, lambda comm, xp: comm.close()))
+
+
+@pytest.fixture(params=[2, 3], scope="module")
+def process_gang(request):
+    """Socket ranks in processes of their own."""
+    gang = Gang("sockets", request.param, AMPLE_S)
+    yield gang
+    gang.close()
+
+
+@pytest.fixture(params=GPU_SIZES, scope="module")
+def nccl_gang(request):
+    """One process and one GPU a rank."""
+    if gpu_count() == 0:
+        pytest.skip("no CUDA device")
+    gang = Gang("nccl", request.param, AMPLE_S)
+    yield gang
+    gang.close()
+
+
+# What they must do.
+
+
+@pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
+def test_in_process(comms, case):
+    check(run_threads(comms, case))
+
+
+@pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
+def test_processes(process_gang, case):
+    check(process_gang.run(case))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("on_host", [False, True], ids=["device", "host"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_nccl(nccl_gang, case, on_host):
+    check(nccl_gang.run(case, on_host=on_host))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+@pytest.mark.parametrize("transport", ["threads", "sockets"])
+def test_large(transport, size):
+    comms = open_in_process(transport, size)
+    check(run_threads(comms, comm_cases.large))
+    check(run_threads(comms, lambda comm, xp: comm.close()))
+
+
+def test_large_between_processes(process_gang):
+    check(process_gang.run(comm_cases.large))
+
+
+@pytest.mark.gpu
+def test_large_nccl(nccl_gang):
+    check(nccl_gang.run(comm_cases.large, on_host=False))
+
+
+def test_tls():
+    from distributed import Security
+
+    comms = open_socket_threads(2, AMPLE_S, protocol="tls", security=Security.temporary())
+    check(run_threads(comms, comm_cases.alltoallv))
+    check(run_threads(comms, comm_cases.large))
+    check(run_threads(comms, lambda comm, xp: comm.close()))
+
+
+def test_unaligned_or_borrowed_memory_is_never_handed_out():
+    """Kernels are compiled for aligned arrays: what alltoallv returns is aligned and the receiver's own."""
+
+    def sizes(comm, xp):
+        for length in (1, 3, 70_001, 300_001):
+            for part in comm.alltoallv([np.full(length, comm.rank, np.float64) for _ in range(comm.size)]):
+                assert part.flags.carray
+                assert part.flags.aligned
+            same(part, np.full(length, comm.size - 1, np.float64))
+
+    comms = open_in_process("sockets", 2)
+    check(run_threads(comms, sizes))
+    check(run_threads(comms, lambda comm, xp: comm.close()))
+
+
+# How they fail.
+
+
+def waits(comm, xp, absent: int, verb: str = "barrier"):
+    """Wait for a rank that does not come; return the error and the seconds it took."""
+    start = time.monotonic()
+    if comm.rank == absent:
+        return None
+    with pytest.raises((CommAborted, CommTimeout)) as caught:
+        for _ in range(1000):
+            comm.sum(1) if verb == "sum" else comm.barrier()
+    # And so does every later verb.
+    with pytest.raises(type(caught.value)):
+        comm.sum(1)
+    return caught.value, time.monotonic() - start
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("transport", ["threads", "sockets"])
+def test_missing_rank_is_named_at_the_deadline(transport, size):
+    comms = open_in_process(transport, size, timeout_s=0.5)
+    results = run_threads(comms, waits, 1)
+    for error, seconds in check([result for rank, result in enumerate(results) if rank != 1]):
+        assert isinstance(error, CommTimeout)
+        assert "rank 1 did not answer within 0.5 s" in str(error)
+        assert 0.4 < seconds < 5
+    for comm in comms:
+        comm.close()
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("transport", ["threads", "sockets"])
+def test_abort_wakes_every_rank(transport, size):
+    comms = open_in_process(transport, size)
+    absent = size - 1 if size > 1 else None
+    threading.Timer(0.3, comms[0].abort, ("the user pressed a key",)).start()
+    if absent is None:
+        time.sleep(0.5)
+    results = run_threads(comms, waits, absent)
+    for error, seconds in check([result for rank, result in enumerate(results) if rank != absent]):
+        assert isinstance(error, CommAborted)
+        assert "the user pressed a key" in str(error)
+        assert seconds < 5
+    for comm in comms:
+        comm.close()
+
+
+MISMATCHES = {
+    "op": (lambda comm: comm.allreduce(np.zeros(4), "min"), lambda comm: comm.allreduce(np.zeros(4), "max")),
+    "dtype": (lambda comm: comm.allreduce(np.zeros(4), "min"), lambda comm: comm.allreduce(np.zeros(4, "f4"), "min")),
+    "length": (lambda comm: comm.allreduce(np.zeros(4), "min"), lambda comm: comm.allreduce(np.zeros(5), "min")),
+    "verb": (lambda comm: comm.barrier(), lambda comm: comm.allreduce(np.zeros(4), "min")),
+    "root": (lambda comm: comm.broadcast(np.zeros(4), 0), lambda comm: comm.broadcast(np.zeros(4), 1)),
+    "parts": (
+        lambda comm: comm.alltoallv([np.zeros(4)] * comm.size),
+        lambda comm: comm.alltoallv([np.zeros(4, np.int8)] * comm.size),
+    ),
+}
+
+
+@pytest.mark.parametrize("how", MISMATCHES)
+@pytest.mark.parametrize("transport", ["threads", "sockets"])
+def test_ranks_that_disagree_are_told(transport, how):
+    def disagree(comm, xp):
+        with pytest.raises(CommMismatch, match="every rank calls the same verbs"):
+            MISMATCHES[how][comm.rank == 2](comm)
+            comm.barrier()
+
+    comms = open_in_process(transport, 3, timeout_s=20)
+    check(run_threads(comms, disagree))
+    for comm in comms:
+        comm.close()
+
+
+@pytest.mark.parametrize("transport", ["threads", "sockets"])
+def test_verb_after_a_rank_has_closed(transport):
+    def close_early(comm, xp):
+        comm.barrier()
+        if comm.rank == 1:
+            comm.close()
+        else:
+            with pytest.raises(CommAborted, match="rank 1 closed the communicator"):
+                comm.barrier()
+
+    comms = open_in_process(transport, 3)
+    check(run_threads(comms, close_early))
+    for comm in comms:
+        comm.close()
+    with pytest.raises(CommAborted):
+        comms[1].barrier()
+
+
+def test_no_ranks_are_refused():
+    with pytest.raises(UsageError, match="0 ranks"):
+        open_threads(0)
+
+
+def die(comm, xp, victim: int, nbytes: int):
+    """Lose a rank while the others wait for it."""
+    comm.barrier()
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    with pytest.raises(CommAborted) as caught:
+        for _ in range(1000):
+            comm.allreduce(np.zeros(nbytes, np.uint8), "max")
+    return str(caught.value), time.monotonic() - start
+
+
+@pytest.mark.parametrize("nbytes", [8, 8 << 20])
+def test_killed_process_is_named_at_once(nbytes):
+    gang = Gang("sockets", 3, AMPLE_S)
+    try:
+        results = gang.run(die, 1, nbytes)
+    finally:
+        gang.kill()
+    assert isinstance(results[1], Raised)
+    for cause, seconds in (check([results[0]])[0], check([results[2]])[0]):
+        assert "rank 1 is gone" in cause
+        assert seconds < 5
+
+
+# Who may link up with whom.
+
+
+def test_missing_endpoint_is_named_at_the_deadline():
+    endpoints = [SocketEndpoint(rank, 3, host=HOST) for rank in range(3)]
+    addresses = [endpoint.address for endpoint in endpoints]
+    endpoints[0].close()
+
+    def open_one(endpoint, xp):
+        with pytest.raises((RendezvousTimeout, CommAborted)) as caught:
+            open_sockets(endpoint, addresses, timeout_s=1.0)
+        return str(caught.value)
+
+    start = time.monotonic()
+    texts = check(run_threads(endpoints[1:], open_one))
+    assert all("rank 0 did not connect within 1 s" in text for text in texts)
+    assert time.monotonic() - start < 10
+
+
+def test_strangers_are_refused():
+    """Noise, a rank with another token and one that says nothing do not disturb the ranks of the gang."""
+    from distributed.comm import connect
+
+    endpoints = [SocketEndpoint(rank, 2, host=HOST) for rank in range(2)]
+    addresses = [endpoint.address for endpoint in endpoints]
+    contact = addresses[0].partition("#")[0]
+    host, port = contact.removeprefix("tcp://").split(":")
+
+    async def pretend():
+        comm = await connect(contact, deserialize=False)
+        await comm.write(("mgraph", "0" * 64, 1))
+        answer = await comm.read()
+        await comm.close()
+        return answer
+
+    answers = []
+    stranger = threading.Thread(target=lambda: answers.append(asyncio.run(pretend())))
+    with socket.create_connection((host, int(port))) as noise, socket.create_connection((host, int(port))):
+        noise.sendall(b"GET / HTTP/1.1\r\n\r\n" * 10)
+        stranger.start()
+        time.sleep(0.2)
+        comms = run_threads(endpoints, lambda endpoint, xp: open_sockets(endpoint, addresses, AMPLE_S))
+        check(run_threads(check(comms), comm_cases.control_words))
+    stranger.join(20)
+    assert answers == [("refused",)]
+    check(run_threads(comms, lambda comm, xp: comm.close()))
+
+
+def test_rank_of_another_gang_is_refused():
+    old = [SocketEndpoint(rank, 2, host=HOST) for rank in range(2)]
+    new = SocketEndpoint(1, 2, host=HOST)
+    stale = [old[0].address, new.address]
+
+    def open_one(endpoint, xp):
+        if endpoint is old[0]:
+            with pytest.raises(RendezvousTimeout, match="rank 1 did not connect"):
+                open_sockets(endpoint, [endpoint.address, old[1].address], timeout_s=1.5)
+        else:
+            with pytest.raises(CommAborted, match="rank 0 .* refused: it belongs to another gang"):
+                open_sockets(endpoint, stale, timeout_s=1.5)
+
+    check(run_threads([old[0], new], open_one))
+    old[1].close()
+
+
+def test_addresses_must_hold_the_own_one():
+    endpoint = SocketEndpoint(0, 2, host=HOST)
+    with pytest.raises(UsageError, match="not its own"):
+        open_sockets(endpoint, ["tcp://127.0.0.1:1#00", "tcp://127.0.0.1:2#00"])
+    endpoint.close()
+
+
+# NCCL, whose verbs cannot be seen from outside.
+
+
+def hang_and_abort(comm, xp, victim: int):
+    """Lose a rank while the others wait on the host; the abort comes from another thread, as a cluster's does."""
+    comm.barrier()
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Timer(1.0, comm.abort, (f"rank {victim} was lost",)).start()
+    start = time.monotonic()
+    with pytest.raises(CommAborted, match=f"rank {victim} was lost"):
+        comm.barrier()
+    seconds = time.monotonic() - start
+    assert int(xp.arange(1000).sum()) == 499500, "the device works on"
+    return seconds
+
+
+def hang_in_the_stream(comm, xp, victim: int):
+    """The same while the program waits on its stream, where only the end of the stream can wake it."""
+    comm.barrier()
+    if comm.rank == victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    threading.Timer(1.0, comm.abort, (f"rank {victim} was lost",)).start()
+    start = time.monotonic()
+    comm.allreduce(xp.zeros(1 << 20, np.int32), "min")
+    xp.cuda.get_current_stream().synchronize()
+    seconds = time.monotonic() - start
+    with pytest.raises(CommAborted, match=f"rank {victim} was lost"):
+        comm.barrier()
+    return seconds
+
+
+def hang_until_the_deadline(comm, xp, absent: int, on_stream: bool):
+    """Wait for a rank that lives and does not come: the verb's own deadline, or the watchdog's."""
+    comm.barrier()
+    if comm.rank == absent:
+        time.sleep(10)
+        return None
+    start = time.monotonic()
+    if on_stream:
+        comm.allreduce(xp.zeros(1 << 20, np.int32), "min")
+        xp.cuda.get_current_stream().synchronize()
+    with pytest.raises(CommTimeout, match="not all of the"):
+        comm.barrier()
+    return time.monotonic() - start
+
+
+def need_two_gpus() -> None:
+    if gpu_count() < 2:
+        pytest.skip("needs two GPUs")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", [hang_and_abort, hang_in_the_stream], ids=lambda case: case.__name__)
+def test_nccl_abort_when_a_peer_is_killed(case):
+    need_two_gpus()
+    gang = Gang("nccl", 2, AMPLE_S)
+    try:
+        results = gang.run(case, 1, on_host=False)
+    finally:
+        gang.kill()
+    assert isinstance(results[1], Raised)
+    assert check([results[0]])[0] < 10
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("on_stream", [False, True], ids=["host", "stream"])
+def test_nccl_deadline(on_stream):
+    need_two_gpus()
+    # Opening takes a few seconds under the same deadline.
+    gang = Gang("nccl", 2, 20.0)
+    try:
+        results = gang.run(hang_until_the_deadline, 1, on_stream, on_host=False)
+    finally:
+        gang.kill()
+    assert 15 < check([results[0]])[0] < 30
+
+
+@pytest.mark.gpu
+def test_nccl_missing_rank_at_the_opening():
+    if gpu_count() == 0:
+        pytest.skip("no CUDA device")
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=open_nccl_alone, args=(theirs, 5.0))
+    process.start()
+    assert ours.poll(60)
+    error, total = ours.recv()
+    process.join(30)
+    assert process.exitcode == 0
+    assert isinstance(error, RendezvousTimeout)
+    assert "did not connect 2 ranks within 5 s" in str(error)
+    assert total == 6, "the device works on"
