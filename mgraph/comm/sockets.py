@@ -71,9 +71,11 @@ class _Exchange:
 
     def __init__(self, description: tuple, outgoing: dict[int, np.ndarray], sources: Iterable[int]) -> None:
         self.description = description
-        self.outgoing = outgoing
+        # Made here, while the caller waits: it may change a small array as soon as all answers are in.
+        payloads = {id(array): _payload(array) for array in outgoing.values()}
+        self.outgoing = {r: payloads[id(array)] for r, array in outgoing.items()}
         self.waiting = set(sources)
-        self.untaken = {r for r, array in outgoing.items() if array.nbytes > SMALL_BYTES}
+        self.untaken = {r for r, payload in self.outgoing.items() if isinstance(payload, Serialized)}
         self.received: dict[int, Any] = {}
         self.done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
@@ -215,8 +217,8 @@ class SocketCommunicator(Communicator):
 
     async def _send(self, exchange: _Exchange) -> None:
         try:
-            for peer, array in exchange.outgoing.items():
-                await self._links[peer].write((DATA, exchange.description, _payload(array)))
+            for peer, payload in exchange.outgoing.items():
+                await self._links[peer].write((DATA, exchange.description, payload))
         except Exception as error:
             # A broken link has a reader, which knows better whether the peer died or said why it left.
             await asyncio.sleep(0.1)
