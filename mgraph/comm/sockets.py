@@ -69,13 +69,16 @@ def open_sockets(
 class _Exchange:
     """One step of a verb: what goes out, and who has not yet answered."""
 
-    def __init__(self, description: tuple, outgoing: dict[int, np.ndarray], sources: Iterable[int]) -> None:
-        self.description = description
+    def __init__(
+        self, number: int, description: tuple, outgoing: dict[int, np.ndarray], sources: Iterable[int]
+    ) -> None:
+        self.number, self.description = number, description
         # Made here, while the caller waits: it may change a small array as soon as all answers are in.
         payloads = {id(array): _payload(array) for array in outgoing.values()}
         self.outgoing = {r: payloads[id(array)] for r, array in outgoing.items()}
         self.waiting = set(sources)
         self.untaken = {r for r, payload in self.outgoing.items() if isinstance(payload, Serialized)}
+        self.sent = False
         self.received: dict[int, Any] = {}
         self.done: concurrent.futures.Future[None] = concurrent.futures.Future()
 
@@ -92,6 +95,7 @@ class SocketCommunicator(Communicator):
         self._peers = [(self.rank + i) % self.size for i in range(1, self.size)]
         self._failure: CommAborted | CommTimeout | None = None
         self._failing = threading.Lock()
+        self._number = 0  # of the exchange under way: a fast peer may already send for a later one
         # These belong to the loop's thread.
         self._inbox: dict[int, deque] = {r: deque() for r in self._peers}
         self._left: dict[int, asyncio.Future[None]] = {r: endpoint.loop.create_future() for r in self._peers}
@@ -176,7 +180,8 @@ class SocketCommunicator(Communicator):
         dtype: np.dtype = BYTE,
     ) -> dict[int, np.ndarray]:
         """Send arrays to some ranks, wait for one from each source; return these, flat."""
-        exchange = _Exchange(description, outgoing, sources)
+        self._number += 1
+        exchange = _Exchange(self._number, description, outgoing, sources)
         if self._failure is not None:
             raise calls.again(self._failure)
         if not self._peers:
@@ -218,7 +223,9 @@ class SocketCommunicator(Communicator):
     async def _send(self, exchange: _Exchange) -> None:
         try:
             for peer, payload in exchange.outgoing.items():
-                await self._links[peer].write((DATA, exchange.description, payload))
+                await self._links[peer].write((DATA, exchange.number, exchange.description, payload))
+            exchange.sent = True
+            self._match()
         except Exception as error:
             # A broken link has a reader, which knows better whether the peer died or said why it left.
             await asyncio.sleep(0.1)
@@ -249,19 +256,21 @@ class SocketCommunicator(Communicator):
         exchange = self._current
         if exchange is None:
             return
-        for peer in list(exchange.waiting):
-            if self._inbox[peer]:
-                description, payload = self._inbox[peer].popleft()
-                if description != exchange.description:
+        for peer, inbox in self._inbox.items():
+            if inbox and inbox[0][0] <= exchange.number:
+                _, description, payload = inbox.popleft()
+                if peer not in exchange.waiting or description != exchange.description:
                     self._fail(calls.mismatch(self.rank, exchange.description, peer, description))
                     return
                 exchange.waiting.discard(peer)
                 exchange.received[peer] = payload
                 if isinstance(payload, Serialized):
                     self._spawn(self._tell(peer, TAKEN))
-            elif self._left[peer].done():
+            elif peer in exchange.waiting and not inbox and self._left[peer].done():
                 self._fail(CommAborted(f"rank {peer} closed the communicator"))
-        if not exchange.waiting and not exchange.untaken:
+                return
+        # Sent too: a rank that ends right after a verb leaves nobody waiting in that verb.
+        if exchange.sent and not exchange.waiting and not exchange.untaken:
             self._current = None
             exchange.done.set_result(None)
 
