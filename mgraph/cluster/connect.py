@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ from mgraph.errors import ClusterError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
+
+SCHEDULER_FILE_S = 30.0
 
 
 def connect(
@@ -83,6 +87,8 @@ def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
 
     from mgraph.cluster.dask import DaskCluster
 
+    if where["scheduler_file"] is not None:
+        _wait_for_file(where["scheduler_file"])
     try:
         client = Client(**where, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -95,6 +101,15 @@ def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
     return cluster
 
 
+def _wait_for_file(scheduler_file: str) -> None:
+    """Wait for a scheduler that starts beside this client, as in a batch job; Dask would wait for ever."""
+    deadline = time.monotonic() + SCHEDULER_FILE_S
+    while not os.path.exists(scheduler_file):
+        if time.monotonic() > deadline:
+            raise ClusterError(f"{scheduler_file} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
+        time.sleep(0.05)
+
+
 def _on_local_gpus(num_ranks: int | None) -> Cluster:
     from dask_cuda import LocalCUDACluster
     from distributed import Client
@@ -102,7 +117,7 @@ def _on_local_gpus(num_ranks: int | None) -> Cluster:
     from mgraph.cluster.dask import DaskCluster
 
     with ExitStack() as owned:
-        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, dashboard_address=None))
+        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, dashboard_address=":0"))
         client = owned.enter_context(Client(workers, set_as_default=False))
         cluster = DaskCluster(client, num_ranks, backend="cuda")
         cluster.owned = owned.pop_all()

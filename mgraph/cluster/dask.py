@@ -82,12 +82,15 @@ class DaskCluster(Cluster):
         self._finalizer.atexit = False
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        if not self._finalizer.alive:
+            raise ClusterError("this cluster is closed: connect again")
         check_parts(parts, self.num_ranks)
         name = getattr(function, "__name__", "rank")
         call = pickle.dumps((function, args))
         return self._sync(self._run, name, call, parts)
 
     def forget(self, key: str) -> None:
+        # In the order in which a client says things, so a later call does not find it.
         _send(self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
 
     def close(self) -> None:
@@ -115,9 +118,10 @@ class DaskCluster(Cluster):
                 # All ranks ended well: only a lost worker can have taken a result with it.
                 raise await self._blame(ticket, futures) from None
         except BaseException as error:
-            self._give_up(lease, error)
-            # An answer under way grants a lease that nobody waits for any more.
-            asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception() or self._give_up(lease, error))
+            end = {"op": "mgraph-end", "lease": lease, "cause": f"the client gave up: {error!r}"}
+            _send(self.client, end)
+            # An answer still under way grants a lease that nobody waits for: end it once more when it is there.
+            asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception() or _send(self.client, end))
             raise
 
     async def _ask(self, lease: str, name: str) -> Ticket:
@@ -167,9 +171,6 @@ class DaskCluster(Cluster):
         errors = [await future._exception() for future in futures if future.status == "error"]
         # The scheduler's own words for a lost worker, where it is told not to forgive any.
         return [CommAborted(str(error)) if isinstance(error, KilledWorker) else error for error in errors]
-
-    def _give_up(self, lease: str, error: BaseException) -> None:
-        _send(self.client, {"op": "mgraph-end", "lease": lease, "cause": f"the client gave up: {error!r}"})
 
 
 def _install(client: Client) -> None:

@@ -83,7 +83,7 @@ def _answer(handler: Callable) -> Callable:
         try:
             return await handler(self, **message)
         except Exception as error:
-            return error_message(error)
+            return error_message(error, status="uncaught-error")
 
     return answered
 

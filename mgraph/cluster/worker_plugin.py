@@ -90,7 +90,11 @@ class RankPlugin(WorkerPlugin):
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
         objects = self._objects.setdefault((ticket.gang, ticket.session), Objects())
-        return function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
+        result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
+        # A program on a stream that an abort has freed goes on with garbage.
+        if network.aborted.done():
+            raise network.aborted.result()
+        return result
 
     def _network(self, ticket: Ticket) -> _Network:
         with self._lock:

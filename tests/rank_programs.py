@@ -1,0 +1,91 @@
+"""What the cluster tests run on ranks: workers import this module."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from mgraph.cluster.base import Rank
+
+
+def total(rank: Rank, *args: Any) -> tuple:
+    """Return who this is, and a sum that needs every rank."""
+    return rank.index, rank.size, rank.comm.sum(rank.index + 1)[0], args
+
+
+def where(rank: Rank) -> tuple:
+    return os.getpid(), threading.get_ident(), rank.backend.name, getattr(rank.backend, "threads", None)
+
+
+def nothing(rank: Rank) -> None:
+    pass
+
+
+def length(rank: Rank, part: np.ndarray) -> tuple:
+    return rank.index, part.nbytes, float(part[-1])
+
+
+def keep(rank: Rank, key: str, value: Any) -> None:
+    rank.objects[key] = value
+
+
+def recall(rank: Rank, key: str) -> Any:
+    return rank.objects[key]
+
+
+def fail_on(rank: Rank, bad: int, delay_s: float = 0.0) -> None:
+    """Fail on one rank while the others wait for it."""
+    if rank.index == bad:
+        time.sleep(delay_s)
+        raise ZeroDivisionError(f"rank {bad} fails")
+    rank.comm.barrier()
+
+
+def fail_alike(rank: Rank) -> None:
+    raise ZeroDivisionError("every rank fails")
+
+
+def linger(rank: Rank, log: str, name: str, seconds: float) -> None:
+    """Write when this begins and ends, with a verb between."""
+    write(log, f"{name} begins on {rank.index}")
+    rank.comm.barrier()
+    time.sleep(seconds)
+    rank.comm.barrier()
+    write(log, f"{name} ends on {rank.index}")
+
+
+def wait_for(rank: Rank, late: int, marker: str, seconds: float = 60.0) -> int:
+    """All but rank `late` wait in a verb; that one computes, and comes after `seconds`."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text(str(os.getpid()))
+    if rank.index == late:
+        time.sleep(seconds)
+    return rank.comm.sum(1)[0]
+
+
+def compute(rank: Rank, marker: str, seconds: float = 60.0) -> None:
+    """No rank is in a verb."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text(str(os.getpid()))
+    time.sleep(seconds)
+
+
+def interrupt_caller(rank: Rank, pid: int, marker: str) -> None:
+    """Interrupt the process that called, as a user does, while all ranks wait for one that never comes."""
+    import signal
+
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    if rank.index == 0:
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGINT)
+        time.sleep(1.0)
+    else:
+        rank.comm.barrier()
+
+
+def write(log: str, line: str) -> None:
+    with open(log, "a") as lines:
+        lines.write(f"{time.time()} {line}\n")

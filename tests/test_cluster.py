@@ -1,0 +1,481 @@
+"""Ranks in this process and on Dask workers do the same things."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster, Security, SchedulerPlugin
+
+import rank_programs as programs
+from mgraph.cluster.connect import connect
+from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.devices import visible_gpus
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import ClusterError, GraphClosed, UsageError
+from mgraph.kernels.backend import CpuBackend
+
+ROOT = pathlib.Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+        yield workers
+
+
+@pytest.fixture(scope="module")
+def client(workers):
+    with Client(workers, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(params=["one rank here", "three ranks here", "dask"])
+def cluster(request):
+    if request.param == "dask":
+        with DaskCluster(request.getfixturevalue("client"), open_timeout_s=20) as cluster:
+            yield cluster
+    else:
+        with InProcessCluster(1 if "one" in request.param else 3) as cluster:
+            yield cluster
+
+
+# The same on every kind of cluster.
+
+
+def test_run_returns_what_each_rank_returned(cluster):
+    p = cluster.num_ranks
+    assert cluster.run(programs.total, "a", 2) == [(r, p, p * (p + 1) // 2, ("a", 2)) for r in range(p)]
+
+
+def test_parts_go_to_their_ranks(cluster):
+    p = cluster.num_ranks
+    assert [args for *_, args in cluster.run(programs.total, 7, parts=list("abcdef"[:p]))] == [
+        ("abcdef"[r], 7) for r in range(p)
+    ]
+    # Larger than what travels with a task.
+    parts = [np.full(300_000, r, np.float64) for r in range(p)]
+    assert cluster.run(programs.length, parts=parts) == [(r, 2_400_000, r) for r in range(p)]
+
+
+def test_parts_must_be_one_a_rank(cluster):
+    with pytest.raises(UsageError, match=f"5 objects for {cluster.num_ranks} ranks"):
+        cluster.run(programs.total, parts=range(5))
+
+
+def test_objects_stay_until_forgotten(cluster):
+    p = cluster.num_ranks
+    cluster.run(programs.keep, "graph", [1, 2])
+    cluster.run(programs.keep, "other", 3)
+    assert cluster.run(programs.recall, "graph") == [[1, 2]] * p
+    cluster.forget("graph")
+    cluster.forget("never there")
+    with pytest.raises(GraphClosed, match="'graph'"):
+        cluster.run(programs.recall, "graph")
+    assert cluster.run(programs.recall, "other") == [3] * p
+
+
+def test_error_of_a_rank_reaches_the_caller_and_frees_the_others(cluster):
+    cluster.run(programs.keep, "graph", 1)
+    for bad in range(cluster.num_ranks):
+        start = time.monotonic()
+        with pytest.raises(ZeroDivisionError, match=f"rank {bad} fails"):
+            cluster.run(programs.fail_on, bad)
+        assert time.monotonic() - start < 3
+    with pytest.raises(ZeroDivisionError, match="every rank fails"):
+        cluster.run(programs.fail_alike)
+    # The next call has a network again, and nothing was lost.
+    assert len(cluster.run(programs.total)) == cluster.num_ranks
+    assert cluster.run(programs.recall, "graph") == [1] * cluster.num_ranks
+
+
+def test_jobs_of_several_threads_take_turns(cluster, tmp_path):
+    log = str(tmp_path / "log")
+    jobs = [threading.Thread(target=cluster.run, args=(programs.linger, log, f"job{i}", 0.05)) for i in range(4)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join(30)
+    check_turns(log, 4, cluster.num_ranks)
+
+
+def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
+    if cluster.num_ranks == 1:
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run(programs.interrupt_caller, os.getpid(), str(tmp_path / "m"))
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run(programs.interrupt_caller, os.getpid(), str(tmp_path / "m"))
+    start = time.monotonic()
+    assert len(cluster.run(programs.total)) == cluster.num_ranks
+    assert time.monotonic() - start < 5
+
+
+def test_closed_cluster_says_so(cluster):
+    cluster.close()
+    cluster.close()
+    cluster.forget("graph")
+    with pytest.raises(ClusterError, match="closed"):
+        cluster.run(programs.nothing)
+
+
+def test_repr(cluster):
+    ranks = "1 cpu rank" if cluster.num_ranks == 1 else f"{cluster.num_ranks} cpu ranks"
+    assert repr(cluster) == f"<Cluster: {ranks}, {cluster.launcher}>"
+
+
+# In this process.
+
+
+def test_one_rank_is_a_call():
+    with InProcessCluster() as cluster:
+        here = os.getpid(), threading.get_ident()
+        assert cluster.run(programs.where)[0][:2] == here
+
+
+def test_ranks_share_the_cores():
+    cores = len(os.sched_getaffinity(0))
+    for p in (1, 3):
+        with InProcessCluster(p) as cluster:
+            assert {threads for *_, threads in cluster.run(programs.where)} == {max(1, cores // p)}
+
+
+def test_backend_can_be_handed_in():
+    class Emulated(CpuBackend):
+        name = "emulated"
+
+    with InProcessCluster(2, make_backend=Emulated) as cluster:
+        assert cluster.backend == "emulated"
+        assert [name for _, _, name, _ in cluster.run(programs.where)] == ["emulated"] * 2
+
+
+@pytest.mark.parametrize("num_ranks", [0, -1])
+def test_too_few_ranks_are_refused(num_ranks):
+    for make in (InProcessCluster, lambda n: connect(num_ranks=n)):
+        with pytest.raises(UsageError, match=str(num_ranks)):
+            make(num_ranks)
+
+
+# connect()
+
+
+def test_connect_without_dask_does_not_import_it():
+    code = "import sys; from mgraph.cluster.connect import connect; c = connect(backend='cpu'); print(c); c.close()"
+    code += "; print([m for m in ('dask', 'distributed', 'cupy') if m in sys.modules])"
+    lines = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, check=True, capture_output=True, text=True)
+    assert lines.stdout.splitlines() == ["<Cluster: 1 cpu rank, in-process>", "[]"]
+
+
+def test_connect_takes_the_default_client(workers):
+    with connect() as cluster:
+        assert cluster.launcher == "in-process"
+    with Client(workers) as default, connect() as cluster:
+        assert (cluster.launcher, cluster.num_ranks, cluster.client) == ("LocalCluster", 2, default)
+
+
+def test_connect_takes_a_given_client_before_the_default_one(workers, client):
+    with Client(workers), connect(client, num_ranks=1) as cluster:
+        assert (cluster.client, cluster.num_ranks) == (client, 1)
+        assert cluster.run(programs.total) == [(0, 1, 1, ())]
+
+
+def test_connect_by_address_closes_only_its_own_client(workers, client):
+    with connect(scheduler=workers.scheduler_address) as cluster:
+        assert (cluster.launcher, cluster.num_ranks) == ("dask", 2)
+        assert cluster.client is not client
+    assert cluster.client.status == "closed" and client.status == "running"
+
+
+def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
+    with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
+        connect(backend="gpu")
+    with pytest.raises(UsageError, match="give one of"):
+        connect(client, scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(ClusterError, match="no.json"):
+        connect(scheduler_file=str(tmp_path / "no.json"))
+    if not visible_gpus():
+        with pytest.raises(UsageError, match="wants a GPU"):
+            connect(backend="cuda")
+        with pytest.raises(UsageError, match="has no GPU"):
+            connect(client, backend="cuda")
+
+
+def test_asynchronous_client_is_refused():
+    async def attempt() -> None:
+        async with Client(asynchronous=True, processes=False, n_workers=1, dashboard_address=":0") as client:
+            with pytest.raises(UsageError, match="asynchronous"):
+                connect(client)
+
+    import asyncio
+
+    asyncio.run(attempt())
+
+
+def test_too_few_workers_are_named(client):
+    with pytest.raises(ClusterError, match="3 workers are wanted and 2 were there after 0.2 s"):
+        DaskCluster(client, 3, open_timeout_s=0.2)
+
+
+@pytest.mark.parametrize(
+    ("visible", "indices"),
+    [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("", []), ("7,0", []), ("GPU-b", [1]), ("0,-1,1", [0])],
+)
+def test_visible_gpus_are_those_of_cuda(monkeypatch, visible, indices):
+    from mgraph.cluster import devices
+
+    monkeypatch.setattr(devices, "_host_gpus", lambda: [devices.Gpu(0, "GPU-aaa"), devices.Gpu(1, "GPU-bbb")])
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.index for gpu in visible_gpus()] == indices
+
+
+def test_backend_of_workers_is_cuda_when_each_has_its_own_gpu():
+    from mgraph.cluster.scheduler_plugin import _Place, _settle_backend
+
+    own = [_Place("host", i, f"tcp://{i}", f"GPU-{i}") for i in range(2)]
+    shared = [_Place("host", 0, f"tcp://{i}", "GPU-0") for i in range(2)]
+    assert _settle_backend("auto", own) == _settle_backend("cuda", own) == "cuda"
+    assert _settle_backend("cpu", own) == _settle_backend("auto", shared) == "cpu"
+    with pytest.raises(UsageError, match="tcp://1 shares its GPU with tcp://0"):
+        _settle_backend("cuda", shared)
+
+
+# On Dask.
+
+
+class Counter(SchedulerPlugin):
+    """Counts what reaches the scheduler and what it sends to workers."""
+
+    name = "counter"
+
+    def __init__(self, scheduler) -> None:
+        self.scheduler = scheduler
+        self.seen: collections.Counter = collections.Counter()
+        self.put_back = dict(scheduler.handlers), dict(scheduler.stream_handlers)
+        for handlers in (scheduler.handlers, scheduler.stream_handlers):
+            for op, handler in handlers.items():
+                if op.startswith("mgraph"):
+                    handlers[op] = self.counted(op, handler)
+        for stream in scheduler.stream_comms.values():
+            stream.send = self.counted_send(stream.send)
+        scheduler.add_plugin(self)
+
+    def counted(self, op, handler):
+        def count(*args, **kwargs):
+            self.seen[op] += 1
+            return handler(*args, **kwargs)
+
+        return count
+
+    def counted_send(self, send):
+        def count(*messages):
+            self.seen.update(message["op"] for message in messages)
+            send(*messages)
+
+        return count
+
+    def transition(self, key, start, finish, *args, **kwargs) -> None:
+        self.seen[finish] += finish == "processing"
+
+    def close_counter(self) -> None:
+        self.scheduler.handlers, self.scheduler.stream_handlers = self.put_back
+        for stream in self.scheduler.stream_comms.values():
+            del stream.send
+        self.scheduler.remove_plugin("counter")
+
+
+def test_warm_call_is_one_lease_message_and_one_task_a_worker(workers, client):
+    with DaskCluster(client) as cluster:
+        cluster.run(programs.total)
+        counter = Counter(workers.scheduler)
+        try:
+            for _ in range(5):
+                cluster.run(programs.total)
+        finally:
+            counter.close_counter()
+    seen = {op: n for op, n in counter.seen.items() if n and op != "free-keys"}
+    assert seen == {"mgraph_lease": 5, "processing": 10, "compute-task": 10}
+
+
+def test_ranks_are_numbered_by_address_and_stay(client):
+    with DaskCluster(client) as one, DaskCluster(client) as other:
+        pids = [pid for pid, *_ in one.run(programs.where)]
+        addresses = sorted(client.run(os.getpid).items())
+        assert pids == [pid for _, pid in addresses]
+        assert [pid for pid, *_ in other.run(programs.where)] == pids
+
+
+def test_worker_keeps_its_own_threads_for_others(client):
+    with DaskCluster(client) as cluster:
+        futures = client.map(lambda i: i + 1, range(50), pure=False)
+        assert len(cluster.run(programs.total)) == 2
+        assert client.gather(futures) == list(range(1, 51))
+
+
+def test_close_frees_what_ranks_hold(client):
+    with DaskCluster(client) as one, DaskCluster(client) as other:
+        one.run(programs.keep, "graph", 1)
+        other.run(programs.keep, "graph", 2)
+        one.close()
+        assert other.run(programs.recall, "graph") == [2, 2]
+        assert set(client.run(held).values()) == {1}
+    wait_until(lambda: set(client.run(held).values()) == {0})
+
+
+def test_cluster_that_nobody_holds_is_closed(client):
+    DaskCluster(client).run(programs.keep, "graph", 1)
+    wait_until(lambda: set(client.run(held).values()) == {0})
+
+
+def test_clients_of_several_processes_take_turns(workers, client, tmp_path):
+    log = str(tmp_path / "log")
+    code = (
+        "import sys, rank_programs as programs; from mgraph.cluster.connect import connect\n"
+        "with connect(scheduler=sys.argv[1]) as cluster:\n"
+        "    for i in range(3): cluster.run(programs.linger, sys.argv[2], sys.argv[3] + str(i), 0.02)\n"
+    )
+    jobs = [
+        subprocess.Popen([sys.executable, "-c", code, workers.scheduler_address, log, name], env=ENVIRONMENT)
+        for name in "ab"
+    ]
+    with connect(client) as cluster:
+        for i in range(3):
+            cluster.run(programs.linger, log, f"c{i}", 0.02)
+    assert [job.wait(60) for job in jobs] == [0, 0]
+    check_turns(log, 9, 2)
+
+
+def test_workers_of_this_process():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
+        Client(workers, set_as_default=False) as client,
+        connect(client) as cluster,
+    ):
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        with pytest.raises(ZeroDivisionError):
+            cluster.run(programs.fail_on, 0)
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_scheduler_started_by_hand_with_workers_that_join_later(tmp_path):
+    file = str(tmp_path / "scheduler.json")
+    with process("scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1", "--scheduler-file", file):
+        wait_until(lambda: os.path.exists(file) and json.loads(pathlib.Path(file).read_text() or "{}"))
+        first = process("worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny")
+        second = process("worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny")
+        with first:
+            # Installs the plugins while there is one worker; the other gets them when it registers.
+            with connect(scheduler_file=file, num_ranks=1) as cluster:
+                assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+                with second, connect(scheduler_file=file, num_ranks=2) as both:
+                    assert [r[2] for r in both.run(programs.total)] == [3, 3]
+                    assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+
+
+def test_tls(tmp_path):
+    security = make_security(tmp_path)
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, protocol="tls", security=security, dashboard_address=":0"
+        ) as workers,
+        Client(workers, set_as_default=False) as client,
+        connect(client) as cluster,
+    ):
+        assert workers.scheduler_address.startswith("tls://")
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_workers_without_mgraph_are_named(client, monkeypatch):
+    from mgraph.cluster.scheduler_plugin import GangPlugin
+
+    def refuse(self, plugin):
+        raise ModuleNotFoundError("No module named 'mgraph'")
+
+    monkeypatch.setattr(Client, "register_plugin", refuse)
+    with pytest.raises(ClusterError, match="scheduler tcp://.* cannot import mgraph .*install the same version"):
+        connect(client)
+    assert GangPlugin.idempotent
+
+
+def held(dask_worker) -> int:
+    """Return how many objects a worker holds for ranks."""
+    return sum(len(objects) for objects in dask_worker.plugins["mgraph"]._objects.values())
+
+
+def check_turns(log: str, jobs: int, num_ranks: int) -> None:
+    """Read a log of `linger`: one job ends on every rank before the next begins on any."""
+    lines = sorted(line.split(" ", 1) for line in pathlib.Path(log).read_text().splitlines())
+    assert len(lines) == 2 * jobs * num_ranks
+    for i in range(0, len(lines), 2 * num_ranks):
+        assert len({line.split()[0] for _, line in lines[i : i + 2 * num_ranks]}) == 1, lines
+
+
+def wait_until(condition, timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def process(*command: str):
+    """Run a dask command while the context lasts."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dask", *command], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGINT)
+        try:
+            running.wait(10)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+def make_security(folder: pathlib.Path) -> Security:
+    """Make an authority that signs itself, and what Dask needs to speak TLS with its certificate."""
+    import datetime
+
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mgraph test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    files = str(folder / "certificate.pem"), str(folder / "key.pem")
+    ends = {f"tls_{end}_{what}": file for end in ("client", "scheduler", "worker") for what, file in zip(("cert", "key"), files, strict=True)}
+    return Security(tls_ca_file=files[0], require_encryption=True, **ends)
