@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import collections
-import contextlib
-import json
 import os
 import pathlib
-import signal
 import subprocess
 import sys
 import threading
@@ -15,18 +12,16 @@ import time
 
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, Security, SchedulerPlugin
-
 import rank_programs as programs
+from dask_processes import ENVIRONMENT, held, scheduler_by_hand, wait_until, worker_by_hand
+from distributed import Client, LocalCluster, SchedulerPlugin, Security
+
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.devices import visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import ClusterError, GraphClosed, UsageError
 from mgraph.kernels.backend import CpuBackend
-
-ROOT = pathlib.Path(__file__).parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "tests")))}
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +189,7 @@ def test_connect_by_address_closes_only_its_own_client(workers, client):
     with connect(scheduler=workers.scheduler_address) as cluster:
         assert (cluster.launcher, cluster.num_ranks) == ("dask", 2)
         assert cluster.client is not client
-    assert cluster.client.status == "closed" and client.status == "running"
+    assert (cluster.client.status, client.status) == ("closed", "running")
 
 
 def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
@@ -203,7 +198,7 @@ def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
         connect(backend="gpu")
     with pytest.raises(UsageError, match="give one of"):
         connect(client, scheduler="tcp://127.0.0.1:1")
-    with pytest.raises(ClusterError, match="no.json"):
+    with pytest.raises(ClusterError, match=r"no\.json"):
         connect(scheduler_file=str(tmp_path / "no.json"))
     if not visible_gpus():
         with pytest.raises(UsageError, match="wants a GPU"):
@@ -224,7 +219,7 @@ def test_asynchronous_client_is_refused():
 
 
 def test_too_few_workers_are_named(client):
-    with pytest.raises(ClusterError, match="3 workers are wanted and 2 were there after 0.2 s"):
+    with pytest.raises(ClusterError, match=r"3 workers are wanted and 2 were there after 0\.2 s"):
         DaskCluster(client, 3, open_timeout_s=0.2)
 
 
@@ -372,25 +367,59 @@ def test_workers_of_this_process():
 
 
 def test_scheduler_started_by_hand_with_workers_that_join_later(tmp_path):
-    file = str(tmp_path / "scheduler.json")
-    with process("scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1", "--scheduler-file", file):
-        wait_until(lambda: os.path.exists(file) and json.loads(pathlib.Path(file).read_text() or "{}"))
-        first = process("worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny")
-        second = process("worker", "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny")
-        with first:
-            # Installs the plugins while there is one worker; the other gets them when it registers.
-            with connect(scheduler_file=file, num_ranks=1) as cluster:
-                assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
-                with second, connect(scheduler_file=file, num_ranks=2) as both:
-                    assert [r[2] for r in both.run(programs.total)] == [3, 3]
-                    assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+    with (
+        scheduler_by_hand(tmp_path) as (_, file),
+        worker_by_hand(file),
+        connect(scheduler_file=file, num_ranks=1) as cluster,
+    ):
+        # The plugins are installed while there is one worker; the other gets them when it registers.
+        assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+        with worker_by_hand(file), connect(scheduler_file=file, num_ranks=2) as both:
+            assert [r[2] for r in both.run(programs.total)] == [3, 3]
+            assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+
+
+@pytest.fixture
+def without_mgraph(tmp_path):
+    """Return the environment of a process that cannot import mgraph."""
+    folder = tmp_path / "without" / "mgraph"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'mgraph'\")")
+    return {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join((str(folder.parent), ENVIRONMENT["PYTHONPATH"]))}
+
+
+def test_scheduler_without_mgraph_is_named(tmp_path, without_mgraph):
+    named = pytest.raises(ClusterError, match=r"scheduler tcp://.* cannot import mgraph \(No module named 'mgraph'\)")
+    with scheduler_by_hand(tmp_path, without_mgraph) as (_, file), named:
+        connect(scheduler_file=file)
+
+
+def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
+    with (
+        scheduler_by_hand(tmp_path) as (_, file),
+        worker_by_hand(file),
+        worker_by_hand(file, without_mgraph),
+        Client(scheduler_file=file, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=20)
+        with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
+            connect(client)
+        with pytest.raises(ClusterError, match=r"2 workers are wanted and 1 were there.*No module named 'mgraph'"):
+            DaskCluster(client, 2, open_timeout_s=0.2)
+        with connect(client, num_ranks=1) as cluster:
+            assert cluster.run(programs.total) == [(0, 1, 1, ())]
 
 
 def test_tls(tmp_path):
     security = make_security(tmp_path)
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, protocol="tls", security=security, dashboard_address=":0"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol="tls",
+            security=security,
+            dashboard_address=":0",
         ) as workers,
         Client(workers, set_as_default=False) as client,
         connect(client) as cluster,
@@ -399,53 +428,12 @@ def test_tls(tmp_path):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_workers_without_mgraph_are_named(client, monkeypatch):
-    from mgraph.cluster.scheduler_plugin import GangPlugin
-
-    def refuse(self, plugin):
-        raise ModuleNotFoundError("No module named 'mgraph'")
-
-    monkeypatch.setattr(Client, "register_plugin", refuse)
-    with pytest.raises(ClusterError, match="scheduler tcp://.* cannot import mgraph .*install the same version"):
-        connect(client)
-    assert GangPlugin.idempotent
-
-
-def held(dask_worker) -> int:
-    """Return how many objects a worker holds for ranks."""
-    return sum(len(objects) for objects in dask_worker.plugins["mgraph"]._objects.values())
-
-
 def check_turns(log: str, jobs: int, num_ranks: int) -> None:
     """Read a log of `linger`: one job ends on every rank before the next begins on any."""
     lines = sorted(line.split(" ", 1) for line in pathlib.Path(log).read_text().splitlines())
     assert len(lines) == 2 * jobs * num_ranks
     for i in range(0, len(lines), 2 * num_ranks):
         assert len({line.split()[0] for _, line in lines[i : i + 2 * num_ranks]}) == 1, lines
-
-
-def wait_until(condition, timeout_s: float = 10.0) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def process(*command: str):
-    """Run a dask command while the context lasts."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "dask", *command], env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        yield running
-    finally:
-        running.send_signal(signal.SIGINT)
-        try:
-            running.wait(10)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            running.wait()
 
 
 def make_security(folder: pathlib.Path) -> Security:
@@ -472,10 +460,12 @@ def make_security(folder: pathlib.Path) -> Security:
     )
     (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     (folder / "key.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     files = str(folder / "certificate.pem"), str(folder / "key.pem")
-    ends = {f"tls_{end}_{what}": file for end in ("client", "scheduler", "worker") for what, file in zip(("cert", "key"), files, strict=True)}
+    ends = {
+        f"tls_{end}_{what}": file
+        for end in ("client", "scheduler", "worker")
+        for what, file in zip(("cert", "key"), files, strict=True)
+    }
     return Security(tls_ca_file=files[0], require_encryption=True, **ends)

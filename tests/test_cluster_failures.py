@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import types
 
+import dask
 import pytest
+import rank_programs as programs
+from dask_processes import ENVIRONMENT, held, scheduler_by_hand, wait_until, worker_by_hand
 from distributed import Client, Future, LocalCluster
 
-import rank_programs as programs
+from mgraph.cluster import network
 from mgraph.cluster.dask import DaskCluster
-from mgraph.errors import ClusterError, GangLost, GraphClosed, RendezvousTimeout
-from test_cluster import ENVIRONMENT, held, process, wait_until
+from mgraph.cluster.messages import Ticket
+from mgraph.cluster.network import open_network
+from mgraph.comm.threads import open_threads
+from mgraph.errors import ClusterError, CommAborted, CommTimeout, GangLost, GraphClosed, RendezvousTimeout
 
 # From the signal to the error at the client; the machine that runs the tests may be busy.
 PROMPTLY_S = 3.0
@@ -23,7 +30,9 @@ PROMPTLY_S = 3.0
 
 @pytest.fixture(scope="module")
 def workers():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+    # LocalCluster gives up a worker for good if it is gone (again) 15 s after it was lost.
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
         yield workers
 
 
@@ -65,7 +74,7 @@ def pid_of(cluster: DaskCluster, rank: int) -> int:
 
 
 def check_works_again(cluster: DaskCluster) -> None:
-    """A new gang, on workers that forgot what the old one had."""
+    """Check that there is a new gang, on workers that forgot what the old one had."""
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
     with pytest.raises(GraphClosed, match="'graph'"):
         cluster.run(programs.recall, "graph")
@@ -79,7 +88,8 @@ def test_worker_killed_while_ranks_wait_in_a_verb(cluster, tmp_path, victim):
     with pytest.raises(GangLost, match="connection to the scheduler broke") as lost:
         cluster.run(programs.wait_for, 1, marker, 60.0 if victim == 1 else 4.0)
     killer.check_prompt()
-    assert lost.value.rank == victim and lost.value.worker.startswith("tcp://")
+    assert lost.value.rank == victim
+    assert lost.value.worker.startswith("tcp://")
     check_works_again(cluster)
 
 
@@ -95,9 +105,8 @@ def test_worker_killed_while_all_ranks_compute(cluster, tmp_path):
 def test_worker_killed_between_calls(cluster, client, tmp_path):
     pid = pid_of(cluster, 0)
     Killer(pid).join()
-    wait_until(lambda: pid not in client.run(os.getpid, on_error="ignore").values())
-    # The survivor let go of what is worth nothing without the rest.
-    assert set(client.run(held).values()) == {0}
+    # The survivor lets go of what is worth nothing without the rest.
+    wait_until(lambda: set(client.run(held, on_error="ignore").values()) == {0})
     check_works_again(cluster)
 
 
@@ -213,17 +222,57 @@ def test_restarted_workers_are_a_new_gang(cluster, client, tmp_path):
 
 
 def test_scheduler_that_dies_is_named(tmp_path):
-    import dask
-
-    file = tmp_path / "scheduler.json"
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-        process("scheduler", "--port", "0", "--no-dashboard", "--host", "127.0.0.1", "--scheduler-file", str(file)) as p,
+        scheduler_by_hand(tmp_path) as (scheduler, file),
+        worker_by_hand(file),
+        Client(scheduler_file=file, set_as_default=False) as client,
+        DaskCluster(client) as cluster,
     ):
-        wait_until(lambda: file.exists() and file.read_text())
-        with process("worker", "--scheduler-file", str(file), "--nthreads", "1", "--no-dashboard", "--no-nanny"):
-            with Client(scheduler_file=str(file), set_as_default=False) as client, DaskCluster(client) as cluster:
-                cluster.run(programs.nothing)
-                Killer(p.pid).join()
-                with pytest.raises(ClusterError, match="scheduler"):
-                    cluster.run(programs.nothing)
+        cluster.run(programs.nothing)
+        scheduler.kill()
+        scheduler.wait()
+        with pytest.raises(ClusterError, match="scheduler"):
+            cluster.run(programs.nothing)
+
+
+# Opening, with a library that does not come back: what NCCL can do and sockets cannot.
+
+TICKET = Ticket(
+    gang="gang",
+    epoch=0,
+    session="session",
+    members=("tcp://a", "tcp://b"),
+    backend="cuda",
+    neighbours=(2, 2),
+    open_timeout_s=0.1,
+    verb_timeout_s=1.0,
+)
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """Make opening NCCL a call that hangs until the event is set."""
+    end, ended = threading.Event(), []
+    monkeypatch.setattr(network, "_open_nccl", lambda *args: lambda: (end.wait(20), open_threads(1)[0])[1])
+    monkeypatch.setattr(os, "_exit", ended.append)
+    yield ended
+    end.set()
+
+
+@pytest.mark.parametrize(("nanny", "exits"), [("tcp://nanny", [network.EXIT_CODE]), (None, [])])
+def test_rank_that_cannot_connect_ends_its_worker(stuck, capfd, nanny, exits):
+    worker = types.SimpleNamespace(nanny=nanny, address="tcp://a")
+    with pytest.raises(CommTimeout, match=r"rank 0 on tcp://a did not connect to its gang within 0\.1 s"):
+        open_network(TICKET, 0, worker, meet=None, aborted=concurrent.futures.Future())
+    assert stuck == exits
+    assert ("did not connect" in capfd.readouterr().err) == bool(exits)
+
+
+def test_gang_lost_while_a_rank_connects(stuck):
+    aborted = concurrent.futures.Future()
+    aborted.set_result(CommAborted("rank 1 was lost"))
+    worker = types.SimpleNamespace(nanny="tcp://nanny", address="tcp://a")
+    with pytest.raises(CommAborted, match="rank 1 was lost"):
+        open_network(TICKET, 0, worker, meet=None, aborted=aborted)
+    assert stuck == []

@@ -15,7 +15,9 @@ from mgraph.errors import UsageError
 def test_lease_is_granted_at_once_when_all_members_are_free():
     leases = Leases()
     assert leases.ask("a", "client", "xy") == Change([], ["a"])
-    assert leases.held("a") and "a" in leases and len(leases) == 1
+    assert leases.held("a")
+    assert "a" in leases
+    assert len(leases) == 1
 
 
 def test_all_or_none():
@@ -24,7 +26,8 @@ def test_all_or_none():
     assert leases.ask("b", "c", "xy") == Change([], [])
     # y is free, and still not given to b alone; nor to one who asks later.
     assert leases.ask("c", "c", "y") == Change([], [])
-    assert not leases.held("b") and not leases.held("c")
+    assert not leases.held("b")
+    assert not leases.held("c")
     assert leases.end("a") == Change(["a"], ["b"])
     assert leases.end("b") == Change(["b"], ["c"])
 
@@ -170,4 +173,4 @@ def test_rules_hold_for_every_short_history():
                 model.ask("AB"[i % 2], members)
             for i in ends:
                 model.end(str(i))
-            assert not model.asked and not model.holds
+            assert not {*model.asked, *model.holds}

@@ -106,7 +106,9 @@ def _wait_for_file(scheduler_file: str) -> None:
     deadline = time.monotonic() + SCHEDULER_FILE_S
     while not os.path.exists(scheduler_file):
         if time.monotonic() > deadline:
-            raise ClusterError(f"{scheduler_file} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
+            raise ClusterError(
+                f"{scheduler_file} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?"
+            )
         time.sleep(0.05)
 
 

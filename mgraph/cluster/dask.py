@@ -118,11 +118,15 @@ class DaskCluster(Cluster):
                 # All ranks ended well: only a lost worker can have taken a result with it.
                 raise await self._blame(ticket, futures) from None
         except BaseException as error:
-            end = {"op": "mgraph-end", "lease": lease, "cause": f"the client gave up: {error!r}"}
-            _send(self.client, end)
-            # An answer still under way grants a lease that nobody waits for: end it once more when it is there.
-            asking.add_done_callback(lambda asked: asked.cancelled() or asked.exception() or _send(self.client, end))
+            self._end(asking, lease, f"the client gave up: {error!r}")
             raise
+
+    def _end(self, asking: asyncio.Future, lease: str, cause: str) -> None:
+        """End a lease, now and when it is granted, if it was not yet: nobody waits for it any more."""
+        end = {"op": "mgraph-end", "lease": lease, "cause": cause}
+        _send(self.client, end)
+        if not asking.done():
+            asking.add_done_callback(lambda asked: _send(self.client, end) if asked.exception() is None else None)
 
     async def _ask(self, lease: str, name: str) -> Ticket:
         answer = await self.client.scheduler.mgraph_lease(session=self._session, lease=lease, name=name)

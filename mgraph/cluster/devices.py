@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class Gpu(NamedTuple):
+@dataclass(frozen=True)
+class Gpu:
     """A GPU: its place among those of the host, and the name that is its own on any host."""
 
     index: int

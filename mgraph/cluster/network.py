@@ -56,7 +56,8 @@ def open_network(
 def _open_sockets(
     ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]]
 ) -> Callable[[], Communicator]:
-    from mgraph.comm.sockets import SocketEndpoint, open_sockets
+    from mgraph.comm.endpoint import SocketEndpoint
+    from mgraph.comm.sockets import open_sockets
 
     # The way workers reach each other is the way ranks do; workers of one process have no address of a host.
     protocol = worker.address.partition("://")[0]

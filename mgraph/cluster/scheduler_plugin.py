@@ -23,6 +23,7 @@ from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.worker_plugin import RankPlugin
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout, UsageError
 
+
 @dataclass(frozen=True, order=True)
 class _Place:
     """Where a worker runs: ranks are numbered in this order."""
@@ -156,6 +157,8 @@ class GangPlugin(SchedulerPlugin):
     ) -> dict[str, Any]:
         """Start a session: settle how many ranks it has and what they run on."""
         await self._installed.wait()
+        if num_ranks is None and self._unfit:
+            raise ClusterError(f"{self._describe_unfit()}: install it there, or give num_ranks to do without")
         places = await self._wait_for_places(num_ranks or 1, open_timeout_s)
         places = places[: num_ranks or len(places)]
         backend = _settle_backend(backend, places)
@@ -282,12 +285,15 @@ class GangPlugin(SchedulerPlugin):
             async with asyncio.timeout(timeout_s), self._changed:
                 await self._changed.wait_for(lambda: len(self._places) >= count)
         except TimeoutError:
-            unfit = "".join(f"; {worker} cannot take part ({why})" for worker, why in self._unfit.items())
             raise ClusterError(
-                f"{count} workers are wanted and {len(self._places)} were there after {timeout_s:g} s{unfit}: "
-                "start more workers, with the same mgraph as here"
+                f"{count} workers are wanted and {len(self._places)} were there after {timeout_s:g} s: start more"
+                + (f"; {self._describe_unfit()}" if self._unfit else "")
             ) from None
         return sorted(self._places.values())
+
+    def _describe_unfit(self) -> str:
+        reasons = ", ".join(f"{worker} ({why})" for worker, why in self._unfit.items())
+        return f"mgraph does not work on {reasons}"
 
     async def _gang_of(self, session: _Session) -> _Gang:
         """Return the session's gang: the one it has, another session's of the same form, or a new one."""

@@ -54,7 +54,7 @@ class RankPlugin(WorkerPlugin):
         # All of it is lost with the worker, and none of it is known to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
         self._networks: dict[str, _Network] = {}
-        self._backends: dict[str, Backend] = {}
+        self._backends: dict[tuple[str, int], Backend] = {}
         self._lock = threading.Lock()
         # One thread: the function of an aborted call may still run when the next one comes.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
@@ -119,10 +119,11 @@ class RankPlugin(WorkerPlugin):
         return meet
 
     def _backend(self, ticket: Ticket, index: int) -> Backend:
-        if ticket.backend not in self._backends:
-            threads = max(1, available_cores() // ticket.neighbours[index])
-            self._backends[ticket.backend] = make_backend(ticket.backend, threads=threads)
-        return self._backends[ticket.backend]
+        threads = max(1, available_cores() // ticket.neighbours[index])
+        kind = ticket.backend, threads
+        if kind not in self._backends:
+            self._backends[kind] = make_backend(ticket.backend, threads=threads)
+        return self._backends[kind]
 
     def _abort(self, gang: str, epoch: int, cause: str) -> None:
         """End the communicator of this epoch, and any that a late task would open for it."""

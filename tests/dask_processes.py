@@ -1,0 +1,65 @@
+"""Processes of Dask, and what cluster tests ask of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).parents[1]
+_PATHS = filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")))
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)}
+
+
+def held(dask_worker) -> int:
+    """Return how many objects a worker holds for ranks."""
+    return sum(len(objects) for objects in dask_worker.plugins["mgraph"]._objects.values())
+
+
+def wait_until(condition, timeout_s: float = 10.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def dask_process(*command: str, environment=ENVIRONMENT):
+    """Run a dask command while the context lasts."""
+    # `python -m` looks in its working directory first, where mgraph must not be.
+    running = subprocess.Popen(
+        [sys.executable, "-m", "dask", *command],
+        env=environment,
+        cwd=ROOT / "tests",
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGINT)
+        try:
+            running.wait(10)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+
+
+@contextlib.contextmanager
+def scheduler_by_hand(folder: pathlib.Path, environment=ENVIRONMENT):
+    """Start a scheduler as users do; yield its process and its scheduler file."""
+    file = folder / "scheduler.json"
+    options = "--port", "0", "--no-dashboard", "--host", "127.0.0.1", "--scheduler-file", str(file)
+    with dask_process("scheduler", *options, environment=environment) as process:
+        wait_until(lambda: file.exists() and file.read_text())
+        yield process, str(file)
+
+
+def worker_by_hand(file: str, environment=ENVIRONMENT):
+    """Start a worker that joins the scheduler of that file."""
+    options = "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny"
+    return dask_process("worker", *options, environment=environment)
