@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import signal
 import socket
@@ -14,7 +13,7 @@ import comm_cases
 import numpy as np
 import pytest
 from comm_cases import CASES, same
-from comm_ranks import HOST, Gang, Raised, check, open_nccl_alone, open_socket_threads, run_threads
+from comm_ranks import HOST, Gang, Raised, check, gpu_count, open_socket_threads, run_threads
 
 from mgraph.comm.endpoint import SocketEndpoint
 from mgraph.comm.sockets import open_sockets
@@ -26,16 +25,6 @@ pytestmark = pytest.mark.timeout(180)
 SIZES = (1, 2, 3, 4, 7)
 # No verb of a sound program comes near it, on however slow a machine.
 AMPLE_S = 60.0
-
-
-def gpu_count() -> int:
-    """Return how many GPUs there are, without touching them."""
-    try:
-        import cupy
-
-        return cupy.cuda.runtime.getDeviceCount()
-    except Exception:
-        return 0
 
 
 # One size at least, so that a machine without a GPU shows the tests that it skips.
@@ -330,93 +319,3 @@ def test_addresses_must_hold_the_own_one():
     with pytest.raises(UsageError, match="not its own"):
         open_sockets(endpoint, ["tcp://127.0.0.1:1#00", "tcp://127.0.0.1:2#00"])
     endpoint.close()
-
-
-# NCCL, whose verbs cannot be seen from outside.
-
-
-def hang_and_abort(comm, xp, victim: int):
-    """Lose a rank while the others wait on the host; the abort comes from another thread, as a cluster's does."""
-    comm.barrier()
-    if comm.rank == victim:
-        os.kill(os.getpid(), signal.SIGKILL)
-    threading.Timer(1.0, comm.abort, (f"rank {victim} was lost",)).start()
-    start = time.monotonic()
-    with pytest.raises(CommAborted, match=f"rank {victim} was lost"):
-        comm.barrier()
-    seconds = time.monotonic() - start
-    assert int(xp.arange(1000).sum()) == 499500, "the device works on"
-    return seconds
-
-
-def hang_in_the_stream(comm, xp, victim: int):
-    """Lose it while the program waits on its stream, where only the end of the stream can wake it."""
-    comm.barrier()
-    if comm.rank == victim:
-        os.kill(os.getpid(), signal.SIGKILL)
-    threading.Timer(1.0, comm.abort, (f"rank {victim} was lost",)).start()
-    start = time.monotonic()
-    comm.allreduce(xp.zeros(1 << 20, np.int32), "min")
-    xp.cuda.get_current_stream().synchronize()
-    seconds = time.monotonic() - start
-    with pytest.raises(CommAborted, match=f"rank {victim} was lost"):
-        comm.barrier()
-    return seconds
-
-
-def hang_until_the_deadline(comm, xp, absent: int, on_stream: bool):
-    """Wait for a rank that lives and does not come: the verb's own deadline, or the watchdog's."""
-    comm.barrier()
-    if comm.rank == absent:
-        time.sleep(10)
-        return None
-    start = time.monotonic()
-    if on_stream:
-        comm.allreduce(xp.zeros(1 << 20, np.int32), "min")
-        xp.cuda.get_current_stream().synchronize()
-    with pytest.raises(CommTimeout, match="not all of the"):
-        comm.barrier()
-    return time.monotonic() - start
-
-
-# On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
-if gpu_count() != 1:
-
-    @pytest.mark.gpu
-    @pytest.mark.parametrize("case", [hang_and_abort, hang_in_the_stream], ids=lambda case: case.__name__)
-    def test_nccl_abort_when_a_peer_is_killed(case):
-        gang = Gang("nccl", 2, AMPLE_S)
-        try:
-            results = gang.run(case, 1, on_host=False)
-        finally:
-            gang.kill()
-        assert isinstance(results[1], Raised)
-        assert check([results[0]])[0] < 10
-
-    @pytest.mark.gpu
-    @pytest.mark.parametrize("on_stream", [False, True], ids=["host", "stream"])
-    def test_nccl_deadline(on_stream):
-        # Opening takes a few seconds under the same deadline.
-        gang = Gang("nccl", 2, 20.0)
-        try:
-            results = gang.run(hang_until_the_deadline, 1, on_stream, on_host=False)
-        finally:
-            gang.kill()
-        assert 15 < check([results[0]])[0] < 30
-
-
-@pytest.mark.gpu
-def test_nccl_missing_rank_at_the_opening():
-    if gpu_count() == 0:
-        pytest.skip("no CUDA device")
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=open_nccl_alone, args=(theirs, 5.0))
-    process.start()
-    assert ours.poll(60)
-    error, total = ours.recv()
-    process.join(30)
-    assert process.exitcode == 0
-    assert isinstance(error, RendezvousTimeout)
-    assert "did not connect 2 ranks within 5 s" in str(error)
-    assert total == 6, "the device works on"
