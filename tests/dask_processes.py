@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import time
+
+from distributed import Security
 
 ROOT = pathlib.Path(__file__).parents[1]
 _PATHS = filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")))
@@ -63,3 +66,36 @@ def worker_by_hand(file: str, environment=ENVIRONMENT):
     """Start a worker that joins the scheduler of that file."""
     options = "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny"
     return dask_process("worker", *options, environment=environment)
+
+
+def make_security(folder: pathlib.Path) -> Security:
+    """Make an authority that signs itself, and what Dask needs to speak TLS with its certificate."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "mgraph test")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "certificate.pem").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    files = str(folder / "certificate.pem"), str(folder / "key.pem")
+    ends = {
+        f"tls_{end}_{what}": file
+        for end in ("client", "scheduler", "worker")
+        for what, file in zip(("cert", "key"), files, strict=True)
+    }
+    return Security(tls_ca_file=files[0], require_encryption=True, **ends)

@@ -9,71 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin
 from distributed.core import error_message
 from distributed.protocol import pickle
 
+from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
 from mgraph.cluster.leases import Change, Leases
-from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
+from mgraph.cluster.messages import PLUGIN, rank_key
 from mgraph.cluster.worker_plugin import RankPlugin
-from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout, UsageError
-
-
-@dataclass(frozen=True, order=True)
-class _Place:
-    """Where a worker runs: ranks are numbered in this order."""
-
-    host: str
-    index: int
-    worker: str
-    gpu: str
-
-
-@dataclass(eq=False)
-class _Gang:
-    members: tuple[_Place, ...]
-    backend: str
-    name: str = field(default_factory=lambda: uuid.uuid4().hex)
-    epoch: int = 0
-    # Addresses reported for the communicator of this epoch, by rank.
-    ready: dict[int, str] = field(default_factory=dict)
-    met: asyncio.Future = field(default_factory=asyncio.Future)
-    lost: asyncio.Future = field(default_factory=asyncio.Future)
-
-    @property
-    def workers(self) -> tuple[str, ...]:
-        return tuple(place.worker for place in self.members)
-
-
-@dataclass(eq=False)
-class _Session:
-    name: str
-    num_ranks: int
-    backend: str
-    open_timeout_s: float
-    verb_timeout_s: float
-    client: str
-    gang: _Gang | None = None
-    # The gangs this session has had: their errors outlive them.
-    gangs: dict[str, _Gang] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class _Call:
-    lease: str
-    session: _Session
-    keys: tuple[str, ...]
-    granted: asyncio.Future = field(default_factory=asyncio.Future)
-    gang: _Gang | None = None
-    broken: bool = False
-
-    def __post_init__(self) -> None:
-        self.pending = set(self.keys)
+from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
 
 
 def _answer(handler: Callable) -> Callable:
@@ -97,14 +44,14 @@ class GangPlugin(SchedulerPlugin):
 
     def __init__(self) -> None:
         self._scheduler: Scheduler
-        self._places: dict[str, _Place] = {}
+        self._places: dict[str, Place] = {}
         # Why a worker cannot be a rank, as far as it is known.
         self._unfit: dict[str, str] = {}
         self._leases = Leases()
-        self._gangs: dict[str, _Gang] = {}
-        self._sessions: dict[str, _Session] = {}
-        self._calls: dict[str, _Call] = {}
-        self._call_of: dict[str, _Call] = {}
+        self._gangs: dict[str, Gang] = {}
+        self._sessions: dict[str, Session] = {}
+        self._calls: dict[str, Call] = {}
+        self._call_of: dict[str, Call] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
         """Install the handlers here and the other plugin on all workers, once for all clients."""
@@ -146,7 +93,7 @@ class GangPlugin(SchedulerPlugin):
 
     async def hello(self, worker: str, host: str, index: int, gpu: str) -> None:
         """Take note of a worker that can be a rank."""
-        self._places[worker] = _Place(host, index, worker, gpu)
+        self._places[worker] = Place(host, index, worker, gpu)
         self._unfit.pop(worker, None)
         async with self._changed:
             self._changed.notify_all()
@@ -161,8 +108,8 @@ class GangPlugin(SchedulerPlugin):
             raise ClusterError(f"{self._describe_unfit()}: install it there, or give num_ranks to do without")
         places = await self._wait_for_places(num_ranks or 1, open_timeout_s)
         places = places[: num_ranks or len(places)]
-        backend = _settle_backend(backend, places)
-        self._sessions[session] = _Session(session, len(places), backend, open_timeout_s, **rest)
+        backend = settle_backend(backend, places)
+        self._sessions[session] = Session(session, len(places), backend, open_timeout_s, **rest)
         return {"num_ranks": len(places), "backend": backend}
 
     @_answer
@@ -171,7 +118,7 @@ class GangPlugin(SchedulerPlugin):
         if session not in self._sessions:
             raise ClusterError("this cluster is closed: connect again")
         owner = self._sessions[session]
-        call = _Call(lease, owner, tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks)))
+        call = Call(lease, owner, tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks)))
         self._calls[lease] = call
         try:
             call.gang = await self._gang_of(owner)
@@ -185,7 +132,7 @@ class GangPlugin(SchedulerPlugin):
             self._remove(call)
             self._forget_keys(call)
             raise
-        return {"ticket": pickle.dumps(self._ticket(call.gang, owner))}
+        return {"ticket": pickle.dumps(call.ticket())}
 
     @_answer
     async def meet(self, gang: str, epoch: int, rank: int, address: str, timeout_s: float) -> list[str]:
@@ -279,7 +226,7 @@ class GangPlugin(SchedulerPlugin):
 
     # What the above are made of.
 
-    async def _wait_for_places(self, count: int, timeout_s: float) -> list[_Place]:
+    async def _wait_for_places(self, count: int, timeout_s: float) -> list[Place]:
         """Return the workers that can be ranks, in the order of ranks, when there are enough."""
         try:
             async with asyncio.timeout(timeout_s), self._changed:
@@ -295,7 +242,7 @@ class GangPlugin(SchedulerPlugin):
         reasons = ", ".join(f"{worker} ({why})" for worker, why in self._unfit.items())
         return f"mgraph does not work on {reasons}"
 
-    async def _gang_of(self, session: _Session) -> _Gang:
+    async def _gang_of(self, session: Session) -> Gang:
         """Return the session's gang: the one it has, another session's of the same form, or a new one."""
         if session.gang is None:
             places = await self._wait_for_places(session.num_ranks, session.open_timeout_s)
@@ -305,27 +252,12 @@ class GangPlugin(SchedulerPlugin):
                 gang = next((g for g in self._gangs.values() if (len(g.members), g.backend) == shape), None)
                 if gang is None:
                     members = tuple(places[: session.num_ranks])
-                    gang = _Gang(members, _settle_backend(session.backend, members))
+                    gang = Gang(members, settle_backend(session.backend, members))
                     self._gangs[gang.name] = gang
                 session.gang = session.gangs[gang.name] = gang
         return session.gang
 
-    def _ticket(self, gang: _Gang, session: _Session) -> Ticket:
-        hosts = [place.host for place in gang.members]
-        # Ranks of one host share its cores; the worker knows how many there are.
-        neighbours = tuple(hosts.count(host) for host in hosts)
-        return Ticket(
-            gang=gang.name,
-            epoch=gang.epoch,
-            session=session.name,
-            members=gang.workers,
-            backend=gang.backend,
-            neighbours=neighbours,
-            open_timeout_s=session.open_timeout_s,
-            verb_timeout_s=session.verb_timeout_s,
-        )
-
-    def _break(self, call: _Call, cause: str) -> None:
+    def _break(self, call: Call, cause: str) -> None:
         """Take all ranks of a held call out of their verbs; the next call opens the gang's communicator again."""
         if call.broken or not self._leases.held(call.lease) or call.gang is None:
             return
@@ -337,7 +269,7 @@ class GangPlugin(SchedulerPlugin):
         gang.epoch, gang.ready, gang.met = epoch + 1, {}, asyncio.Future()
         self._send(gang.workers, {"op": "mgraph-abort", "gang": gang.name, "epoch": epoch, "cause": cause})
 
-    def _lose(self, gang: _Gang, rank: int, worker: str, cause: str) -> None:
+    def _lose(self, gang: Gang, rank: int, worker: str, cause: str) -> None:
         """End a gang: its survivors, the calls that hold it and those that wait for it."""
         del self._gangs[gang.name]
         gang.lost.set_result((rank, worker, cause))
@@ -358,18 +290,18 @@ class GangPlugin(SchedulerPlugin):
                 self._cancel(call, str(error))
                 self._remove(call)
 
-    def _cancel(self, call: _Call, why: str) -> None:
+    def _cancel(self, call: Call, why: str) -> None:
         """Cancel a call's tasks: one that is pinned to a dead worker would wait for ever."""
         tasks = self._scheduler.tasks
         keys = [key for key in call.keys if key in tasks and tasks[key].who_wants]
         if keys:
             self._scheduler.stimulus_cancel(keys, call.session.client, force=True, reason="gang-lost", msg=why)
 
-    def _forget_keys(self, call: _Call) -> None:
+    def _forget_keys(self, call: Call) -> None:
         for key in call.keys:
             self._call_of.pop(key, None)
 
-    def _remove(self, call: _Call) -> None:
+    def _remove(self, call: Call) -> None:
         """End a call's lease; its keys are followed on while their results are on the workers."""
         self._calls.pop(call.lease, None)
         if not call.granted.done():
@@ -387,18 +319,6 @@ class GangPlugin(SchedulerPlugin):
         for worker in workers:
             if worker in self._scheduler.stream_comms:
                 self._scheduler.worker_send(worker, message)
-
-
-def _settle_backend(wanted: str, places: list[_Place] | tuple[_Place, ...]) -> str:
-    """Return cuda when every worker has a GPU that is its own, else cpu; refuse cuda where it cannot be."""
-    seen: dict[str, str] = {}
-    for place in places:
-        if place.gpu and place.gpu not in seen:
-            seen[place.gpu] = place.worker
-        elif wanted == "cuda":
-            why = f"shares its GPU with {seen[place.gpu]}" if place.gpu else "has no GPU, or no CuPy"
-            raise UsageError(f"backend 'cuda' wants a GPU for each worker: {place.worker} {why}")
-    return "cuda" if wanted != "cpu" and len(seen) == len(places) else "cpu"
 
 
 def _cause_of(stimulus_id: str) -> str:

@@ -1,0 +1,97 @@
+"""What the scheduler knows: the places of ranks, the gangs they form, who uses them, and the calls under way."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass, field
+
+from mgraph.cluster.messages import Ticket
+from mgraph.errors import UsageError
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where a worker runs: ranks are numbered in this order."""
+
+    host: str
+    index: int
+    worker: str
+    gpu: str
+
+
+@dataclass(eq=False)
+class Gang:
+    """Workers that act as ranks together, until one of them is lost."""
+
+    members: tuple[Place, ...]
+    backend: str
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    epoch: int = 0
+    # Addresses reported for the communicator of this epoch, by rank.
+    ready: dict[int, str] = field(default_factory=dict)
+    met: asyncio.Future = field(default_factory=asyncio.Future)
+    lost: asyncio.Future = field(default_factory=asyncio.Future)
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """The addresses of the members, by rank."""
+        return tuple(place.worker for place in self.members)
+
+
+@dataclass(eq=False)
+class Session:
+    """One Cluster of one client."""
+
+    name: str
+    num_ranks: int
+    backend: str
+    open_timeout_s: float
+    verb_timeout_s: float
+    client: str
+    gang: Gang | None = None
+    # The gangs this session has had: their errors outlive them.
+    gangs: dict[str, Gang] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Call:
+    """One `run`: its lease, and the keys of its tasks."""
+
+    lease: str
+    session: Session
+    keys: tuple[str, ...]
+    granted: asyncio.Future = field(default_factory=asyncio.Future)
+    gang: Gang | None = None
+    broken: bool = False
+
+    def __post_init__(self) -> None:
+        # Those that have not yet left their workers.
+        self.pending = set(self.keys)
+
+    def ticket(self) -> Ticket:
+        """Return what the ranks must know, as the gang is now."""
+        assert self.gang is not None
+        hosts = [place.host for place in self.gang.members]
+        return Ticket(
+            gang=self.gang.name,
+            epoch=self.gang.epoch,
+            session=self.session.name,
+            members=self.gang.workers,
+            backend=self.gang.backend,
+            neighbours=tuple(hosts.count(host) for host in hosts),
+            open_timeout_s=self.session.open_timeout_s,
+            verb_timeout_s=self.session.verb_timeout_s,
+        )
+
+
+def settle_backend(wanted: str, places: list[Place] | tuple[Place, ...]) -> str:
+    """Return cuda when every worker has a GPU that is its own, else cpu; refuse cuda where it cannot be."""
+    seen: dict[str, str] = {}
+    for place in places:
+        if place.gpu and place.gpu not in seen:
+            seen[place.gpu] = place.worker
+        elif wanted == "cuda":
+            why = f"shares its GPU with {seen[place.gpu]}" if place.gpu else "has no GPU, or no CuPy"
+            raise UsageError(f"backend 'cuda' wants a GPU for each worker: {place.worker} {why}")
+    return "cuda" if wanted != "cpu" and len(seen) == len(places) else "cpu"

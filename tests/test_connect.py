@@ -1,0 +1,162 @@
+"""connect() finds ranks where there are some, and says what is wrong where there are none."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+
+import pytest
+import rank_programs as programs
+from dask_processes import ENVIRONMENT, scheduler_by_hand, worker_by_hand
+from distributed import Client, LocalCluster
+
+from mgraph.cluster import devices
+from mgraph.cluster.connect import connect
+from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.devices import visible_gpus
+from mgraph.cluster.gangs import Place, settle_backend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import ClusterError, UsageError
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+        yield workers
+
+
+@pytest.fixture(scope="module")
+def client(workers):
+    with Client(workers, set_as_default=False) as client:
+        yield client
+
+
+@pytest.mark.parametrize("num_ranks", [0, -1])
+def test_too_few_ranks_are_refused(num_ranks):
+    for make in (InProcessCluster, lambda n: connect(num_ranks=n)):
+        with pytest.raises(UsageError, match=str(num_ranks)):
+            make(num_ranks)
+
+
+def test_connect_without_dask_does_not_import_it():
+    code = "import sys; from mgraph.cluster.connect import connect; c = connect(backend='cpu'); print(c); c.close()"
+    code += "; print([m for m in ('dask', 'distributed', 'cupy') if m in sys.modules])"
+    lines = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, check=True, capture_output=True, text=True)
+    assert lines.stdout.splitlines() == ["<Cluster: 1 cpu rank, in-process>", "[]"]
+
+
+def test_connect_takes_the_default_client(workers):
+    with connect() as cluster:
+        assert cluster.launcher == "in-process"
+    with Client(workers) as default, connect() as cluster:
+        assert (cluster.launcher, cluster.num_ranks, cluster.client) == ("LocalCluster", 2, default)
+
+
+def test_connect_takes_a_given_client_before_the_default_one(workers, client):
+    with Client(workers), connect(client, num_ranks=1) as cluster:
+        assert (cluster.client, cluster.num_ranks) == (client, 1)
+        assert cluster.run(programs.total) == [(0, 1, 1, ())]
+
+
+def test_connect_by_address_closes_only_its_own_client(workers, client):
+    with connect(scheduler=workers.scheduler_address) as cluster:
+        assert (cluster.launcher, cluster.num_ranks) == ("dask", 2)
+        assert cluster.client is not client
+    assert (cluster.client.status, client.status) == ("closed", "running")
+
+
+def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
+    with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
+        connect(backend="gpu")
+    with pytest.raises(UsageError, match="give one of"):
+        connect(client, scheduler="tcp://127.0.0.1:1")
+    with pytest.raises(ClusterError, match=r"no\.json"):
+        connect(scheduler_file=str(tmp_path / "no.json"))
+    if not visible_gpus():
+        with pytest.raises(UsageError, match="wants a GPU"):
+            connect(backend="cuda")
+        with pytest.raises(UsageError, match="has no GPU"):
+            connect(client, backend="cuda")
+
+
+def test_asynchronous_client_is_refused():
+    async def attempt() -> None:
+        async with Client(asynchronous=True, processes=False, n_workers=1, dashboard_address=":0") as client:
+            with pytest.raises(UsageError, match="asynchronous"):
+                connect(client)
+
+    asyncio.run(attempt())
+
+
+def test_too_few_workers_are_named(client):
+    with pytest.raises(ClusterError, match=r"3 workers are wanted and 2 were there after 0\.2 s"):
+        DaskCluster(client, 3, open_timeout_s=0.2)
+
+
+@pytest.mark.parametrize(
+    ("visible", "indices"),
+    [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("", []), ("7,0", []), ("GPU-b", [1]), ("0,-1,1", [0])],
+)
+def test_visible_gpus_are_those_of_cuda(monkeypatch, visible, indices):
+    monkeypatch.setattr(devices, "_host_gpus", lambda: [devices.Gpu(0, "GPU-aaa"), devices.Gpu(1, "GPU-bbb")])
+    if visible is None:
+        monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    else:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.index for gpu in visible_gpus()] == indices
+
+
+def test_backend_of_workers_is_cuda_when_each_has_its_own_gpu():
+    own = [Place("host", i, f"tcp://{i}", f"GPU-{i}") for i in range(2)]
+    shared = [Place("host", 0, f"tcp://{i}", "GPU-0") for i in range(2)]
+    assert settle_backend("auto", own) == settle_backend("cuda", own) == "cuda"
+    assert settle_backend("cpu", own) == settle_backend("auto", shared) == "cpu"
+    with pytest.raises(UsageError, match="tcp://1 shares its GPU with tcp://0"):
+        settle_backend("cuda", shared)
+
+
+def test_scheduler_started_by_hand_with_workers_that_join_later(tmp_path):
+    with (
+        scheduler_by_hand(tmp_path) as (_, file),
+        worker_by_hand(file),
+        connect(scheduler_file=file, num_ranks=1) as cluster,
+    ):
+        # The plugins are installed while there is one worker; the other gets them when it registers.
+        assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+        with worker_by_hand(file), connect(scheduler_file=file, num_ranks=2) as both:
+            assert [r[2] for r in both.run(programs.total)] == [3, 3]
+            assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+
+
+@pytest.fixture
+def without_mgraph(tmp_path):
+    """Return the environment of a process that cannot import mgraph."""
+    folder = tmp_path / "without" / "mgraph"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("raise ModuleNotFoundError(\"No module named 'mgraph'\")")
+    return {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join((str(folder.parent), ENVIRONMENT["PYTHONPATH"]))}
+
+
+def test_scheduler_without_mgraph_is_named(tmp_path, without_mgraph):
+    named = pytest.raises(ClusterError, match=r"scheduler tcp://.* cannot import mgraph \(No module named 'mgraph'\)")
+    with scheduler_by_hand(tmp_path, without_mgraph) as (_, file), named:
+        connect(scheduler_file=file)
+
+
+def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
+    with (
+        scheduler_by_hand(tmp_path) as (_, file),
+        worker_by_hand(file),
+        worker_by_hand(file, without_mgraph),
+        Client(scheduler_file=file, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=20)
+        with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
+            connect(client)
+        with pytest.raises(ClusterError, match=r"2 workers are wanted and 1 were there.*No module named 'mgraph'"):
+            DaskCluster(client, 2, open_timeout_s=0.2)
+        with connect(client, num_ranks=1) as cluster:
+            assert cluster.run(programs.total) == [(0, 1, 1, ())]
