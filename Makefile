@@ -1,0 +1,43 @@
+# What CI runs is what you run: .ci/run and the workflow call these targets and nothing else.
+PYTHON ?= python3
+# Where the tools of that Python are (clang-format and shellcheck are programs, not modules).
+BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
+CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh)
+SHELL_FILES := .ci/run $(wildcard deploy/*.sh deploy/*.sbatch)
+
+.PHONY: help check format test gpu gpu-sanitize bench docs
+
+help:  ## show this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
+
+check:  ## style, types, spelling, sizes and layers
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CUDA_FILES)
+	$(PYTHON) -m mypy
+	$(BIN)/codespell
+	$(BIN)/shellcheck $(SHELL_FILES)
+	$(PYTHON) tests/budgets.py
+
+format:  ## rewrite the files as `check` wants them
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+	$(BIN)/clang-format -i $(CUDA_FILES)
+
+test:  ## the whole suite, on what this machine has
+	$(PYTHON) -m pytest
+
+gpu:  ## the whole suite on a GPU, where a skipped GPU test is a failure
+	$(PYTHON) -m pytest --require gpu
+
+# A sanitized kernel runs some hundred times slower: the clocks that end a hung test are set accordingly.
+SANITIZED := -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
+gpu-sanitize:  ## the GPU tests under compute-sanitizer: memory errors, then races
+	compute-sanitizer --tool memcheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
+	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
+
+bench:  ## measure, and append to bench/results
+	$(PYTHON) bench/run.py
+
+docs:  ## every path and command that the documents name is there and runs
+	$(PYTHON) -m pytest tests/test_docs.py
