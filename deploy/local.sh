@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Start a scheduler and workers on this host, run a smoke job on them, and take everything down again.
+#
+#   deploy/local.sh [--workers N] [--scale S] [--backend auto|cpu|cuda] [-- COMMAND ...]
+#
+# --workers  how many (default: one a GPU, or two CPU workers where there is none)
+# --scale    of the smoke job, `mgraph graph500 --scale S` (default 16)
+# --backend  cuda starts `dask cuda worker`, cpu starts `dask worker`; auto takes cuda where it sees a GPU
+# COMMAND    instead of the smoke job; it finds the scheduler file in $MGRAPH_SCHEDULER_FILE
+#
+# PYTHON is the interpreter that has mgraph (default: python3). The exit code is the job's.
+set -euo pipefail
+
+python=${PYTHON:-python3}
+workers=
+scale=16
+backend=auto
+command=()
+
+usage() {
+    sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+    exit "$1"
+}
+
+while [ $# -gt 0 ]; do
+    case $1 in
+        --workers | --scale | --backend) [ $# -ge 2 ] || usage 2 >&2 ;;&
+        --workers) workers=$2; shift 2 ;;
+        --scale) scale=$2; shift 2 ;;
+        --backend) backend=$2; shift 2 ;;
+        --) shift; command=("$@"); break ;;
+        -h | --help) usage 0 ;;
+        *) echo "unknown option $1" >&2; usage 2 >&2 ;;
+    esac
+done
+
+# The devices this job may use, one word each: a batch system's choice, or all there are.
+devices=()
+if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then
+    IFS=, read -r -a devices <<<"$CUDA_VISIBLE_DEVICES"
+else
+    mapfile -t devices < <(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null)
+fi
+
+case $backend in
+    auto) if [ ${#devices[@]} -gt 0 ]; then backend=cuda; else backend=cpu; fi ;;
+    cpu | cuda) ;;
+    *) echo "--backend $backend is not one of auto, cpu, cuda" >&2; exit 2 ;;
+esac
+if [ -z "$workers" ]; then
+    if [ "$backend" = cuda ]; then workers=${#devices[@]}; else workers=2; fi
+fi
+[[ $workers =~ ^[1-9][0-9]*$ ]] || { echo "--workers $workers is not a positive number" >&2; exit 2; }
+if [ "$backend" = cuda ] && [ "$workers" -gt ${#devices[@]} ]; then
+    echo "--workers $workers: there are ${#devices[@]} GPUs, and each worker needs one of its own" >&2
+    exit 2
+fi
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/mgraph-local.XXXXXX")
+file=$folder/scheduler.json
+export DASK_TEMPORARY_DIRECTORY=$folder
+groups=()
+
+# Each server leads a process group of its own: Ctrl-C reaches this script alone, which ends the job, then
+# the workers, then the scheduler, and kills what is left after ten seconds.
+start() {
+    setsid "$@" >>"$folder/log" 2>&1 &
+    groups+=($!)
+}
+
+# Send a signal to a group; to the process alone in the moment before it leads one.
+signal_group() { kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2" 2>/dev/null; }
+
+stop() {
+    local status=$? group
+    trap - EXIT
+    trap '' INT TERM
+    if [ "$status" -ne 0 ]; then
+        echo "the job ended with $status; the cluster's last words:" >&2
+        tail -n 20 "$folder/log" >&2 || true
+    fi
+    # The last one started, if the signal came before it was put down.
+    groups+=(${!:+"$!"})
+    # Newest first: the job, the workers, the scheduler.
+    for ((i = ${#groups[@]} - 1; i >= 0; i--)); do
+        group=${groups[i]}
+        signal_group TERM "$group" || continue
+        for _ in {1..100}; do
+            signal_group 0 "$group" || break
+            sleep 0.1
+        done
+        signal_group KILL "$group" || true
+    done
+    rm -rf "$folder"
+    exit "$status"
+}
+trap stop EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+start "$python" -m dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file "$file"
+
+# No memory limit: graphs live outside Dask's bookkeeping and are planned against the memory that is free.
+shared=(--scheduler-file "$file" --no-dashboard --memory-limit 0)
+if [ "$backend" = cuda ]; then
+    visible=$(IFS=,; echo "${devices[*]:0:workers}")
+    export CUDA_VISIBLE_DEVICES=$visible
+    start "$python" -m dask cuda worker "${shared[@]}"
+else
+    start "$python" -m dask worker "${shared[@]}" --nworkers "$workers" --nthreads 1 --host 127.0.0.1
+fi
+
+"$python" - "$file" "$workers" <<'WAIT'
+import pathlib
+import sys
+import time
+
+from distributed import Client
+
+file, workers, deadline_s = pathlib.Path(sys.argv[1]), int(sys.argv[2]), time.monotonic() + 60
+while not file.exists() and time.monotonic() < deadline_s:
+    time.sleep(0.1)
+with Client(scheduler_file=str(file), timeout=60) as client:
+    client.wait_for_workers(workers, timeout=60)
+WAIT
+echo "$workers $backend workers are up"
+
+if [ ${#command[@]} -eq 0 ]; then
+    command=("$python" -m mgraph graph500 --scale "$scale" --scheduler-file "$file")
+fi
+# In the background, so that a signal is answered at once and not when the job is done.
+MGRAPH_SCHEDULER_FILE=$file setsid "${command[@]}" &
+groups+=($!)
+wait $!

@@ -1,0 +1,97 @@
+"""The scripts in deploy/: the smoke job runs on a cluster of processes, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start a script whose processes can be told by the temporary folder in their command lines."""
+
+    started = []
+
+    def start(script: str, *options: str) -> subprocess.Popen:
+        env = {
+            **os.environ,
+            "TMPDIR": str(tmp_path),
+            "PYTHON": sys.executable,
+            "PYTHONPATH": str(ROOT),
+            "SLURM_SUBMIT_DIR": str(ROOT),
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+        pipe = subprocess.PIPE
+        # A shell cannot trap what was ignored when it started, as SIGINT is for a suite run in the background.
+        command = ["env", "--default-signal=INT,TERM", "bash", f"deploy/{script}", *options]
+        started.append(subprocess.Popen(command, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.terminate()
+        process.communicate(timeout=60)
+    assert left_behind(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def left_behind(folder: pathlib.Path) -> list[str]:
+    """Return the command lines that name the folder, once those that are ending have ended."""
+    deadline_s = time.monotonic() + 10
+    while (found := _naming(folder)) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
+    return found
+
+
+def _naming(folder: pathlib.Path) -> list[str]:
+    lines = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:  # it ended meanwhile
+            continue
+    return [line for line in lines if str(folder) in line]
+
+
+def test_a_job_gets_the_scheduler_file_and_its_exit_code_comes_back(start):
+    job = "import os, json; print(json.load(open(os.environ['MGRAPH_SCHEDULER_FILE']))['type']); raise SystemExit(7)"
+    out, err = (process := start("local.sh", "--workers", "1", "--", sys.executable, "-c", job)).communicate(
+        timeout=100
+    )
+    assert process.returncode == 7, err
+    assert out.splitlines() == ["1 cpu workers are up", "Scheduler"]
+    assert "the job ended with 7" in err
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_takes_everything_down(start, number, code):
+    process = start("local.sh", "--workers", "2", "--", "sleep", "100")
+    assert process.stdout.readline() == "2 cpu workers are up\n"
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--workers", "none"), "--workers none is not a positive number"),
+        (("--backend", "tpu"), "--backend tpu is not one of auto, cpu, cuda"),
+        (("--backend", "cuda", "--workers", "1"), "there are 0 GPUs"),
+        (("--strange",), "unknown option --strange"),
+        (("--scale",), "deploy/local.sh [--workers N]"),
+    ],
+)
+def test_bad_options_are_refused(start, options, message):
+    process = start("local.sh", *options)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert message in err
