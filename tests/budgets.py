@@ -22,6 +22,7 @@ KERNEL_PARAMETERS = 14
 # Functions under these decorators are compiled by Numba, which infers what they return.
 COMPILED = ("kernel", "inline")
 README_LINES = 120
+SUFFIXES = (".py", ".cu", ".cuh", ".sh", ".sbatch", ".cpp", ".h")
 TREES = ("mgraph", "tests", "bench", "deploy")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -29,29 +30,35 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 def faults(root: pathlib.Path) -> list[str]:
     """Return every budget that the tree at `root` breaks, one line each."""
-    wrong = []
-    for path in sorted(p for tree in TREES for p in (root / tree).rglob("*") if p.is_file()):
-        name = path.relative_to(root).as_posix()
-        if path.suffix in (".py", ".cu", ".cuh", ".sh", ".cpp", ".h"):
-            wrong += _file_faults(name, path.read_text())
+    paths = sorted(path for tree in TREES for path in (root / tree).rglob("*") if path.suffix in SUFFIXES)
+    texts = {path.relative_to(root).as_posix(): path.read_text() for path in paths}
+    explained = {name for path, text in texts.items() if path.endswith(".py") for name in _protocol_methods(text)}
+    wrong = [fault for name, text in texts.items() for fault in _file_faults(name, text, explained)]
     readme = root / "README.md"
     if readme.exists() and (length := len(readme.read_text().splitlines())) > README_LINES:
         wrong.append(f"README.md: {length} lines, the budget is {README_LINES}")
     return wrong
 
 
-def _file_faults(name: str, text: str) -> Iterator[str]:
+def _protocol_methods(text: str) -> Iterator[str]:
+    """Yield the methods that protocols explain: the classes that follow one need not say it again."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ClassDef) and "Protocol" in (ast.unparse(base) for base in node.bases):
+            yield from (m.name for m in node.body if isinstance(m, Function) and ast.get_docstring(m))
+
+
+def _file_faults(name: str, text: str, explained: set[str]) -> Iterator[str]:
     budget = ALGORITHM_LINES if name.startswith("mgraph/algorithms/") else FILE_LINES
     if (length := len(text.splitlines())) > budget:
         yield f"{name}: {length} lines, the budget is {budget}"
     if name.endswith(".py"):
-        yield from _python_faults(name, ast.parse(text, name))
+        yield from _python_faults(name, ast.parse(text, name), explained)
     elif name.endswith(".cu"):
         for function in contract.functions(text):
             yield from _length_faults(f"{name}:{function.line}: {function.name}", function.length)
 
 
-def _python_faults(name: str, tree: ast.Module) -> Iterator[str]:
+def _python_faults(name: str, tree: ast.Module, explained: set[str]) -> Iterator[str]:
     ours = name.startswith("mgraph/")
     if ours and not ast.get_docstring(tree) and tree.body:
         yield f"{name}: no docstring says what the module is for"
@@ -63,7 +70,7 @@ def _python_faults(name: str, tree: ast.Module) -> Iterator[str]:
         for node in owner.body:
             if isinstance(node, Function) and node.returns is None and not _decorators(node) & {*COMPILED}:
                 yield f"{name}:{node.lineno}: {node.name} does not say what it returns"
-            if _needs_docstring(node, owner) and not ast.get_docstring(node):
+            if _needs_docstring(node, owner, explained) and not ast.get_docstring(node):
                 yield f"{name}:{node.lineno}: public {node.name} has no docstring"
 
 
@@ -83,13 +90,14 @@ def _length_faults(where: str, length: int) -> Iterator[str]:
         yield f"{where} has {length} lines, the budget is {FUNCTION_LINES}"
 
 
-def _needs_docstring(node: ast.stmt, owner: ast.AST) -> bool:
+def _needs_docstring(node: ast.stmt, owner: ast.AST, explained: set[str]) -> bool:
     """Return whether users meet this: not what is private, inherits its meaning, or is a property of one line."""
     if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
         return False
     if not isinstance(owner, ast.ClassDef):
         return True
-    return not (owner.name.startswith("_") or owner.bases or _decorators(node) & {"property", "setter", "overload"})
+    inherits = owner.bases or node.name in explained
+    return not (owner.name.startswith("_") or inherits or _decorators(node) & {"property", "setter", "overload"})
 
 
 def _decorators(node: Function) -> set[str]:

@@ -22,9 +22,9 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("partition", "kernels", "comm"),
         ("generate", "io"),
         ("shard build translate",),
-        ("algorithms", "validate"),
+        ("algorithms", "validate validation"),
         ("cluster",),
-        ("graph results",),
+        ("graph results jobs construct traversals",),
         ("graph500 csgraph nx cli plot __main__",),
     )
 )
@@ -50,7 +50,8 @@ class Place:
 
 PLACES = (
     Place("distributed", ("cluster/",)),
-    Place("distributed.comm", ("comm/sockets.py",)),
+    Place("distributed.comm", ("comm/sockets.py", "comm/endpoint.py")),
+    Place("distributed.protocol", ("comm/sockets.py", "comm/endpoint.py")),
     Place("dask", ("cluster/",)),
     Place("dask", ("graph.py", "results.py", "io/"), in_functions=True),
     Place("dask_cuda", ("cluster/",), in_functions=True),

@@ -176,6 +176,11 @@ def test_a_broken_budget_is_found(tmp_path, path, text, fault):
         ("mgraph/a.py", '"""Doc."""\nclass A(B):\n    """A."""\n    def f(self) -> int: ...'),
         ("mgraph/a.py", '"""Doc."""\nclass A:\n    """A."""\n    @property\n    def f(self) -> int: ...'),
         ("mgraph/a.py", '"""Doc."""\nclass A:\n    """A."""\n    def _f(self, a, b, c, d, e, f, g) -> int: ...'),
+        (
+            "mgraph/a.py",
+            '"""Doc."""\nclass P(Protocol):\n    """P."""\n    def f(self) -> int:\n        """Do."""\n'
+            'class A:\n    """A."""\n    def f(self) -> int: ...',
+        ),
         ("mgraph/__init__.py", ""),
     ],
 )
