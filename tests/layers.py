@@ -21,7 +21,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("types", "errors"),
         ("partition", "kernels", "comm"),
         ("generate", "io"),
-        ("shard build translate",),
+        ("shard build translate memory",),
         ("algorithms", "validate validation"),
         ("cluster",),
         ("graph results jobs construct traversals",),

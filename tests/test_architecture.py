@@ -181,6 +181,8 @@ def test_a_broken_budget_is_found(tmp_path, path, text, fault):
             '"""Doc."""\nclass P(Protocol):\n    """P."""\n    def f(self) -> int:\n        """Do."""\n'
             'class A:\n    """A."""\n    def f(self) -> int: ...',
         ),
+        ("mgraph/a.py", '"""Doc."""\n@click.command()\ndef _f(a, b, c, d, e, f, g, h) -> None: ...'),
+        ("mgraph/a.py", '"""Doc."""\n@inline\ndef _f(a, b, c, d, e, f, g, h): ...'),
         ("mgraph/__init__.py", ""),
     ],
 )
