@@ -1,0 +1,138 @@
+"""Every path and command that the documents name is there and runs."""
+
+from __future__ import annotations
+
+import contextlib
+import pathlib
+import re
+import shlex
+import subprocess
+
+import click
+import pytest
+
+from mgraph.cli.main import main
+
+ROOT = pathlib.Path(__file__).parents[1]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("d*/**/*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A word in backticks that looks like a path of this tree: it has a slash or a suffix we use.
+SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]
+PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
+# Made by who runs the commands.
+MADE = {"scheduler.json", "edges.csv", "my_job.sh"}
+# Programs that the documents start and that are not ours to check.
+FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask"}
+
+
+def fences(text: str, language: str) -> list[str]:
+    """Return the fenced blocks of a language."""
+    return [body for found, body in FENCE.findall(text) if found == language]
+
+
+def spans(text: str) -> list[str]:
+    """Return what stands in backticks outside of fenced blocks."""
+    return re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
+
+
+def paths(text: str) -> list[str]:
+    """Return the paths that a document names in backticks, and the local targets of its links."""
+    links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    return [span for span in spans(text) if PATH.fullmatch(span) and span not in MADE] + links
+
+
+def commands(text: str) -> list[list[str]]:
+    """Return the commands of bash blocks, and those in backticks that are ours."""
+    lines = [line for block in fences(text, "bash") for line in block.replace("\\\n", " ").splitlines()]
+    lines += [span for span in spans(text) if span.split()[0] in ("make", "mgraph") and len(span.split()) > 1]
+    split = [shlex.split(part, comments=True) for line in lines for part in line.split("&&")]
+    return [words for words in split if words]
+
+
+def fault_of(words: list[str]) -> str | None:
+    """Return what is wrong with a command, None if it would start."""
+    program, *arguments = words
+    if program in FOREIGN:
+        return None
+    if program.removeprefix(".venv/bin/") == "mgraph":
+        return _mgraph_fault(arguments)
+    if program == "make":
+        targets = [word for word in arguments if "=" not in word]
+        return _run_fault(["make", "--dry-run", *targets])
+    if (ROOT / program).is_file():
+        return _run_fault([program, "--help"]) if program.startswith("deploy/") else None
+    return f"unknown program {program}"
+
+
+def _mgraph_fault(arguments: list[str]) -> str | None:
+    """Parse the arguments as the command line would, and run nothing."""
+    name, *rest = arguments
+    group = click.Context(main)
+    command = main.get_command(group, name)
+    if command is None:
+        return f"mgraph has no command {name}"
+    with contextlib.closing(click.Context(command, info_name=name, parent=group)) as context:
+        try:
+            command.parse_args(context, list(rest))
+        except click.UsageError as error:
+            return error.format_message()
+    return None
+
+
+def _run_fault(command: list[str]) -> str | None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
+    return done.stderr or f"exit code {done.returncode}" if done.returncode else None
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_exist(document):
+    found = paths(document.read_text())
+    assert found
+    assert [path for path in found if not (any(ROOT.glob(path.rstrip("/"))) or (document.parent / path).exists())] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_are_understood(document):
+    found = commands(document.read_text())
+    assert found
+    assert {shlex.join(words): fault for words in found if (fault := fault_of(words))} == {}
+
+
+def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = fences((ROOT / "README.md").read_text(), "python")
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    assert capsys.readouterr().out
+
+
+def test_the_readme_has_the_two_commands_that_ci_runs():
+    text = (ROOT / "README.md").read_text()
+    for name, end in (("run", "mgraph graph500 --scale 16"), ("test", "pytest")):
+        (command,) = re.findall(rf"^<!-- ci: {name} -->\n```bash\n(.*)\n```$", text, re.MULTILINE)
+        assert command.endswith(end)
+
+
+# ---- the checkers can fail -------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mgraph no-such-command",
+        "mgraph graph500 --no-such-option 3",
+        "mgraph graph500 --scale many",
+        "mgraph bfs",
+        "make no-such-target",
+        "deploy/no-such.sh",
+        "no-such-program",
+    ],
+)
+def test_a_wrong_command_is_found(command):
+    assert fault_of(shlex.split(command))
+
+
+def test_what_documents_name_is_read():
+    text = "See `mgraph/no/such.py`, `tests/`, `x.y`, [a](docs/a.md), [b](https://b.c) and `mgraph info --json x`.\n"
+    text += "```bash\nmake check && mgraph bfs x  # why\n```\n`make` `Makefile` `--json`"
+    assert paths(text) == ["mgraph/no/such.py", "tests/", "Makefile", "docs/a.md"]
+    assert commands(text) == [["make", "check"], ["mgraph", "bfs", "x"], ["mgraph", "info", "--json", "x"]]
