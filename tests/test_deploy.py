@@ -17,7 +17,6 @@ ROOT = pathlib.Path(__file__).parents[1]
 @pytest.fixture
 def start(tmp_path):
     """Start a script whose processes can be told by the temporary folder in their command lines."""
-
     started = []
 
     def start(script: str, *options: str) -> subprocess.Popen:
@@ -95,3 +94,20 @@ def test_bad_options_are_refused(start, options, message):
     _, err = process.communicate(timeout=20)
     assert process.returncode == 2
     assert message in err
+
+
+@pytest.mark.parametrize("script", ["local.sh", "slurm.sbatch"])
+def test_the_smoke_job_runs_on_a_cluster(start, script):
+    process = start(script, "--workers", "2", "--scale", "10")
+    out, err = process.communicate(timeout=110)
+    assert process.returncode == 0, err
+    assert "2 cpu workers are up" in out
+    assert "rmat10" in out
+    assert "all validated" in out
+
+
+def test_a_smoke_job_that_fails_says_so(start):
+    process = start("local.sh", "--workers", "1", "--scale", "99")
+    _, err = process.communicate(timeout=110)
+    assert process.returncode == 2
+    assert "--scale" in err
