@@ -37,7 +37,7 @@ gpu-sanitize:  ## the GPU tests under compute-sanitizer: memory errors, then rac
 	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
 
 bench:  ## measure, and append to bench/results
-	$(PYTHON) bench/run.py
+	$(PYTHON) bench/run.py rmat18 rmat20 grid1k --backend cpu
 
 docs:  ## every path and command that the documents name is there and runs
 	$(PYTHON) -m pytest tests/test_docs.py

@@ -68,7 +68,7 @@ def spread(milliseconds: Sequence[float]) -> dict[str, float]:
 def append(backend: str, commit_name: str | None, facts: dict) -> None:
     """Append one line to the results of this machine."""
     head = {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": commit_name or commit(),
         "machine": machine(backend),
     }

@@ -64,21 +64,11 @@ class Graph500Run:
         }
 
 
-def run_graph500(
-    scale: int,
-    edge_factor: int = 16,
-    *,
-    num_roots: int = 64,
-    seed: int = 1,
-    root_seed: int | None = None,
-    kernels: tuple[str, ...] = ("bfs", "sssp"),
-    check: bool = True,
-    cluster: Any = None,
-    progress: Callable[[str], None] = lambda line: None,
-) -> Graph500Run:
-    """Run the benchmark.
+@dataclass(frozen=True)
+class Graph500:
+    """What to run.
 
-    Parameters
+    Attributes
     ----------
     scale, edge_factor, seed
         The graph: 2**scale vertices and edge_factor * 2**scale edges, with weights.
@@ -90,25 +80,44 @@ def run_graph500(
         Which searches: bfs, sssp.
     check
         Whether every answer is validated, outside the times.
-    progress
-        Told what is being done.
     """
-    progress(f"building rmat{scale}")
-    with Graph.from_source(Rmat(scale, edge_factor, seed), cluster=cluster) as g:
-        where = g.cluster
+
+    scale: int
+    edge_factor: int = 16
+    seed: int = 1
+    num_roots: int = 64
+    root_seed: int | None = None
+    kernels: tuple[str, ...] = ("bfs", "sssp")
+    check: bool = True
+
+
+def run_graph500(
+    spec: Graph500, *, cluster: Any = None, progress: Callable[[str], None] = lambda line: None
+) -> Graph500Run:
+    """Run the benchmark; `progress` is told what is being done."""
+    progress(f"building rmat{spec.scale}")
+    with Graph.from_source(Rmat(spec.scale, spec.edge_factor, spec.seed), cluster=cluster) as g:
+        where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(
-            g.name, where.launcher, where.backend, where.num_ranks, g.num_vertices, g.num_edges,
-            max(stats["seconds"] for stats in g.build_stats), random_roots(g, num_roots, root_seed), check,
-        )  # fmt: skip
-        for kernel in kernels:
+            graph=g.name,
+            launcher=where.launcher,
+            backend=where.backend,
+            num_ranks=where.num_ranks,
+            num_vertices=g.num_vertices,
+            num_edges=g.num_edges,
+            construction_s=max(stats["seconds"] for stats in g.build_stats),
+            roots=roots,
+            validated=spec.check,
+        )
+        for kernel in spec.kernels:
             search = KERNELS[kernel]
             # The first call compiles or loads kernels: not a part of any search.
-            search(g, run.roots[0]).close()
+            search(g, roots[0]).close()
             run.searches[kernel] = []
-            for i, root in enumerate(run.roots):
-                progress(f"{kernel} {i + 1} of {len(run.roots)}")
+            for i, root in enumerate(roots):
+                progress(f"{kernel} {i + 1} of {len(roots)}")
                 with search(g, root) as result:
-                    if check:
+                    if spec.check:
                         validate(result)
                     run.searches[kernel].append(result.stats)
     return run

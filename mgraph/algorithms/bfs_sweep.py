@@ -54,9 +54,9 @@ def bfs_sweep(
             comm.allreduce(reduced, "min")
         trace.superstep(
             method="sweep",
-            edges=blocks.num_edges,
+            frontier=improved,
             arcs=blocks.num_edges << both_ways,
-            improved=improved,
+            edges=blocks.num_edges,
             reduced_bytes=reduced.nbytes if improved else 0,
         )
         level += 1

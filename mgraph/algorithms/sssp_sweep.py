@@ -57,9 +57,9 @@ def sssp_sweep(
             comm.allreduce(reduced, "min")
         trace.superstep(
             method="sweep",
-            edges=blocks.num_edges,
+            frontier=improved,
             arcs=blocks.num_edges << both_ways,
-            improved=improved,
+            edges=blocks.num_edges,
             reduced_bytes=reduced.nbytes if improved else 0,
         )
     own = comm.rank * partition.stride

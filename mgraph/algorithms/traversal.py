@@ -32,9 +32,21 @@ class Trace:
         self.backend.synchronize()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
-    def superstep(self, **facts: int | float | str) -> None:
-        """Note what one superstep did."""
-        self.supersteps.append(facts)
+    def superstep(self, method: str, frontier: int, arcs: int, **more: int) -> None:
+        """Note what one superstep did.
+
+        Parameters
+        ----------
+        method
+            push, pull or sweep.
+        frontier
+            Vertices over all ranks it started from; of a sweep, those it lowered.
+        arcs
+            Arcs that this rank looked at.
+        **more
+            What else is of interest, of this rank.
+        """
+        self.supersteps.append({"method": method, "frontier": frontier, "arcs": arcs} | more)
 
     @property
     def bytes_sent(self) -> int:

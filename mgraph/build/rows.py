@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from mgraph.comm.base import Communicator
@@ -126,4 +128,4 @@ def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
         first = cuts[-1]
         last = int(np.searchsorted(indptr, indptr[first] + batch_arcs, side="right")) - 1
         cuts.append(min(max(last, first + 1), num_rows))
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(itertools.pairwise(cuts))

@@ -3,40 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import click
 
-from mgraph.cli.options import cluster_of, cluster_options, json_option, print_json, print_table, progress
-from mgraph.graph500 import KERNELS, Graph500Run, run_graph500
+from mgraph.cli.options import (
+    CLUSTER_OPTIONS,
+    cluster_of,
+    cluster_options,
+    json_option,
+    print_json,
+    print_table,
+    progress,
+)
+from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 
 
 @click.command()
 @click.option("--scale", type=click.IntRange(1, 40), default=16, show_default=True, help="2**SCALE vertices.")
 @click.option("--edge-factor", type=click.IntRange(1), default=16, show_default=True, help="Edges per vertex.")
-@click.option("--roots", type=click.IntRange(1), default=64, show_default=True, help="How many roots to search from.")
+@click.option(
+    "--roots", "num_roots", type=click.IntRange(1), default=64, show_default=True, help="How many roots to search from."
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the graph.")
 @click.option("--root-seed", type=click.IntRange(0), help="Of the roots; fresh ones at every run by default.")
 @click.option("--kernel", "kernels", type=click.Choice(list(KERNELS)), multiple=True, help="Only this one.")
 @click.option("--validate/--no-validate", "check", default=True, show_default=True, help="Check every answer by rules.")
 @cluster_options
 @json_option
-def graph500(
-    scale: int,
-    edge_factor: int,
-    roots: int,
-    seed: int,
-    root_seed: int | None,
-    kernels: tuple[str, ...],
-    check: bool,
-    as_json: bool,
-    **where: str | int | None,
-) -> None:
+def graph500(kernels: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Run the Graph500 benchmark: build an RMAT graph, traverse it from random roots, validate every answer."""
+    where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
     with cluster_of(**where) as cluster, progress(quiet=as_json) as show:
-        run = run_graph500(
-            scale, edge_factor, num_roots=roots, seed=seed, root_seed=root_seed,
-            kernels=kernels or tuple(KERNELS), check=check, cluster=cluster, progress=show,
-        )  # fmt: skip
+        run = run_graph500(Graph500(kernels=kernels or tuple(KERNELS), **options), cluster=cluster, progress=show)
     if as_json:
         facts = dataclasses.asdict(run)
         facts["searches"] = {kernel: run.summary(kernel) for kernel in run.searches}

@@ -9,6 +9,7 @@ import click
 
 from mgraph.build.plan import readable_bytes
 from mgraph.cli.options import (
+    FILE_OPTIONS,
     cluster_of,
     cluster_options,
     input_options,
@@ -19,8 +20,6 @@ from mgraph.cli.options import (
     source_of,
 )
 from mgraph.graph import Graph
-
-FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
 
 
 @click.command()

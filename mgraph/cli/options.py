@@ -22,6 +22,9 @@ from mgraph.types import EdgeSource
 
 Command = Callable[..., Any]
 
+CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "workers", "backend")
+FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
+
 
 def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Make one decorator of several, in the order in which --help shows them."""

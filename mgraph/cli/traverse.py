@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from mgraph.cli.options import (
+    CLUSTER_OPTIONS,
+    FILE_OPTIONS,
     Command,
     cluster_of,
     cluster_options,
@@ -20,12 +22,10 @@ from mgraph.cli.options import (
 )
 from mgraph.graph import Graph
 from mgraph.io.write import require_writable
-from mgraph.results import Traversed, validate
+from mgraph.results import Stats, Traversed, validate
 from mgraph.traversals import METHODS
 from mgraph.traversals import bfs as run_bfs
 from mgraph.traversals import sssp as run_sssp
-
-FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
 
 
 def _traversal_options(command: Command) -> Command:
@@ -60,49 +60,41 @@ def sssp(cutoff: float | None, **options: Any) -> None:
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
-def _run(
-    search: Callable[..., Traversed],
-    limit: dict,
-    *,
-    input: str,
-    source: tuple[int, ...],
-    method: str,
-    order: str,
-    output: str | None,
-    path_to: int | None,
-    check: bool,
-    trace: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     # A file that cannot be written is refused before the work, not after it.
-    if output is not None:
-        require_writable(output)
-    edges = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
-    with cluster_of(**options) as cluster, progress(quiet=as_json) as show:
+    if options["output"] is not None:
+        require_writable(options["output"])
+    edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
+    where = {name: options[name] for name in CLUSTER_OPTIONS}
+    with cluster_of(**where) as cluster, progress(quiet=options["as_json"]) as show:
         show(f"building {edges.name}")
-        g = Graph.from_source(edges, cluster=cluster, order=order)
+        g = Graph.from_source(edges, cluster=cluster, order=options["order"])
         show(f"{search.__name__} of {g!r}")
-        result = search(g, source, method=method, **limit)
-        if check:
+        result = search(g, options["source"], method=options["method"], **limit)
+        if options["check"]:
             show("validating")
             validate(result)
-        path = None if path_to is None else result.path_to(path_to)
-        if output is not None:
-            show(f"writing {output}")
-            result.write(output)
-    if as_json:
-        facts = {"graph": g.name, "info": g.info, "sources": source, "stats": result.stats}
-        print_json(facts | {"seconds": result.stats.total_s, "validated": check, "path": path, "output": output})
+        path = None if options["path_to"] is None else result.path_to(options["path_to"])
+        if options["output"] is not None:
+            show(f"writing {options['output']}")
+            result.write(options["output"])
+    if options["as_json"]:
+        asked = {"graph": g.name, "info": g.info, "sources": result.sources, "output": options["output"]}
+        found = {"seconds": result.stats.total_s, "stats": result.stats, "path": path, "validated": options["check"]}
+        print_json(asked | found)
         return
-    click.echo(repr(result) + (", validated" if check else ""))
+    click.echo(repr(result) + (", validated" if options["check"] else ""))
     if path is not None:
-        click.echo(" -> ".join(map(str, path)) if path else f"no path to {path_to}")
-    if trace:
-        steps = [
-            [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}"]
-            for i, step in enumerate(result.stats.supersteps)
-        ]
-        print_table("supersteps", ["step", "method", "frontier", "arcs looked at"], steps)
-        phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in result.stats.seconds.items()]
-        print_table("phases", ["phase", "ms"], phases)
+        click.echo(" -> ".join(map(str, path)) if path else f"no path to {options['path_to']}")
+    if options["trace"]:
+        _print_trace(result.stats)
+
+
+def _print_trace(stats: Stats) -> None:
+    steps = [
+        [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}"]
+        for i, step in enumerate(stats.supersteps)
+    ]
+    print_table("supersteps", ["step", "method", "frontier", "arcs looked at"], steps)
+    phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
+    print_table("phases", ["phase", "ms"], phases)

@@ -1,6 +1,6 @@
 extern "C" __global__ void push_level(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier, const i64* offsets,
-                                      const i64* indptr, const vertex_t* targets, const u32* visited, i64 base, i64 first,
-                                      i64 multiplier, vertex_t* parents, vertex_t* found, i64* counters) {
+                                      const i64* indptr, const vertex_t* targets, const u32* visited, i64 base,
+                                      i64 first, i64 multiplier, vertex_t* parents, vertex_t* found, i64* counters) {
   for (i64 arc = lo + thread_index(); arc < hi; arc += thread_count()) {
     i64 k = row_of_arc(offsets, num_frontier, arc);
     i64 u = (i64)frontier[k] - base;
@@ -38,8 +38,8 @@ extern "C" __global__ void pull_level(i64 lo, i64 hi, const i64* indptr, const v
   warp_add(&counters[2], looked);
 }
 
-extern "C" __global__ void settle_level(i64 lo, i64 hi, const vertex_t* found, const i64* indptr, i64 base,
-                                        i64 level, u32* visited, i32* levels, i64* lengths, i64* counters) {
+extern "C" __global__ void settle_level(i64 lo, i64 hi, const vertex_t* found, const i64* indptr, i64 base, i64 level,
+                                        u32* visited, i32* levels, i64* lengths, i64* counters) {
   i64 arcs = 0;
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 local = (i64)found[i] - base;

@@ -9,6 +9,7 @@ typedef int i32;
 typedef unsigned long long u64;
 typedef long long i64;
 
+// clang-format off: a table
 // ---- sentinels -------------------------------------------------------------------------------------
 template <class T> struct top_of;  // the largest value: "no vertex", "not reached"
 template <> struct top_of<u8> { static __device__ constexpr u8 value() { return 255; } };
@@ -22,6 +23,7 @@ template <class T> struct is_float { static constexpr bool value = false; };
 template <> struct is_float<float> { static constexpr bool value = true; };
 template <> struct is_float<double> { static constexpr bool value = true; };
 
+// clang-format on
 // ---- where a thread stands -------------------------------------------------------------------------
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
@@ -92,7 +94,10 @@ __device__ inline i64 row_of_arc(const i64* offsets, i64 num_rows, i64 arc) {
   i64 lo = 0, hi = num_rows;
   while (hi - lo > 1) {
     i64 middle = (lo + hi) >> 1;
-    if (offsets[middle] <= arc) lo = middle; else hi = middle;
+    if (offsets[middle] <= arc)
+      lo = middle;
+    else
+      hi = middle;
   }
   return lo;
 }

@@ -1,6 +1,5 @@
-extern "C" __global__ void translate_distances(i64 lo, i64 hi, const vertex_t* positions, i64 first,
-                                               i64 num_positions, i64 stride, i64 multiplier, const dist_t* values,
-                                               out_t* out) {
+extern "C" __global__ void translate_distances(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions,
+                                               i64 stride, i64 multiplier, const dist_t* values, out_t* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 position = positions ? (i64)positions[i] : first + i;
     dist_t value = top_of<dist_t>::value();
