@@ -109,10 +109,11 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
     if spec.algorithm == "bfs":
-        search = bfs_sweep if spec.method == "sweep" else bfs
-        return search(shard, rank.comm, sources, trace, spec.limit)
-    search = sssp_sweep if spec.method == "sweep" else sssp
-    return search(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
+        depth_limit = None if spec.limit is None else int(spec.limit)
+        find_levels = bfs_sweep if spec.method == "sweep" else bfs
+        return find_levels(shard, rank.comm, sources, trace, depth_limit)
+    find_distances = sssp_sweep if spec.method == "sweep" else sssp
+    return find_distances(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
 
 
 def _translate(shard: Shard, rank: Rank, answer: Answer) -> None:

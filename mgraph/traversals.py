@@ -130,7 +130,7 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
     if limit is not None:
         if isinstance(limit, bool) or not isinstance(limit, (int, float, np.number)) or not limit >= 0:
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
-        limit = _cutoff(limit, dtype)
+        limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
     return TraversalSpec("sssp", _method(method), _sources(g, source), dtype.name, limit, predecessors)
 
 

@@ -68,7 +68,8 @@ def build_blocks(shard: Shard, comm: Communicator, shape: BlockShape) -> Blocks:
             headers.add(first, counts)
         done += count
         del columns
-    return Blocks(shape, *(shard.backend.to_device(array) for array in headers.finish()), words, weights)
+    tiles = [shard.backend.to_device(array) for array in headers.finish()]
+    return Blocks(shape, tiles[0], tiles[1], tiles[2], tiles[3], words, weights)
 
 
 def _sort_window(

@@ -103,7 +103,7 @@ def _place(source: EdgeSource, builder: RowsBuilder, position_of_user: Array | N
         if position_of_user is not None:
             u, v = _translate(backend, u, position_of_user), _translate(backend, v, position_of_user)
         u, v = u.astype(dtype, copy=False), v.astype(dtype, copy=False)
-        if w is not None:
+        if w is not None and stored is not None:
             w = w.astype(stored, copy=False)
             if stored.kind == "f":
                 w = w + stored.type(0)  # -0.0 becomes 0.0: float minima compare bits

@@ -64,7 +64,7 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
         if len(chunk):
             _check_ids(chunk, n)
             if chunk.weights is not None:
-                bounds = np.minimum(bounds, _weight_bounds(chunk, bounds.dtype))
+                bounds = np.minimum(bounds, _weight_bounds(chunk.weights, bounds.dtype))
         count_degrees[backend](0, len(chunk), chunk.sources, chunk.targets, out_degrees, in_degrees, num_loops)
     comm.allreduce(out_degrees, "sum")
     if source.directed:
@@ -89,9 +89,9 @@ def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
             raise InputError(f"vertex id {offender} is not in 0..{num_vertices - 1}")
 
 
-def _weight_bounds(chunk: EdgeChunk, dtype: np.dtype) -> np.ndarray:
+def _weight_bounds(weights: Array, dtype: np.dtype) -> np.ndarray:
     """Return the lightest weight and the negated heaviest, so that both are minima."""
-    lowest, highest = chunk.weights.min().item(), chunk.weights.max().item()
+    lowest, highest = weights.min().item(), weights.max().item()
     # A NaN anywhere makes both of them NaN.
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise InputError(f"edge weights must be finite, but there is {lowest if not np.isfinite(lowest) else highest}")

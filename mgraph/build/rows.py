@@ -102,7 +102,7 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
         is_first = xp.empty(len(keys), bool)
         is_first[:1] = True
         xp.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-        if order is not None:
+        if order is not None and weights is not None:
             starts = xp.flatnonzero(is_first)
             kept = len(starts)
             starts = xp.append(starts, len(keys))
