@@ -1,13 +1,18 @@
 extern "C" __global__ void push_level(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier, const i64* offsets,
                                       const i64* indptr, const vertex_t* targets, const u32* visited, i64 base,
                                       i64 first, i64 multiplier, vertex_t* parents, vertex_t* found, i64* counters) {
-  for (i64 arc = lo + thread_index(); arc < hi; arc += thread_count()) {
-    i64 k = row_of_arc(offsets, num_frontier, arc);
-    i64 u = (i64)frontier[k] - base;
-    vertex_t position = (vertex_t)(u * multiplier + first);
-    vertex_t v = targets[indptr[u] + arc - offsets[k]];
-    if (test_bit(visited, v) || load_relaxed(&parents[v]) <= position) continue;
-    if (atomic_min(&parents[v], position) == top_of<vertex_t>::value()) found[reserve(&counters[0])] = v;
+  i64 length = ArcTile::length(hi - lo);
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_frontier, begin, end);
+    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
+      i64 k = tile.row_of(arc);
+      i64 u = (i64)frontier[k] - base;
+      vertex_t position = (vertex_t)(u * multiplier + first);
+      vertex_t v = targets[indptr[u] + arc - offsets[k]];
+      if (test_bit(visited, v) || load_relaxed(&parents[v]) <= position) continue;
+      if (atomic_min(&parents[v], position) == top_of<vertex_t>::value()) found[reserve(&counters[0])] = v;
+    }
   }
 }
 

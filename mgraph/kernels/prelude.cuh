@@ -101,6 +101,25 @@ __device__ inline i64 row_of_arc(const i64* offsets, i64 num_rows, i64 arc) {
   }
   return lo;
 }
+// A tile of arcs that a block of threads takes together: the rows at its ends are searched once, an arc's
+// own row only between them. All threads of the block must come along.
+struct ArcTile {
+  const i64* offsets;
+  i64 first, count;
+  __device__ inline ArcTile(const i64* all_offsets, i64 num_rows, i64 begin, i64 end) {
+    __shared__ i64 ends[2];
+    __syncthreads();  // all have read the ends of the tile before
+    if (threadIdx.x < 2) ends[threadIdx.x] = row_of_arc(all_offsets, num_rows, threadIdx.x ? end - 1 : begin);
+    __syncthreads();
+    offsets = all_offsets, first = ends[0], count = ends[1] - ends[0] + 1;
+  }
+  __device__ inline i64 row_of(i64 arc) const { return first + row_of_arc(offsets + first, count, arc); }
+  // How many arcs a tile has: few enough that every block gets one, up to eight a thread.
+  static __device__ inline i64 length(i64 num_arcs) {
+    i64 each = num_arcs / thread_count();
+    return blockDim.x * (each < 1 ? 1 : each > 8 ? 8 : each);
+  }
+};
 __device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplier) {
   if (multiplier == 1) return state;
   return (vertex_t)(state % stride * multiplier + state / stride);

@@ -3,14 +3,19 @@ extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* fronti
                                           const weight_t* weights, i64 base, const dist_t* bounds, dist_t* dist,
                                           u32* marked, vertex_t* found, i64* counters) {
   dist_t cutoff = bounds[2];
-  for (i64 arc = lo + thread_index(); arc < hi; arc += thread_count()) {
-    i64 k = row_of_arc(offsets, num_frontier, arc);
-    vertex_t state = frontier[k];
-    i64 slot = indptr[(i64)state - base] + arc - offsets[k];
-    vertex_t v = targets[slot];
-    dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
-    if (through >= load_relaxed(&dist[v]) || through > cutoff) continue;
-    if (through < atomic_min(&dist[v], through) && set_bit(marked, v)) found[reserve(&counters[0])] = v;
+  i64 length = ArcTile::length(hi - lo);
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_frontier, begin, end);
+    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
+      i64 k = tile.row_of(arc);
+      vertex_t state = frontier[k];
+      i64 slot = indptr[(i64)state - base] + arc - offsets[k];
+      vertex_t v = targets[slot];
+      dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
+      if (through >= load_relaxed(&dist[v]) || through > cutoff) continue;
+      if (through < atomic_min(&dist[v], through) && set_bit(marked, v)) found[reserve(&counters[0])] = v;
+    }
   }
 }
 
