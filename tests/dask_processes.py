@@ -23,7 +23,7 @@ def held(dask_worker) -> int:
     return sum(len(objects) for objects in dask_worker.plugins["mgraph"]._objects.values())
 
 
-def wait_until(condition, timeout_s: float = 10.0) -> None:
+def wait_until(condition, timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

@@ -59,18 +59,26 @@ def linger(rank: Rank, log: str, name: str, seconds: float) -> None:
     write(log, f"{name} ends on {rank.index}")
 
 
-def wait_for(rank: Rank, late: int, marker: str, seconds: float = 60.0) -> int:
-    """All but rank `late` wait in a verb; that one computes, and comes after `seconds`."""
-    pathlib.Path(f"{marker}-{rank.index}").write_text(str(os.getpid()))
+def nap(marker: str, seconds: float = 60.0) -> None:
+    """Compute, until the test says that it has seen enough."""
+    pathlib.Path(f"{marker}-begun").write_text("")
+    over = time.monotonic() + seconds
+    while time.monotonic() < over and not os.path.exists(f"{marker}-over"):
+        time.sleep(0.02)
+
+
+def wait_for(rank: Rank, late: int, marker: str) -> int:
+    """All but rank `late` wait in a verb; that one computes."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
     if rank.index == late:
-        time.sleep(seconds)
+        nap(marker)
     return rank.comm.sum(1)[0]
 
 
-def compute(rank: Rank, marker: str, seconds: float = 60.0) -> None:
+def compute(rank: Rank, marker: str) -> None:
     """No rank is in a verb."""
-    pathlib.Path(f"{marker}-{rank.index}").write_text(str(os.getpid()))
-    time.sleep(seconds)
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    nap(marker)
 
 
 def interrupt_caller(rank: Rank, pid: int, marker: str) -> None:

@@ -38,7 +38,7 @@ def client(workers):
 @pytest.fixture(params=["one rank here", "three ranks here", "dask"])
 def cluster(request):
     if request.param == "dask":
-        with DaskCluster(request.getfixturevalue("client"), open_timeout_s=20) as cluster:
+        with DaskCluster(request.getfixturevalue("client"), open_timeout_s=30) as cluster:
             yield cluster
     else:
         with InProcessCluster(1 if "one" in request.param else 3) as cluster:
@@ -86,7 +86,7 @@ def test_error_of_a_rank_reaches_the_caller_and_frees_the_others(cluster):
         start = time.monotonic()
         with pytest.raises(ZeroDivisionError, match=f"rank {bad} fails"):
             cluster.run(programs.fail_on, bad)
-        assert time.monotonic() - start < 3
+        assert time.monotonic() - start < 10
     with pytest.raises(ZeroDivisionError, match="every rank fails"):
         cluster.run(programs.fail_alike)
     # The next call has a network again, and nothing was lost.
@@ -105,15 +105,11 @@ def test_jobs_of_several_threads_take_turns(cluster, tmp_path):
 
 
 def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
-    if cluster.num_ranks == 1:
-        with pytest.raises(KeyboardInterrupt):
-            cluster.run(programs.interrupt_caller, os.getpid(), str(tmp_path / "m"))
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            cluster.run(programs.interrupt_caller, os.getpid(), str(tmp_path / "m"))
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run(programs.interrupt_caller, os.getpid(), str(tmp_path / "m"))
     start = time.monotonic()
     assert len(cluster.run(programs.total)) == cluster.num_ranks
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 10
 
 
 def test_closed_cluster_says_so(cluster):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -24,8 +25,9 @@ from mgraph.cluster.network import open_network
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommAborted, CommTimeout, GangLost, GraphClosed, RendezvousTimeout
 
-# From the signal to the error at the client; the machine that runs the tests may be busy.
-PROMPTLY_S = 3.0
+# From the signal to the error at the client: 0.1 s, but the machine that runs the tests may be busy. What ranks
+# compute meanwhile, and the deadline of verbs, would take minutes.
+PROMPTLY_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -44,22 +46,22 @@ def client(workers):
 
 @pytest.fixture
 def cluster(client):
-    client.wait_for_workers(2, timeout=20)
-    with DaskCluster(client, 2, open_timeout_s=20) as cluster:
+    client.wait_for_workers(2, timeout=30)
+    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
         cluster.run(programs.keep, "graph", 1)
         yield cluster
 
 
 class Killer(threading.Thread):
-    """Kills a process as soon as some files are there, and notes when."""
+    """Kills a process as soon as it may, and notes when."""
 
-    def __init__(self, pid: int, *markers: str) -> None:
+    def __init__(self, pid: int, ready) -> None:
         super().__init__()
-        self.pid, self.markers, self.at = pid, markers, 0.0
+        self.pid, self.ready, self.at = pid, ready, 0.0
         self.start()
 
     def run(self) -> None:
-        wait_until(lambda: all(os.path.exists(marker) for marker in self.markers))
+        wait_until(self.ready)
         time.sleep(0.1)
         self.at = time.monotonic()
         os.kill(self.pid, signal.SIGKILL)
@@ -67,6 +69,21 @@ class Killer(threading.Thread):
     def check_prompt(self) -> None:
         self.join()
         assert time.monotonic() - self.at < PROMPTLY_S
+
+
+def exist(*paths: str):
+    return lambda: all(os.path.exists(path) for path in paths)
+
+
+@pytest.fixture
+def marker(tmp_path):
+    """Where ranks write that they have begun; ends what computes still when the test fails."""
+    yield str(tmp_path / "m")
+    end_naps(tmp_path / "m")
+
+
+def end_naps(marker) -> None:
+    pathlib.Path(f"{marker}-over").write_text("")
 
 
 def pid_of(cluster: DaskCluster, rank: int) -> int:
@@ -81,67 +98,71 @@ def check_works_again(cluster: DaskCluster) -> None:
 
 
 @pytest.mark.parametrize("victim", [0, 1])
-def test_worker_killed_while_ranks_wait_in_a_verb(cluster, tmp_path, victim):
-    marker = str(tmp_path / "m")
-    killer = Killer(pid_of(cluster, victim), f"{marker}-0", f"{marker}-1")
+def test_worker_killed_while_ranks_wait_in_a_verb(cluster, marker, victim):
+    killer = Killer(pid_of(cluster, victim), exist(f"{marker}-0", f"{marker}-1"))
     # Rank 0 waits in the verb, rank 1 computes: one of each is killed.
     with pytest.raises(GangLost, match="connection to the scheduler broke") as lost:
-        cluster.run(programs.wait_for, 1, marker, 60.0 if victim == 1 else 4.0)
+        cluster.run(programs.wait_for, 1, marker)
     killer.check_prompt()
     assert lost.value.rank == victim
     assert lost.value.worker.startswith("tcp://")
+    end_naps(marker)
     check_works_again(cluster)
 
 
-def test_worker_killed_while_all_ranks_compute(cluster, tmp_path):
-    marker = str(tmp_path / "m")
-    killer = Killer(pid_of(cluster, 1), f"{marker}-0", f"{marker}-1")
+def test_worker_killed_while_all_ranks_compute(cluster, marker):
+    killer = Killer(pid_of(cluster, 1), exist(f"{marker}-0", f"{marker}-1"))
     with pytest.raises(GangLost):
-        cluster.run(programs.compute, marker, 4.0)
+        cluster.run(programs.compute, marker)
     killer.check_prompt()
+    end_naps(marker)
     check_works_again(cluster)
 
 
-def test_worker_killed_between_calls(cluster, client, tmp_path):
-    pid = pid_of(cluster, 0)
-    Killer(pid).join()
+def test_worker_killed_between_calls(cluster, client, workers):
+    (address, pid), _ = sorted(client.run(os.getpid).items())
+    Killer(pid, exist()).join()
+    wait_until(lambda: address not in workers.scheduler.workers)
+    client.wait_for_workers(2, timeout=30)
     # The survivor lets go of what is worth nothing without the rest.
-    wait_until(lambda: set(client.run(held, on_error="ignore").values()) == {0})
+    wait_until(lambda: set(client.run(held).values()) == {0})
     check_works_again(cluster)
 
 
-@pytest.mark.parametrize("victim", ["the one that waits", "the one that is late"])
-def test_worker_killed_while_the_gang_opens(client, tmp_path, victim):
-    client.wait_for_workers(2, timeout=20)
-    pids = client.run(os.getpid)
-    late, waits = sorted(pids)[::-1]
-    busy = client.submit(time.sleep, 4, workers=[late], pure=False)
-    with DaskCluster(client, 2, open_timeout_s=20) as cluster:
-        wait_until(lambda: busy.key in client.processing().get(late, ()))
-        killer = threading.Timer(0.5, os.kill, (pids[waits if "waits" in victim else late], signal.SIGKILL))
-        killer.start()
-        start = time.monotonic()
+@pytest.mark.parametrize("victim", [0, 1])
+def test_worker_killed_while_the_gang_opens(client, workers, marker, victim):
+    """Rank 0 has reported ready and waits for rank 1, whose worker is busy."""
+    client.wait_for_workers(2, timeout=30)
+    pids = [pid for _, pid in sorted(client.run(os.getpid).items())]
+    busy = client.submit(programs.nap, marker, workers=[max(client.run(os.getpid))], pure=False)
+    wait_until(exist(f"{marker}-begun"))
+    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
+        gangs = workers.scheduler.plugins["mgraph"]._gangs
+        killer = Killer(pids[victim], lambda: any(set(gang.ready) == {0} for gang in list(gangs.values())))
         with pytest.raises(GangLost) as lost:
             cluster.run(programs.total)
-        assert time.monotonic() - start < 0.5 + PROMPTLY_S
-        assert lost.value.rank == (0 if "waits" in victim else 1)
+        killer.check_prompt()
+        assert lost.value.rank == victim
         busy.cancel()
+        end_naps(marker)
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_rank_that_does_not_come_is_named(client):
-    client.wait_for_workers(2, timeout=20)
-    late = sorted(client.run(os.getpid))[1]
-    busy = client.submit(time.sleep, 2, workers=[late], pure=False)
+def test_rank_that_does_not_come_is_named(client, marker):
+    client.wait_for_workers(2, timeout=30)
+    late = max(client.run(os.getpid))
+    busy = client.submit(programs.nap, marker, workers=[late], pure=False)
+    wait_until(exist(f"{marker}-begun"))
     with DaskCluster(client, 2, open_timeout_s=0.5) as cluster:
         with pytest.raises(RendezvousTimeout, match=f"rank 1 on {late} did not report ready within 0.5 s"):
             cluster.run(programs.total)
+        end_naps(marker)
         busy.result()
+    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_jobs_that_wait_for_a_lost_gang_are_told(cluster, tmp_path):
-    marker = str(tmp_path / "m")
+def test_jobs_that_wait_for_a_lost_gang_are_told(cluster, workers, marker):
     pid = pid_of(cluster, 1)
     errors = []
 
@@ -157,7 +178,8 @@ def test_jobs_that_wait_for_a_lost_gang_are_told(cluster, tmp_path):
         wait_until(lambda: os.path.exists(f"{marker}-1"))
         for job in jobs:
             job.start()
-        time.sleep(0.5)
+        # One holds the lease and two wait for it.
+        wait_until(lambda: len(workers.scheduler.plugins["mgraph"]._calls) == 3)
         os.kill(pid, signal.SIGKILL)
 
     starter = threading.Thread(target=start_jobs)
@@ -166,7 +188,7 @@ def test_jobs_that_wait_for_a_lost_gang_are_told(cluster, tmp_path):
         cluster.run(programs.wait_for, 1, marker)
     starter.join()
     for job in jobs:
-        job.join(10)
+        job.join(30)
     assert errors == [1, 1]
     check_works_again(cluster)
 
@@ -177,12 +199,11 @@ from mgraph.cluster.connect import connect
 cluster = connect(scheduler=sys.argv[1])
 cluster.run(programs.keep, "graph", 1)
 print("kept", flush=True)
-cluster.run(programs.wait_for, 1, sys.argv[2], 3.0)
+cluster.run(programs.wait_for, 1, sys.argv[2])
 """
 
 
-def test_dead_client_frees_its_objects_and_its_turn(workers, cluster, client, tmp_path):
-    marker = str(tmp_path / "m")
+def test_dead_client_frees_its_objects_and_its_turn(workers, cluster, client, marker):
     dying = subprocess.Popen(
         [sys.executable, "-c", CLIENT, workers.scheduler_address, marker], env=ENVIRONMENT, stdout=subprocess.PIPE
     )
@@ -197,12 +218,12 @@ def test_dead_client_frees_its_objects_and_its_turn(workers, cluster, client, tm
     dying.wait()
     wait_until(lambda: set(client.run(held).values()) == {1})
     # Rank 1 of the dead client's job computes to its end: a thread cannot be ended, so the next job waits for it.
-    waiting.join(15)
+    end_naps(marker)
+    waiting.join(30)
     assert answers == [1, 1]
 
 
-def test_cancelled_tasks_end_the_call(cluster, client, tmp_path):
-    marker = str(tmp_path / "m")
+def test_cancelled_tasks_end_the_call(cluster, client, marker):
 
     def cancel() -> None:
         wait_until(lambda: os.path.exists(f"{marker}-0"))
@@ -211,13 +232,14 @@ def test_cancelled_tasks_end_the_call(cluster, client, tmp_path):
     canceller = threading.Thread(target=cancel)
     canceller.start()
     with pytest.raises(ClusterError, match="cancelled"):
-        cluster.run(programs.wait_for, 1, marker, 2.0)
+        cluster.run(programs.wait_for, 1, marker)
     canceller.join()
+    end_naps(marker)
     assert cluster.run(programs.recall, "graph") == [1, 1]
 
 
-def test_restarted_workers_are_a_new_gang(cluster, client, tmp_path):
-    client.restart(timeout=30)
+def test_restarted_workers_are_a_new_gang(cluster, client):
+    client.restart(timeout=60)
     check_works_again(cluster)
 
 

@@ -153,7 +153,7 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
         worker_by_hand(file, without_mgraph),
         Client(scheduler_file=file, set_as_default=False) as client,
     ):
-        client.wait_for_workers(2, timeout=20)
+        client.wait_for_workers(2, timeout=30)
         with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
             connect(client)
         with pytest.raises(ClusterError, match=r"2 workers are wanted and 1 were there.*No module named 'mgraph'"):
