@@ -39,7 +39,9 @@ template <class T> __device__ inline void store_relaxed(T* p, T v) { *(volatile 
 template <class T> __device__ inline T load_readonly(const T* p) { return __ldg(p); }
 
 template <class T> __device__ inline T* dynamic_shared() {
+#ifdef __CUDACC__  // tests/emulator supplies the name
   extern __shared__ double dynamic_shared_bytes[];
+#endif
   return (T*)dynamic_shared_bytes;
 }
 
@@ -186,4 +188,27 @@ __device__ inline u64 weight_key(u64 seed) { return mix(seed + 99); }
 // The weight 1..max_weight of the edge (a, b); undirected edges come with a <= b.
 __device__ inline u64 edge_weight(u64 key, u64 a, u64 b, u64 max_weight) {
   return mix(key ^ mix((a << 32 | a >> 32) ^ b)) % max_weight + 1;
+}
+
+// ---- waits -----------------------------------------------------------------------------------------
+// Wait until *flag, which only rises, has reached `value`; false if *abort was set before.
+template <class T> __device__ inline bool wait_until(const T* flag, T value, const u32* abort) {
+  while (load_relaxed(flag) < value) {
+    if (load_relaxed(abort)) return false;
+    __nanosleep(20);
+  }
+  __threadfence_system();
+  return true;
+}
+// All threads of a grid meet; the blocks must all be on the device at once. `arrived` is 0 before the first
+// meeting and counts on. False for all threads of a block that saw *abort.
+__device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
+  __syncthreads();
+  bool met = true;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    i64 ticket = atomic_add(arrived, (i64)1), blocks = gridDim.x;
+    met = wait_until(arrived, (ticket / blocks + 1) * blocks, abort);
+  }
+  return __syncthreads_and(met);
 }
