@@ -27,9 +27,17 @@ class BackendUnderTest:
     is_available: Callable[[], bool] = lambda: True
 
 
+def _emulated() -> Backend:
+    from emulator.backend import EmulatedBackend
+
+    return EmulatedBackend(block=64, blocks=3)
+
+
 # Two threads, so that kernels meet on any machine.
 BACKENDS = {
     "cpu": BackendUnderTest(lambda: make_backend("cpu", threads=2)),
+    # Small blocks and few of them, so that small inputs cross their edges.
+    "emulated": BackendUnderTest(_emulated),
     "cuda": BackendUnderTest(lambda: make_backend("cuda"), has_gpu),
 }
 

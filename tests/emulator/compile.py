@@ -1,0 +1,128 @@
+"""From the text of a CUDA module to a library for this machine's CPU, compiled once and kept.
+
+The cache goes by content (text, emulator, flags, compiler), so it never needs to be emptied. A library is
+written under a name of its own and renamed, so that any number of processes may compile at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+HEADERS = ("runtime.h", "cuda_model.h", "regions.h", "fibers.h", "grid.h", "checker.h")
+CACHE = pathlib.Path(os.environ.get("MGRAPH_EMULATOR_CACHE") or HERE.parents[1] / ".pytest_cache" / "emulator")
+COMPILER = os.environ.get("CXX", "g++")
+
+# An uninitialised local is an error; kernels compile at -O1, where a load is still where the text has it.
+COMMON = ("-std=c++17", "-fPIC", "-fvisibility=hidden", "-g1", "-I", str(HERE))
+KERNEL = ("-O1", "-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Werror=uninitialized", "-Werror=maybe-uninitialized")
+WATCHED = (
+    "-fsanitize=thread",
+    "--param",
+    "tsan-distinguish-volatile=1",
+    "--param",
+    "tsan-instrument-func-entry-exit=0",
+)
+SANITIZERS = (
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fsanitize-sections=emu_shared",
+    "-DEMU_SANITIZE",
+)
+
+KERNEL_NAME = re.compile(r"__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*\(")
+
+
+class CompileError(Exception):
+    """g++ is missing, or refuses a module; the message is the compiler's."""
+
+
+def build(text: str, *, sanitize: bool = False) -> pathlib.Path:
+    """Return the shared library of a module's text."""
+    unit = _unit(text)
+    path = CACHE / f"{_digest(unit, str(sanitize))}.so"
+    if path.exists():
+        return path
+    runtime = _runtime(sanitize)
+    instrument = SANITIZERS if sanitize else WATCHED
+    with _scratch() as folder:
+        source, module, library = folder / "module.cpp", folder / "module.o", folder / "module.so"
+        source.write_text(unit)
+        _run(COMPILER, *COMMON, *KERNEL, *instrument, "-c", str(source), "-o", str(module))
+        # Not linked as -fsanitize=thread: the runtime takes the place of ThreadSanitizer's library.
+        _run(COMPILER, "-shared", *(SANITIZERS if sanitize else ()), str(module), str(runtime), "-o", str(library))
+        os.replace(library, path)
+    return path
+
+
+def _unit(text: str) -> str:
+    """Return a translation unit: the model, the text in a namespace of its own, a wrapper for each kernel."""
+    names = dict.fromkeys(KERNEL_NAME.findall(text))
+    visible = 'extern "C" __attribute__((visibility("default"), no_sanitize("thread")))'
+    wrappers = "".join(
+        f"{visible} void emu_call_{name}(void** args) {{ emu::call(&{name}, args); }}\n"
+        f"{visible} const char* emu_signature_{name}() {{ return emu::signature(&{name}); }}\n"
+        for name in names
+    )
+    return f'#include "cuda_model.h"\nnamespace {{\n{text}\n}}\n#line 1 "wrappers"\n{wrappers}'
+
+
+@functools.cache
+def _runtime(sanitize: bool) -> pathlib.Path:
+    """Return the object file of the runtime, which every module links."""
+    path = CACHE / f"{_digest('runtime', str(sanitize))}.o"
+    if not path.exists():
+        with _scratch() as folder:
+            flags = ("-O1", "-DEMU_SANITIZE") if sanitize else ("-O2",)
+            _run(COMPILER, *COMMON, *flags, "-c", str(HERE / "runtime.cpp"), "-o", str(folder / "runtime.o"))
+            os.replace(folder / "runtime.o", path)
+    return path
+
+
+@functools.cache
+def _emulator_digest() -> str:
+    parts = [(HERE / name).read_text() for name in (*HEADERS, "runtime.cpp")]
+    flags = (COMMON, KERNEL, WATCHED, SANITIZERS, _run(COMPILER, "--version"))
+    return hashlib.sha256("\0".join([*parts, repr(flags)]).encode()).hexdigest()
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join([_emulator_digest(), *parts]).encode()).hexdigest()[:32]
+
+
+def _scratch() -> _Scratch:
+    CACHE.mkdir(parents=True, exist_ok=True)
+    return _Scratch(prefix="compiling-", dir=CACHE)
+
+
+class _Scratch(tempfile.TemporaryDirectory):
+    def __enter__(self) -> pathlib.Path:
+        return pathlib.Path(super().__enter__())
+
+
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise CompileError(f"{command[0]} is not there: the emulator compiles kernels with it (or set CXX)") from None
+    if done.returncode:
+        raise CompileError(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+def source_line(library: pathlib.Path, offset: int) -> str:
+    """Return `file:line` of an offset into the library, the caller first where it was inlined."""
+    try:
+        lines = _run("addr2line", "-i", "-e", str(library), hex(offset)).split()
+    except CompileError:
+        return f"{library.name}+{offset:#x}"
+    frames = [
+        pathlib.PurePath(line).name for line in lines if ":" in line and "?" not in line and "cuda_model.h" not in line
+    ]
+    return " in ".join(dict.fromkeys([*frames[:1], *frames[-1:]])) or f"{library.name}+{offset:#x}"

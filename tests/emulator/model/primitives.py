@@ -1,0 +1,29 @@
+"""Names for the kernels of primitives.cu; test_emulator_model.py computes in NumPy what they must give."""
+
+from __future__ import annotations
+
+from mgraph.kernels.pair import kernel
+
+
+@kernel()
+def shuffle(lo, hi, values, out): ...
+
+
+@kernel(shared_bytes=4096)
+def block_sums(lo, hi, values, out): ...
+
+
+@kernel()
+def rounds(lo, hi, abort, n, state, arrived): ...
+
+
+@kernel()
+def queue_up(lo, hi, values, count, queue, out): ...
+
+
+@kernel()
+def update(lo, hi, values, words, wide, floats): ...
+
+
+@kernel()
+def wait_for_flag(lo, hi, flag, abort, out): ...

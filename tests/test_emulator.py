@@ -1,0 +1,124 @@
+"""The emulator itself: faults planted in kernels are caught, and what CUDA allows is computed right."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from emulator.backend import POISONS, EmulatedBackend, EmulationError
+from emulator.compile import CompileError, build
+from emulator.faults import planted
+
+N = 200
+PLANTED = planted.read_past_end.source
+
+
+def with_source(message: str) -> str:
+    """Put the source line in place of `planted.cu:LINE`, so that tests do not know line numbers."""
+    lines = PLANTED.read_text().splitlines()
+    return re.sub(r"planted\.cu:(\d+)", lambda m: lines[int(m[1]) - 1] + ":", message)
+
+
+def launch(kernel, *, n=N, values=None, out=None, **options):
+    """Run a planted kernel on 0..n-1 and return what it wrote."""
+    backend = EmulatedBackend(**options)
+    values = np.arange(n, dtype=np.uint32) if values is None else values
+    out = backend.xp.empty(n, np.uint32) if out is None else out
+    kernel[backend](0, n, values, out)
+    return out
+
+
+CAUGHT = {
+    planted.read_past_end: r"values\[i \+ 1\];: reads 4 bytes at byte 800 of values, which has 800 bytes: out",
+    planted.write_past_end: r"out\[i \+ 1\] = .*: writes 4 bytes at byte 800 of out, which has 800 bytes: out",
+    planted.miss_barrier: r"tile\[.*: (reads|writes) static shared memory.*tile\[.*: a race",
+    planted.miss_syncwarp: r"own\[.*: (reads|writes) static shared memory.*own\[.*: a race",
+    planted.read_unwritten: r"out\[i\].*: reads byte \d+ of out, which nobody wrote",
+    planted.read_unwritten_shared: r"dynamic\[.*: reads byte \d+ of dynamic shared memory, which nobody wrote",
+    planted.part_at_barrier: r"no thread can go on: .* waits in __sync",
+}
+
+
+@pytest.mark.parametrize("kernel", CAUGHT, ids=lambda kernel: kernel.name)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_planted_fault_is_caught_and_its_place_named(kernel, seed):
+    with pytest.raises(EmulationError) as caught:
+        launch(kernel, seed=seed)
+    assert re.search(CAUGHT[kernel], with_source(str(caught.value)))
+    assert f"replay: launch 1 of EmulatedBackend(seed={seed}, block=64" in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lost_updates_are_a_race(seed):
+    with pytest.raises(EmulationError, match=r"planted.cu:\d+ (reads|writes) out\[0\].*planted.cu:\d+ .*: a race"):
+        launch(planted.lose_updates, seed=seed, out=np.zeros(1, np.uint32))
+
+
+def test_reading_shared_memory_that_nobody_wrote():
+    with pytest.raises(EmulationError, match=r"of static shared memory, which nobody wrote"):
+        launch(planted.read_unwritten_shared, values=np.ones(N, np.uint32))
+
+
+def test_bytes_that_nobody_wrote_give_two_answers():
+    values = np.arange(N, dtype=np.uint32)
+    answers = []
+    for poison in POISONS:
+        backend = EmulatedBackend(poison=poison)
+        out = backend.xp.empty(N, np.uint8)
+        planted.read_unwritten_bytes[backend](0, N, values, out)
+        answers.append(out)
+    assert (answers[0] != answers[1]).any()
+
+
+def test_writing_what_the_read_only_path_reads():
+    with pytest.raises(EmulationError, match="read-only path"):
+        launch(planted.write_read_only, out=np.full(N, 1000, np.uint32))
+
+
+def test_a_shuffle_that_names_lanes_that_have_returned():
+    # 200 items: in the last warp 24 lanes have no work.
+    with pytest.raises(EmulationError, match=r"planted.cu:\d+ .*waits for lane \d+ .*has returned|no thread can go on"):
+        launch(planted.shuffle_with_absent, blocks=4)
+
+
+def test_a_wait_that_never_ends():
+    with pytest.raises(EmulationError, match=r"still running after 0.2 s"):
+        launch(planted.wait_for_nobody, values=np.zeros(2, np.uint32), n=2, limit_s=0.2)
+
+
+@pytest.mark.parametrize("kernel", [planted.miss_barrier, planted.miss_syncwarp, planted.lose_updates])
+def test_without_the_check_for_races_some_orders_give_another_answer(kernel):
+    """The orders differ enough to show what a missing barrier does, and each one can be run again."""
+
+    def answer(seed):
+        return launch(kernel, n=192, seed=seed, races=False, out=np.zeros(192, np.uint32)).tobytes()
+
+    answers = [answer(seed) for seed in range(12)]
+    assert len(set(answers)) > 1
+    assert answers == [answer(seed) for seed in range(12)]
+
+
+def test_arguments_that_a_real_launch_would_misread():
+    backend = EmulatedBackend()
+    values, out = np.arange(N, dtype=np.uint32), np.zeros(N, np.uint32)
+    for message, args in {
+        "values is an array of int64, the CUDA function declares cu4": (0, N, values.astype(np.int64), out),
+        "values is not contiguous": (0, N // 2, values[::2], out),
+        "out is np.int64(3), the CUDA function declares an array": (0, N, values, 3),
+        "hi is a float64, the CUDA function declares i8": (0, float(N), values, out),
+        "takes 4 arguments, not 3": (0, N, values),
+    }.items():
+        with pytest.raises(EmulationError, match=re.escape(message)):
+            planted.read_past_end[backend](*args)
+
+
+def test_none_is_the_null_pointer():
+    with pytest.raises(EmulationError, match=r"reads 4 bytes at (0x[0-9a-f]+|\(nil\)), far from every array"):
+        planted.read_past_end[EmulatedBackend()](0, N, None, np.zeros(N, np.uint32))
+
+
+def test_a_local_variable_that_nobody_wrote_does_not_compile():
+    text = 'extern "C" __global__ void f(long long lo, int* out) { int x; out[lo] = x; }'
+    with pytest.raises(CompileError, match="uninitialized"):
+        build(text)

@@ -1,0 +1,138 @@
+"""What CUDA allows comes out right in the emulator, in every order of threads."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import threading
+
+import numpy as np
+import pytest
+from emulator.backend import ORDERS, EmulatedBackend
+from emulator.model import primitives
+
+N = 192  # three blocks of two warps
+
+
+@pytest.fixture(params=range(6), ids=lambda seed: f"seed{seed}")
+def emulator(request):
+    return EmulatedBackend(seed=request.param)
+
+
+@pytest.fixture
+def values():
+    return np.random.default_rng(1).integers(0, 1000, N).astype(np.uint32)
+
+
+def test_shuffles_and_votes(emulator, values):
+    out = emulator.xp.empty((N, 8), np.int64)
+    primitives.shuffle[emulator](0, N, values, out.reshape(-1))
+    warps, lane = values.reshape(-1, 32).astype(np.int64), np.arange(32)
+    expected = np.stack(
+        [
+            np.repeat(warps[:, 5:6], 32, axis=1),
+            warps[:, lane ^ 3],
+            warps[:, np.where(lane < 2, lane, lane - 2)],
+            warps[:, np.where(lane % 8 >= 6, lane, lane + 2)],
+            warps[:, lane // 4 * 4 + 1],
+            np.repeat(warps.sum(axis=1, keepdims=True), 32, axis=1),
+            np.repeat(np.stack([_ballot(warps[:, :16]), _ballot(warps[:, 16:]) << 16], axis=1), 16, axis=1),
+            np.repeat(
+                (warps == 7).any(axis=1, keepdims=True) + 2 * (warps < 1000).all(axis=1, keepdims=True) + 4, 32, axis=1
+            ),
+        ],
+        axis=-1,
+    )
+    np.testing.assert_array_equal(out, expected.reshape(N, 8))
+
+
+def _ballot(warps):
+    return ((warps & 1) << np.arange(warps.shape[1])).sum(axis=1)
+
+
+def test_shared_memory_is_each_blocks_own(emulator, values):
+    out = emulator.xp.empty(N, np.int64)
+    primitives.block_sums[emulator](0, N, values, out)
+    blocks = values.reshape(3, 64).astype(np.int64)
+    sums, odd = blocks.sum(axis=1, keepdims=True), (blocks & 1).sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(out.reshape(3, 64), np.roll(blocks, -1, axis=1) + 1000 * sums + 10**9 * odd)
+
+
+def test_a_barrier_of_the_grid(emulator, values):
+    state = np.concatenate([values, np.zeros_like(values)])
+    primitives.rounds[emulator](0, N, np.zeros(1, np.uint32), N, state, np.zeros(1, np.int64))
+    expected = values
+    for _ in range(5):
+        expected = expected + np.roll(expected, -1)
+    np.testing.assert_array_equal(state[N:], expected)
+
+
+@pytest.mark.parametrize("met", [True, False], ids=["flag", "abort"])
+def test_a_wait_for_another_rank(met):
+    """What is waited for, or the word that ends all waits, is set from outside the launch."""
+    emulator, flag, abort = EmulatedBackend(limit_s=30), np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    setter = threading.Timer(0.05, (flag if met else abort).fill, (1,))
+    setter.start()
+    out = emulator.xp.empty(1, np.uint32)
+    primitives.wait_for_flag[emulator](0, N, flag, abort, out)
+    setter.join()
+    assert out[0] == met
+
+
+def test_places_in_a_queue_and_integers(emulator, values):
+    count, queue, out = np.zeros(1, np.int64), emulator.xp.empty(N, np.uint32), emulator.xp.empty(N, np.uint64)
+    primitives.queue_up[emulator](0, N, values, count, queue, out)
+    expected = np.sort(values[values % 3 == 0])
+    np.testing.assert_array_equal(np.sort(queue[: count[0]]), expected)
+    np.testing.assert_array_equal(out, [_integers(int(v)) for v in values])
+
+
+def _integers(v):
+    wide = v * 0x9E3779B97F4A7C15 % 2**64
+    return (
+        (wide * wide >> 64)
+        ^ wide.bit_count()
+        ^ ((64 - wide.bit_length()) << 8)
+        ^ ((wide & -wide).bit_length() << 16)
+        ^ (int(f"{v:032b}"[::-1], 2) << 24)
+    )
+
+
+def test_atomics(emulator, values):
+    words = np.array([2**32 - 1, 0, 0, 0, 2**32 - 1, 0, 0, 0, 0, 0], np.uint32)
+    wide, floats = np.zeros(2, np.int64), np.full(1, np.inf, np.float32)
+    primitives.update[emulator](0, N, values, words, wide, floats)
+    folded = [np.bitwise_or.reduce(values), np.bitwise_and.reduce(values | 0xFF00), np.bitwise_xor.reduce(values)]
+    total = values.sum(dtype=np.uint32)
+    expected = [values.min(), values.max(), total, *folded, np.uint32(-int(total) % 2**32), N, 0, N]
+    np.testing.assert_array_equal(words, np.array(expected, np.uint32))
+    np.testing.assert_array_equal(wide, [-int(values.max()), values.sum(dtype=np.int64)])
+    assert floats[0] == values.min()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_ranks_launch_at_once(order, values):
+    """Four CPU threads in one module: fibers and shared variables of one launch are not another's."""
+    answers = [None] * 4
+
+    def rank(k):
+        emulator = EmulatedBackend(seed=k, order=order)
+        for _ in range(10):
+            answers[k] = emulator.xp.empty(N, np.int64)
+            primitives.block_sums[emulator](0, N, values + np.uint32(k), answers[k])
+
+    threads = [threading.Thread(target=rank, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for k in range(4):
+        alone = np.empty(N, np.int64)
+        primitives.block_sums[EmulatedBackend(blocks=3)](0, N, values + np.uint32(k), alone)
+        np.testing.assert_array_equal(answers[k], alone)
+
+
+def test_the_worked_example_of_the_guide():
+    guide = pathlib.Path(__file__).parents[1] / "docs" / "kernel_pair.md"
+    (example,) = re.findall(r"^```python\n(.*?)^```$", guide.read_text(), re.MULTILINE | re.DOTALL)
+    exec(compile(example, guide.name, "exec"), {})
