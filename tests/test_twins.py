@@ -1,0 +1,75 @@
+"""Both twins of every kernel give the same answer, to the bit, on random arguments.
+
+The CUDA twin runs in the emulator, in an order of threads that hypothesis draws too, and on a real GPU where
+there is one. The arguments of mgraph/kernels/STEM.py: KERNEL come from twins/STEM.py: KERNEL.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import pathlib
+
+import pytest
+from emulator.backend import SANITIZE, EmulatedBackend
+from emulator.example.lightest import find_lightest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_contract import FOLDER, stems
+from twins.case import check, cpu
+
+from mgraph.kernels.backend import make_backend
+from mgraph.kernels.pair import Kernel
+
+KERNELS = {"lightest.find_lightest": find_lightest} | {
+    f"{stem}.{name}": kernel
+    for stem, kernels in stems().items()
+    for name, kernel in kernels.items()
+    if kernel.source.exists()
+}
+# Enough for every choice of dtypes to come.
+EXAMPLES = 4 if SANITIZE else 12
+
+emulators = st.builds(
+    EmulatedBackend,
+    seed=st.integers(0, 2**32),
+    block=st.sampled_from([32, 64, 96]),
+    blocks=st.integers(1, 3),
+)
+
+
+def strategy_of(kernel: Kernel):
+    """Return the function that draws a kernel's arguments, None where there is none."""
+    name = f"twins.{kernel.source.stem}"
+    return getattr(importlib.import_module(name), kernel.name, None) if importlib.util.find_spec(name) else None
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_has_a_strategy(name):
+    kernel = KERNELS[name]
+    assert strategy_of(kernel), f"write twins/{kernel.source.stem}.py: {kernel.name}(draw), which returns a Case"
+
+
+def test_every_fused_loop_has_a_test():
+    """A fused loop has no twin: it is tested against its step form."""
+    fused = [path.stem for path in FOLDER.glob("*_fused.cu")]
+    assert [stem for stem in fused if not pathlib.Path(__file__).with_name(f"test_{stem}.py").exists()] == []
+
+
+@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", KERNELS)
+def test_twins_agree(name, device):
+    kernel = KERNELS[name]
+    strategy = strategy_of(kernel)
+    backends = emulators if device == "emulated" else st.just(make_backend("cuda"))
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def agree(data):
+        case = strategy(data.draw)
+        cut = data.draw(st.none() | st.integers(case.args["lo"], case.args["hi"]), label="cut")
+        check(kernel, dataclasses.replace(case, cut=cut), data.draw(backends, label="backend"))
+
+    agree()
+    cpu().synchronize()

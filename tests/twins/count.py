@@ -1,0 +1,23 @@
+"""Arguments for the kernel of count.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from twins.case import Case
+from twins.drawing import seeds, vertex_types
+
+
+def count_degrees(draw: st.DrawFn) -> Case:
+    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
+    n, m = draw(st.integers(1, 40)), draw(st.integers(1, 400))
+    args = {
+        "lo": 0,
+        "hi": m,
+        "sources": random.integers(0, n, m).astype(dtype),
+        "targets": random.integers(0, n, m).astype(dtype),
+        "out_degrees": np.zeros(n, np.uint32),
+        "in_degrees": np.zeros(n, np.uint32),
+        "num_loops": np.zeros(1, np.int64),
+    }
+    return Case(args)

@@ -1,0 +1,138 @@
+"""What strategies draw from: dtypes that go together, and rows of one rank of a small graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from emulator.backend import SANITIZE
+from hypothesis import strategies as st
+from twins.case import Case, Unwritten
+
+from mgraph.types import none_of, unreached_of, vertex_dtype
+
+
+@dataclass(frozen=True)
+class Types:
+    """The dtypes of one module."""
+
+    vertex: np.dtype
+    weight: np.dtype
+    dist: np.dtype
+
+    def __repr__(self) -> str:
+        return f"{self.vertex}-{self.weight}-{self.dist}"
+
+
+def _types(*names: str) -> Types:
+    return Types(*map(np.dtype, names))
+
+
+TYPES = (
+    _types("uint32", "float32", "float32"),
+    _types("uint32", "uint8", "uint32"),
+    _types("int64", "float64", "float64"),
+)
+
+
+def widths(*choices: Any) -> st.SearchStrategy:
+    """Draw one of what differs in width alone; under sanitizers the first, as each is compiled by itself."""
+    return st.sampled_from(choices[:1] if SANITIZE else choices)
+
+
+types = widths(*TYPES)
+vertex_types = widths(np.dtype(np.uint32), np.dtype(np.int64))
+# Weights where only their width matters.
+weight_types = widths(np.dtype(np.float32), np.dtype(np.uint8)) | st.none()
+seeds = st.integers(0, 2**16)
+
+
+def bits(flags: np.ndarray) -> np.ndarray:
+    """Return flags as a bitmap of 32-bit words, with whole words at the end."""
+    padded = np.resize(np.concatenate([flags, np.zeros(32, bool)]), -(-max(len(flags), 1) // 32) * 32)
+    padded[len(flags) :] = False
+    return np.packbits(padded, bitorder="little").view(np.uint32)
+
+
+def some(random: np.random.Generator, n: int, share: float = 0.4) -> np.ndarray:
+    """Return flags of which a share is set."""
+    return random.random(n) < share
+
+
+@dataclass
+class DrawnRows:
+    """CSR rows of `num_owned` vertices, states base .. base + num_owned - 1, of a graph of `num_states`."""
+
+    random: np.random.Generator
+    types: Types
+    num_states: int
+    base: int
+    num_owned: int
+    multiplier: int
+    stride: int
+    first: int
+    indptr: np.ndarray
+    targets: np.ndarray
+    weights: np.ndarray
+
+    def distances(self, reached: float = 0.7, most: int = 5) -> np.ndarray:
+        """Return distances up to `most`, so that a small one makes ties; some vertices are not reached."""
+        dist = self.random.integers(0, most + 1, self.num_states).astype(self.types.dist)
+        dist[~some(self.random, self.num_states, reached)] = unreached_of(self.types.dist)
+        return dist
+
+    def owned(self, share: float = 0.4) -> np.ndarray:
+        """Return the states of some owned vertices, in any order."""
+        chosen = np.flatnonzero(some(self.random, self.num_owned, share)) + self.base
+        return self.random.permutation(chosen).astype(self.types.vertex)
+
+    def offsets(self, frontier: np.ndarray) -> np.ndarray:
+        """Return where the arcs of each frontier vertex start, and their number."""
+        local = frontier.astype(np.int64) - self.base
+        return np.concatenate([[0], np.cumsum(self.indptr[local + 1] - self.indptr[local])]).astype(np.int64)
+
+    def nobody(self, n: int) -> np.ndarray:
+        """Return n vertices that are none."""
+        return np.full(n, none_of(self.types.vertex), self.types.vertex)
+
+
+@st.composite
+def rows(draw: st.DrawFn, types: st.SearchStrategy[Types] = types) -> DrawnRows:
+    """Draw the rows of one rank; some are empty, a few are long."""
+    kinds = draw(types)
+    ranks, rank = draw(st.sampled_from([(1, 0), (2, 1), (3, 1)]))
+    stride = 64 * draw(st.integers(1, 3))
+    random = np.random.default_rng(draw(seeds))
+    num_owned = draw(st.integers(1, stride))
+    degrees = random.integers(0, 5, num_owned)
+    degrees[random.random(num_owned) < 0.15] = 75  # longer than a warp, and not a multiple
+    indptr = np.concatenate([[0], np.cumsum(degrees)]).astype(np.int64)
+    num_arcs = int(indptr[-1])
+    return DrawnRows(
+        random,
+        kinds,
+        num_states=stride * ranks,
+        base=rank * stride,
+        num_owned=num_owned,
+        multiplier=ranks if draw(st.booleans()) else 1,
+        stride=stride,
+        first=rank,
+        indptr=indptr,
+        targets=random.integers(0, stride * ranks, num_arcs).astype(kinds.vertex),
+        weights=random.integers(0, 4, num_arcs).astype(kinds.weight),
+    )
+
+
+def edges(
+    draw: st.DrawFn, shape: dict, *, largest: int, num_edges: int, may_miss: bool = False, slots: int = 1
+) -> Case:
+    """Return the arguments of a generator's kernel: a few of its edges, from anywhere among them."""
+    vertex, weight = vertex_dtype(largest), draw(weight_types)
+    n = draw(st.integers(1, min(num_edges, 150)))
+    first = draw(st.integers(0, num_edges - n))
+    args = {"lo": first, "hi": first + n, "first": first, **shape, "max_weight": draw(st.sampled_from([1, 7, 100]))}
+    if may_miss:
+        args["none"] = none_of(vertex)
+    args |= {"sources": Unwritten(n * slots, vertex), "targets": Unwritten(n * slots, vertex)}
+    return Case({**args, "weights": None if weight is None else Unwritten(n * slots, weight)})
