@@ -1,0 +1,36 @@
+"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, and faults that only those see."""
+
+from __future__ import annotations
+
+import pytest
+from emulator.sanitizers import run_python
+
+PLANTED = """
+import numpy as np
+from emulator.backend import EmulatedBackend
+from emulator.faults import planted
+values = np.arange(200, dtype=np.uint32)
+planted.{kernel}[EmulatedBackend()](0, 200, values, np.zeros(200, np.uint32))
+"""
+CAUGHT = {
+    "read_past_end": "AddressSanitizer: heap-buffer-overflow",
+    "write_past_end": "AddressSanitizer: heap-buffer-overflow",
+    "overrun_shared": "AddressSanitizer: global-buffer-overflow",
+    "shift_too_far": "runtime error: shift exponent",
+}
+
+
+@pytest.mark.parametrize("kernel", CAUGHT)
+def test_a_planted_fault_ends_the_process(kernel):
+    done = run_python("-c", PLANTED.format(kernel=kernel), timeout_s=100)
+    assert done.returncode, done.stdout
+    assert CAUGHT[kernel] in done.stderr
+    assert "planted.cu" in done.stderr, "the report names the line"
+
+
+@pytest.mark.timeout(400)
+def test_no_kernel_has_a_fault():
+    tests = ["tests/test_twins.py", "tests/test_emulator_model.py", "-k", "emulated or model"]
+    done = run_python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, timeout_s=380)
+    assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
+    assert " passed" in done.stdout
