@@ -1,0 +1,57 @@
+"""Whole rank programs on the emulator: build, search and predecessors, each kernel in its CUDA form."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from emulator.backend import EmulatedBackend
+from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
+from on_ranks import run_on_ranks
+from test_build import CaseEdges
+from zoo import ZOO, random_case
+
+from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.bfs_sweep import bfs_sweep
+from mgraph.algorithms.predecessors import find_predecessors
+from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_sweep import sssp_sweep
+from mgraph.algorithms.traversal import Trace
+from mgraph.build.build import build
+from mgraph.build.in_rows import require_in_rows
+from mgraph.traversals import state_dtype
+
+SMALL = [ZOO[name] for name in ("parallel", "star-of-stars", "unreachable-part", "dag", "no-edges")]
+CASES = [*SMALL, *(random_case(seed, num_vertices=150) for seed in (0, 1, 2))]
+
+
+def rank_program(_, comm, case, order, sources, search, seed):
+    """Return the distances and predecessors of a rank's vertices; every rank has an order of threads of its own."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    require_in_rows(shard, comm)
+    found = search(
+        shard, comm, sources, Trace(backend, comm), *([] if "bfs" in search.__name__ else [state_dtype(shard.info)])
+    )
+    parents = find_predecessors(shard, comm, sources, found.distances) if "bfs" not in search.__name__ else None
+    return backend.to_host(found.distances), None if parents is None else backend.to_host(parents)
+
+
+@pytest.mark.parametrize("search", [bfs, bfs_sweep, sssp, sssp_sweep], ids=lambda search: search.__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_searches_give_the_oracles_answer(case, search):
+    is_bfs = "bfs" in search.__name__
+    source = 0 if case.num_vertices < 100 else int(case.sources[0])
+    dist = (oracles.bfs if is_bfs else oracles.sssp)(case, [source])
+    for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
+        shards = build_shards(case, num_ranks, order)
+        positions = positions_of(shards)
+        starts = [p for p in positions[[source]].tolist() if p < shards[0].partition.num_positions]
+        answers = run_on_ranks(rank_program, [None] * num_ranks, case, order, starts, search, num_ranks)
+        dtype = answers[0][0].dtype
+        for (got, _), wanted in zip(answers, distance_parts(shards, dist, dtype), strict=True):
+            np.testing.assert_array_equal(got, wanted)
+        if not is_bfs:
+            chosen = oracles.predecessors(case, dist, [source], positions, weighted=True)
+            for (_, got), wanted in zip(answers, predecessor_parts(shards, chosen), strict=True):
+                np.testing.assert_array_equal(got, wanted)
