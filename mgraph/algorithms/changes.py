@@ -23,7 +23,8 @@ def send_to_owners(shard: Shard, comm: Communicator, states: Array, values: Arra
     xp, stride = shard.backend.xp, shard.partition.stride
     states.sort()
     starts = xp.arange(1, comm.size, dtype=states.dtype) * stride
-    cuts = shard.backend.to_host(xp.searchsorted(states, starts)).tolist()
+    # CuPy reads in front of an empty array that it searches.
+    cuts = shard.backend.to_host(xp.searchsorted(states, starts)).tolist() if len(states) else [0] * len(starts)
     parts = xp.split(states, cuts)
     own, parts[comm.rank] = parts[comm.rank], states[:0]
     came = xp.concatenate(comm.alltoallv(parts))
