@@ -165,6 +165,8 @@ class _Share:
         return [self.shard.backend.xp.concatenate(column) for column in zip(*pieces, strict=True)]
 
     def _slice(self, columns: list[Array], first: int, last: int) -> list[Array]:
+        if not len(columns[0]):
+            return columns  # CuPy reads in front of an empty array that it searches
         bounds = self.shard.backend.to_device(np.array([first, last], columns[0].dtype))
         low, high = self.shard.backend.xp.searchsorted(columns[0], bounds).tolist()
         return [column[low:high] for column in columns]
