@@ -117,8 +117,8 @@ def test_supersteps_show_equal_shares_and_what_was_reduced():
         assert [step["arcs"] for step in of_rank] == [2 * share for share in shares]
     *full, last = steps[0]
     assert full
-    assert all(step["improved"] and step["reduced_bytes"] == 8 * num_states for step in full)
-    assert (last["improved"], last["reduced_bytes"]) == (0, 0)
+    assert all(step["frontier"] and step["reduced_bytes"] == 8 * num_states for step in full)
+    assert (last["frontier"], last["reduced_bytes"]) == (0, 0)
 
 
 def test_blocks_are_built_when_the_sweep_finds_none():
