@@ -16,6 +16,8 @@ RANKS = [1, 2, 3, 4, 7]
 # Segments of 8, sub-windows of 4 in windows of 16, units of 5 edges; and one segment, one window, one unit a rank.
 TINY = BlockShape(segment_bits=3, subwindow_bits=2, window_bits=4, unit_size=5)
 WHOLE = BlockShape(segment_bits=15, subwindow_bits=17, window_bits=22, unit_size=1 << 17)
+# As large, for states of 8 bytes: a segment of more would not fit the shared memory of a GPU.
+WHOLE_WIDE = BlockShape(segment_bits=14, subwindow_bits=18, window_bits=22, unit_size=1 << 17)
 
 
 class SnapshotBackend(CpuBackend):

@@ -24,7 +24,7 @@ def start(tmp_path):
             **os.environ,
             "TMPDIR": str(tmp_path),
             "PYTHON": sys.executable,
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             "SLURM_SUBMIT_DIR": str(ROOT),
             "CUDA_VISIBLE_DEVICES": "",
         }

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from naive_shard import build_shards, predecessor_parts
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
-from sweep_checks import RANKS, TINY, WHOLE, SnapshotBackend, of_users, run_sweep
+from sweep_checks import RANKS, TINY, WHOLE, WHOLE_WIDE, SnapshotBackend, of_users, run_sweep
 from zoo import CASES, ZOO, random_case, zoo_sources
 
 from mgraph.algorithms.predecessors import find_predecessors
@@ -30,6 +30,7 @@ def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY):
     """Compare distances and predecessors with the oracles'."""
     shards = build_shards(case, num_ranks, order, backend)
     dtype = state_dtype(shards[0].info)
+    shape = WHOLE_WIDE if shape is WHOLE and dtype.itemsize == 8 else shape
     answers, steps = run_sweep(sweep_with_predecessors, shards, sources, dtype, shape=shape)
     dist = oracles.sssp(case, sources)
     assert answers[0].distances.dtype == dtype

@@ -176,9 +176,18 @@ class EmulatedBackend(Backend):
         return 1 << 40
 
 
-@functools.cache
+_loading = threading.Lock()
+
+
 def load_module(text: str) -> Module:
     """Return the module of a text, compiled where it was not yet."""
+    # Two ranks that both find the cache empty would load one file twice, and share its state.
+    with _loading:
+        return _module(text)
+
+
+@functools.cache
+def _module(text: str) -> Module:
     return Module(build(text, sanitize=SANITIZE))
 
 
