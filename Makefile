@@ -2,7 +2,8 @@
 PYTHON ?= python3
 # Where the tools of that Python are (clang-format and shellcheck are programs, not modules).
 BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
-CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh)
+CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh tests/emulator/*.h tests/emulator/*.cpp \
+	tests/emulator/*/*.cu)
 SHELL_FILES := .ci/run $(wildcard deploy/*.sh deploy/*.sbatch)
 
 .PHONY: help check format test gpu gpu-sanitize bench docs
@@ -38,6 +39,7 @@ gpu-sanitize:  ## the GPU tests under compute-sanitizer: memory errors, then rac
 
 bench:  ## measure, and append to bench/results
 	$(PYTHON) bench/run.py rmat18 rmat20 grid1k --backend cpu
+	$(PYTHON) bench/report.py
 
 docs:  ## every path and command that the documents name is there and runs
 	$(PYTHON) -m pytest tests/test_docs.py

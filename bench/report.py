@@ -1,0 +1,85 @@
+"""Write bench/README.md from the lines of bench/results: the newest of each kind, and how to make it again."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+
+import record
+
+HEAD = """# Benchmarks
+
+One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
+(untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
+GAP benchmark and SciPy in one run. `bench/device.sh` is what is sent to a machine with GPUs.
+
+A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each, `uni24` has 2^24 vertices
+of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are integers
+1..255. Times are medians over random roots, from a built graph to every vertex's distance and predecessor;
+`translate` is the way into user ids, `prep` what the method needs once for a graph, such as blocks. GTEPS are
+10^9 undirected edges of the root's component a second. Lines with one digest gave the same answers, to the bit.
+
+The tables below are made by `python bench/report.py` from the newest line of each kind.
+"""
+KIND = ("graph", "algorithm", "method", "gpus", "ranks", "backend", "weights")
+
+
+def main() -> None:
+    """Write the report beside the results."""
+    text = [HEAD]
+    for path in sorted(record.RESULTS.glob("*.jsonl")):
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        text.append(f"\n## {path.stem}\n")
+        if searches := _newest([line for line in lines if "gap_ms" not in line]):
+            text.append(_table(SEARCH_COLUMNS, searches))
+        if rivals := _newest([line for line in lines if "gap_ms" in line]):
+            text.append(f"\nAgainst others on the same {rivals[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
+            text.append(_table(RIVAL_COLUMNS, rivals))
+    pathlib.Path(__file__).with_name("README.md").write_text("\n".join(text).rstrip() + "\n")
+
+
+def _newest(lines: list[dict]) -> list[dict]:
+    """Return the last line of every kind, in an order that people read."""
+    newest = {tuple(line.get(name) for name in KIND): line for line in lines}
+    return sorted(newest.values(), key=_place)
+
+
+def _place(line: dict) -> tuple:
+    stem, size = re.fullmatch(r"(\D+)(\d*).*", line["graph"]).groups()  # type: ignore[union-attr]
+    return line["algorithm"], stem, int(size or 0), line.get("ranks", 1), line["method"]
+
+
+SEARCH_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "algorithm": lambda line: line["algorithm"],
+    "method": lambda line: line["method"],
+    "ranks": lambda line: str(line["ranks"]),
+    "median ms": lambda line: f"{line['median_ms']:.3g}",
+    "min .. max": lambda line: f"{line['min_ms']:.3g} .. {line['max_ms']:.3g}",
+    "translate": lambda line: f"{line['translate_ms']:.2g}",
+    "prep": lambda line: f"{line['prep_ms']:.3g}",
+    "GTEPS": lambda line: f"{line['teps'] / 1e9:.3g}",
+    "build s": lambda line: f"{line['build_s']:.2g}",
+    "roots": lambda line: str(line["sources"]),
+    "commit": lambda line: line["commit"],
+}
+RIVAL_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "algorithm": lambda line: line["algorithm"],
+    "mgraph ms": lambda line: f"{line['median_ms']:.3g}",
+    "whole call ms": lambda line: f"{line['call_ms']:.3g}",
+    "GAP ms": lambda line: f"{line['gap_ms']:.3g}",
+    "SciPy ms": lambda line: f"{line['scipy_ms']:.3g}",
+    "of GAP": lambda line: f"{line['median_ms'] / line['gap_ms']:.2f}x",
+    "commit": lambda line: line["commit"],
+}
+
+
+def _table(columns: dict, lines: list[dict]) -> str:
+    rows = [list(columns), ["---"] * len(columns), *([cell(line) for cell in columns.values()] for line in lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+if __name__ == "__main__":
+    main()
