@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from mgraph.errors import InputError, UsageError
 from mgraph.graph import Graph
+from mgraph.io.checks import as_integer
 from mgraph.jobs import TraversalSpec, traverse
 from mgraph.results import Stats, Traversed, TraversedMany
 from mgraph.shard import GraphInfo
@@ -55,7 +55,7 @@ def bfs_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
-    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in roots]
+    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in _roots(roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -69,7 +69,7 @@ def sssp(
 ) -> Traversed:
     """Find the length of a shortest path from a source to every vertex, and a tree of such paths.
 
-    Float weights are added up in their own width from the source, integers exactly.
+    Float weights are added up in their own width from the sources exactly.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def sssp_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
-    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in roots]
+    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in _roots(roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:
-    """Return what distances are held in: floats as the weights, integers as wide as the longest path may be."""
+    """Return what distances are held in: floats as the weightss as wide as the longest path may be."""
     if info.weight_dtype is None:
         raise UsageError("the graph has no weights: use bfs, or build it with weights")
     if info.min_weight < 0:
@@ -120,7 +120,7 @@ def state_dtype(info: GraphInfo) -> np.dtype:
 
 
 def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
-    if limit is not None and _integer("depth_limit", limit) < 0:
+    if limit is not None and as_integer(limit, "depth_limit") < 0:
         raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
     return TraversalSpec("bfs", _method(method), _sources(g, source), LEVEL.name, limit, predecessors)
 
@@ -128,7 +128,9 @@ def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str
 def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     dtype = state_dtype(g.info)
     if limit is not None:
-        if isinstance(limit, bool) or not isinstance(limit, (int, float, np.number)) or not limit >= 0:
+        if isinstance(limit, np.number):
+            limit = limit.item()
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
     return TraversalSpec("sssp", _method(method), _sources(g, source), dtype.name, limit, predecessors)
@@ -136,18 +138,30 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
     """Return the largest value of the state's dtype that is not above the limit; None for no limit."""
-    if limit >= unreached_of(dtype):
+    farthest = float(np.finfo(dtype).max) if dtype.kind == "f" else unreached_of(dtype) - 1
+    if limit >= farthest:
         return None
     if dtype.kind != "f":
         return math.floor(limit)
     rounded = dtype.type(limit)
-    return float(rounded if rounded <= limit else np.nextafter(rounded, dtype.type(0)))
+    # Compared as Python's numbers: NumPy would round the limit first.
+    return (rounded if rounded.item() <= limit else np.nextafter(rounded, dtype.type(0))).item()
+
+
+def _roots(roots: Any) -> list[int]:
+    """Return the roots as a list, in which a vertex may stand again."""
+    if isinstance(roots, str) or not isinstance(roots, Iterable):
+        raise UsageError(f"roots {roots!r} are not several vertices: give a list, or search from one with bfs or sssp")
+    found = [as_integer(root, "root") for root in roots]
+    if not found:
+        raise UsageError("there is no root: give one or more")
+    return found
 
 
 def _sources(g: Graph, source: Any) -> tuple[int, ...]:
     """Return the sources as a tuple of distinct vertices."""
-    given = source if isinstance(source, (Sequence, np.ndarray, set, frozenset)) else [source]
-    sources = tuple(dict.fromkeys(_integer("source", s) for s in given))
+    several = isinstance(source, Iterable) and not isinstance(source, str) and getattr(source, "ndim", 1) > 0
+    sources = tuple(dict.fromkeys(as_integer(s, "source") for s in (source if several else [source])))
     if not sources:
         raise UsageError("there is no source: give a vertex or several")
     for s in sources:
@@ -155,13 +169,6 @@ def _sources(g: Graph, source: Any) -> tuple[int, ...]:
             known = f"ids are 0..{g.num_vertices - 1}" if g.num_vertices else "the graph has none"
             raise UsageError(f"source {s} is not a vertex: {known}")
     return sources
-
-
-def _integer(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise UsageError(f"{name} {value!r} is not an integer") from None
 
 
 def _method(method: str) -> str:

@@ -1,7 +1,8 @@
-"""Checks of ids and weights that every reader shares; the error names the first value that is wrong."""
+"""Checks of ids, weights and arguments; the error names the first value that is wrong."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -86,3 +87,11 @@ def check_num_vertices(num_vertices: Any) -> int | None:
     if isinstance(num_vertices, bool) or not isinstance(num_vertices, (int, np.integer)) or num_vertices < 0:
         raise UsageError(f"num_vertices {num_vertices!r} is not a count of vertices")
     return int(num_vertices)
+
+
+def as_integer(value: Any, name: str) -> int:
+    """Return an argument that must be an integer of any kind as Python's; `name` is what the error calls it."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise UsageError(f"{name} {value!r} is not an integer") from None
