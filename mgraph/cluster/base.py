@@ -72,6 +72,16 @@ class Cluster(ABC):
         """
 
     @abstractmethod
+    def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run as `run` does, and leave what each rank returns where it is.
+
+        Returns
+        -------
+        list
+            For each rank what Dask's collections can be made from: a future that is done, or a delayed value.
+        """
+
+    @abstractmethod
     def forget(self, key: str) -> None:
         """Drop `rank.objects[key]` on every rank; only sends a message, so that a finalizer may call it."""
 

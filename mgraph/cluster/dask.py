@@ -82,12 +82,12 @@ class DaskCluster(Cluster):
         self._finalizer.atexit = False
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
-        if not self._finalizer.alive:
-            raise ClusterError("this cluster is closed: connect again")
         check_parts(parts, self.num_ranks)
-        name = getattr(function, "__name__", "rank")
-        call = pickle.dumps((function, args))
-        return self._sync(self._run, name, call, parts)
+        return self._start(self._run_and_gather, function, args, parts)
+
+    def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        _, futures = self._start(self._run, function, args, None)
+        return futures
 
     def forget(self, key: str) -> None:
         # In the order in which a client says things, so a later call does not find it.
@@ -97,13 +97,28 @@ class DaskCluster(Cluster):
         self._finalizer()
         self.owned.close()
 
+    def _start(self, how: Callable, function: Callable[..., Any], args: tuple, parts: Sequence[Any] | None) -> Any:
+        if not self._finalizer.alive:
+            raise ClusterError("this cluster is closed: connect again")
+        name = getattr(function, "__name__", "rank")
+        return self._sync(how, name, pickle.dumps((function, args)), parts)
+
     def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.client.sync(function, *args, **kwargs)
         except (OSError, ClosedClientError) as error:
             raise ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?") from error
 
-    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
+    async def _run_and_gather(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
+        ticket, futures = await self._run(name, call, parts)
+        try:
+            return await self.client.gather(futures, asynchronous=True)
+        except Exception:
+            # All ranks ended well: only a lost worker can have taken a result with it.
+            raise await self._blame(ticket, futures) from None
+
+    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> tuple[Ticket, list[Future]]:
+        """Run on every rank and return the futures once all ranks have ended well."""
         lease = uuid.uuid4().hex
         asking = asyncio.ensure_future(self._ask(lease, name))
         try:
@@ -112,11 +127,7 @@ class DaskCluster(Cluster):
             async for future in as_completed(futures, loop=self.client.loop):
                 if future.status != "finished":
                     raise await self._blame(ticket, futures)
-            try:
-                return await self.client.gather(futures, asynchronous=True)
-            except Exception:
-                # All ranks ended well: only a lost worker can have taken a result with it.
-                raise await self._blame(ticket, futures) from None
+            return ticket, futures
         except BaseException as error:
             self._end(asking, lease, f"the client gave up: {error!r}")
             raise

@@ -82,6 +82,12 @@ class InProcessCluster(Cluster):
             raise first_cause(errors) or errors[0]
         return [future.result() for future in futures]
 
+    def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        from dask.delayed import Delayed
+
+        names = [f"{function.__name__}-{r}-{uuid.uuid4().hex}" for r in range(self.num_ranks)]
+        return [Delayed(name, {name: value}) for name, value in zip(names, self.run(function, *args), strict=True)]
+
     def forget(self, key: str) -> None:
         for objects in self._objects:
             objects.pop(key, None)
