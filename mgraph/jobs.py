@@ -153,6 +153,16 @@ def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
+def count_users(rank: Rank, key: str) -> int:
+    """Return how many user ids' values this rank holds."""
+    return len(rank.objects[key].columns["distances"])
+
+
+def take(rank: Rank, key: str, column: str) -> np.ndarray:
+    """Return a copy of this rank's part of a column, which the caller may keep when the answer is closed."""
+    return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
+
+
 def digest(rank: Rank, key: str, column: str) -> int:
     """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
     answer: Answer = rank.objects[key]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,9 @@ import numpy as np
 
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
-from mgraph.jobs import TraversalSpec, check, digest, fetch, follow
+from mgraph.io.checks import as_integer
+from mgraph.jobs import TraversalSpec, check, count_users, digest, fetch, follow, take
+from mgraph.translate import user_dtype
 from mgraph.validation import ensure_valid
 
 if TYPE_CHECKING:
@@ -82,23 +84,62 @@ class Stats:
         )
 
 
-class Column:
-    """One value a vertex, by user id; stays on the ranks until asked for."""
+class Kept:
+    """What the ranks keep of one answer; freed when it is closed, or when nobody holds it any more.
 
-    def __init__(self, answer: Traversed, name: str) -> None:
-        self._answer, self.name = answer, name
+    Columns hold this and not the result that has them: in a cycle of references, memory would wait for
+    the garbage collector.
+    """
+
+    def __init__(self, graph: Graph, key: str) -> None:
+        self.graph, self.key = graph, key
+        self.close = weakref.finalize(self, graph.cluster.forget, key)
+
+    @property
+    def closed(self) -> bool:
+        return not self.close.alive
+
+    def run(self, job: Any, *args: Any) -> list:
+        """Run a job on what the ranks hold of this answer."""
+        self.require_open()
+        return self.graph.cluster.run(job, self.key, *args)
+
+    def require_open(self) -> None:
+        """Raise GraphClosed if it was closed."""
+        if self.closed:
+            raise GraphClosed("this result was closed: run the search again")
+
+
+class Column:
+    """One value a vertex, by user id; stays on the ranks until asked for.
+
+    `np.asarray(column)` and `column.to_numpy()` fetch all of it, `column[v]` and `column[lo:hi]` a part.
+    """
+
+    def __init__(self, kept: Kept, name: str, dtype: np.dtype) -> None:
+        self._kept, self.name, self.dtype = kept, name, dtype
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
 
     def __len__(self) -> int:
-        return self._answer.graph.num_vertices
+        return self._kept.graph.num_vertices
 
     def to_numpy(self) -> np.ndarray:
         """Return the whole column."""
-        return np.concatenate(self._answer.run(fetch, self.name, 0, len(self)))
+        return self._fetch(0, len(self))
+
+    def _fetch(self, lo: int, hi: int) -> np.ndarray:
+        return np.concatenate(self._kept.run(fetch, self.name, lo, max(lo, hi)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("a column lives on the ranks: it cannot be had without a copy")
         return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.to_numpy())
 
     def __getitem__(self, vertex: int | slice) -> Any:
         """Return the value of a vertex, or the values of a run of vertices."""
@@ -106,23 +147,37 @@ class Column:
             lo, hi, step = vertex.indices(len(self))
             if step != 1:
                 raise UsageError(f"a slice with step {step} is not supported: take to_numpy() first")
-            return np.concatenate(self._answer.run(fetch, self.name, lo, max(lo, hi)))
-        index = range(len(self))[vertex]
-        return np.concatenate(self._answer.run(fetch, self.name, index, index + 1))[0]
+            return self._fetch(lo, hi)
+        if getattr(vertex, "ndim", 0):
+            raise UsageError("a column is indexed by a vertex or a slice: take to_numpy() first")
+        index = as_integer(vertex, "vertex")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"vertex {index} is not in 0..{len(self) - 1}")
+        return self._fetch(index % len(self), index % len(self) + 1)[0]
 
     def digest(self) -> int:
         """Return a 64-bit number that depends on every value and its vertex, and not on who holds them."""
-        return sum(self._answer.run(digest, self.name)) % 2**64
+        return sum(self._kept.run(digest, self.name)) % 2**64
 
     def to_dask_array(self) -> dask.array.Array:
-        """Return the column as a Dask array with one block a rank, on the rank's worker."""
+        """Return the column as a Dask array with one block a rank, a copy that stays on the rank's worker.
+
+        Compute it with the client of the cluster: the default one, or `g.cluster.client.compute(array)`.
+        """
         import dask.array
 
-        blocks = self._answer.run_and_keep(fetch, self.name, 0, len(self))
-        return dask.array.concatenate([dask.array.from_delayed(block, shape, dtype) for block, shape, dtype in blocks])
+        lengths = self._kept.run(count_users)
+        blocks = self._kept.graph.cluster.run_and_keep(take, self._kept.key, self.name)
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(block, (length,), self.dtype)
+                for block, length in zip(blocks, lengths, strict=True)
+            ]
+        )
 
     def __repr__(self) -> str:
-        return f"<Column {self.name}: {len(self):,} vertices>"
+        what = "closed" if self._kept.closed else f"{len(self):,} vertices, {self.dtype}"
+        return f"<Column {self.name}: {what}>"
 
 
 class Traversed:
@@ -146,27 +201,30 @@ class Traversed:
     """
 
     def __init__(self, graph: Graph, key: str, spec: TraversalSpec, stats: Stats) -> None:
-        self.graph, self.key, self.spec, self.stats = graph, key, spec, stats
+        self.graph, self.spec, self.stats = graph, spec, stats
         self.sources = spec.sources
-        self.distances = Column(self, "distances")
-        self.predecessors = Column(self, "predecessors") if spec.predecessors else None
-        self.nearest_source = Column(self, "nearest_source") if len(spec.sources) > 1 else None
-        self._finalizer = weakref.finalize(self, graph.cluster.forget, key)
+        self._kept = Kept(graph, key)
+        ids = np.dtype(np.int64)
+        self.distances = Column(self._kept, "distances", user_dtype(np.dtype(spec.dtype)))
+        self.predecessors = Column(self._kept, "predecessors", ids) if spec.predecessors else None
+        self.nearest_source = Column(self._kept, "nearest_source", ids) if len(spec.sources) > 1 else None
 
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks hold of this answer."""
-        if not self._finalizer.alive:
-            raise GraphClosed("this result was closed: run the search again")
-        return self.graph.cluster.run(job, self.key, *args)
+        return self._kept.run(job, *args)
+
+    @property
+    def closed(self) -> bool:
+        return self._kept.closed
 
     def path_to(self, target: int) -> list[int]:
         """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
-        n = self.graph.num_vertices
+        n, target = self.graph.num_vertices, as_integer(target, "target")
         if not 0 <= target < n:
             raise UsageError(f"target {target} is not a vertex: ids are 0..{n - 1}")
-        return self.run(follow, int(target))[0]
+        return self.run(follow, target)[0]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return all columns as a frame, one row a vertex."""
@@ -186,7 +244,7 @@ class Traversed:
 
     def close(self) -> None:
         """Free the answer's memory on the ranks."""
-        self._finalizer()
+        self._kept.close()
 
     def _columns(self) -> dict[str, np.ndarray]:
         columns = (self.distances, self.predecessors, self.nearest_source)
@@ -203,17 +261,21 @@ class Traversed:
 
     def __repr__(self) -> str:
         sources = ", ".join(map(str, self.sources[:3])) + (", ..." if len(self.sources) > 3 else "")
+        head = f"{self.spec.algorithm} of {self.graph.name} from {sources}"
+        if self.closed:
+            return f"<{head}: closed>"
+        steps = len(self.stats.supersteps)
         return (
-            f"<{self.spec.algorithm} of {self.graph.name} from {sources}: {self.stats.num_reached:,} vertices reached, "
-            f"{self.stats.method}, {len(self.stats.supersteps)} supersteps, {self.stats.total_s * 1e3:.3g} ms>"
+            f"<{head}: {self.stats.num_reached:,} of {self.graph.num_vertices:,} vertices reached, {self.stats.method}, "
+            f"{steps} superstep{'' if steps == 1 else 's'}, {readable_seconds(self.stats.total_s)}>"
         )
 
 
-@dataclass
 class TraversedMany(Sequence):
-    """One answer for each of many roots."""
+    """One answer for each of many roots: a sequence of `Traversed`."""
 
-    results: list[Traversed] = field(default_factory=list)
+    def __init__(self, results: Sequence[Traversed]) -> None:
+        self.results = list(results)
 
     @property
     def distances(self) -> np.ndarray:
@@ -221,20 +283,40 @@ class TraversedMany(Sequence):
         return np.stack([result.distances.to_numpy() for result in self.results])
 
     @property
-    def predecessors(self) -> np.ndarray:
-        """A row of predecessors for each root."""
-        return np.stack([np.asarray(result.predecessors) for result in self.results])
+    def predecessors(self) -> np.ndarray | None:
+        """A row of predecessors for each root; None if they were not asked for."""
+        columns = [result.predecessors for result in self.results]
+        return None if None in columns else np.stack([column.to_numpy() for column in columns if column is not None])
 
     def __len__(self) -> int:
         return len(self.results)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.results[index]
+        return TraversedMany(self.results[index]) if isinstance(index, slice) else self.results[index]
 
     def close(self) -> None:
         """Free the answers' memory on the ranks."""
         for result in self.results:
             result.close()
+
+    def __enter__(self) -> TraversedMany:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        total_s = sum(result.stats.total_s for result in self.results)
+        what = f"{self.results[0].spec.algorithm} of {self.results[0].graph.name}" if self.results else "nothing"
+        return f"<{what} from {len(self)} roots: {readable_seconds(total_s)} in all>"
+
+
+def readable_seconds(seconds: float) -> str:
+    """Return a time as people read it."""
+    for unit, factor in (("s", 1), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1e6:.3g} us"
 
 
 def validate(result: Traversed) -> None:
@@ -245,6 +327,8 @@ def validate(result: Traversed) -> None:
     ValidationFailed
         With the number of each broken rule, how many vertices break it, and the first of them.
     """
+    if not isinstance(result, Traversed):
+        raise UsageError(f"{type(result).__name__} is not what bfs or sssp returns: validate takes one result")
     result.graph.require_open()
     if result.predecessors is None:
         raise UsageError("validation needs predecessors: search again without return_predecessors=False")

@@ -21,15 +21,19 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     return comm.allreduce(np.array(found, np.int64), "max").tolist()
 
 
+def user_dtype(dtype: np.dtype) -> np.dtype:
+    """Return the dtype in which a user sees distances that are held in `dtype`."""
+    return np.dtype(np.int64) if dtype == np.uint32 else dtype
+
+
 def distances_of_users(shard: Shard, comm: Communicator, distances: Array) -> Array:
     """Return the distances of this rank's range of user ids.
 
     Floats stay as they are, inf where not reached; levels stay int32 and integer distances become
     int64, -1 where not reached.
     """
-    dtype = np.dtype(np.int64) if distances.dtype == np.uint32 else distances.dtype
     lo, hi = shard.user_range
-    out = shard.backend.xp.empty(hi - lo, dtype)
+    out = shard.backend.xp.empty(hi - lo, user_dtype(distances.dtype))
     values = _gather(shard, comm, distances)
     translate_distances[shard.backend](0, hi - lo, *_shape(shard), values, out)
     return out
