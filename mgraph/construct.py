@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.errors import UsageError
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import is_spec, parse_spec
@@ -68,7 +69,12 @@ def read(
     The file must be where every rank can read it. Options are those of `mgraph.io.formats.read_source`:
     `weight` (a column), `directed`, `num_vertices`, `format`.
     """
-    source = parse_spec(str(path)) if is_spec(str(path)) else read_source(path, **options)
+    if is_spec(str(path)):
+        if given := [name for name, value in options.items() if value is not None]:
+            raise UsageError(f"{given[0]} goes with a file, and {path} is generated")
+        source = parse_spec(str(path))
+    else:
+        source = read_source(path, **options)
     return Graph.from_source(source, cluster=cluster, order=order, num_chunks=num_chunks)
 
 

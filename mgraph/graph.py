@@ -114,11 +114,12 @@ class Graph:
         if self.closed:
             return f"<Graph {self.name}: closed>"
         info = self.info
-        kind = "arcs" if info.directed else "edges"
+        kind = ("arc" if info.directed else "edge") + ("" if info.num_edges == 1 else "s")
         weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
         ranks = f"{self.num_ranks} {self.cluster.backend} rank" + ("s" if self.num_ranks > 1 else "")
+        vertices = "vertex" if info.num_vertices == 1 else "vertices"
         return (
-            f"<Graph {self.name}: {info.num_vertices:,} vertices, {info.num_edges:,} {kind}, "
+            f"<Graph {self.name}: {info.num_vertices:,} {vertices}, {info.num_edges:,} {kind}, "
             f"{weights}, {info.order} order, {ranks}>"
         )
 

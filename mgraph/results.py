@@ -228,13 +228,18 @@ class Traversed:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return all columns as a frame, one row a vertex."""
-        import pandas
+        try:
+            import pandas
+        except ImportError:
+            raise UsageError("frames need pandas: pip install 'mgraph[io]'") from None
 
         return pandas.DataFrame(self._columns())
 
     def to_parquet(self, path: str | PathLike) -> None:
-        """Write all columns to a Parquet file, one row a vertex."""
-        self.write(path)
+        """Write all columns to a Parquet file of any name, one row a vertex."""
+        from mgraph.io.write import write_columns
+
+        write_columns(path, self._columns(), format="parquet")
 
     def write(self, path: str | PathLike) -> None:
         """Write all columns to a file: .npz, .csv or .parquet."""
@@ -264,10 +269,10 @@ class Traversed:
         head = f"{self.spec.algorithm} of {self.graph.name} from {sources}"
         if self.closed:
             return f"<{head}: closed>"
-        steps = len(self.stats.supersteps)
+        stats, steps = self.stats, len(self.stats.supersteps)
         return (
-            f"<{head}: {self.stats.num_reached:,} of {self.graph.num_vertices:,} vertices reached, {self.stats.method}, "
-            f"{steps} superstep{'' if steps == 1 else 's'}, {readable_seconds(self.stats.total_s)}>"
+            f"<{head}: {stats.num_reached:,} of {self.graph.num_vertices:,} vertices reached, {stats.method}, "
+            f"{steps} superstep{'' if steps == 1 else 's'}, {readable_seconds(stats.total_s)}>"
         )
 
 

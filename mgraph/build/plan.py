@@ -103,7 +103,7 @@ def readable_bytes(num_bytes: float) -> str:
     """Return a number of bytes as people read it."""
     for unit in ("B", "KiB", "MiB"):
         if abs(num_bytes) < 1024:
-            return f"{num_bytes:.3g} {unit}"
+            return f"{num_bytes:.0f} {unit}" if abs(num_bytes) >= 100 else f"{num_bytes:.3g} {unit}"
         num_bytes /= 1024
     return f"{num_bytes:.1f} GiB"
 

@@ -57,7 +57,12 @@ def connect(
     if client is None:
         client = _default_client()
     if client is not None:
+        from distributed import Client
+
         from mgraph.cluster.dask import DaskCluster
+
+        if not isinstance(client, Client):
+            raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
 
         return DaskCluster(client, num_ranks, backend=backend)
     gpus = len(visible_gpus()) if backend != "cpu" and cuda_is_installed() else 0

@@ -60,18 +60,20 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
             runs_on.close()
 
 
-def write_columns(path: str | os.PathLike, columns: Mapping[str, Any]) -> None:
-    """Write equally long columns to a file, in the format of its suffix; the file is there whole or not at all.
+def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format: str | None = None) -> None:
+    """Write equally long columns to a file; it is there whole or not at all.
 
     Parameters
     ----------
     path
-        Where to; the suffix is one of .npz .csv .parquet (which needs mgraph[io]).
+        Where to.
     columns
         Name -> one-dimensional array.
+    format
+        npz, csv or parquet (which needs mgraph[io]); None means by the suffix.
     """
     path = pathlib.Path(path)
-    write = _writer(path, COLUMN_WRITERS)
+    write = _writer(path, COLUMN_WRITERS) if format is None else COLUMN_WRITERS[f".{format}"]
     arrays = {name: np.asarray(column) for name, column in columns.items()}
     shapes = {name: array.shape for name, array in arrays.items()}
     if any(len(shape) != 1 for shape in shapes.values()) or len(set(shapes.values())) > 1:
