@@ -40,7 +40,7 @@ def graph_of(case, cluster, order="auto"):
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def expected(case, algorithm, sources, order, limit=None):
     """Return the distances, predecessors and nearest sources that the oracles find."""
     weighted = algorithm == "sssp"
