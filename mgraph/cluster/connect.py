@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import sys
 import time
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 SCHEDULER_FILE_S = 30.0
+SCHEDULER_S = 10.0
 
 
 def connect(
@@ -94,8 +96,10 @@ def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
 
     if where["scheduler_file"] is not None:
         _wait_for_file(where["scheduler_file"])
+    else:
+        _check_address(where["address"])
     try:
-        client = Client(**where, set_as_default=False)
+        client = Client(**where, timeout=SCHEDULER_S, set_as_default=False)
     except (OSError, ValueError) as error:
         place = next(value for value in where.values() if value is not None)
         raise ClusterError(f"no scheduler answers at {place} ({error})") from error
@@ -106,15 +110,32 @@ def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
     return cluster
 
 
+def _check_address(address: str) -> None:
+    """Refuse what is no address; a client that is given one takes a minute to be gone."""
+    from distributed.comm.addressing import get_address_host_port
+
+    if address.startswith(("inproc://", "ucx://")):
+        return
+    try:
+        get_address_host_port(address if "://" in address else f"tcp://{address}", strict=True)
+    except ValueError as error:
+        raise UsageError(f"{address!r} is not an address of a scheduler, such as tcp://host:8786 ({error})") from None
+
+
 def _wait_for_file(scheduler_file: str) -> None:
     """Wait for a scheduler that starts beside this client, as in a batch job; Dask would wait for ever."""
     deadline = time.monotonic() + SCHEDULER_FILE_S
-    while not os.path.exists(scheduler_file):
+    while not os.path.exists(scheduler_file) or os.path.getsize(scheduler_file) == 0:
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"{scheduler_file} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?"
             )
         time.sleep(0.05)
+    try:
+        with open(scheduler_file) as file:
+            json.load(file)["address"]
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UsageError(f"{scheduler_file} is not a file in which a scheduler left its address") from None
 
 
 def _on_local_gpus(num_ranks: int | None) -> Cluster:
