@@ -38,9 +38,10 @@ class GraphPlan:
 
     def advice(self) -> str:
         """Say how much is needed, how much there is, and what would fit."""
+        here = "on one rank" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
         ranks = max(-(-self.needed_bytes * self.num_ranks // max(self.memory_bytes, 1)), self.num_ranks + 1)
         return (
-            f"{self.name} takes {readable_bytes(self.needed_bytes)} a rank on {self.num_ranks}, and there is "
+            f"{self.name} takes {readable_bytes(self.needed_bytes)} {here}, and there is "
             f"{readable_bytes(self.memory_bytes)}: use {ranks} ranks with as much, or fewer edges"
         )
 

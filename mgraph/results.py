@@ -12,7 +12,7 @@ import numpy as np
 
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
-from mgraph.io.checks import as_integer
+from mgraph.io.checks import as_integer, check_vertex
 from mgraph.jobs import TraversalSpec, check, count_users, digest, fetch, follow, take
 from mgraph.translate import user_dtype
 from mgraph.validation import ensure_valid
@@ -221,10 +221,7 @@ class Traversed:
         """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
-        n, target = self.graph.num_vertices, as_integer(target, "target")
-        if not 0 <= target < n:
-            raise UsageError(f"target {target} is not a vertex: ids are 0..{n - 1}")
-        return self.run(follow, target)[0]
+        return self.run(follow, check_vertex(self.graph.num_vertices, target, "target"))[0]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return all columns as a frame, one row a vertex."""

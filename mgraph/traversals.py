@@ -11,13 +11,14 @@ import numpy as np
 
 from mgraph.errors import InputError, UsageError
 from mgraph.graph import Graph
-from mgraph.io.checks import as_integer
+from mgraph.io.checks import as_integer, check_vertex
 from mgraph.jobs import TraversalSpec, traverse
 from mgraph.results import Stats, Traversed, TraversedMany
 from mgraph.shard import GraphInfo
 from mgraph.types import LEVEL, unreached_of
 
 METHODS = ("auto", "frontier", "sweep")
+NO_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
 
 
 def bfs(
@@ -103,7 +104,7 @@ def sssp_many(
 def state_dtype(info: GraphInfo) -> np.dtype:
     """Return what distances are held in: floats as the weightss as wide as the longest path may be."""
     if info.weight_dtype is None:
-        raise UsageError("the graph has no weights: use bfs, or build it with weights")
+        raise UsageError(NO_WEIGHTS)
     if info.min_weight < 0:
         raise InputError(f"shortest paths need weights that are not negative, and one is {info.min_weight}")
     weight = np.dtype(info.weight_dtype)
@@ -122,7 +123,7 @@ def state_dtype(info: GraphInfo) -> np.dtype:
 def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     if limit is not None and as_integer(limit, "depth_limit") < 0:
         raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
-    return TraversalSpec("bfs", _method(method), _sources(g, source), LEVEL.name, limit, predecessors)
+    return TraversalSpec("bfs", _method(method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
 
 
 def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
@@ -133,7 +134,7 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
-    return TraversalSpec("sssp", _method(method), _sources(g, source), dtype.name, limit, predecessors)
+    return TraversalSpec("sssp", _method(method), as_sources(g.num_vertices, source), dtype.name, limit, predecessors)
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
@@ -158,16 +159,14 @@ def _roots(roots: Any) -> list[int]:
     return found
 
 
-def _sources(g: Graph, source: Any) -> tuple[int, ...]:
-    """Return the sources as a tuple of distinct vertices."""
+def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
+    """Return one source or several as a tuple of distinct vertices of a graph of this size."""
     several = isinstance(source, Iterable) and not isinstance(source, str) and getattr(source, "ndim", 1) > 0
     sources = tuple(dict.fromkeys(as_integer(s, "source") for s in (source if several else [source])))
     if not sources:
         raise UsageError("there is no source: give a vertex or several")
     for s in sources:
-        if not 0 <= s < g.num_vertices:
-            known = f"ids are 0..{g.num_vertices - 1}" if g.num_vertices else "the graph has none"
-            raise UsageError(f"source {s} is not a vertex: {known}")
+        check_vertex(num_vertices, s, "source")
     return sources
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import click
 
+import mgraph
 from mgraph.build.plan import readable_bytes
 from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
@@ -55,7 +56,8 @@ def doctor(as_json: bool) -> None:
 
 def _look_at_packages(found: Findings) -> None:
     found.facts["python"] = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    for name in ("mgraph", *PACKAGES, *GPU_PACKAGES):
+    found.facts["mgraph"] = mgraph.__version__
+    for name in (*PACKAGES, *GPU_PACKAGES):
         version = _version(name)
         if version is not None:
             found.facts[name] = version

@@ -1,45 +1,85 @@
 """The command line: `mgraph COMMAND`. Errors end in one line and an exit code of their own.
 
-Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed.
+Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed;
+130 when interrupted.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
 import mgraph
-from mgraph.errors import MgraphError
+from mgraph.errors import MgraphError, WouldNotFit
 
-# Command -> the module that has it under this name; loaded when it is called, so that --help is quick.
+# Command -> the module that has it under this name, and its line in --help. A module is loaded when its
+# command is called: all of them take half a second.
 COMMANDS = {
-    "graph500": "mgraph.cli.graph500",
-    "bfs": "mgraph.cli.traverse",
-    "sssp": "mgraph.cli.traverse",
-    "generate": "mgraph.cli.generate",
-    "info": "mgraph.cli.info",
-    "plan": "mgraph.cli.plan",
-    "doctor": "mgraph.cli.doctor",
+    "graph500": ("graph500", "Build an RMAT graph, search it from random roots, validate every answer."),
+    "bfs": ("traverse", "Find the hops from a source to every vertex."),
+    "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
+    "generate": ("generate", "Write a generated graph to a file."),
+    "info": ("info", "Build a graph and tell what it is."),
+    "plan": ("plan", "Tell what memory a graph takes, and whether it fits."),
+    "doctor": ("doctor", "Tell what is installed, what would be used, and what is wrong."),
 }
+INTERRUPTED = 130
 
 
 class Commands(click.Group):
-    """Loads a command's module only when it is wanted, and turns mgraph's errors into exit codes."""
+    """Loads a command's module only when it is wanted, and turns errors into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        return getattr(importlib.import_module(COMMANDS[name]), name) if name in COMMANDS else None
+        if name not in COMMANDS:
+            return None
+        return getattr(importlib.import_module(f"mgraph.cli.{COMMANDS[name][0]}"), name)
 
-    def invoke(self, ctx: click.Context) -> object:
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # Click would print an empty line for it.
+            raise click.exceptions.Exit(_say("interrupted", INTERRUPTED)) from None
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        args = list(sys.argv[1:] if args is None else args) or ["--help"]
+        try:
+            # Without its standalone mode Click leaves errors to us, and returns the code of an Exit.
+            code = super().main(args, prog_name, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Who read us has had enough, as `head` does; Python must not flush into the pipe when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            code = 1
+        except click.UsageError as error:
+            asked = error.ctx.command_path if error.ctx else self.name
+            code = _say(f"{error.format_message().rstrip('.')}: see {asked} --help", error.exit_code)
+        except click.ClickException as error:
+            code = _say(error.format_message(), error.exit_code)
         except MgraphError as error:
-            click.echo(f"mgraph: {error}", err=True)
-            sys.exit(error.exit_code)
+            code = _say(str(error), error.exit_code)
+        except MemoryError as error:
+            code = _say(f"out of memory: {error}: `mgraph plan` tells what a graph takes", WouldNotFit.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(line: str, code: int) -> int:
+    click.echo(f"mgraph: {line}", err=True)
+    return code
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -20,12 +20,15 @@ from mgraph.cli.options import (
     progress,
     source_of,
 )
+from mgraph.errors import UsageError
 from mgraph.graph import Graph
+from mgraph.io.checks import check_vertex
 from mgraph.io.write import require_writable
 from mgraph.results import Stats, Traversed, validate
-from mgraph.traversals import METHODS
+from mgraph.traversals import METHODS, NO_WEIGHTS, as_sources
 from mgraph.traversals import bfs as run_bfs
 from mgraph.traversals import sssp as run_sssp
+from mgraph.types import EdgeSource
 
 
 def _traversal_options(command: Command) -> Command:
@@ -54,10 +57,19 @@ def bfs(depth_limit: int | None, **options: Any) -> None:
 
 @click.command()
 @_traversal_options
-@click.option("--cutoff", type=float, help="Vertices farther than this are not reached.")
+@click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this are not reached.")
 def sssp(cutoff: float | None, **options: Any) -> None:
     """Find shortest paths from a source to every vertex of INPUT: a file, or a spec such as rmat:20."""
     _run(run_sssp, {"cutoff": cutoff}, **options)
+
+
+def _check(edges: EdgeSource, sources: tuple[int, ...], target: int | None, weighted: bool) -> None:
+    """Refuse before the graph is built what would be refused after it."""
+    as_sources(edges.num_vertices, sources)
+    if target is not None:
+        check_vertex(edges.num_vertices, target, "target")
+    if weighted and edges.weight_dtype is None:
+        raise UsageError(NO_WEIGHTS)
 
 
 def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
@@ -65,6 +77,7 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     if options["output"] is not None:
         require_writable(options["output"])
     edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
+    _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with cluster_of(**where) as cluster, progress(quiet=options["as_json"]) as show:
         show(f"building {edges.name}")

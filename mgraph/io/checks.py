@@ -89,6 +89,15 @@ def check_num_vertices(num_vertices: Any) -> int | None:
     return int(num_vertices)
 
 
+def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
+    """Return an argument that must be a vertex; `name` is what the error calls it."""
+    index = as_integer(vertex, name)
+    if not 0 <= index < num_vertices:
+        known = f"ids are 0..{num_vertices - 1}" if num_vertices else "the graph has none"
+        raise UsageError(f"{name} {index} is not a vertex: {known}")
+    return index
+
+
 def as_integer(value: Any, name: str) -> int:
     """Return an argument that must be an integer of any kind as Python's; `name` is what the error calls it."""
     try:

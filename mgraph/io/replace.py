@@ -14,10 +14,7 @@ from mgraph.errors import InputError, UsageError
 @contextlib.contextmanager
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Give a temporary name beside `path`; the file takes its place at the end, and goes after an error."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a file to write")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}")
+    require_place(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         yield temporary
@@ -26,3 +23,13 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_place(path: pathlib.Path) -> None:
+    """Refuse a path at which no file can be made."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder, not a file to write")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise UsageError(f"{path}: no file may be written in {path.parent}")

@@ -13,7 +13,7 @@ import numpy as np
 from mgraph.errors import InputError, UnknownFormat
 from mgraph.io.csr import write_csr
 from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
-from mgraph.io.replace import replacing
+from mgraph.io.replace import replacing, require_place
 from mgraph.kernels.backend import Backend, make_backend
 from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
 
@@ -156,5 +156,4 @@ def require_writable(path: str | os.PathLike) -> None:
     """Refuse a path that `write_columns` could not write, before the columns are found."""
     path = pathlib.Path(path)
     _writer(path, COLUMN_WRITERS)
-    if not path.parent.is_dir():
-        raise InputError(f"{path.parent} is not a folder: {path.name} cannot be written there")
+    require_place(path)
