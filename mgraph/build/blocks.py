@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.build.runs import lengths_of_runs
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
 from mgraph.kernels.backend import Backend
@@ -84,8 +85,8 @@ def _sort_window(
     packed = ((sources & ((1 << shape.subwindow_bits) - 1)) << shape.segment_bits).astype(np.uint32)
     packed |= (targets & ((1 << shape.segment_bits) - 1)).astype(np.uint32)
     del sources, targets, columns[:2]
-    counts = xp.bincount(tiles, minlength=headers.num_tiles)
     order = xp.argsort(tiles, kind="stable")
+    counts = lengths_of_runs(xp, tiles[order], headers.num_tiles)
     del tiles
     words[:] = packed[order]
     if weights is not None:

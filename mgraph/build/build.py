@@ -55,11 +55,14 @@ def build(
     _refuse_unless_it_fits(plan_build(sizes, partition, backend.limits, num_chunks), backend, comm)
     totals = counts.totals
     del counts
+    backend.release()
     builder = RowsBuilder(backend, comm, partition, row_lengths, weight_dtype)
     del row_lengths
     _place(source, builder, position_of_user, num_chunks)
+    backend.release()
     rows, parallel = builder.finish(batch_arcs(sizes.row_arcs, backend.limits))
     del builder
+    backend.release()
     info = _describe(source, rows, comm, totals, parallel, order)
     shard = Shard(backend, info, partition, comm.rank, rows, owned, None)
     if position_of_user is not None:

@@ -7,6 +7,7 @@ import numpy as np
 from mgraph.build.plan import batch_arcs
 from mgraph.build.rows import RowsBuilder
 from mgraph.comm.base import Communicator
+from mgraph.kernels.count import count_values
 from mgraph.kernels.rows import unpack_rows
 from mgraph.shard import Shard
 
@@ -18,7 +19,7 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     run, partition, rows = shard.backend, shard.partition, shard.rows
     xp = run.xp
     lengths = xp.zeros(partition.num_states, np.int64)
-    lengths += xp.bincount(rows.targets, minlength=partition.num_states)
+    count_values[run](0, len(rows.targets), rows.targets, lengths)
     comm.allreduce(lengths, "sum")
     base = comm.rank * partition.stride
     builder = RowsBuilder(

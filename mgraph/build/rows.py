@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from mgraph.build.runs import lengths_of_runs
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
 from mgraph.kernels.backend import Backend
@@ -62,17 +63,14 @@ class RowsBuilder:
     ) -> tuple[Array, Array, Array | None]:
         """Send every arc to its owner and return those that came."""
         xp, size = self.backend.xp, self.comm.size
-        owners = owners.astype(np.int64)
-        ends = xp.cumsum(xp.bincount(owners, minlength=size))
-        cursors = xp.zeros(size, np.int64)
-        cursors[1:] = ends[:-1]
+        ends = np.cumsum([int(xp.count_nonzero(owners == r)) for r in range(size)])
+        cursors = self.backend.to_device(np.concatenate([[0], ends[:-1]]))
         columns = [rows, targets] if weights is None else [rows, targets, weights]
         bucketed = [xp.empty_like(column) for column in columns]
         bucket_arcs[self.backend](
             0, len(owners), owners, rows, targets, weights, cursors, *bucketed, *([None] if weights is None else [])
         )
-        cuts = self.backend.to_host(ends)[:-1].tolist()
-        came = [xp.concatenate(self.comm.alltoallv(xp.split(column, cuts))) for column in bucketed]
+        came = [xp.concatenate(self.comm.alltoallv(xp.split(column, ends[:-1].tolist()))) for column in bucketed]
         return came[0], came[1], came[2] if weights is not None else None
 
 
@@ -112,7 +110,7 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
             del order, starts, lightest
         keys = keys[is_first]
         del is_first
-        lengths[first:last] = xp.bincount(keys >> shift, minlength=last - first)
+        lengths[first:last] = lengths_of_runs(xp, keys >> shift, last - first)
         keys &= (1 << shift) - 1
         positions[written : written + len(keys)] = partition.state(keys.astype(partition.dtype))
         written += len(keys)

@@ -69,6 +69,9 @@ class Backend:
         into[:] = array
         return into
 
+    def release(self) -> None:
+        """Give back memory that a pool keeps for nobody, so that it does not add up over the phases of a build."""
+
     def free_bytes(self) -> int:
         """Return how much memory can still be allocated."""
         raise NotImplementedError

@@ -12,3 +12,7 @@ extern "C" __global__ void count_degrees(i64 lo, i64 hi, const id_t* sources, co
   }
   if (loops) atomic_add(num_loops, loops);
 }
+
+extern "C" __global__ void count_values(i64 lo, i64 hi, const vertex_t* values, i64* counts) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) atomic_add(&counts[values[i]], (i64)1);
+}

@@ -21,3 +21,10 @@ def count_degrees(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
             atomic_add(out_degrees, u, 1)
             atomic_add(in_degrees, v, 1)
     atomic_add(num_loops, 0, loops)
+
+
+@kernel(vertex_t="values")
+def count_values(lo, hi, values, counts):
+    """Count how often each value occurs."""
+    for i in range(lo, hi):
+        atomic_add(counts, values[i], 1)

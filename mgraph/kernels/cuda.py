@@ -76,6 +76,9 @@ class CudaBackend(Backend):
     def to_device(self, array: np.ndarray) -> Array:
         return cupy.asarray(array)
 
+    def release(self) -> None:
+        cupy.get_default_memory_pool().free_all_blocks()
+
     def free_bytes(self) -> int:
         return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
 

@@ -14,7 +14,7 @@ def look_up(lo, hi, ids, table, out):
         out[i] = table[ids[i]]
 
 
-@kernel(vertex_t="rows", weight_t="weights")
+@kernel(id_t="owners", vertex_t="rows", weight_t="weights")
 def bucket_arcs(lo, hi, owners, rows, targets, weights, cursors, out_rows, out_targets, out_weights):
     """Put every arc behind the others of the same owner; `cursors` start where each owner's bucket does."""
     for i in range(lo, hi):

@@ -1,4 +1,4 @@
-"""Arguments for the kernel of count.py."""
+"""Arguments for the kernels of count.py."""
 
 from __future__ import annotations
 
@@ -21,3 +21,10 @@ def count_degrees(draw: st.DrawFn) -> Case:
         "num_loops": np.zeros(1, np.int64),
     }
     return Case(args)
+
+
+def count_values(draw: st.DrawFn) -> Case:
+    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
+    n, m = draw(st.integers(1, 40)), draw(st.integers(1, 400))
+    values = random.integers(0, n, m).astype(dtype)
+    return Case({"lo": 0, "hi": m, "values": values, "counts": np.zeros(n, np.int64)})

@@ -43,7 +43,7 @@ def _sort_slots(keys: np.ndarray, answer: Answer) -> Answer:
 
 def bucket_arcs(draw: st.DrawFn) -> Case:
     random, _, m, arcs = _arcs(draw)
-    owners = random.integers(0, 3, m)
+    owners = random.integers(0, 3, m).astype(arcs["rows"].dtype)
     args = {"lo": 0, "hi": m, "owners": owners, **arcs, "cursors": _starts(owners, 3)}
     args |= _outputs(arcs, m, "rows", "targets", "weights")
     return Case(args, lambda answer: _sort_slots(owners, answer))
