@@ -80,8 +80,8 @@ class _Search:
         self.base = comm.rank * partition.stride
         self.top = unreached_of(dtype)
         self.cutoff = self.top if cutoff is None else cutoff
-        self.settled = self.bound = 0
         self.dist = xp.full(partition.num_states, self.top, dtype)
+        self._set_bounds(0, 0)
         self.marked = xp.zeros(partition.num_states // 32, np.uint32)
         self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
         self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
@@ -96,7 +96,7 @@ class _Search:
 
     def relax(self) -> int:
         """Relax every arc out of near, sort what improved into the queues; return this rank's arcs."""
-        run, shard, bounds = self.run, self.shard, self._bounds()
+        run, shard, bounds = self.run, self.shard, self.bounds
         near_size = self.near_size
         offsets = run.xp.zeros(near_size + 1, np.int64)
         row_lengths[run](0, near_size, self.near, shard.rows.indptr, self.base, offsets[1:])
@@ -117,16 +117,17 @@ class _Search:
     def advance(self, delta: float | int) -> None:
         """Raise the bound to delta above the smallest distance in far, and move what it reaches to near."""
         run = self.run
-        self.settled = self.bound
+        settled = self.bound
+        self._set_bounds(settled, settled)
         lowest = run.xp.full(1, self.top, self.dist.dtype)
-        find_lowest[run](0, self.far_size, self.far, self.dist, self._bounds(), lowest)
+        find_lowest[run](0, self.far_size, self.far, self.dist, self.bounds, lowest)
         least = self.comm.allreduce(run.to_host(lowest), "min")[0].item()
         # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
         above = least + 1 if self.dist.dtype.kind != "f" else np.nextafter(least, self.top, dtype=self.dist.dtype)
-        self.bound = min(max(least + delta, above), self.top)
+        self._set_bounds(settled, min(max(least + delta, above), self.top))
         self.counters[:] = 0
         split_far[run](
-            0, self.far_size, self.far, self.dist, self._bounds(), self.in_far, self.near, self.kept, self.counters
+            0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.kept, self.counters
         )
         self.far, self.kept = self.kept, self.far
         self._count()
@@ -142,6 +143,7 @@ class _Search:
         self.near_size, self.far_size = self.run.to_host(self.counters).tolist()
         self.num_near, self.num_far = self.comm.sum(self.near_size, self.far_size)
 
-    def _bounds(self) -> Array:
-        bounds = np.array([self.settled, self.bound, self.cutoff], self.dist.dtype)
-        return self.run.to_device(bounds)
+    def _set_bounds(self, settled: float | int, bound: float | int) -> None:
+        """Give the kernels new bounds: below what all is settled, and below what is near."""
+        self.bound = bound
+        self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], self.dist.dtype))

@@ -34,7 +34,7 @@ class Limits:
 
 
 # By the name of a backend, so that a build can be planned where there is no such backend.
-LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0), "cuda": Limits(1 << 25, 1 << 27, 24)}
+LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0), "cuda": Limits(1 << 25, 1 << 27, 4)}
 
 
 class Backend:

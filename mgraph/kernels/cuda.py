@@ -26,7 +26,8 @@ def _module(source: pathlib.Path, typedefs: tuple[tuple[str, str], ...], device:
 
 
 @functools.cache
-def _function(kernel: Kernel, typedefs: tuple[tuple[str, str], ...], device: int) -> cupy.RawKernel:
+def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> cupy.RawKernel:
+    typedefs = tuple(sorted(kernel.typedefs(dtypes).items()))
     function = _module(kernel.source, typedefs, device).get_function(kernel.name)
     # Beyond 48 KiB shared memory must be allowed first; a launch still takes only what it asks for.
     most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
@@ -51,8 +52,7 @@ class CudaBackend(Backend):
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if args[1] <= args[0]:
             return
-        typedefs = tuple(sorted(kernel.typedefs(args).items()))
-        function = _function(kernel, typedefs, self.device)
+        function = _function(kernel, kernel.dtypes(args), self.device)
         grid = self.grid(kernel, args[1] - args[0])
         function((grid,), (kernel.block,), widen(args), shared_mem=kernel.shared_bytes(args))
 

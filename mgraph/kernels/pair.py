@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numba
+import numpy as np
 
 if TYPE_CHECKING:
     from mgraph.kernels.backend import Backend
@@ -54,10 +55,14 @@ class Kernel:
 
         return launch
 
-    def typedefs(self, args: tuple) -> dict[str, str]:
-        """Return the name of the dtype behind each typedef, as these arguments have it."""
-        found = {typedef: args[i].dtype.name for typedef, i in self.types.items() if args[i] is not None}
-        return TYPEDEFS | found
+    def dtypes(self, args: tuple) -> tuple[np.dtype | None, ...]:
+        """Return the dtypes that these arguments give the typedefs: what decides which module is wanted."""
+        return tuple([None if args[i] is None else args[i].dtype for i in self.types.values()])
+
+    def typedefs(self, dtypes: tuple[np.dtype | None, ...]) -> dict[str, str]:
+        """Return the name of the dtype behind each typedef; one that no argument decides is as usual."""
+        given = zip(self.types, dtypes, strict=True)
+        return TYPEDEFS | {typedef: dtype.name for typedef, dtype in given if dtype is not None}
 
     def shared_bytes(self, args: tuple) -> int:
         """Return how much dynamic shared memory a block needs for these arguments."""

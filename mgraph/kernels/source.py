@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 
 import numpy as np
 
@@ -21,6 +22,10 @@ C_TYPES = {
 }
 
 
+# What a Python object becomes on its way to a kernel.
+WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64, int: np.int64, float: np.float64}
+
+
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
 
@@ -34,7 +39,4 @@ def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
 
 def widen(args: tuple) -> tuple:
     """Give every Python number the width that kernels declare, and None the null pointer."""
-    return tuple(
-        np.intp(0) if a is None else np.int64(a) if isinstance(a, int) else np.float64(a) if isinstance(a, float) else a
-        for a in args
-    )
+    return tuple([WIDEN[type(a)](a) if type(a) in WIDEN else a for a in args])

@@ -155,7 +155,7 @@ class EmulatedBackend(Backend):
             raise EmulationError(f"{kernel} takes {len(kernel.parameters)} arguments, not {len(args)}")
         if args[1] <= args[0]:
             return
-        module = load_module(module_text(kernel.source, kernel.typedefs(args)))
+        module = load_module(module_text(kernel.source, kernel.typedefs(kernel.dtypes(args))))
         # Where a whole block of threads takes an item, a smaller block does too.
         lanes = self.block if kernel.lanes == kernel.block else kernel.lanes
         grid = min(-(-(args[1] - args[0]) * lanes // self.block), self.blocks)
