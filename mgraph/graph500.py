@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.errors import InputError
 from mgraph.generate.rmat import Rmat
 from mgraph.graph import Graph
 from mgraph.jobs import have_arcs
@@ -127,6 +128,8 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     """Return different vertices with edges, at most `count` (all there are, if fewer)."""
     draw = np.random.default_rng(seed)
     connected = g.num_vertices - g.info.num_isolated
+    if not connected:
+        raise InputError(f"{g.name} has no edges: there is no root to search from")
     count, roots = min(count, connected), dict[int, None]()
     while len(roots) < count:
         candidates = draw.integers(0, g.num_vertices, 4 * count + 16).tolist()
