@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from mgraph.build.plan import Plan, Sizes, bytes_of, default_chunks, plan_build, readable_bytes
@@ -9,14 +10,17 @@ from mgraph.kernels.backend import LIMITS, CpuBackend
 from mgraph.partition import Partition
 from mgraph.types import EdgeSource, vertex_dtype
 
-# A source that does not know how many edges it has is sampled: every 256th of 4096 chunks.
+# The most ranks that a plan looks at.
+MOST_RANKS = 1 << 16
+# A source that does not know how many edges it has is sampled: every 256th of 4096 chunks, of a small one all.
 SAMPLE_CHUNKS = 4096
 SAMPLE_STEP = 256
+SMALL = 1 << 20
 
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """Bytes on the fullest rank."""
+    """Bytes on the fullest rank; `enough_ranks` is how many with as much memory would do, None if no number would."""
 
     name: str
     num_ranks: int
@@ -24,6 +28,7 @@ class GraphPlan:
     num_input_edges: int
     memory_bytes: int
     parts: dict[str, int]
+    enough_ranks: int | None = None
 
     @property
     def needed_bytes(self) -> int:
@@ -39,10 +44,10 @@ class GraphPlan:
     def advice(self) -> str:
         """Say how much is needed, how much there is, and what would fit."""
         here = "on one rank" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
-        ranks = max(-(-self.needed_bytes * self.num_ranks // max(self.memory_bytes, 1)), self.num_ranks + 1)
+        use = f"{self.enough_ranks} ranks with as much" if self.enough_ranks else "ranks with more memory"
         return (
             f"{self.name} takes {readable_bytes(self.needed_bytes)} {here}, and there is "
-            f"{readable_bytes(self.memory_bytes)}: use {ranks} ranks with as much, or fewer edges"
+            f"{readable_bytes(self.memory_bytes)}: use {use}, or fewer edges"
         )
 
 
@@ -52,7 +57,30 @@ def plan_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: i
     Rows are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
     edges, all are assumed to.
     """
-    n, edges = source.num_vertices, _expected_edges(source)
+    edges = _expected_edges(source)
+    memory = CpuBackend(1).free_bytes() if memory_bytes is None else memory_bytes
+
+    def plan(ranks: int) -> GraphPlan:
+        return _plan(source, edges, ranks, backend, memory)
+
+    made = plan(num_ranks)
+    if made.fits:
+        return dataclasses.replace(made, enough_ranks=num_ranks)
+    # What every rank has whole, such as all states, does not get less with more of them.
+    least, most = num_ranks, num_ranks
+    while not plan(most).fits:
+        least, most = most, 2 * most
+        if most > MOST_RANKS:
+            return made
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if plan(middle).fits else (middle, most)
+    return dataclasses.replace(made, enough_ranks=most)
+
+
+def _plan(source: EdgeSource, edges: int, num_ranks: int, backend: str, memory_bytes: int) -> GraphPlan:
+    """Plan for so many ranks."""
+    n = source.num_vertices
     connected = getattr(source, "expected_connected", lambda: n)()
     partition = Partition(connected, num_ranks, cyclic=connected < n)
     weight = bytes_of(source.weight_dtype)
@@ -76,15 +104,13 @@ def plan_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: i
         # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
         sssp = 4 * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
         parts["while sssp runs"] = max(sssp, 8 * owned + answer + 4 * user_share)
-    return GraphPlan(
-        source.name, num_ranks, n, edges, CpuBackend(1).free_bytes() if memory_bytes is None else memory_bytes, parts
-    )
+    return GraphPlan(source.name, num_ranks, n, edges, memory_bytes, parts)
 
 
 def _expected_edges(source: EdgeSource) -> int:
     """Return how many edges the input has, from a sample of its chunks where it does not know."""
     if source.num_input_edges is not None:
         return source.num_input_edges
-    host = CpuBackend(1)
-    sample = range(0, SAMPLE_CHUNKS, SAMPLE_STEP)
-    return sum(len(source.chunk(k, SAMPLE_CHUNKS, host)) for k in sample) * SAMPLE_STEP
+    host, step = CpuBackend(1), SAMPLE_STEP if source.num_vertices > SMALL else 1
+    chunks = SAMPLE_CHUNKS // SAMPLE_STEP * step
+    return sum(len(source.chunk(k, chunks, host)) for k in range(0, chunks, step)) * step

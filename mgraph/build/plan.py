@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,11 +53,15 @@ class Plan:
 
     def refusal(self, free_bytes: int) -> str:
         """Say how much is needed, how much there is, and what would fit."""
-        ranks = max(-(-self.to_allocate_bytes * self.num_ranks // max(free_bytes, 1)), self.num_ranks + 1)
+        # With more ranks each has fewer rows to hold and to sort, and chunks as large.
+        use = "ranks with more memory"
+        if free_bytes > self.place:
+            shares = self.rows / (free_bytes - self.place), (self.rows + self.sort) / free_bytes
+            use = f"{max(math.ceil(max(shares) * self.num_ranks), self.num_ranks + 1)} ranks with as much"
         here = "here" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
         return (
             f"building the graph takes {readable_bytes(self.to_allocate_bytes)} more {here}, "
-            f"and {readable_bytes(free_bytes)} is free: use {ranks} ranks with as much, or fewer edges"
+            f"and {readable_bytes(free_bytes)} is free: use {use}, or fewer edges"
         )
 
 
