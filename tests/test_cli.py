@@ -187,11 +187,12 @@ def test_plan_tells_what_fits():
     assert made["needed_bytes"] <= made["memory_bytes"] == 1 << 30
     table = run("plan", "uniform:100000:8", "--ranks", 2, "--memory", "0.5g").stdout
     assert "on each of 2 ranks" in table
-    line = refused("plan", "rmat:30", "--ranks", 2, "--memory", "1GiB", code=5)
-    needed, advised = re.search(
-        r"takes ([\d.]+) GiB on each of 2 ranks, and there is 1.0 GiB: use (\d+) ranks", line
-    ).groups()
-    assert int(advised) == pytest.approx(2 * float(needed), abs=1)
+    line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)
+    advised = re.search(r"takes .* on each of 2 ranks, and there is 1.0 GiB: use (\d+) ranks with as much", line)[1]
+    run("plan", "rmat:24", "--ranks", advised, "--memory", "1GiB")
+    refused("plan", "rmat:24", "--ranks", int(advised) - 1, "--memory", "1GiB", code=5)
+    # All states are on every rank: of a gigabyte no number is enough.
+    assert "use ranks with more memory" in refused("plan", "rmat:30", "--memory", "1GiB", code=5)
 
 
 def test_doctor_finds_nothing_wrong(monkeypatch):
@@ -309,7 +310,9 @@ def test_a_folder_that_cannot_be_written(bad, monkeypatch):
 
 def test_what_does_not_fit(monkeypatch):
     monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 1 << 10)
-    assert re.search(r"takes .* more here, and 1 KiB is free: use \d+ ranks", refused("info", "rmat:8", code=5))
+    assert re.search(
+        r"takes .* more here, and 1 KiB is free: use ranks with more memory", refused("info", "rmat:8", code=5)
+    )
     monkeypatch.setattr("mgraph.cli.info.Graph.from_source", lambda *args, **options: np.empty(1 << 55))
     assert "out of memory: Unable to allocate" in refused("info", "rmat:8", code=5)
 

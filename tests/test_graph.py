@@ -105,8 +105,8 @@ def test_a_closed_cluster_says_so():
 
 
 def test_what_would_not_fit_is_refused_before_it_is_allocated(cluster, monkeypatch):
-    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 1000)
-    with pytest.raises(mg.WouldNotFit, match=r"takes .* more .*, and 1000 B is free: use \d+ ranks"):
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 100_000)
+    with pytest.raises(mg.WouldNotFit, match=r"takes .* more .*, and 97.7 KiB is free: use \d+ ranks"):
         mg.rmat(8, cluster=cluster)
     assert kept(cluster) == [0] * cluster.num_ranks
 
