@@ -114,7 +114,7 @@ def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
     assert hopeless.enough_ranks is None
     assert "use ranks with more memory, or fewer edges" in hopeless.advice()
     # What is free here decides where nothing is said.
-    assert plan_graph(Rmat(5), 1, "cpu", None).memory_bytes == pytest.approx(CpuBackend(1).free_bytes(), rel=0.2)
+    assert plan_graph(Rmat(5), 1, "cpu", None).memory_bytes == pytest.approx(CpuBackend(1).free_bytes(), rel=0.5)
 
 
 @pytest.mark.parametrize(
