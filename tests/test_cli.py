@@ -24,7 +24,7 @@ from mgraph.errors import ClusterError
 from mgraph.kernels.backend import CpuBackend
 
 ROOT = pathlib.Path(__file__).parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 CASE = ZOO["grid"]
 
 

@@ -33,7 +33,11 @@ def test_a_build_takes_what_was_planned(num_chunks, weights):
     answer = subprocess.run(
         [sys.executable, "peak_memory.py", str(scale), str(num_chunks), weights],
         cwd=TESTS,
-        env={**os.environ, "PYTHONPATH": str(TESTS.parent), "MALLOC_MMAP_THRESHOLD_": "65536"},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), os.environ.get("PYTHONPATH", "")]),
+            "MALLOC_MMAP_THRESHOLD_": "65536",
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -34,7 +34,11 @@ print(json.dumps({"seconds": seconds, "hits": hits, "misses": misses, "modules":
 
 def fresh(code, cache):
     """Run code in a process of its own, with this cache of compiled kernels; return what it prints."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(cache)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "NUMBA_CACHE_DIR": str(cache),
+    }
     answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr
     return json.loads(answer.stdout)
