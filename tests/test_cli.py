@@ -24,8 +24,18 @@ from mgraph.errors import ClusterError
 from mgraph.kernels.backend import CpuBackend
 
 ROOT = pathlib.Path(__file__).parents[1]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+# What a command does is the same on any backend; here it is told of no GPU, wherever the tests run.
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+IMPORTS = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+ENVIRONMENT = {**os.environ, **IMPORTS, **NO_GPU}
 CASE = ZOO["grid"]
+
+
+@pytest.fixture(autouse=True)
+def without_gpus(monkeypatch):
+    """Hide the GPUs from the commands of this process."""
+    for name, value in NO_GPU.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture

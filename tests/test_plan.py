@@ -108,12 +108,12 @@ def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
 
 
 def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
-    made = plan_graph(Rmat(24), 1, "cuda", 4 << 30)
+    made = plan_graph(Rmat(24), 1, "cuda", 3 << 30)
     assert not made.fits
-    assert made.needed_bytes > 4 << 30
+    assert made.needed_bytes > 3 << 30
     assert f"use {made.enough_ranks} ranks with as much" in made.advice()
-    assert plan_graph(Rmat(24), made.enough_ranks, "cuda", 4 << 30).fits
-    assert not plan_graph(Rmat(24), made.enough_ranks - 1, "cuda", 4 << 30).fits
+    assert plan_graph(Rmat(24), made.enough_ranks, "cuda", 3 << 30).fits
+    assert not plan_graph(Rmat(24), made.enough_ranks - 1, "cuda", 3 << 30).fits
     hopeless = plan_graph(Rmat(30), 4, "cuda", 1 << 30)
     assert hopeless.enough_ranks is None
     assert "use ranks with more memory, or fewer edges" in hopeless.advice()

@@ -38,6 +38,7 @@ def fresh(code, cache):
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         "NUMBA_CACHE_DIR": str(cache),
+        "CUDA_VISIBLE_DEVICES": "",
     }
     answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert answer.returncode == 0, answer.stderr

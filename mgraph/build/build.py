@@ -59,7 +59,6 @@ def build(
     builder = RowsBuilder(backend, comm, partition, row_lengths, weight_dtype)
     del row_lengths
     _place(source, builder, position_of_user, num_chunks)
-    backend.release()
     rows, parallel = builder.finish(batch_arcs(sizes.row_arcs, backend.limits))
     del builder
     backend.release()
@@ -93,6 +92,7 @@ def _place(source: EdgeSource, builder: RowsBuilder, position_of_user: Array | N
     xp, dtype = backend.xp, builder.partition.dtype
     stored = None if builder.weights is None else builder.weights.dtype
     for k in range(comm.rank, -(-num_chunks // comm.size) * comm.size, comm.size):
+        backend.release()
         if k < num_chunks:
             chunk = source.chunk(k, num_chunks, backend)
             u, v, w = chunk.sources, chunk.targets, chunk.weights

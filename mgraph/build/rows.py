@@ -88,6 +88,8 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
     for first, last in _batches(backend.to_host(indptr), batch_arcs):
         if shift + (last - first).bit_length() > 63:
             raise UsageError(f"{partition.num_positions} vertices are too many for rows of {last - first}")
+        # No two batches are of one length: what a pool kept of the one before would not fit this one.
+        backend.release()
         begin, end = int(indptr[first]), int(indptr[last])
         keys = xp.empty(end - begin, np.int64)
         pack_keys[backend](first, last, indptr, positions, shift, first, keys)
