@@ -34,9 +34,10 @@ def compile_text(text: str, architecture: str) -> Built:
 
 
 def _read(program, size_of, read) -> str:
-    buffer = b" " * _checked(size_of(program))
+    # One more than it takes: Python shares bytes of length one, and this one is written to.
+    buffer = b" " * (_checked(size_of(program)) + 1)
     _checked(read(program, buffer))
-    return buffer.rstrip(b"\0").decode()
+    return buffer[:-1].rstrip(b"\0").decode()
 
 
 def _checked(answer: tuple):

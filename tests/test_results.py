@@ -294,7 +294,7 @@ def home(block, block_info=None):
 
 def test_results_on_the_workers_of_dask():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
         Client(workers) as client,
         mg.from_edges(
             CASE.sources, CASE.targets, CASE.weights, num_vertices=CASE.num_vertices, directed=CASE.directed

@@ -76,7 +76,8 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     # Offsets and cursors, and every arc.
     rows = 16 * owned + sizes.row_arcs * (position + weight)
     # An edge while loops are taken out, while it is translated, and while its arcs are placed.
-    edge = max(2 * (2 * user + given), 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
+    without_loops = 2 * (2 * user + given) + limits.mask_scratch_bytes
+    edge = max(without_loops, 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
     if partition.num_ranks > 1:
         # Sorted by owner, sent, and received, beside the edge itself.
         edge = max(edge, 8 * position + 4 * weight + 9)
