@@ -70,7 +70,7 @@ def sssp(
 ) -> Traversed:
     """Find the length of a shortest path from a source to every vertex, and a tree of such paths.
 
-    Float weights are added up in their own width from the sources exactly.
+    Float weights are added up in their own width, from the source on; integers exactly.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def sssp_many(
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:
-    """Return what distances are held in: floats as the weightss as wide as the longest path may be."""
+    """Return what distances are held in: floats as the weights, integers as wide as the longest path may be."""
     if info.weight_dtype is None:
         raise UsageError(NO_WEIGHTS)
     if info.min_weight < 0:
