@@ -11,8 +11,9 @@ from typing import Any
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.errors import GraphClosed
+from mgraph.errors import GraphClosed, UsageError
 from mgraph.io.arrays import ArrayEdges, CsrEdges
+from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
 from mgraph.jobs import build_graph, build_graph_of_parts
 from mgraph.shard import GraphInfo
@@ -60,6 +61,8 @@ class Graph:
         num_chunks
             In how many parts the input is read; more take less memory.
         """
+        if num_chunks is not None and as_integer(num_chunks, "num_chunks") < 1:
+            raise UsageError(f"num_chunks is {num_chunks}: give 1 or more, or None")
         cluster = _cluster(cluster)
         key = f"graph-{uuid.uuid4().hex}"
         try:

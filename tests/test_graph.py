@@ -170,6 +170,9 @@ def test_every_way_to_make_one(cluster, tmp_path):
             "weight goes with a file, and rmat:5 is gene",
         ),
         (lambda **at: mg.rmat(0, -1, **at), mg.UsageError, "-1"),
+        (lambda **at: mg.read("rmat:5", num_chunks=0, **at), mg.UsageError, "num_chunks is 0: give 1 or more"),
+        (lambda **at: mg.read("rmat:5", num_chunks=-3, **at), mg.UsageError, "num_chunks is -3"),
+        (lambda **at: mg.read("rmat:5", num_chunks=1.5, **at), mg.UsageError, "num_chunks 1.5 is not an integer"),
     ],
 )
 def test_bad_input_is_refused_by_value(make, error, message, cluster):
