@@ -151,7 +151,7 @@ def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
 
 def _roots(roots: Any) -> list[int]:
     """Return the roots as a list, in which a vertex may stand again."""
-    if isinstance(roots, str) or not isinstance(roots, Iterable):
+    if isinstance(roots, (str, bytes)) or not isinstance(roots, Iterable):
         raise UsageError(f"roots {roots!r} are not several vertices: give a list, or search from one with bfs or sssp")
     found = [as_integer(root, "root") for root in roots]
     if not found:
@@ -161,7 +161,7 @@ def _roots(roots: Any) -> list[int]:
 
 def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
     """Return one source or several as a tuple of distinct vertices of a graph of this size."""
-    several = isinstance(source, Iterable) and not isinstance(source, str) and getattr(source, "ndim", 1) > 0
+    several = isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and getattr(source, "ndim", 1) > 0
     sources = tuple(dict.fromkeys(as_integer(s, "source") for s in (source if several else [source])))
     if not sources:
         raise UsageError("there is no source: give a vertex or several")

@@ -101,6 +101,8 @@ def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
 def as_integer(value: Any, name: str) -> int:
     """Return an argument that must be an integer of any kind as Python's; `name` is what the error calls it."""
     try:
-        return operator.index(value)
+        if not isinstance(value, bool):
+            return operator.index(value)
     except TypeError:
-        raise UsageError(f"{name} {value!r} is not an integer") from None
+        pass
+    raise UsageError(f"{name} {value!r} is not an integer")
