@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive_shard import assert_equal_shards, build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs, orders, rank_counts
-from zoo import CASES, ZOO, GraphCase, random_case
+from zoo import CASES, ZOO, GraphCase, make_case, random_case
 
 from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
@@ -82,6 +82,15 @@ def test_graphs_without_weights_have_none(name):
 @given(graphs(), rank_counts, orders, st.sampled_from([None, 1, 3]))
 def test_drawn_graphs(case, num_ranks, order, num_chunks):
     assert_equal_shards(build_on(case, num_ranks, order, num_chunks), build_shards(case, num_ranks, order))
+
+
+@pytest.mark.parametrize("extreme", [-(2**63), 2**63 - 1])
+def test_the_extremes_of_64_bits_are_weights(extreme):
+    case = make_case("extreme", 3, [(0, 1, extreme), (1, 2, extreme)], np.int64)
+    for shard in build_on(case, 2, "natural"):
+        assert (shard.info.min_weight, shard.info.max_weight) == (extreme, extreme)
+        assert shard.rows.weights.dtype == np.int64
+        assert (shard.rows.weights == extreme).all()
 
 
 def test_minus_zero_becomes_zero():

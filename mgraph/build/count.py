@@ -12,6 +12,8 @@ from mgraph.kernels.backend import Backend
 from mgraph.kernels.count import count_degrees
 from mgraph.types import Array, EdgeChunk, EdgeSource
 
+INT64 = np.iinfo(np.int64)
+
 
 @dataclass(frozen=True)
 class Totals:
@@ -58,25 +60,26 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
     in_degrees = xp.zeros(n, np.uint32) if source.directed else out_degrees
     num_loops = xp.zeros(1, np.int64)
     floats = source.weight_dtype is not None and source.weight_dtype.kind == "f"
-    bounds = np.array([np.inf, np.inf]) if floats else np.array([np.iinfo(np.int64).max] * 2, np.int64)
+    lightest, heaviest = np.array([[np.inf], [-np.inf]] if floats else [[INT64.max], [INT64.min]])
     for k in range(comm.rank, num_chunks, comm.size):
         chunk = source.chunk(k, num_chunks, backend)
         if len(chunk):
             _check_ids(chunk, n)
             if chunk.weights is not None:
-                bounds = np.minimum(bounds, _weight_bounds(chunk.weights, bounds.dtype))
+                low, high = _weight_bounds(chunk.weights)
+                lightest[0], heaviest[0] = min(lightest[0], low), max(heaviest[0], high)
         count_degrees[backend](0, len(chunk), chunk.sources, chunk.targets, out_degrees, in_degrees, num_loops)
     comm.allreduce(out_degrees, "sum")
     if source.directed:
         comm.allreduce(in_degrees, "sum")
-    lowest, negated_highest = comm.allreduce(bounds, "min").tolist()
-    weighted = source.weight_dtype is not None and lowest <= -negated_highest
+    low, high = comm.allreduce(lightest, "min").item(), comm.allreduce(heaviest, "max").item()
+    weighted = source.weight_dtype is not None and low <= high
     return Counts(
         out_degrees,
         in_degrees,
         comm.sum(int(num_loops[0]))[0],
-        lowest if weighted else 0,
-        -negated_highest if weighted else 0,
+        low if weighted else 0,
+        high if weighted else 0,
     )
 
 
@@ -89,10 +92,10 @@ def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
             raise InputError(f"vertex id {offender} is not in 0..{num_vertices - 1}")
 
 
-def _weight_bounds(weights: Array, dtype: np.dtype) -> np.ndarray:
-    """Return the lightest weight and the negated heaviest, so that both are minima."""
+def _weight_bounds(weights: Array) -> tuple[float | int, float | int]:
+    """Return the lightest weight and the heaviest."""
     lowest, highest = weights.min().item(), weights.max().item()
     # A NaN anywhere makes both of them NaN.
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise InputError(f"edge weights must be finite, but there is {lowest if not np.isfinite(lowest) else highest}")
-    return np.array([lowest, -highest], dtype)
+    return lowest, highest
