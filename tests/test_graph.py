@@ -111,6 +111,13 @@ def test_what_would_not_fit_is_refused_before_it_is_allocated(cluster, monkeypat
     assert kept(cluster) == [0] * cluster.num_ranks
 
 
+@pytest.mark.parametrize("last", [10**13, 2**62])
+def test_an_id_too_large_to_count_up_to_is_refused(last, cluster):
+    with pytest.raises(mg.WouldNotFit, match=rf"the degrees of {last + 1:,} vertices take .*: number the vertices"):
+        mg.from_edges([0], [last], cluster=cluster)
+    assert kept(cluster) == [0] * cluster.num_ranks
+
+
 def test_graphs_without_a_cluster_share_one():
     first, second = mg.from_edges([0], [1]), mg.from_edges([1], [2])
     assert first.cluster is second.cluster

@@ -6,7 +6,16 @@ import numpy as np
 
 from mgraph.build.count import Counts, Totals, count
 from mgraph.build.order import choose_order, degree_order
-from mgraph.build.plan import Plan, Sizes, batch_arcs, bytes_of, default_chunks, plan_build
+from mgraph.build.plan import (
+    Plan,
+    Sizes,
+    batch_arcs,
+    bytes_of,
+    default_chunks,
+    degrees_bytes,
+    plan_build,
+    readable_bytes,
+)
 from mgraph.build.rows import RowsBuilder
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
@@ -32,6 +41,7 @@ def build(
         In how many parts the input is read; more parts take less memory. The graph does not depend on it.
     """
     num_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size)
+    _refuse_unless_countable(source, backend, comm)
     counts = count(source, backend, comm, num_chunks)
     order = choose_order(order, counts)
     if order == "degree":
@@ -120,6 +130,17 @@ def _translate(backend: Backend, ids: Array, table: Array) -> Array:
     out = backend.xp.empty(len(ids), table.dtype)
     look_up[backend](0, len(ids), ids, table, out)
     return out
+
+
+def _refuse_unless_countable(source: EdgeSource, backend: Backend, comm: Communicator) -> None:
+    """Raise on every rank if any has no room for the degrees of all ids: one huge id is enough for that."""
+    needed, free = degrees_bytes(source.num_vertices, source.directed), backend.free_bytes()
+    least = int(comm.allreduce(np.array([free], np.int64), "min")[0])
+    if needed > least:
+        raise WouldNotFit(
+            f"the degrees of {source.num_vertices:,} vertices take {readable_bytes(needed)} on each rank, "
+            f"and {readable_bytes(least)} is free: number the vertices without gaps, or use ranks with more memory"
+        )
 
 
 def _refuse_unless_it_fits(plan: Plan, backend: Backend, comm: Communicator) -> None:

@@ -69,7 +69,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     """Plan the build of a graph on the ranks of `partition`; the fullest one decides."""
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
-    degrees = 4 * n * (2 if sizes.directed else 1)
+    degrees = degrees_bytes(n, sizes.directed)
     # Keys of 8 bytes, what sorting them takes, and 8 more that the user ids are made from.
     order = degrees + (16 + limits.sort_scratch_bytes) * n if partition.cyclic else degrees
     tables = user * (n + owned) if partition.cyclic else 0
@@ -91,6 +91,11 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
         place=edge * -(-sizes.num_input_edges // num_chunks),
         sort=8 * owned + arc * batch_arcs(sizes.row_arcs, limits),
     )
+
+
+def degrees_bytes(num_vertices: int, directed: bool) -> int:
+    """Return what the degrees take that every rank counts before there is an order."""
+    return 4 * num_vertices * (2 if directed else 1)
 
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int) -> int:
