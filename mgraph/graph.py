@@ -131,10 +131,11 @@ def _cluster(given: Any) -> Cluster:
     """Return the cluster to build on; one that is made because none is given is shared while any graph holds it."""
     if isinstance(given, Cluster):
         return given
-    if given is not None:
+    # A client is its owner's to close: no later graph may find its cluster among the shared ones.
+    if given is not None or _has_default_client():
         return connect(given)
     cluster = _shared_clusters.get(os.getpid())
-    if cluster is None or _has_default_client():
+    if cluster is None:
         cluster = _shared_clusters[os.getpid()] = connect()
     return cluster
 

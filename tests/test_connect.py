@@ -12,6 +12,7 @@ import rank_programs as programs
 from dask_processes import ENVIRONMENT, scheduler_by_hand, worker_by_hand
 from distributed import Client, LocalCluster
 
+import mgraph as mg
 from mgraph.cluster import devices
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
@@ -160,3 +161,13 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
             DaskCluster(client, 2, open_timeout_s=0.2)
         with connect(client, num_ranks=1) as cluster:
             assert cluster.run(programs.total) == [(0, 1, 1, ())]
+
+
+def test_graphs_made_after_a_client_was_closed_do_without_it(workers):
+    with Client(workers):
+        g = mg.from_edges([0], [1])
+        assert g.cluster.launcher == "LocalCluster"
+    with pytest.raises(ClusterError, match="the client of this cluster was closed: connect again"):
+        mg.bfs(g, 0)
+    with mg.from_edges([0], [1]) as later:
+        assert later.cluster.launcher == "in-process"

@@ -104,6 +104,8 @@ class DaskCluster(Cluster):
         return self._sync(how, name, pickle.dumps((function, args)), parts)
 
     def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        if self.client.status in ("closing", "closed"):
+            raise ClusterError("the client of this cluster was closed: connect again")
         try:
             return self.client.sync(function, *args, **kwargs)
         except (OSError, ClosedClientError) as error:
