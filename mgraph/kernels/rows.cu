@@ -2,9 +2,9 @@ extern "C" __global__ void look_up(i64 lo, i64 hi, const id_t* ids, const vertex
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = table[ids[i]];
 }
 
-extern "C" __global__ void bucket_arcs(i64 lo, i64 hi, const id_t* owners, const vertex_t* rows, const vertex_t* targets,
-                                       const weight_t* weights, i64* cursors, vertex_t* out_rows, vertex_t* out_targets,
-                                       weight_t* out_weights) {
+extern "C" __global__ void bucket_arcs(i64 lo, i64 hi, const id_t* owners, const vertex_t* rows,
+                                       const vertex_t* targets, const weight_t* weights, i64* cursors,
+                                       vertex_t* out_rows, vertex_t* out_targets, weight_t* out_weights) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 slot = atomic_add(&cursors[owners[i]], (i64)1);
     out_rows[slot] = rows[i];
