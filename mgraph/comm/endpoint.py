@@ -1,6 +1,6 @@
 """Where a rank listens for its peers, and how the ranks of a gang link up, each with each.
 
-What drove it (design.md 6, 8): a cluster that speaks TLS must be spoken to in TLS, so the links are
+What drove it: a cluster that speaks TLS must be spoken to in TLS, so the links are
 `distributed.comm`'s; but a worker's event loop must never wait for us, so an endpoint has a loop in a
 thread of its own. Opening takes two steps, because only the caller can tell the ranks each other's
 addresses:

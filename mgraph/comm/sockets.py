@@ -1,6 +1,6 @@
 """Ranks in different processes or hosts, over `distributed.comm`: host arrays, sent directly to each other.
 
-What drove it (design.md 6, 8; facts.md): no rank is a hub, every pair of ranks has a link (endpoint.py
+What drove it: no rank is a hub, every pair of ranks has a link (endpoint.py
 opens them). All verbs are one or two rounds of a single step, `_exchange`: send an array to some ranks, wait
 for one from some ranks. A link has one reader, which reads whether a verb is under way or not: it sees a
 peer's death at once, and nobody can be blocked by a peer that sends first and reads later. The thread that

@@ -1,6 +1,6 @@
 """Ranks that are threads of one process: they meet, and read each other's arrays.
 
-What drove it (design.md 6, 8): ranks in the caller's process, p = 1 included, must cost nearly nothing,
+What drove it: ranks in the caller's process, p = 1 included, must cost nearly nothing,
 and no rank may reduce for all. A small array is copied when it is shown, so that its owner need not wait
 until the others have read it: one meeting a verb. A large one is cut in p slices, each rank reduces one
 of them, in order of rank, and everyone copies the others.

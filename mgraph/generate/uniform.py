@@ -75,7 +75,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class FixedOutDegree:
-    """A directed graph where every vertex has out_degree arcs to targets drawn alike (papers.md, 4).
+    """A directed graph where every vertex has out_degree arcs to targets drawn alike.
 
     Parameters
     ----------

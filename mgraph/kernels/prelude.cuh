@@ -1,6 +1,6 @@
 // Prepended to every .cu file: integer types, sentinels, atomics, cache hints, warp helpers.
 // A .cu file uses these alone: no #include, no inline PTX, no bare `extern __shared__`.
-// Above this text stand the typedefs vertex_t, dist_t, weight_t and id_t of the module at hand.
+// Above this text stand the typedefs of the module at hand (TYPEDEFS in pair.py).
 
 typedef unsigned char u8;
 typedef unsigned short u16;
