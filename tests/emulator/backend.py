@@ -122,7 +122,7 @@ class EmulatedBackend(Backend):
 
     name = "emulated"
     # Small, so that small inputs need several chunks, batches, segments and windows.
-    limits = Limits(chunk_edges=1 << 7, batch_arcs=1 << 7, sort_scratch_bytes=24)
+    limits = Limits(chunk_edges=1 << 7, batch_arcs=1 << 7, sort_scratch_bytes=24, mask_scratch_bytes=8)
     shared_bytes = 1 << 8
     cache_bytes = 1 << 10
 
