@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
 CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh tests/emulator/*.h tests/emulator/*.cpp \
 	tests/emulator/*/*.cu)
-SHELL_FILES := .ci/run $(wildcard deploy/*.sh deploy/*.sbatch)
+SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
 .PHONY: help check format test gpu gpu-sanitize bench docs
 

@@ -16,14 +16,16 @@ run() { python3 bench/run.py "$@" --backend cuda ${COMMIT:+--commit "$COMMIT"} 2
 
 case $what in
   tests)
-    python3 -m pytest -q -x --require gpu 2>&1 | tee "$logs/tests.log"
+    # PYTEST_ARGS may spread them over cores: -n 12 --ignore ..., with pytest-xdist.
+    # shellcheck disable=SC2086
+    python3 -m pytest -q --require gpu ${PYTEST_ARGS:-} 2>&1 | tee "$logs/tests.log"
     ;;
   single)
     run rmat20 rmat22 rmat24 uni24 --method frontier --method sweep
     run grid4k --sources 4
     ;;
   multi)
-    # The same roots on one rank and on all: the digests of their lines must agree.
+    # The same roots on one rank and on all: bench/run.py ends if the digests do not agree.
     seed=$RANDOM
     for ranks in 1 "$gpus"; do
       run rmat26 --ranks "$ranks" --method frontier --method sweep --root-seed "$seed"

@@ -65,6 +65,12 @@ def spread(milliseconds: Sequence[float]) -> dict[str, float]:
     }
 
 
+def lines(backend: str) -> list[dict]:
+    """Return the lines of this machine."""
+    path = RESULTS / f"{machine(backend)}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
 def append(backend: str, commit_name: str | None, facts: dict) -> None:
     """Append one line to the results of this machine."""
     head = {
@@ -73,5 +79,5 @@ def append(backend: str, commit_name: str | None, facts: dict) -> None:
         "machine": machine(backend),
     }
     RESULTS.mkdir(exist_ok=True)
-    with open(RESULTS / f"{head['machine']}.jsonl", "a") as lines:
-        lines.write(json.dumps(head | facts | {"versions": versions()}) + "\n")
+    with open(RESULTS / f"{head['machine']}.jsonl", "a") as file:
+        file.write(json.dumps(head | facts | {"versions": versions()}) + "\n")
