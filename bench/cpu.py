@@ -28,7 +28,7 @@ from mgraph.generate.rmat import Rmat
 from mgraph.graph500 import KERNELS, random_roots
 from mgraph.io.formats import read_source
 from mgraph.io.write import write_edges
-from mgraph.kernels.backend import available_cores, make_backend
+from mgraph.kernels.backend import CpuBackend, available_cores
 
 # The bucket width that GAP's own script uses for its Kronecker graph.
 GAP_DELTA = 2
@@ -112,7 +112,7 @@ def gap_ms(program: pathlib.Path, graph: pathlib.Path, roots: list[int], *words:
 def scipy_ms(path: pathlib.Path, roots: list[int]) -> dict[str, float]:
     """Return SciPy's medians over the first roots."""
     file = read_source(path)
-    arcs = file.chunk(0, 1, make_backend("cpu", threads=1))
+    arcs = file.chunk(0, 1, CpuBackend(1))
     n = file.num_vertices
     indices, weights = arcs.targets.astype(np.int32), arcs.weights.astype(np.float64)
     indptr = np.searchsorted(arcs.sources, np.arange(n + 1))

@@ -16,6 +16,8 @@ from mgraph.jobs import have_arcs
 from mgraph.results import Stats, Traversed, validate
 from mgraph.traversals import bfs, sssp
 
+# A root is looked for among some hundred thousand vertices, drawn in this many rounds.
+ROUNDS = 14
 KERNELS: dict[str, Callable[..., Traversed]] = {"bfs": bfs, "sssp": sssp}
 
 
@@ -125,14 +127,21 @@ def run_graph500(
 
 
 def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
-    """Return different vertices with edges, at most `count` (all there are, if fewer)."""
+    """Return different vertices with arcs out, at most `count`; fewer where they are too rare to be found."""
     draw = np.random.default_rng(seed)
     connected = g.num_vertices - g.info.num_isolated
     if not connected:
         raise InputError(f"{g.name} has no edges: there is no root to search from")
     count, roots = min(count, connected), dict[int, None]()
-    while len(roots) < count:
-        candidates = draw.integers(0, g.num_vertices, 4 * count + 16).tolist()
+    # Each round draws twice as many: a graph of few arcs has its roots found in a few rounds too.
+    draws = 4 * count + 16
+    for _ in range(ROUNDS):
+        candidates = draw.integers(0, g.num_vertices, draws).tolist()
         found = g.cluster.run(have_arcs, g.key, candidates)[0]
         roots.update(dict.fromkeys(v for v, has in zip(candidates, found, strict=True) if has))
+        if len(roots) >= count:
+            break
+        draws *= 2
+    if not roots:
+        raise InputError(f"{g.name} has too few vertices with arcs out to find one by chance: name the sources")
     return list(roots)[:count]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+import numpy as np
+
 from mgraph.build.plan import Plan, Sizes, bytes_of, default_chunks, plan_build, readable_bytes
 from mgraph.kernels.backend import LIMITS, CpuBackend
 from mgraph.partition import Partition
@@ -102,9 +104,19 @@ def _plan(source: EdgeSource, edges: int, num_ranks: int, backend: str, memory_b
     parts = {"graph": graph, "while it is built": build.peak_bytes, "while bfs runs": max(bfs, 8 * owned + answer)}
     if weight:
         # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
-        sssp = 4 * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
-        parts["while sssp runs"] = max(sssp, 8 * owned + answer + 4 * user_share)
+        state = _state_bytes(source, n)
+        sssp = state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
+        parts["while sssp runs"] = max(sssp, 2 * state * owned + answer + 4 * user_share)
     return GraphPlan(source.name, num_ranks, n, edges, memory_bytes, parts)
+
+
+def _state_bytes(source: EdgeSource, num_vertices: int) -> int:
+    """Return how wide a distance is: as a float weight, or as the longest path of the heaviest integers."""
+    dtype = source.weight_dtype
+    if dtype is not None and dtype.kind == "f":
+        return dtype.itemsize
+    heaviest = getattr(source, "max_weight", None) or (np.iinfo(dtype).max if dtype is not None else 1)
+    return 4 if num_vertices * int(heaviest) < np.iinfo(np.uint32).max else 8
 
 
 def _expected_edges(source: EdgeSource) -> int:

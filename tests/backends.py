@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mgraph.kernels.backend import Backend, make_backend
+from mgraph.kernels.backend import Backend, CpuBackend, make_backend
 
 
 @functools.cache
@@ -35,7 +35,7 @@ def _emulated() -> Backend:
 
 # Two threads, so that kernels meet on any machine.
 BACKENDS = {
-    "cpu": BackendUnderTest(lambda: make_backend("cpu", threads=2)),
+    "cpu": BackendUnderTest(lambda: CpuBackend(2)),
     # Small blocks and few of them, so that small inputs cross their edges.
     "emulated": BackendUnderTest(_emulated),
     "cuda": BackendUnderTest(lambda: make_backend("cuda"), has_gpu),

@@ -7,10 +7,10 @@ import struct
 
 import numpy as np
 
-from mgraph.kernels.backend import make_backend
+from mgraph.kernels.backend import CpuBackend
 from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
 
-BACKEND = make_backend("cpu", threads=2)
+BACKEND = CpuBackend(2)
 CHUNK_COUNTS = (1, 3, 7, 64)
 
 

@@ -319,10 +319,12 @@ def test_a_folder_that_cannot_be_written(bad, monkeypatch):
 
 
 def test_what_does_not_fit(monkeypatch):
-    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 1 << 10)
-    assert re.search(
-        r"takes .* more here, and 1 KiB is free: use ranks with more memory", refused("info", "rmat:8", code=5)
-    )
+    for free, text in (
+        ("2", r"4 KiB is needed on each rank for the order of 256 vertices, and 2 KiB is free: number"),
+        ("9", r"takes .* more here, and 9 KiB is free: use ranks with more memory"),
+    ):
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: int(free) << 10)
+        assert re.search(text, refused("info", "rmat:8", code=5))
     monkeypatch.setattr("mgraph.cli.info.Graph.from_source", lambda *args, **options: np.empty(1 << 55))
     assert "out of memory: Unable to allocate" in refused("info", "rmat:8", code=5)
 
@@ -345,7 +347,10 @@ def test_a_wrong_answer_is_told(arguments, monkeypatch):
 def test_a_scheduler_by_address_and_by_file(tmp_path):
     with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file):
         address = json.loads(pathlib.Path(file).read_text())["address"]
-        for where in (["--scheduler-file", file], ["--scheduler", address, "--backend", "cpu", "--workers", 1]):
+        for where in (
+            ["--scheduler-file", file, "--backend", "cpu"],
+            ["--scheduler", address, "--backend", "cpu", "--workers", 1],
+        ):
             result = run("bfs", "rmat:6", "-s", 0, "--validate", *where)
             assert ", validated" in result.stdout
             assert "1 cpu rank>" in result.stderr

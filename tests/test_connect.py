@@ -22,6 +22,12 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import ClusterError, UsageError
 
 
+@pytest.fixture(autouse=True)
+def without_gpus(monkeypatch):
+    """Without a client, GPUs that are seen would be taken."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+
+
 @pytest.fixture(scope="module")
 def workers():
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:

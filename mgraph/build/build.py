@@ -13,6 +13,7 @@ from mgraph.build.plan import (
     bytes_of,
     default_chunks,
     degrees_bytes,
+    order_bytes,
     plan_build,
     readable_bytes,
 )
@@ -41,10 +42,12 @@ def build(
         In how many parts the input is read; more parts take less memory. The graph does not depend on it.
     """
     num_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size)
-    _refuse_unless_countable(source, backend, comm)
+    n = source.num_vertices
+    _refuse_without_room(f"the degrees of {n:,} vertices", degrees_bytes(n, source.directed), backend, comm)
     counts = count(source, backend, comm, num_chunks)
     order = choose_order(order, counts)
     if order == "degree":
+        _refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, backend.limits), backend, comm)
         user_of_position, position_of_user = degree_order(backend, counts)
         partition = Partition(len(user_of_position), comm.size, cyclic=True)
         owned = user_of_position[comm.rank :: comm.size].copy()
@@ -132,13 +135,12 @@ def _translate(backend: Backend, ids: Array, table: Array) -> Array:
     return out
 
 
-def _refuse_unless_countable(source: EdgeSource, backend: Backend, comm: Communicator) -> None:
-    """Raise on every rank if any has no room for the degrees of all ids: one huge id is enough for that."""
-    needed, free = degrees_bytes(source.num_vertices, source.directed), backend.free_bytes()
-    least = int(comm.allreduce(np.array([free], np.int64), "min")[0])
+def _refuse_without_room(what: str, needed: int, backend: Backend, comm: Communicator) -> None:
+    """Raise on every rank if any has no room for what each id takes: one huge id is enough for that."""
+    least = int(comm.allreduce(np.array([backend.free_bytes()], np.int64), "min")[0])
     if needed > least:
         raise WouldNotFit(
-            f"the degrees of {source.num_vertices:,} vertices take {readable_bytes(needed)} on each rank, "
+            f"{readable_bytes(needed)} is needed on each rank for {what}, "
             f"and {readable_bytes(least)} is free: number the vertices without gaps, or use ranks with more memory"
         )
 

@@ -70,8 +70,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     degrees = degrees_bytes(n, sizes.directed)
-    # Keys of 8 bytes, what sorting them takes, and 8 more that the user ids are made from.
-    order = degrees + (16 + limits.sort_scratch_bytes) * n if partition.cyclic else degrees
+    order = degrees + (order_bytes(n, limits) if partition.cyclic else 0)
     tables = user * (n + owned) if partition.cyclic else 0
     # Offsets and cursors, and every arc.
     rows = 16 * owned + sizes.row_arcs * (position + weight)
@@ -96,6 +95,11 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
 def degrees_bytes(num_vertices: int, directed: bool) -> int:
     """Return what the degrees take that every rank counts before there is an order."""
     return 4 * num_vertices * (2 if directed else 1)
+
+
+def order_bytes(num_vertices: int, limits: Limits) -> int:
+    """Return what finding the order by degree takes: keys of 8 bytes, sorting them, and what is made of them."""
+    return (16 + limits.sort_scratch_bytes) * num_vertices
 
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int) -> int:

@@ -16,7 +16,7 @@ from mgraph.cluster.leases import Leases
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, UsageError
-from mgraph.kernels.backend import Backend, available_cores, make_backend
+from mgraph.kernels.backend import Backend, make_backend
 
 
 class InProcessCluster(Cluster):
@@ -171,5 +171,4 @@ def _shared_backend(name: str, num_ranks: int) -> Callable[[], Backend]:
     """Return what makes one rank's backend, with its share of the cores."""
     if name not in ("cpu", "cuda"):
         raise UsageError(f"backend {name!r} is not one of auto, cpu, cuda")
-    threads = max(1, available_cores() // num_ranks)
-    return lambda: make_backend(name, threads=threads)
+    return lambda: make_backend(name, sharers=num_ranks)

@@ -19,7 +19,7 @@ from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.network import open_network
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.kernels.backend import Backend, available_cores, make_backend
+from mgraph.kernels.backend import Backend, make_backend
 
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
@@ -119,10 +119,9 @@ class RankPlugin(WorkerPlugin):
         return meet
 
     def _backend(self, ticket: Ticket, index: int) -> Backend:
-        threads = max(1, available_cores() // ticket.neighbours[index])
-        kind = ticket.backend, threads
+        kind = ticket.backend, ticket.neighbours[index]
         if kind not in self._backends:
-            self._backends[kind] = make_backend(ticket.backend, threads=threads)
+            self._backends[kind] = make_backend(ticket.backend, sharers=ticket.neighbours[index])
         return self._backends[kind]
 
     def _abort(self, gang: str, epoch: int, cause: str) -> None:

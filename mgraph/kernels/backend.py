@@ -88,8 +88,10 @@ class CpuBackend(Backend):
     xp = np
     limits = LIMITS["cpu"]
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, sharers: int = 1) -> None:
         self.threads = threads or available_cores()
+        # Ranks that share this host's memory, this one included.
+        self.sharers = sharers
         self._pool = ThreadPoolExecutor(self.threads - 1, "mgraph-kernel") if self.threads > 1 else None
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
@@ -123,17 +125,17 @@ class CpuBackend(Backend):
         limit = _cgroup_free_bytes()
         with open("/proc/meminfo") as lines:
             available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        return available if limit is None else min(available, limit)
+        return (available if limit is None else min(available, limit)) // self.sharers
 
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
 
 
-def make_backend(name: str, *, threads: int | None = None) -> Backend:
-    """Return the backend called `name`: cpu, or cuda on the current device."""
+def make_backend(name: str, *, sharers: int = 1) -> Backend:
+    """Return the backend called `name`: cuda on the current device, or cpu with its share of the host."""
     if name == "cpu":
-        return CpuBackend(threads)
+        return CpuBackend(max(1, available_cores() // sharers), sharers=sharers)
     if name == "cuda":
         from mgraph.kernels.cuda import CudaBackend
 
