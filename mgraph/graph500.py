@@ -63,6 +63,7 @@ class Graph500Run:
             "min_s": min(times),
             "median_s": statistics.median(times),
             "max_s": max(times),
+            "median_teps": statistics.median(rates) if rates else 0.0,
             "harmonic_mean_teps": statistics.harmonic_mean(rates) if rates else 0.0,
         }
 

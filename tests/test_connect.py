@@ -85,7 +85,7 @@ def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
     if not visible_gpus():
         with pytest.raises(UsageError, match="wants a GPU"):
             connect(backend="cuda")
-        with pytest.raises(UsageError, match="has no GPU"):
+        with pytest.raises(UsageError, match="wants a GPU for each worker"):
             connect(client, backend="cuda")
 
 
