@@ -1,0 +1,40 @@
+"""The same answers over sockets as over threads: every graph, method and number of ranks against the oracles."""
+
+from __future__ import annotations
+
+import pytest
+from comm_ranks import open_socket_threads
+from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
+from zoo import ZOO
+
+from mgraph.cluster.base import Rank
+from mgraph.cluster.in_process import InProcessCluster
+
+# Graphs with a vertex to start from; the one of three hundred supersteps says no more on seven ranks than on two.
+DEEP = ZOO["long-chain"]
+STARTABLE = [case for case in GRAPHS if case.num_vertices]
+
+
+class SocketCluster(InProcessCluster):
+    """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
+
+    def _open(self):
+        comms = open_socket_threads(self.num_ranks, 60)
+        parts = zip(comms, self._backends, self._objects, strict=True)
+        return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
+
+
+@pytest.fixture(scope="module", params=[2, 3, 4, 7])
+def cluster(request):
+    with SocketCluster(request.param) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
+def test_searches_over_sockets(cluster, case, method):
+    algorithms = ["bfs"] if case.weights is None or (case is DEEP and cluster.num_ranks > 2) else SEARCHES
+    with graph_of(case, cluster, "degree") as g:
+        assert g.num_ranks == cluster.num_ranks
+        for algorithm in algorithms:
+            check(SEARCHES[algorithm](g, 0, method=method), case, [0], "degree")
