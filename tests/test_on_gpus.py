@@ -1,0 +1,35 @@
+"""Every graph of the zoo on CUDA: ranks that share a GPU as threads, and over NCCL where there are several."""
+
+from __future__ import annotations
+
+import pytest
+from comm_ranks import gpu_count
+from test_over_sockets import STARTABLE
+from test_traversals import METHODS, SEARCHES, check, graph_of
+
+import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
+
+# Ranks on one GPU, and one rank a GPU: NCCL takes no two ranks on one.
+SHARED = [("threads", 1), ("threads", 3)]
+APART = [("nccl", num_ranks) for num_ranks in (2, 3, 4) if num_ranks <= gpu_count()]
+
+
+@pytest.fixture(scope="module", params=SHARED + APART, ids=lambda param: f"{param[0]}-{param[1]}")
+def cluster(request):
+    how, num_ranks = request.param
+    made = InProcessCluster(num_ranks, backend="cuda") if how == "threads" else None
+    with made or mg.connect(num_ranks=num_ranks, backend="cuda") as cluster:
+        assert (cluster.num_ranks, cluster.backend) == (num_ranks, "cuda")
+        yield cluster
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
+def test_searches_on_gpus(cluster, case, order):
+    algorithms = ["bfs"] if case.weights is None else SEARCHES
+    with graph_of(case, cluster, order) as g:
+        for algorithm in algorithms:
+            for method in METHODS:
+                check(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
