@@ -33,7 +33,8 @@ class Stats:
     seconds
         By phase, on the slowest rank: prepare (once for a graph), traverse, predecessors, translate.
     supersteps
-        What each did: method, frontier (over all ranks), arcs looked at (over all ranks).
+        What each did: method, frontier (over all ranks), arcs looked at (over all ranks), microseconds (on
+        the slowest rank).
     arcs
         Arcs looked at by each rank.
     bytes_sent
@@ -68,8 +69,10 @@ class Stats:
         """Put the ranks' parts together."""
         phases = {phase for part in parts for phase in part["seconds"]}
         steps = [
-            first | {"arcs": sum(step["arcs"] for step in (first, *others))}
-            for first, *others in zip(*(part["supersteps"] for part in parts), strict=True)
+            steps[0]
+            | {"arcs": sum(step["arcs"] for step in steps)}
+            | {"microseconds": max(step["microseconds"] for step in steps)}
+            for steps in zip(*(part["supersteps"] for part in parts), strict=True)
         ]
         arcs = sum(part["reached_arcs"] for part in parts)
         return cls(

@@ -122,8 +122,10 @@ class Gang:
         for pipe in self.pipes:
             pipe.send(None)
         ended = [self._receive(rank) for rank in range(len(self.pipes))]
+        deadline = time.monotonic() + CASE_S
         for process in self.processes:
-            process.join(10)
+            # A process gives its GPU back on exit, which takes a while where many do so at once.
+            process.join(max(0.0, deadline - time.monotonic()))
         codes = [process.exitcode for process in self.processes]
         self.kill()
         assert check(ended) == [None] * len(ended)

@@ -230,6 +230,8 @@ def test_stats_say_what_was_done(num_ranks, clusters):
                 assert all(s >= 0 for s in stats.seconds.values())
                 assert stats.total_s == pytest.approx(sum(stats.seconds.values()) - stats.seconds["prepare"])
                 assert len(stats.supersteps) >= 1
+                microseconds = sum(step["microseconds"] for step in stats.supersteps)
+                assert 0 < microseconds <= 1e6 * stats.seconds["traverse"] * num_ranks
                 assert len(stats.arcs) == len(stats.bytes_sent) == num_ranks
                 assert all(sent > 0 for sent in stats.bytes_sent) == (num_ranks > 1)
                 assert stats.teps == pytest.approx(stats.num_edges / stats.total_s)

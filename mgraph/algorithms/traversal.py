@@ -23,16 +23,17 @@ class Trace:
 
     def __post_init__(self) -> None:
         self._bytes_before = self.comm.bytes_sent
+        self._stepped = time.perf_counter()
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Add the time of a block to the phase `name`."""
-        started = time.perf_counter()
+        started = self._stepped = time.perf_counter()
         yield
         self.backend.synchronize()
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
-    def superstep(self, method: str, frontier: int, arcs: int, **more: int) -> None:
+    def superstep(self, method: str, frontier: int, arcs: int, microseconds: float | None = None, **more: int) -> None:
         """Note what one superstep did.
 
         Parameters
@@ -43,10 +44,18 @@ class Trace:
             Vertices over all ranks it started from; of a sweep, those it lowered.
         arcs
             Arcs that this rank looked at.
+        microseconds
+            How long it took; by default, the time since the one before, or since the phase began.
         **more
             What else is of interest, of this rank.
         """
-        self.supersteps.append({"method": method, "frontier": frontier, "arcs": arcs} | more)
+        now = time.perf_counter()
+        if microseconds is None:
+            microseconds = round(1e6 * (now - self._stepped), 1)
+        self._stepped = now
+        self.supersteps.append(
+            {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds} | more
+        )
 
     @property
     def bytes_sent(self) -> int:

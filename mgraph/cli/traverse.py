@@ -24,6 +24,7 @@ from mgraph.errors import UsageError
 from mgraph.graph import Graph
 from mgraph.io.checks import check_vertex
 from mgraph.io.write import require_writable
+from mgraph.plot import plot_supersteps, require_drawable
 from mgraph.results import Stats, Traversed, validate
 from mgraph.traversals import METHODS, NO_WEIGHTS, as_sources
 from mgraph.traversals import bfs as run_bfs
@@ -41,6 +42,7 @@ def _traversal_options(command: Command) -> Command:
         click.option("--path-to", type=int, metavar="VERTEX", help="Print the path to this vertex."),
         click.option("--validate", "check", is_flag=True, help="Check the answer by rules."),
         click.option("--trace", is_flag=True, help="Print what every superstep did."),
+        click.option("--plot", metavar="FILE", help="Draw it: frontier and time by superstep, to .png, .svg or .pdf."),
     )
     for option in reversed(options):
         command = option(command)
@@ -76,6 +78,8 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     # A file that cannot be written is refused before the work, not after it.
     if options["output"] is not None:
         require_writable(options["output"])
+    if options["plot"] is not None:
+        require_drawable(options["plot"])
     edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     where = {name: options[name] for name in CLUSTER_OPTIONS}
@@ -91,6 +95,9 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         if options["output"] is not None:
             show(f"writing {options['output']}")
             result.write(options["output"])
+        if options["plot"] is not None:
+            show(f"drawing {options['plot']}")
+            plot_supersteps(result.stats, options["plot"], title=f"{result.spec.algorithm} of {g.name}")
     if options["as_json"]:
         asked = {"graph": g.name, "info": g.info, "sources": result.sources, "output": options["output"]}
         found = {"seconds": result.stats.total_s, "stats": result.stats, "path": path, "validated": options["check"]}
@@ -105,9 +112,9 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
 
 def _print_trace(stats: Stats) -> None:
     steps = [
-        [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}"]
+        [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}", f"{step['microseconds']:,.0f}"]
         for i, step in enumerate(stats.supersteps)
     ]
-    print_table("supersteps", ["step", "method", "frontier", "arcs looked at"], steps)
+    print_table("supersteps", ["step", "method", "frontier", "arcs looked at", "us"], steps)
     phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
     print_table("phases", ["phase", "ms"], phases)
