@@ -165,6 +165,10 @@ def test_graph500_prints_a_table():
     only = run("graph500", "--scale", 6, "--roots", 2, "--kernel", "sssp", "--no-validate").stdout
     assert "2 roots, not validated" in only
     assert "bfs" not in only
+    block = run("graph500", "--scale", 6, "--roots", 3, "--official").stdout.splitlines()
+    assert block[0].split() == ["SCALE:", "6"]
+    assert len(block) == 6 + 2 * (7 + 7 + 7 + 7)
+    assert all(float(line.split()[-1]) >= 0 for line in block)
 
 
 def test_info_counts_what_was_dropped():

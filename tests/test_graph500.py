@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import statistics
-
 import numpy as np
 import pytest
+import scipy.sparse
 
 import mgraph as mg
 from mgraph import jobs
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
-from mgraph.graph500 import Graph500, Graph500Run, random_roots, run_graph500
+from mgraph.graph500 import Graph500, Graph500Run, Search, random_roots, run_graph500
 from mgraph.kernels.backend import CpuBackend
 from mgraph.results import Stats
 
@@ -29,6 +28,7 @@ def test_a_run_of_scale_10(cluster):
     assert (run.num_ranks, run.num_vertices, run.num_edges) == (cluster.num_ranks, 1024, 10_459)
     assert run.validated
     assert run.construction_s > 0
+    assert run.generation_s > 0
     assert len(set(run.roots)) == 5
     assert said[0] == "building rmat10"
     assert said[1:3] == ["bfs 1 of 5", "bfs 2 of 5"]
@@ -36,8 +36,11 @@ def test_a_run_of_scale_10(cluster):
     for kernel in ("bfs", "sssp"):
         assert len(run.searches[kernel]) == 5
         # Almost all edges are in one component, and every search counts them once.
-        assert all(0.9 * run.num_edges < stats.num_edges <= run.num_edges for stats in run.searches[kernel])
-        assert run.summary(kernel)["harmonic_mean_teps"] > 0
+        searches = run.searches[kernel]
+        assert all(0.9 * run.num_edges < search.stats.num_edges <= run.num_edges for search in searches)
+        assert all(search.num_edges == edges_from(root) for search, root in zip(searches, run.roots, strict=True))
+        assert all(search.validate_s > 0 for search in searches)
+        assert run.summary(kernel)["harmonic_mean_TEPS"] > 0
     assert not any(cluster._objects)
 
 
@@ -49,6 +52,26 @@ def test_only_the_kernels_and_roots_asked_for(cluster):
     with mg.rmat(6, 4, cluster=cluster) as g:
         assert len(run.roots) == 64 - g.info.num_isolated < 64
         assert sorted(run.roots) == np.flatnonzero(degrees(6, 4)).tolist()
+
+
+def edges_from(root):
+    """Count by SciPy the generated edges of scale 10 in a root's component."""
+    chunk = Rmat(10).chunk(0, 1, CpuBackend(1))
+    matrix = scipy.sparse.coo_array((np.ones(len(chunk)), (chunk.sources, chunk.targets)), (1024, 1024))
+    labels = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
+    return (labels[chunk.sources] == labels[root]).sum()
+
+
+def test_edges_are_counted_in_every_component():
+    # A sparse graph has many components; each search counts the generated edges of its own.
+    with InProcessCluster(2) as cluster:
+        run = run_graph500(Graph500(9, edge_factor=1, num_roots=400, kernels=("bfs",), check=False), cluster=cluster)
+    chunk = Rmat(9, 1).chunk(0, 1, CpuBackend(1))
+    matrix = scipy.sparse.coo_array((np.ones(len(chunk)), (chunk.sources, chunk.targets)), (512, 512))
+    labels = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
+    edges = np.bincount(labels[chunk.sources], minlength=labels.max() + 1)
+    assert len(set(labels[run.roots])) > 3
+    assert [search.num_edges for search in run.searches["bfs"]] == edges[labels[run.roots]].tolist()
 
 
 def degrees(scale, edge_factor):
@@ -89,21 +112,35 @@ def test_a_graph_without_edges_has_no_root(cluster):
         random_roots(g, 1, None)
 
 
-def stats_of(seconds, num_edges):
+def search_of(seconds, num_edges):
     phases = {"prepare": 100.0, "traverse": seconds / 2, "translate": seconds / 2}
-    return Stats("frontier", "", phases, [], [], [], 2, num_edges)
+    return Search(Stats("frontier", "", phases, [], [], [], 2, 7), num_edges, None)
 
 
-def test_the_summary_has_harmonic_means():
-    times, edges = [1.0, 2.0, 4.0, 8.0], [100, 100, 300, 0]
-    searches = {"bfs": [*map(stats_of, times, edges)], "sssp": [stats_of(1.0, 0)]}
-    run = Graph500Run("g", "here", "cpu", 1, 9, 9, 1.0, [1, 2, 3, 4], True, searches)
+def test_the_summary_is_what_the_specification_asks_for():
+    times, edges = [1.0, 2.0, 4.0, 8.0, 16.0], [100, 100, 300, 800, 100]
+    searches = {"bfs": [*map(search_of, times, edges)]}
+    run = Graph500Run("g", "here", "cpu", 3, 4, 5, 9, 9, 0.5, 1.0, [1, 2, 3, 4, 5], True, searches)
     summary = run.summary("bfs")
-    assert (summary["min_s"], summary["median_s"], summary["max_s"]) == (1.0, 3.0, 8.0)
-    rates = [100 / 1, 100 / 2, 300 / 4]
-    assert summary["harmonic_mean_teps"] == pytest.approx(3 / sum(1 / rate for rate in rates))
-    assert summary["harmonic_mean_teps"] == pytest.approx(statistics.harmonic_mean(rates))
-    assert run.summary("sssp")["harmonic_mean_teps"] == 0.0
+    names = ("min", "firstquartile", "median", "thirdquartile", "max")
+    assert [summary[f"{name}_time"] for name in names] == times
+    assert summary["mean_time"] == pytest.approx(31 / 5)
+    assert summary["stddev_time"] == pytest.approx(np.std(times, ddof=1))
+    assert [summary[f"{name}_nedge"] for name in names] == [100, 100, 100, 300, 800]
+    rates = np.array([100, 50, 75, 100, 6.25])
+    assert [summary[f"{name}_TEPS"] for name in names] == sorted(rates)
+    assert summary["harmonic_mean_TEPS"] == pytest.approx(5 / (1 / rates).sum())
+    spread = np.std(1 / rates, ddof=1) / np.mean(1 / rates) ** 2 / np.sqrt(4)
+    assert summary["harmonic_stddev_TEPS"] == pytest.approx(spread)
+    assert "mean_TEPS" not in summary
+    assert not any("validate" in name for name in summary)
+    lines = dict(line.split(":") for line in run.output_block().splitlines())
+    assert list(lines)[:6] == [
+        "SCALE", "edgefactor", "NBFS", "graph_generation", "num_mpi_processes", "construction_time",
+    ]  # fmt: skip
+    assert [float(value) for value in list(lines.values())[:6]] == [4, 5, 5, 0.5, 3, 1]
+    assert lines["bfs  harmonic_mean_TEPS"].split() == ["!", f"{summary['harmonic_mean_TEPS']:.9g}"]
+    assert {name.removeprefix("bfs  ") for name in list(lines)[6:]} == summary.keys()
 
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
