@@ -120,7 +120,8 @@ def twin_faults(kernel: Any, function: Function) -> list[str]:
     ours, theirs = tuple(kernel.parameters), tuple(p.name for p in function.parameters)
     if ours != theirs:
         return [f"the Python twin takes ({', '.join(ours)}), the CUDA twin ({', '.join(theirs)})"]
-    return [*_type_faults(kernel, function), *_use_faults(kernel, function)]
+    # A fused loop has a name and parameters in Python, no body.
+    return [*_type_faults(kernel, function), *([] if kernel.cooperative else _use_faults(kernel, function))]
 
 
 def _type_faults(kernel: Any, function: Function) -> Iterator[str]:

@@ -26,7 +26,7 @@ KERNELS = {"lightest.find_lightest": find_lightest} | {
     f"{stem}.{name}": kernel
     for stem, kernels in stems().items()
     for name, kernel in kernels.items()
-    if kernel.source.exists()
+    if kernel.source.exists() and not kernel.cooperative
 }
 # Enough for every choice of dtypes to come.
 EXAMPLES = 4 if SANITIZE else 12

@@ -47,6 +47,9 @@ class Backend:
     # Fast memory that one block of threads may have, and the cache that all of them share.
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
+    # Whether fused loops can be launched; `abort_word` is what their waits look at, and ends them when it is not 0.
+    fuses = False
+    abort_word: Array
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""

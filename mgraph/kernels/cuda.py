@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import cupy
 import numpy as np
+from cupy.cuda import driver
 
 from mgraph.kernels.backend import LIMITS, Backend
 from mgraph.kernels.source import OPTIONS, module_text, widen
@@ -21,18 +22,35 @@ THREADS_PER_SM = 2048
 
 
 @functools.cache
-def _module(source: pathlib.Path, typedefs: tuple[tuple[str, str], ...], device: int) -> cupy.RawModule:
-    return cupy.RawModule(code=module_text(source, dict(typedefs)), options=OPTIONS)
+def _module(
+    source: pathlib.Path, typedefs: tuple[tuple[str, str], ...], cooperative: bool, device: int
+) -> cupy.RawModule:
+    text = module_text(source, dict(typedefs))
+    return cupy.RawModule(code=text, options=OPTIONS, enable_cooperative_groups=cooperative)
 
 
 @functools.cache
 def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> cupy.RawKernel:
     typedefs = tuple(sorted(kernel.typedefs(dtypes).items()))
-    function = _module(kernel.source, typedefs, device).get_function(kernel.name)
+    function = _module(kernel.source, typedefs, kernel.cooperative, device).get_function(kernel.name)
     # Beyond 48 KiB shared memory must be allowed first; a launch still takes only what it asks for.
     most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
     function.max_dynamic_shared_size_bytes = most - function.shared_size_bytes
     return function
+
+
+@functools.cache
+def _blocks_at_once(function: cupy.RawKernel, block: int, shared_bytes: int) -> int:
+    """Return how many blocks a multiprocessor holds at once."""
+    return driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, shared_bytes)
+
+
+def _host_word() -> cupy.ndarray:
+    """Return a zero in pinned host memory, which the host can write while a kernel runs."""
+    memory = cupy.cuda.alloc_pinned_memory(4)
+    np.frombuffer(memory, np.uint32, 1)[:] = 0
+    owner = cupy.cuda.UnownedMemory(memory.ptr, 4, memory, cupy.cuda.runtime.getDevice())
+    return cupy.ndarray(1, np.uint32, cupy.cuda.MemoryPointer(owner, 0))
 
 
 class CudaBackend(Backend):
@@ -41,6 +59,7 @@ class CudaBackend(Backend):
     name = "cuda"
     xp = cupy
     limits = LIMITS["cuda"]
+    fuses = True
 
     def __init__(self) -> None:
         self.device = cupy.cuda.runtime.getDevice()
@@ -48,13 +67,16 @@ class CudaBackend(Backend):
         self.multiprocessors = attributes["MultiProcessorCount"]
         self.shared_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
         self.cache_bytes = attributes["L2CacheSize"]
+        self.abort_word = _host_word()
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if args[1] <= args[0]:
             return
         function = _function(kernel, kernel.dtypes(args), self.device)
-        grid = self.grid(kernel, args[1] - args[0])
-        function((grid,), (kernel.block,), widen(args), shared_mem=kernel.shared_bytes(args))
+        grid, shared_bytes = self.grid(kernel, args[1] - args[0]), kernel.shared_bytes(args)
+        if kernel.cooperative:
+            grid = min(grid, self.multiprocessors * _blocks_at_once(function, kernel.block, shared_bytes))
+        function((grid,), (kernel.block,), widen(args), shared_mem=shared_bytes)
 
     def grid(self, kernel: Kernel, items: int) -> int:
         """Return how many blocks share `items` work items.

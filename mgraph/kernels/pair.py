@@ -9,6 +9,9 @@ The first two parameters of every kernel are the range of work items, lo..hi. A 
 CPU among its threads, CUDA among the threads of a grid. The rest are the same in both twins, inputs
 first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays carry their dtypes, and the
 keywords of `@kernel` name the parameter from which the CUDA text takes each typedef.
+
+A fused loop, named by `@fused`, has the CUDA function alone: all blocks of its launch run at once and
+meet at barriers, so that many supersteps take one launch. Backends whose `fuses` is set can launch it.
 """
 
 from __future__ import annotations
@@ -37,7 +40,14 @@ class Kernel:
     """A pair, ready to be launched on a backend: `kernel[backend](lo, hi, ...)`."""
 
     def __init__(
-        self, function: Callable, lanes: int, block: int, shared_bytes: int | Callable[..., int], types: dict[str, str]
+        self,
+        function: Callable,
+        lanes: int,
+        block: int,
+        shared_bytes: int | Callable[..., int],
+        types: dict[str, str],
+        *,
+        cooperative: bool = False,
     ) -> None:
         self.name = function.__name__
         self.source = pathlib.Path(inspect.getfile(function)).with_suffix(".cu")
@@ -46,7 +56,8 @@ class Kernel:
         self.block = block
         self._shared_bytes = shared_bytes
         self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
-        self.cpu = inline(function)
+        self.cooperative = cooperative  # all blocks of a launch run at once, and there is no CPU twin
+        self.cpu: Any = None if cooperative else inline(function)
         self.__doc__ = function.__doc__
 
     def __getitem__(self, backend: Backend) -> Callable[..., None]:
@@ -91,3 +102,13 @@ def kernel(
         typedef=parameter: the array whose dtype the typedef stands for.
     """
     return lambda function: Kernel(function, lanes, block, shared_bytes, types)
+
+
+def fused(
+    *, lanes: int = 1, block: int = 1024, shared_bytes: int | Callable[..., int] = 0, **types: str
+) -> Callable[[Callable], Kernel]:
+    """Name a fused loop, whose Python function has a docstring alone; the options are those of `kernel`.
+
+    A launch has as many blocks as the device holds at once, or fewer where there is less work.
+    """
+    return lambda function: Kernel(function, lanes, block, shared_bytes, types, cooperative=True)

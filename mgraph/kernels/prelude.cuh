@@ -45,6 +45,15 @@ template <class T> __device__ inline T* dynamic_shared() {
   return (T*)dynamic_shared_bytes;
 }
 
+// A clock in nanoseconds that all blocks share; it may go on in steps of a microsecond.
+#ifdef __CUDACC__  // tests/emulator supplies it
+__device__ inline i64 clock_ns() {
+  i64 now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+  return now;
+}
+#endif
+
 // ---- atomics: relaxed, returning the old value -----------------------------------------------------
 __device__ inline u32 atomic_min(u32* p, u32 v) { return atomicMin(p, v); }
 __device__ inline i32 atomic_min(i32* p, i32 v) { return atomicMin(p, v); }
@@ -191,10 +200,12 @@ __device__ inline u64 edge_weight(u64 key, u64 a, u64 b, u64 max_weight) {
 }
 
 // ---- waits -----------------------------------------------------------------------------------------
+// The abort word is in host memory: to look there takes longer than most waits, so only every so often.
+constexpr u32 LOOKS_AN_ABORT = 256;
 // Wait until *flag, which only rises, has reached `value`; false if *abort was set before.
 template <class T> __device__ inline bool wait_until(const T* flag, T value, const u32* abort) {
-  while (load_relaxed(flag) < value) {
-    if (load_relaxed(abort)) return false;
+  for (u32 looks = 1; load_relaxed(flag) < value; looks++) {
+    if (looks % LOOKS_AN_ABORT == 0 && load_relaxed(abort)) return false;
     __nanosleep(20);
   }
   __threadfence_system();

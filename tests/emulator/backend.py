@@ -125,6 +125,7 @@ class EmulatedBackend(Backend):
     limits = Limits(chunk_edges=1 << 7, batch_arcs=1 << 7, sort_scratch_bytes=24, mask_scratch_bytes=8)
     shared_bytes = 1 << 8
     cache_bytes = 1 << 10
+    fuses = True
 
     def __init__(
         self,
@@ -142,6 +143,7 @@ class EmulatedBackend(Backend):
         self.seed, self.block, self.blocks, self.order = seed, block, blocks, order
         self.races, self.poison, self.limit_s = races, poison, limit_s
         self.xp = PoisonedNumpy(poison)
+        self.abort_word = np.zeros(1, np.uint32)
         self.launches = 0
 
     def __repr__(self) -> str:

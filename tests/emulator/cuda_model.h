@@ -49,6 +49,7 @@ inline void __threadfence() { emu_fence(); }
 inline void __threadfence_block() { emu_fence(); }
 inline void __threadfence_system() { emu_fence(); }
 inline void __nanosleep(unsigned) { emu_sleep(); }
+inline long long clock_ns() { return emu_clock_ns(); }
 EMU_PRIMITIVE inline void __trap() { emu_trap("__trap()", EMU_CALLER); }
 
 // ---- warps -----------------------------------------------------------------------------------------

@@ -186,6 +186,12 @@ void* emu_dynamic_shared() { return here->dynamic_shared; }
 void emu_fence() { self->barriers++; }
 void emu_trap(const char* why, void* pc) { fail(pc, "called %s", why); }
 
+// Not the time: what ran before may not decide what a kernel writes.
+int64_t emu_clock_ns() {
+  static int64_t ticks;
+  return ++ticks;
+}
+
 void emu_sleep() {
   // Another rank's launch, on another CPU thread, may be what this one waits for.
   if (chance(16) == 0) sched_yield();

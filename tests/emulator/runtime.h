@@ -48,5 +48,6 @@ uint64_t emu_collective(int kind, unsigned mask, uint64_t value, unsigned source
 unsigned emu_activemask(void* pc);
 void emu_fence();
 void emu_sleep();
+int64_t emu_clock_ns();
 __attribute__((noreturn)) void emu_trap(const char* why, void* pc);
 }

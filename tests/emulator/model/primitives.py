@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgraph.kernels.pair import kernel
+from mgraph.kernels.pair import fused, kernel
 
 
 @kernel()
@@ -13,7 +13,7 @@ def shuffle(lo, hi, values, out): ...
 def block_sums(lo, hi, values, out): ...
 
 
-@kernel()
+@fused(block=256)
 def rounds(lo, hi, abort, n, state, arrived): ...
 
 
