@@ -127,6 +127,13 @@ class Graph:
         )
 
 
+def require_graph(g: Any) -> None:
+    """Raise an error unless `g` is a graph that was not closed."""
+    if not isinstance(g, Graph):
+        raise UsageError(f"{g!r:.80} is not a graph: make one with mg.read, mg.from_edges, mg.rmat, ...")
+    g.require_open()
+
+
 def _cluster(given: Any) -> Cluster:
     """Return the cluster to build on; one that is made because none is given is shared while any graph holds it."""
     if isinstance(given, Cluster):

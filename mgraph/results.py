@@ -64,6 +64,12 @@ class Stats:
         """Traversed edges per second: edges of the component over the time of the whole answer."""
         return self.num_edges / self.total_s if self.total_s else 0.0
 
+    def __repr__(self) -> str:
+        return (
+            f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {len(self.supersteps)} supersteps, "
+            f"{sum(self.arcs):,} arcs looked at, {readable_seconds(self.total_s)}>"
+        )
+
     @classmethod
     def of_ranks(cls, spec: TraversalSpec, reason: str, directed: bool, parts: Sequence[dict]) -> Stats:
         """Put the ranks' parts together."""

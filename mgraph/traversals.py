@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.errors import InputError, UsageError
-from mgraph.graph import Graph
+from mgraph.graph import Graph, require_graph
 from mgraph.io.checks import as_integer, check_vertex
 from mgraph.jobs import TraversalSpec, traverse
 from mgraph.results import Stats, Traversed, TraversedMany
@@ -121,12 +121,14 @@ def state_dtype(info: GraphInfo) -> np.dtype:
 
 
 def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    require_graph(g)
     if limit is not None and as_integer(limit, "depth_limit") < 0:
         raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
     return TraversalSpec("bfs", _method(method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
 
 
 def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    require_graph(g)
     dtype = state_dtype(g.info)
     if limit is not None:
         if isinstance(limit, np.number):
@@ -178,7 +180,6 @@ def _method(method: str) -> str:
 
 def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
     """Run the traversals under one lease and wrap what is known of their answers."""
-    g.require_open()
     reason = "asked for" if asked != "auto" else "work in proportion to the frontier, on any graph"
     keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
     try:

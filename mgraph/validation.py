@@ -11,7 +11,7 @@ The rules follow the Graph500 specification's (BFS: 1-5, SSSP the same with dist
 5. Chains of predecessors have no cycle: each ends at a source.
 
 Together they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. That
-the predecessor is the very one that the design defines is not a rule: other predecessors are as valid.
+the predecessor is the very one that bfs and sssp choose is not a rule: other predecessors are as valid.
 
 Distances and predecessors of all vertices are gathered on every rank, 10 bytes a vertex with 32-bit
 states; arcs stay where they are. Out-rows are enough, so directed graphs need no in-rows. Chains are

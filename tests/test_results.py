@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import sys
 
 import dask
@@ -96,6 +97,7 @@ def test_repr(graph):
     assert text.startswith("<bfs of edges from 0, 1, 2, ...: ")
     assert f" of {graph.num_vertices:,} vertices reached, frontier, " in text
     assert repr(result.distances) == f"<Column distances: {graph.num_vertices:,} vertices, int32>"
+    assert re.fullmatch(r"<Stats: frontier \(.*\), [\d,]+ reached, \d+ supersteps, [\d,]+ arcs .*>", repr(result.stats))
     assert repr(mg.sssp_many(graph, [0, 1])).startswith("<sssp of edges from 2 roots: ")
     assert [*map(readable_seconds, (1234.5, 1.64, 0.0164, 0.0000164, 0))] == [
         "1,234 s",

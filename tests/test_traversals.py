@@ -304,3 +304,10 @@ def test_a_failed_search_leaves_the_graph_usable(clusters):
         assert mg.bfs(g, np.uint32(0)).distances[6] == 6
         assert mg.bfs(g, {0, 6}).distances[3] == 3
         assert mg.bfs(g, np.array([0, 6])).nearest_source[5] == 6
+
+
+@pytest.mark.parametrize("given", ["file.npz", 3, None, np.zeros(3)])
+@pytest.mark.parametrize("search", [mg.bfs, mg.sssp, mg.bfs_many, mg.sssp_many])
+def test_what_is_not_a_graph_is_refused(search, given):
+    with pytest.raises(mg.UsageError, match=r"is not a graph: make one with mg\.read"):
+        search(given, [0])

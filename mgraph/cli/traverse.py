@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,8 @@ def bfs(depth_limit: int | None, **options: Any) -> None:
 @click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this are not reached.")
 def sssp(cutoff: float | None, **options: Any) -> None:
     """Find shortest paths from a source to every vertex of INPUT: a file, or a spec such as rmat:20."""
+    if cutoff is not None and math.isnan(cutoff):
+        raise click.BadParameter("nan is not a distance.", param_hint="'--cutoff'")
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
