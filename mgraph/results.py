@@ -33,8 +33,8 @@ class Stats:
     seconds
         By phase, on the slowest rank: prepare (once for a graph), traverse, predecessors, translate.
     supersteps
-        What each did: method, frontier (over all ranks), arcs looked at (over all ranks), microseconds (on
-        the slowest rank).
+        What each did: method, frontier, arcs looked at and bytes sent (over all ranks), microseconds (on the
+        slowest one).
     arcs
         Arcs looked at by each rank.
     bytes_sent
@@ -76,7 +76,7 @@ class Stats:
         phases = {phase for part in parts for phase in part["seconds"]}
         steps = [
             steps[0]
-            | {"arcs": sum(step["arcs"] for step in steps)}
+            | {name: sum(step[name] for step in steps) for name in ("arcs", "bytes")}
             | {"microseconds": max(step["microseconds"] for step in steps)}
             for steps in zip(*(part["supersteps"] for part in parts), strict=True)
         ]

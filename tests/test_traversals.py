@@ -232,6 +232,8 @@ def test_stats_say_what_was_done(num_ranks, clusters):
                 assert len(stats.supersteps) >= 1
                 microseconds = sum(step["microseconds"] for step in stats.supersteps)
                 assert 0 < microseconds <= 1e6 * stats.seconds["traverse"] * num_ranks
+                assert 0 <= sum(step["bytes"] for step in stats.supersteps) <= sum(stats.bytes_sent)
+                assert any(step["bytes"] for step in stats.supersteps) == (num_ranks > 1)
                 assert len(stats.arcs) == len(stats.bytes_sent) == num_ranks
                 assert all(sent > 0 for sent in stats.bytes_sent) == (num_ranks > 1)
                 assert stats.teps == pytest.approx(stats.num_edges / stats.total_s)

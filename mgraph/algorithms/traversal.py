@@ -22,7 +22,7 @@ class Trace:
     supersteps: list[dict] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._bytes_before = self.comm.bytes_sent
+        self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
         self._stepped = time.perf_counter()
 
     @contextmanager
@@ -34,7 +34,7 @@ class Trace:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
     def superstep(self, method: str, frontier: int, arcs: int, microseconds: float | None = None, **more: int) -> None:
-        """Note what one superstep did.
+        """Note what one superstep did, and the bytes that this rank sent since the one before.
 
         Parameters
         ----------
@@ -49,13 +49,12 @@ class Trace:
         **more
             What else is of interest, of this rank.
         """
-        now = time.perf_counter()
+        now, sent = time.perf_counter(), self.comm.bytes_sent
         if microseconds is None:
             microseconds = round(1e6 * (now - self._stepped), 1)
-        self._stepped = now
-        self.supersteps.append(
-            {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds} | more
-        )
+        facts = {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds}
+        self.supersteps.append(facts | {"bytes": sent - self._bytes_stepped} | more)
+        self._stepped, self._bytes_stepped = now, sent
 
     @property
     def bytes_sent(self) -> int:
