@@ -3,7 +3,7 @@ PYTHON ?= python3
 # Where the tools of that Python are (clang-format and shellcheck are programs, not modules).
 BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
 CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh tests/emulator/*.h tests/emulator/*.cpp \
-	tests/emulator/*/*.cu)
+	tests/emulator/*/*.cu bench/papers/*.cu)
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
 .PHONY: help check format test gpu gpu-sanitize bench docs

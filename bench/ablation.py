@@ -1,0 +1,152 @@
+"""What each optimisation of the papers' sweeps brings, graph by graph, on one GPU: the papers' curves again.
+
+    python bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 uni24
+
+The base is one thread an edge over an edge list in the order of a graph's rows, relaxed both ways until
+nothing changes (bench/papers/edge_list.cu); levels have 8 bits, so graphs may not be deep. Three things
+are switched on and off: vertices in degree order, edges sorted by segment, and a state read through the
+read-only path. Beside all eight stand mgraph's own two methods. Every answer is compared, vertex by
+vertex, with mgraph's validated one.
+Arcs a second are the arcs of the graph over the time from a source to its levels or distances, as in the
+papers; predecessors, which they do not find, are left out.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import statistics
+from collections.abc import Iterator
+
+import click
+import cupy
+import numpy as np
+import record
+from run import source_of
+
+import mgraph as mg
+from mgraph.cluster.base import Cluster
+from mgraph.graph import Graph
+from mgraph.graph500 import KERNELS, random_roots
+from mgraph.shard import Shard
+
+CODE = (pathlib.Path(__file__).parent / "papers" / "edge_list.cu").read_text()
+STATES = {"bfs": ("u8", np.dtype(np.uint8)), "sssp": ("u32", np.dtype(np.uint32))}
+# Of state: a segment of each end's state stays in the cache that all multiprocessors share.
+SEGMENT_BYTES = 4 << 20
+THREADS = 256
+
+
+@click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
+@click.option("--sources", type=int, default=8, show_default=True)
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
+    with mg.connect(num_ranks=1, backend="cuda") as cluster:
+        for name, order in itertools.product(graphs, ("natural", "degree")):
+            with Graph.from_source(source_of(name, "int"), cluster=cluster, order=order) as g:
+                for facts in _measure(g, cluster, random_roots(g, sources, None)):
+                    facts = {"bench": "ablation", "graph": name, "gpus": 1, "order": order} | facts
+                    print(
+                        f"{name:8} {facts['algorithm']:4} {order:8} {facts['variant']:20} {facts['median_ms']:9.3f} ms "
+                        f"{facts['arcs_per_s'] / 1e9:8.2f} G arcs/s",
+                        flush=True,
+                    )
+                    record.append("cuda", commit, facts)
+
+
+def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
+    """Yield a line for every algorithm and variant."""
+    (rank,) = cluster._ranks  # in process: its shard is at hand
+    shard = rank.objects[g.key]
+    for algorithm in KERNELS:
+        answers = _answers(g, algorithm, roots)
+        for sorted_edges, read_only in itertools.product((False, True), repeat=2):
+            edges = _EdgeList(shard, algorithm, sorted_edges, read_only)
+            times = [edges.check(source, expected) for source, expected in answers]
+            names = [name for name, on in (("segments", sorted_edges), ("read-only", read_only)) if on]
+            yield _line(g, algorithm, "+".join(names) or "base", times)
+        for method in ("sweep", "frontier"):
+            yield _line(g, algorithm, method, _own_times(g, algorithm, method, roots))
+
+
+def _line(g: Graph, algorithm: str, variant: str, times: list[float]) -> dict:
+    rate = g.info.num_arcs / (1e-3 * statistics.median(times))
+    facts = {"algorithm": algorithm, "variant": variant, "n": g.num_vertices, "m": g.num_edges}
+    return facts | {"sources": len(times), **record.spread(times), "arcs_per_s": round(rate), "validated": True}
+
+
+def _answers(g: Graph, algorithm: str, roots: list[int]) -> list[tuple[int, cupy.ndarray]]:
+    """Return the state index of every root, and its validated answer by state index."""
+    found = []
+    for root in roots:
+        with KERNELS[algorithm](g, root) as result:
+            mg.validate(result)
+            answer = result.run(lambda rank, key: rank.objects[key].traversal.distances)[0]
+            source = int(cupy.flatnonzero(answer == 0)[0])
+            found.append((source, answer.copy()))
+    return found
+
+
+def _own_times(g: Graph, algorithm: str, method: str, roots: list[int]) -> list[float]:
+    search, times = KERNELS[algorithm], []
+    search(g, roots[0], method=method, return_predecessors=False).close()
+    for root in roots:
+        with search(g, root, method=method, return_predecessors=False) as result:
+            times.append(1e3 * result.stats.seconds["traverse"])
+    return times
+
+
+class _EdgeList:
+    """Every undirected edge once, as two lists of ends, and the kernel that relaxes them."""
+
+    def __init__(self, shard: Shard, algorithm: str, sorted_edges: bool, read_only: bool) -> None:
+        state, self.dtype = STATES[algorithm]
+        rows = shard.rows
+        ends = cupy.searchsorted(rows.indptr, cupy.arange(len(rows.targets)), side="right") - 1
+        once = cupy.flatnonzero(ends < rows.targets)
+        sources, targets, weights = ends[once].astype(np.uint32), rows.targets[once], rows.weights[once]
+        del ends, once
+        if sorted_edges:
+            segment = np.uint32(SEGMENT_BYTES // self.dtype.itemsize)
+            order = cupy.argsort((targets // segment).astype(np.uint64) << 32 | sources // segment)
+            sources, targets, weights = sources[order], targets[order], weights[order]
+        self.edges = sources, targets, weights
+        self.num_states, self.read_only = shard.partition.num_states, read_only
+        self.top = np.iinfo(self.dtype).max
+        options = (f"-Dstate_t={state}", f"-DREAD_ONLY={int(read_only)}", f"-DWEIGHTED={int(algorithm == 'sssp')}")
+        options += (f"-DUNREACHED={self.top}u",)
+        self.kernel = cupy.RawKernel(CODE, "relax_edges", options=options)
+
+    def check(self, source: int, expected: cupy.ndarray) -> float:
+        """Search from a source, compare with the expected answer, and return the milliseconds it took."""
+        self._search(source)
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record()
+        state = self._search(source)
+        end.record()
+        end.synchronize()
+        own = state[: len(expected)]
+        reached = own != self.top
+        assert bool((reached == (expected != np.iinfo(expected.dtype).max)).all()), "another set of vertices is reached"
+        assert bool((own[reached] == expected[reached]).all()), "the answers differ"
+        return cupy.cuda.get_elapsed_time(begin, end)
+
+    def _search(self, source: int) -> cupy.ndarray:
+        state = cupy.full(self.num_states, self.top, self.dtype)
+        state[source] = 0
+        before = cupy.empty_like(state) if self.read_only else state
+        improved = cupy.ones(1, np.int32)
+        blocks = 2048 // THREADS * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        for level in itertools.count():
+            if not int(improved[0]):
+                return state
+            improved.fill(0)
+            if self.read_only:
+                before[:] = state
+            sizes = np.int64(len(self.edges[0])), np.int32(level)
+            self.kernel((blocks,), (THREADS,), (*sizes, *self.edges, before, state, improved))
+
+
+if __name__ == "__main__":
+    main()
