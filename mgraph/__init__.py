@@ -1,4 +1,4 @@
-"""Graph traversal on a Dask cluster of GPUs, or on a laptop with none.
+"""Graph algorithms on a Dask cluster of GPUs, or on a laptop with none.
 
 The public names are loaded at first use, so that `import mgraph` is light: no CuPy, Dask, Numba or SciPy.
 """
@@ -27,7 +27,7 @@ _HOMES = {
     "bfs_many": "mgraph.traversals",
     "sssp": "mgraph.traversals",
     "sssp_many": "mgraph.traversals",
-    "validate": "mgraph.results",
+    "validate": "mgraph.answers",
     "MgraphError": "mgraph.errors",
     "UsageError": "mgraph.errors",
     "InputError": "mgraph.errors",

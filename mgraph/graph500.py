@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.answers import validate
 from mgraph.build.plan import default_chunks
 from mgraph.cluster.base import Rank
 from mgraph.errors import InputError
 from mgraph.generate.rmat import Rmat
 from mgraph.graph import Graph
 from mgraph.jobs import Answer, have_arcs
-from mgraph.results import Stats, Traversed, validate
+from mgraph.results import Stats, Traversed
 from mgraph.traversals import bfs, sssp
 from mgraph.types import Array, EdgeChunk, EdgeSource
 

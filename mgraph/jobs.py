@@ -7,7 +7,7 @@ answers stay in `rank.objects`; what a job returns travels to the caller and is 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,13 +42,19 @@ class TraversalSpec:
 
 
 @dataclass
-class Answer:
-    """A traversal's answer on one rank: by owned vertex, and by user id for this rank's range of them."""
+class Columns:
+    """An answer on one rank: a value for each user id of this rank's range of them, in each column."""
+
+    first_user: int
+    columns: dict[str, Array]
+
+
+@dataclass
+class Answer(Columns):
+    """A traversal's answer on one rank, by owned vertex too."""
 
     spec: TraversalSpec
     traversal: Traversal
-    first_user: int
-    columns: dict[str, Array] = field(default_factory=dict)
 
 
 def build_graph(rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None) -> tuple[GraphInfo, dict]:
@@ -82,7 +88,7 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
             traversal.predecessors = find_predecessors(shard, comm, connected, traversal.distances)
-    answer = Answer(spec, traversal, shard.user_range[0])
+    answer = Answer(shard.user_range[0], {}, spec, traversal)
     with trace.phase("translate"):
         _translate(shard, rank, answer)
     rank.objects[key] = answer
@@ -148,14 +154,15 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
 
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     """Return the part of a column for user ids lo..hi that this rank holds, as a host array."""
-    answer: Answer = rank.objects[key]
+    answer: Columns = rank.objects[key]
     first, values = answer.first_user, answer.columns[column]
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
 def count_users(rank: Rank, key: str) -> int:
     """Return how many user ids' values this rank holds."""
-    return len(rank.objects[key].columns["distances"])
+    answer: Columns = rank.objects[key]
+    return len(next(iter(answer.columns.values())))
 
 
 def take(rank: Rank, key: str, column: str) -> np.ndarray:
@@ -165,7 +172,7 @@ def take(rank: Rank, key: str, column: str) -> np.ndarray:
 
 def digest(rank: Rank, key: str, column: str) -> int:
     """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
-    answer: Answer = rank.objects[key]
+    answer: Columns = rank.objects[key]
     values, xp = answer.columns[column], rank.backend.xp
     bits = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
     # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.

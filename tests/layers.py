@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("shard build translate memory",),
         ("algorithms", "validate validation"),
         ("cluster",),
-        ("graph results jobs construct traversals",),
+        ("graph answers results jobs construct traversals",),
         ("graph500 csgraph nx cli plot __main__",),
     )
 )
@@ -53,7 +53,7 @@ PLACES = (
     Place("distributed.comm", ("comm/sockets.py", "comm/endpoint.py")),
     Place("distributed.protocol", ("comm/sockets.py", "comm/endpoint.py")),
     Place("dask", ("cluster/",)),
-    Place("dask", ("graph.py", "results.py", "io/"), in_functions=True),
+    Place("dask", ("graph.py", "answers.py", "io/"), in_functions=True),
     Place("dask_cuda", ("cluster/",), in_functions=True),
     Place("cupy", ("kernels/", "comm/nccl.py", "shard.py", "build.py", "build/", "generate/", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),

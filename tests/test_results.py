@@ -16,8 +16,8 @@ from distributed import Client, LocalCluster, get_worker, wait
 from zoo import random_case
 
 import mgraph as mg
+from mgraph.answers import readable_seconds
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.results import readable_seconds
 
 CASE = random_case(3)
 ALL = slice(None)
@@ -63,7 +63,7 @@ def test_a_result_is_freed_when_it_is_closed(graph, cluster):
     assert repr(result) == "<bfs of edges from 0: closed>"
     assert repr(result.distances) == "<Column distances: closed>"
     for use in (result.distances.to_numpy, lambda: result.path_to(0), result.distances.digest, result.to_pandas):
-        with pytest.raises(mg.GraphClosed, match="this result was closed: run the search again"):
+        with pytest.raises(mg.GraphClosed, match="this result was closed: ask for it again"):
             use()
     for search_many in (mg.bfs_many, mg.sssp_many):
         with search_many(graph, [0, 1]):
@@ -284,7 +284,7 @@ def test_a_corrupted_answer_is_not_valid(graph, cluster, column):
 
 
 def test_only_results_are_validated(graph):
-    with pytest.raises(mg.UsageError, match="TraversedMany is not what bfs or sssp returns"):
+    with pytest.raises(mg.UsageError, match="TraversedMany is not what an algorithm returns"):
         mg.validate(mg.bfs_many(graph, [0]))
     with pytest.raises(mg.UsageError, match="int is not what"):
         mg.validate(3)

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -19,6 +19,9 @@ from mgraph.cluster.connect import connect
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.io.formats import read_source
 from mgraph.types import EdgeSource
+
+if TYPE_CHECKING:
+    from mgraph.answers import Costs
 
 Command = Callable[..., Any]
 
@@ -108,6 +111,17 @@ def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
         table.add_row(*row)
     # Where there is no terminal, rows must not be cut to a width nobody has.
     Console(width=None if sys.stdout.isatty() else 160).print(table)
+
+
+def print_trace(stats: Costs) -> None:
+    """Print what every superstep did, and how long the phases took."""
+    steps = [
+        [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}", f"{step['microseconds']:,.0f}"]
+        for i, step in enumerate(stats.supersteps)
+    ]
+    print_table("supersteps", ["step", "method", "frontier", "arcs looked at", "us"], steps)
+    phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
+    print_table("phases", ["phase", "ms"], phases)
 
 
 def print_json(value: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from mgraph.answers import validate
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
     FILE_OPTIONS,
@@ -17,7 +18,7 @@ from mgraph.cli.options import (
     input_options,
     json_option,
     print_json,
-    print_table,
+    print_trace,
     progress,
     source_of,
 )
@@ -26,7 +27,7 @@ from mgraph.graph import Graph
 from mgraph.io.checks import check_vertex
 from mgraph.io.write import require_writable
 from mgraph.plot import plot_supersteps, require_drawable
-from mgraph.results import Stats, Traversed, validate
+from mgraph.results import Traversed
 from mgraph.traversals import METHODS, NO_WEIGHTS, as_sources
 from mgraph.traversals import bfs as run_bfs
 from mgraph.traversals import sssp as run_sssp
@@ -110,14 +111,4 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     if path is not None:
         click.echo(" -> ".join(map(str, path)) if path else f"no path to {options['path_to']}")
     if options["trace"]:
-        _print_trace(result.stats)
-
-
-def _print_trace(stats: Stats) -> None:
-    steps = [
-        [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}", f"{step['microseconds']:,.0f}"]
-        for i, step in enumerate(stats.supersteps)
-    ]
-    print_table("supersteps", ["step", "method", "frontier", "arcs looked at", "us"], steps)
-    phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
-    print_table("phases", ["phase", "ms"], phases)
+        print_trace(result.stats)

@@ -1,0 +1,255 @@
+"""What every answer is made of: columns in user ids that stay on the ranks until asked for, and what it cost."""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from mgraph.errors import GraphClosed, UsageError
+from mgraph.graph import Graph
+from mgraph.io.checks import as_integer
+from mgraph.jobs import count_users, digest, fetch, take
+from mgraph.validation import Violation, ensure_valid
+
+if TYPE_CHECKING:
+    import dask.array
+    import pandas
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What an answer took.
+
+    Attributes
+    ----------
+    seconds
+        By phase, on the slowest rank.
+    supersteps
+        What each did: method, frontier, arcs looked at and bytes sent (over all ranks), microseconds (on the
+        slowest one).
+    arcs
+        Arcs looked at by each rank.
+    bytes_sent
+        By each rank.
+    """
+
+    seconds: dict[str, float]
+    supersteps: list[dict]
+    arcs: list[int]
+    bytes_sent: list[int]
+
+    @property
+    def total_s(self) -> float:
+        """Seconds from a prepared graph to the answer in user ids."""
+        return sum(s for phase, s in self.seconds.items() if phase != "prepare")
+
+    def __repr__(self) -> str:
+        return (
+            f"<Costs: {len(self.supersteps)} supersteps, {sum(self.arcs):,} arcs looked at, "
+            f"{readable_seconds(self.total_s)}>"
+        )
+
+
+def costs_of_ranks(parts: Sequence[dict]) -> dict[str, Any]:
+    """Put together what the ranks' parts of an answer took, as the fields of Costs."""
+    phases = {phase for part in parts for phase in part["seconds"]}
+    return {
+        "seconds": {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in sorted(phases)},
+        "supersteps": [
+            steps[0]
+            | {name: sum(step[name] for step in steps) for name in ("arcs", "bytes")}
+            | {"microseconds": max(step["microseconds"] for step in steps)}
+            for steps in zip(*(part["supersteps"] for part in parts), strict=True)
+        ],
+        "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
+        "bytes_sent": [part["bytes_sent"] for part in parts],
+    }
+
+
+class Kept:
+    """What the ranks keep of one answer; freed when it is closed, or when nobody holds it any more.
+
+    Columns hold this and not the result that has them: in a cycle of references, memory would wait for
+    the garbage collector.
+    """
+
+    def __init__(self, graph: Graph, key: str) -> None:
+        self.graph, self.key = graph, key
+        self.close = weakref.finalize(self, graph.cluster.forget, key)
+
+    @property
+    def closed(self) -> bool:
+        return not self.close.alive
+
+    def run(self, job: Any, *args: Any) -> list:
+        """Run a job on what the ranks hold of this answer."""
+        self.require_open()
+        return self.graph.cluster.run(job, self.key, *args)
+
+    def require_open(self) -> None:
+        """Raise GraphClosed if it was closed."""
+        if self.closed:
+            raise GraphClosed("this result was closed: ask for it again")
+
+
+class Column:
+    """One value a vertex, by user id; stays on the ranks until asked for.
+
+    `np.asarray(column)` and `column.to_numpy()` fetch all of it, `column[v]` and `column[lo:hi]` a part.
+    """
+
+    def __init__(self, kept: Kept, name: str, dtype: np.dtype) -> None:
+        self._kept, self.name, self.dtype = kept, name, dtype
+
+    @property
+    def shape(self) -> tuple[int]:
+        return (len(self),)
+
+    def __len__(self) -> int:
+        return self._kept.graph.num_vertices
+
+    def to_numpy(self) -> np.ndarray:
+        """Return the whole column."""
+        return self._fetch(0, len(self))
+
+    def _fetch(self, lo: int, hi: int) -> np.ndarray:
+        return np.concatenate(self._kept.run(fetch, self.name, lo, max(lo, hi)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("a column lives on the ranks: it cannot be had without a copy")
+        return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype, copy=False)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.to_numpy())
+
+    def __getitem__(self, vertex: int | slice) -> Any:
+        """Return the value of a vertex, or the values of a run of vertices."""
+        if isinstance(vertex, slice):
+            lo, hi, step = vertex.indices(len(self))
+            if step != 1:
+                raise UsageError(f"a slice with step {step} is not supported: take to_numpy() first")
+            return self._fetch(lo, hi)
+        if getattr(vertex, "ndim", 0):
+            raise UsageError("a column is indexed by a vertex or a slice: take to_numpy() first")
+        index = as_integer(vertex, "vertex")
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"vertex {index} is not in 0..{len(self) - 1}")
+        return self._fetch(index % len(self), index % len(self) + 1)[0]
+
+    def digest(self) -> int:
+        """Return a 64-bit number that depends on every value and its vertex, and not on who holds them."""
+        return sum(self._kept.run(digest, self.name)) % 2**64
+
+    def to_dask_array(self) -> dask.array.Array:
+        """Return the column as a Dask array with one block a rank, a copy that stays on the rank's worker.
+
+        Compute it with the client of the cluster: the default one, or `g.cluster.client.compute(array)`.
+        """
+        import dask.array
+
+        lengths = self._kept.run(count_users)
+        blocks = self._kept.graph.cluster.run_and_keep(take, self._kept.key, self.name)
+        return dask.array.concatenate(
+            [
+                dask.array.from_delayed(block, (length,), self.dtype)
+                for block, length in zip(blocks, lengths, strict=True)
+            ]
+        )
+
+    def __repr__(self) -> str:
+        what = "closed" if self._kept.closed else f"{len(self):,} vertices, {self.dtype}"
+        return f"<Column {self.name}: {what}>"
+
+
+class Result(ABC):
+    """An answer of columns, one value a vertex in each; `close()` or the end of a `with` block frees it.
+
+    Attributes
+    ----------
+    graph
+        What it is an answer about.
+    """
+
+    def __init__(self, graph: Graph, key: str) -> None:
+        self.graph, self._kept = graph, Kept(graph, key)
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Column, ...]:
+        """The columns there are."""
+
+    @abstractmethod
+    def violations(self) -> Sequence[Violation]:
+        """Check the answer by rules on the ranks that hold it; return those that it breaks."""
+
+    def run(self, job: Any, *args: Any) -> list:
+        """Run a job on what the ranks hold of this answer."""
+        return self._kept.run(job, *args)
+
+    @property
+    def closed(self) -> bool:
+        """Whether its memory was freed."""
+        return self._kept.closed
+
+    def close(self) -> None:
+        """Free the answer's memory on the ranks."""
+        self._kept.close()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return all columns as a frame, one row a vertex."""
+        try:
+            import pandas
+        except ImportError:
+            raise UsageError("frames need pandas: pip install 'mgraph[io]'") from None
+
+        return pandas.DataFrame(self._arrays())
+
+    def to_parquet(self, path: str | PathLike) -> None:
+        """Write all columns to a Parquet file of any name, one row a vertex."""
+        from mgraph.io.write import write_columns
+
+        write_columns(path, self._arrays(), format="parquet")
+
+    def write(self, path: str | PathLike) -> None:
+        """Write all columns to a file: .npz, .csv or .parquet."""
+        from mgraph.io.write import write_columns
+
+        write_columns(path, self._arrays())
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {column.name: column.to_numpy() for column in self.columns}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def validate(result: Result) -> None:
+    """Check a result by rules on the ranks that hold it, after the Graph500 specification.
+
+    Raises
+    ------
+    ValidationFailed
+        With the number of each broken rule, how many vertices break it, and the first of them.
+    """
+    if not isinstance(result, Result):
+        raise UsageError(f"{type(result).__name__} is not what an algorithm returns: validate takes one result")
+    result.graph.require_open()
+    ensure_valid(result.violations())
+
+
+def readable_seconds(seconds: float) -> str:
+    """Return a time as people read it."""
+    for unit, factor in (("s", 1), ("ms", 1e3)):
+        if seconds * factor >= 1:
+            return f"{seconds * factor:.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
+    return f"{seconds * 1e6:.3g} us"
