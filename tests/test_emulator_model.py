@@ -136,3 +136,16 @@ def test_the_worked_example_of_the_guide():
     guide = pathlib.Path(__file__).parents[1] / "docs" / "kernel_pair.md"
     (example,) = re.findall(r"^```python\n(.*?)^```$", guide.read_text(), re.MULTILINE | re.DOTALL)
     exec(compile(example, guide.name, "exec"), {})
+
+
+def test_a_stale_load_sees_a_value_of_this_launch_or_the_one_before_and_ones_own_write(values):
+    seen = set()
+    for seed in range(6):
+        emulator = EmulatedBackend(seed=seed)
+        words, out = np.full(N, 5000, np.uint32), emulator.xp.empty(2 * N, np.uint32)
+        primitives.read_own[emulator](0, N, values, words, out)
+        np.testing.assert_array_equal(out[::2], values)
+        new = out[1::2] == np.roll(values, -1)
+        assert (new | (out[1::2] == 5000)).all()
+        seen |= {*new.tolist()}
+    assert seen == {True, False}

@@ -159,7 +159,13 @@ EMU_LOAD(__ldg, EMU_READ | EMU_READONLY)
 EMU_LOAD(__ldcg, EMU_READ | EMU_ATOMIC)  // from L2, where other threads' writes are
 EMU_LOAD(__ldcs, EMU_READ)
 EMU_LOAD(__ldlu, EMU_READ)
-EMU_LOAD(__ldca, EMU_READ)
+// Through the cache of a multiprocessor, where what others have written since may not be seen.
+template <class T> EMU_PRIMITIVE T __ldca(const T* p) {
+  emu_access(p, sizeof(T), EMU_READ | EMU_ATOMIC, EMU_CALLER);
+  T value = *p;
+  emu_stale(p, sizeof(T), &value);
+  return value;
+}
 template <class T> EMU_PRIMITIVE void __stcg(T* p, T v) {
   emu_access(p, sizeof(T), EMU_WRITE | EMU_ATOMIC, EMU_CALLER);
   *p = v;

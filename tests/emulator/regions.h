@@ -27,6 +27,7 @@ struct Region {
   const char* name;
   Granule* shadow;
   unsigned char* readonly;  // which granules were read through the read-only path
+  char* before;             // what an array held when the launch began
 
   void open(char* data, size_t bytes, size_t unit, const char* called) {
     lo = data, hi = data + bytes, granule = unit, name = called;
@@ -35,9 +36,14 @@ struct Region {
     readonly = (unsigned char*)calloc(bytes / unit + 1, 1);
     if (!shadow || !readonly) abort();
   }
+  void remember() {
+    before = (char*)malloc((size_t)(hi - lo) + 1);
+    if (!before) abort();
+    memcpy(before, lo, (size_t)(hi - lo));
+  }
   void close() {
-    free(shadow), free(readonly);
-    shadow = nullptr, readonly = nullptr;
+    free(shadow), free(readonly), free(before);
+    shadow = nullptr, readonly = nullptr, before = nullptr;
   }
   bool holds(const char* p) const { return p >= lo && p < hi; }
 };

@@ -43,7 +43,8 @@ __attribute__((const)) EmuDim emu_grid_dim();
 __attribute__((const)) void* emu_dynamic_shared();
 
 void emu_access(const volatile void* p, unsigned size, unsigned how, void* pc);
-uint64_t emu_syncthreads(uint64_t vote);  // returns how many threads voted nonzero
+bool emu_stale(const void* p, unsigned size, void* value);  // whether a cache still had an older value
+uint64_t emu_syncthreads(uint64_t vote);                    // returns how many threads voted nonzero
 uint64_t emu_collective(int kind, unsigned mask, uint64_t value, unsigned source, void* pc);
 unsigned emu_activemask(void* pc);
 void emu_fence();

@@ -75,3 +75,12 @@ extern "C" __global__ void wait_for_flag(i64 lo, i64 hi, const u32* flag, const 
   bool met = wait_until(flag, 1u, abort);
   if (thread_index() == 0) out[0] = met;
 }
+
+// Each thread writes a word of its own, then looks at it and at its neighbour's.
+extern "C" __global__ void read_own(i64 lo, i64 hi, const u32* values, u32* words, u32* out) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    store_relaxed(&words[i], values[i]);
+    out[2 * i] = load_stale(&words[i]);
+    out[2 * i + 1] = load_stale(&words[(i + 1) % hi]);
+  }
+}
