@@ -27,6 +27,7 @@ _HOMES = {
     "bfs_many": "mgraph.traversals",
     "sssp": "mgraph.traversals",
     "sssp_many": "mgraph.traversals",
+    "connected_components": "mgraph.components",
     "validate": "mgraph.answers",
     "MgraphError": "mgraph.errors",
     "UsageError": "mgraph.errors",

@@ -234,7 +234,10 @@ class Result(ABC):
 
 
 def validate(result: Result) -> None:
-    """Check a result by rules on the ranks that hold it, after the Graph500 specification.
+    """Check a result by rules on the ranks that hold it.
+
+    Those of searches follow the Graph500 specification (`mgraph/validation.py`), those of components are
+    in `mgraph/validation_components.py`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What runs on a rank when a user calls: build a graph, traverse it, validate or fetch an answer.
+"""What runs on a rank when a user calls: build a graph, traverse it, label it, validate or fetch an answer.
 
 Each function gets its Rank first; `Cluster.run` calls it on every rank under one lease. Shards and
 answers stay in `rank.objects`; what a job returns travels to the caller and is small.
@@ -14,6 +14,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
+from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_sweep import sssp_sweep
@@ -27,6 +28,7 @@ from mgraph.shard import GraphInfo, Shard, degrees
 from mgraph.translate import distances_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
+from mgraph.validation_components import validate_labels
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,24 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
         "bytes_sent": trace.bytes_sent,
         "reached": int(reached.sum()) + alone,
         "reached_arcs": int(degrees(shard.rows)[reached].sum()),
+    }
+
+
+def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
+    """Find the components of the graph, keep their labels as `key`, and return this rank's part of the stats."""
+    shard: Shard = rank.objects[graph]
+    trace = Trace(rank.backend, rank.comm)
+    with trace.phase("find"):
+        roots = find_components(shard, rank.comm, trace)
+    with trace.phase("translate"):
+        labels = labels_of_users(shard, rank.comm, roots)
+    lo, hi = shard.user_range
+    rank.objects[key] = Columns(lo, {"labels": labels})
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "components": int((labels == rank.backend.xp.arange(lo, hi)).sum()),
     }
 
 
@@ -209,3 +229,8 @@ def check(rank: Rank, key: str, graph: str) -> list[Violation]:
         weighted=answer.spec.algorithm == "sssp",
         limit=answer.spec.limit,
     )
+
+
+def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check the labels of components by rules; every rank returns the same violations."""
+    return validate_labels(rank.objects[graph], rank.comm, rank.objects[key].columns["labels"])

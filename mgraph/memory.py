@@ -35,8 +35,8 @@ class GraphPlan:
     @property
     def needed_bytes(self) -> int:
         """What the largest step takes, with what is held meanwhile."""
-        steps = [self.parts[step] for step in ("while bfs runs", "while sssp runs") if step in self.parts]
-        return max(self.parts["while it is built"], self.parts["graph"] + max(steps))
+        beside = [taken for part, taken in self.parts.items() if part not in ("graph", "while it is built")]
+        return max(self.parts["while it is built"], self.parts["graph"] + max(beside))
 
     @property
     def fits(self) -> bool:
@@ -107,6 +107,10 @@ def _plan(source: EdgeSource, edges: int, num_ranks: int, backend: str, memory_b
         state = _state_bytes(source, n)
         sssp = state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
         parts["while sssp runs"] = max(sssp, 2 * state * owned + answer + 4 * user_share)
+    # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
+    joining = max((vertex + 16) * owned, vertex * states if num_ranks > 1 else 0)
+    labelling = 8 * user_share + (vertex_dtype(n).itemsize * states if partition.cyclic else 0)
+    parts["while components run"] = vertex * states + max(joining, labelling)
     return GraphPlan(source.name, num_ranks, n, edges, memory_bytes, parts)
 
 

@@ -52,6 +52,19 @@ def ensure_valid(violations: Sequence[Violation]) -> None:
         raise ValidationFailed("; ".join(map(str, violations)))
 
 
+def count_offenders(comm: Communicator, offenders: Sequence[tuple[int, str, Array]]) -> list[Violation]:
+    """Return the violations over all ranks, given rules and texts, alike on each, with the users that offend here."""
+    counts = comm.sum(*(len(users) for _, _, users in offenders))
+    nobody = np.iinfo(np.int64).max
+    lowest = np.array([int(users.min()) if len(users) else nobody for _, _, users in offenders], np.int64)
+    comm.allreduce(lowest, "min")
+    return [
+        Violation(rule, text, count, int(vertex))
+        for (rule, text, _), count, vertex in zip(offenders, counts, lowest, strict=True)
+        if count
+    ]
+
+
 def validate_traversal(
     shard: Shard,
     comm: Communicator,
@@ -115,17 +128,7 @@ class _Check:
 
     def violations(self, comm: Communicator) -> list[Violation]:
         """Return what any rank found."""
-        users = [offenders for _, _, offenders in self._offenders]
-        counts = comm.sum(*map(len, users))
-        nobody = np.iinfo(np.int64).max
-        lowest = np.array([int(found.min()) if len(found) else nobody for found in users], np.int64)
-        comm.allreduce(lowest, "min")
-        rules = [(rule, text) for rule, text, _ in self._offenders]
-        return [
-            Violation(rule, text, count, int(vertex))
-            for (rule, text), count, vertex in zip(rules, counts, lowest, strict=True)
-            if count
-        ]
+        return count_offenders(comm, self._offenders)
 
 
 def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: float | None) -> tuple[Array, np.ndarray]:

@@ -22,9 +22,9 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("partition", "kernels", "comm"),
         ("generate", "io"),
         ("shard build translate memory",),
-        ("algorithms", "validate validation"),
+        ("algorithms", "validate validation validation_components"),
         ("cluster",),
-        ("graph answers results jobs construct traversals",),
+        ("graph answers results jobs construct traversals components",),
         ("graph500 csgraph nx cli plot __main__",),
     )
 )

@@ -165,3 +165,20 @@ def path_to(chosen: np.ndarray, target: int) -> list[int]:
     while path and chosen[path[-1]] != path[-1]:
         path.append(int(chosen[path[-1]]))
     return path[::-1]
+
+
+def components(graph: Graph) -> np.ndarray:
+    """Return the smallest vertex that each is connected with, along edges or arcs in either direction."""
+    neighbours: list[list[int]] = [[] for _ in range(graph.num_vertices)]
+    for u, v in zip(graph.sources.tolist(), graph.targets.tolist(), strict=True):
+        neighbours[u].append(v)
+        neighbours[v].append(u)
+    labels = np.full(graph.num_vertices, -1, np.int64)
+    for start in range(graph.num_vertices):
+        stack = [start] if labels[start] < 0 else []
+        while stack:
+            u = stack.pop()
+            if labels[u] < 0:
+                labels[u] = start
+                stack.extend(neighbours[u])
+    return labels

@@ -13,6 +13,7 @@ from zoo import ZOO, random_case
 
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
+from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.predecessors import find_predecessors
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_sweep import sssp_sweep
@@ -20,6 +21,7 @@ from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
 from mgraph.traversals import state_dtype
+from mgraph.validation_components import validate_labels
 
 # All of the zoo in which there is a vertex to search from.
 CASES = [case for case in ZOO.values() if case.num_vertices]
@@ -56,3 +58,19 @@ def test_searches_give_the_oracles_answer(case, search):
             chosen = oracles.predecessors(case, dist, [source], positions, weighted=True)
             for (_, got), wanted in zip(answers, predecessor_parts(shards, chosen), strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+def components_program(_, comm, case, order, seed):
+    """Return the labels of a rank's user ids, and what the rules find wrong with them."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    labels = labels_of_users(shard, comm, find_components(shard, comm, Trace(backend, comm)))
+    return backend.to_host(labels), validate_labels(shard, comm, labels)
+
+
+@pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
+def test_components_give_the_oracles_answer(case):
+    for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
+        answers = run_on_ranks(components_program, [None] * num_ranks, case, order, num_ranks)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
+        assert [wrong for _, wrong in answers] == [[]] * num_ranks

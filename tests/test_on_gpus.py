@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 from comm_ranks import gpu_count
+from test_components import check_components, planted
 from test_over_sockets import STARTABLE
-from test_traversals import METHODS, SEARCHES, check, graph_of
+from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
@@ -33,3 +34,10 @@ def test_searches_on_gpus(cluster, case, order):
         for algorithm in algorithms:
             for method in METHODS:
                 check(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*GRAPHS, planted(1, 5, 2000, 3), planted(2, 3, 5000, 9, directed=True)], ids=str)
+def test_components_on_gpus(cluster, case, order):
+    check_components(case, cluster, order)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from comm_ranks import open_socket_threads
+from test_components import check_components
 from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
 from zoo import ZOO
 
@@ -38,3 +39,8 @@ def test_searches_over_sockets(cluster, case, method):
         assert g.num_ranks == cluster.num_ranks
         for algorithm in algorithms:
             check(SEARCHES[algorithm](g, 0, method=method), case, [0], "degree")
+
+
+@pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
+def test_components_over_sockets(cluster, case):
+    check_components(case, cluster, "degree")

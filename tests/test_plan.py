@@ -107,6 +107,16 @@ def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
     assert largest <= 1.1 * made.parts["graph"] + 4096
 
 
+def test_the_plan_tells_what_components_take():
+    for num_ranks, most in ((1, 1.2), (4, 0.6)):
+        made = plan_graph(Rmat(20), num_ranks, "cpu", 1 << 40)
+        taken = made.parts["while components run"]
+        assert 4 << 20 < taken < most * made.parts["graph"]
+        # It is counted in what is needed, after the build as during it.
+        made.parts["while components run"] = 1 << 39
+        assert made.needed_bytes > 1 << 39
+
+
 def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
     made = plan_graph(Rmat(24), 1, "cuda", 3 << 30)
     assert not made.fits

@@ -1,0 +1,68 @@
+"""connected_components as users call it, and what it returns."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+
+from mgraph.answers import Column, Costs, Result, costs_of_ranks, readable_seconds
+from mgraph.graph import Graph, require_graph
+from mgraph.jobs import check_labels, label_components
+from mgraph.validation import Violation
+
+
+class Components(Result):
+    """The connected components of a graph.
+
+    Attributes
+    ----------
+    labels
+        int64: the smallest user id of the vertex's component. A vertex without edges is its own.
+    num_components
+        How many there are, those of one vertex included.
+    stats
+        What it took; phases are find and translate.
+    """
+
+    def __init__(self, graph: Graph, key: str, num_components: int, stats: Costs) -> None:
+        super().__init__(graph, key)
+        self.num_components, self.stats = num_components, stats
+        self.labels = Column(self._kept, "labels", np.dtype(np.int64))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return (self.labels,)
+
+    def violations(self) -> Sequence[Violation]:
+        return self.run(check_labels, self.graph.key)[0]
+
+    def __repr__(self) -> str:
+        head = f"components of {self.graph.name}"
+        if self.closed:
+            return f"<{head}: closed>"
+        what = "component" if self.num_components == 1 else "components"
+        vertices = "vertex" if self.graph.num_vertices == 1 else "vertices"
+        return (
+            f"<{head}: {self.num_components:,} {what} of {self.graph.num_vertices:,} {vertices}, "
+            f"{readable_seconds(self.stats.total_s)}>"
+        )
+
+
+def connected_components(g: Graph) -> Components:
+    """Find which vertices are connected; in a directed graph, along arcs in either direction (weakly).
+
+    Parameters
+    ----------
+    g
+        The graph.
+    """
+    require_graph(g)
+    key = f"answer-{uuid.uuid4().hex}"
+    try:
+        parts = g.cluster.run(label_components, g.key, key)
+    except BaseException:
+        g.cluster.forget(key)
+        raise
+    return Components(g, key, sum(part["components"] for part in parts), Costs(**costs_of_ranks(parts)))

@@ -1,0 +1,139 @@
+// The root of v's tree; entries on the way skip to their grandparents. components.py argues why any thread may
+// do so at any time.
+__device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
+  vertex_t parent = load_stale(&parents[v]);
+  if (parent == v) return parent;
+  vertex_t above = load_stale(&parents[parent]);
+  while (above != parent) {
+    store_relaxed(&parents[v], above);
+    v = parent;
+    parent = above;
+    above = load_stale(&parents[parent]);
+  }
+  return parent;
+}
+
+// Join the trees of u and v: the larger root hangs under the smaller.
+__device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
+  vertex_t high = find(parents, u), low = find(parents, v);
+  while (high != low) {
+    if (high < low) {
+      vertex_t higher = low;
+      low = high;
+      high = higher;
+    }
+    vertex_t old = atomic_min(&parents[high], low);
+    if (old == high) break;
+    // Another thread was here first: what it hung `high` under is joined with `low` too.
+    high = find(parents, old);
+  }
+}
+
+extern "C" __global__ void hook_first(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
+                                      i64 num_owned, vertex_t* parents) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    i64 row = v - base;
+    vertex_t parent = (vertex_t)v;
+    if (0 <= row && row < num_owned && indptr[row] < indptr[row + 1]) {
+      vertex_t first = targets[indptr[row]];
+      if (first < parent) parent = first;
+    }
+    parents[v] = parent;
+  }
+}
+
+extern "C" __global__ void link_sample(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
+                                       vertex_t* parents) {
+  for (i64 row = lo + thread_index(); row < hi; row += thread_count()) {
+    if ((u32)(row >> 5) * 0x9E3779B1u >= 1u << 30) continue;
+    i64 begin = indptr[row], end = indptr[row + 1];
+    vertex_t v = (vertex_t)(base + row);
+    if (begin < end && targets[begin] > v) link(parents, v, targets[begin]);
+    if (begin + 1 < end) link(parents, v, targets[begin + 1]);
+  }
+}
+
+extern "C" __global__ void compress(i64 lo, i64 hi, vertex_t* parents) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
+    while (above != parent) {
+      store_relaxed(&parents[v], above);
+      parent = above;
+      above = load_stale(&parents[parent]);
+    }
+  }
+}
+
+extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 base, i64 num_owned, const vertex_t* parents,
+                                      vertex_t* giant) {
+  for (i64 item = lo + warp_index(); item < hi; item += warp_count()) {
+    vertex_t root = num_owned ? parents[base + num_owned * lane_index() / 32] : top_of<vertex_t>::value();
+    int votes = 0;
+    for (int lane = 0; lane < 32; lane++) votes += __shfl_sync(0xFFFFFFFFu, root, lane) == root;
+    for (int d = 16; d; d >>= 1) {
+      vertex_t other = __shfl_xor_sync(0xFFFFFFFFu, root, d);
+      int others = __shfl_xor_sync(0xFFFFFFFFu, votes, d);
+      if (others > votes || (others == votes && other < root)) root = other, votes = others;
+    }
+    if (lane_index() == 0) giant[item] = root;
+  }
+}
+
+extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 base, const vertex_t* parents,
+                                        const vertex_t* giant, vertex_t* outside, i64* lengths, i64* counters) {
+  vertex_t root = giant[0];
+  if (root != top_of<vertex_t>::value()) root = parents[root];
+  i64 arcs = 0;
+  for (i64 row = lo + thread_index(); row < hi; row += thread_count()) {
+    if (parents[base + row] == root) continue;
+    i64 length = indptr[row + 1] - indptr[row];
+    if (length <= 0) continue;
+    i64 slot = reserve(&counters[0]);
+    outside[slot] = (vertex_t)row;
+    lengths[slot] = length;
+    arcs += length;
+  }
+  warp_add(&counters[1], arcs);
+}
+
+extern "C" __global__ void link_arcs(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows, const i64* offsets,
+                                     const i64* indptr, const vertex_t* targets, i64 base, vertex_t* parents) {
+  i64 length = ArcTile::length(hi - lo);
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_rows, begin, end);
+    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
+      i64 k = tile.row_of(arc), row = rows ? (i64)rows[k] : k;
+      vertex_t u = (vertex_t)(base + row), v = targets[indptr[row] + arc - offsets[k]];
+      if (load_stale(&parents[u]) != load_stale(&parents[v])) link(parents, u, v);
+    }
+  }
+}
+
+extern "C" __global__ void link_states(i64 lo, i64 hi, const vertex_t* roots, vertex_t* parents) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    vertex_t root = roots[v];
+    if (root != (vertex_t)v && root != load_stale(&parents[v])) link(parents, (vertex_t)v, root);
+  }
+}
+
+extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions,
+                                         i64 stride, i64 multiplier, const vertex_t* roots, id_t* smallest) {
+  vertex_t last = top_of<vertex_t>::value();
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    if ((i64)positions[i] >= num_positions) continue;
+    vertex_t root = roots[state_of((i64)positions[i], stride, multiplier)];
+    id_t user = (id_t)(first + i);
+    if (root != last && load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
+    last = root;
+  }
+}
+
+extern "C" __global__ void label_users(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions, i64 stride,
+                                       i64 multiplier, const vertex_t* roots, const id_t* smallest, i64* labels) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 position = (i64)positions[i];
+    labels[i] =
+        position < num_positions ? (i64)smallest[roots[state_of(position, stride, multiplier)]] : (i64)(first + i);
+  }
+}

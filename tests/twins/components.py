@@ -1,0 +1,121 @@
+"""Arguments for the kernels of components.py.
+
+How far paths are shortened depends on the order of threads, and so does what an entry holds; the trees
+do not. So entries are replaced by their roots before answers are compared, but for `compress`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from twins.case import Answer, Case, Unwritten, queues
+from twins.drawing import TYPES, DrawnRows, rows, seeds, some, vertex_types, widths
+
+# No weights here: what differs is the width of a vertex.
+unweighted = rows(widths(TYPES[0], TYPES[2]))
+
+
+def _forest(random: np.random.Generator, n: int, dtype: np.dtype, hooked: float = 0.6) -> np.ndarray:
+    """Return parents that are smaller than their states or, of roots, the states themselves; some paths are long."""
+    parents = np.arange(n)
+    for v in np.flatnonzero(some(random, n, hooked)):
+        parents[v] = v - 1 if v and random.random() < 0.5 else random.integers(0, v + 1)
+    return parents.astype(dtype)
+
+
+def _roots(parents: np.ndarray) -> np.ndarray:
+    while (parents[parents] != parents).any():
+        parents = parents[parents]
+    return parents
+
+
+def _with_roots(answer: Answer) -> Answer:
+    assert (answer["parents"] <= np.arange(len(answer["parents"]))).all()
+    return answer | {"parents": _roots(answer["parents"])}
+
+
+def hook_first(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_states, "indptr": r.indptr, "targets": r.targets, "base": r.base}
+    return Case({**args, "num_owned": r.num_owned, "parents": Unwritten(r.num_states, r.types.vertex)})
+
+
+def link_sample(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "base": r.base}
+    return Case({**args, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
+
+
+def compress(draw: st.DrawFn) -> Case:
+    n, random = draw(st.integers(1, 500)), np.random.default_rng(draw(seeds))
+    return Case({"lo": 0, "hi": n, "parents": _forest(random, n, draw(vertex_types), hooked=0.97)})
+
+
+def vote_giant(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": 1, "base": r.base, "num_owned": draw(st.sampled_from([0, r.num_owned]))}
+    # Few roots, so that several have many votes, perhaps equally many.
+    parents = r.random.integers(0, draw(st.integers(1, 40)), r.num_states).astype(r.types.vertex)
+    return Case({**args, "parents": parents, "giant": Unwritten(1, r.types.vertex)})
+
+
+def list_outside(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    giant = draw(st.none() | st.integers(0, r.num_states - 1))
+    args = {
+        "lo": 0,
+        "hi": r.num_owned,
+        "indptr": r.indptr,
+        "base": r.base,
+        "parents": _roots(_forest(r.random, r.num_states, r.types.vertex)),
+        "giant": r.nobody(1) if giant is None else np.array([giant], r.types.vertex),
+        "outside": Unwritten(r.num_owned, r.types.vertex),
+        "lengths": Unwritten(r.num_owned, np.int64),
+        "counters": np.zeros(2, np.int64),
+    }
+    return Case(args, queues(counters_0=("outside", "lengths")))
+
+
+def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
+    """Return some rows and where their arcs start, or all of them."""
+    rows, offsets = None, r.indptr
+    if draw(st.booleans()):
+        states = r.owned()
+        rows, offsets = (states - r.types.vertex.type(r.base)), r.offsets(states)
+    args = {"lo": 0, "hi": int(offsets[-1]), "rows": rows, "num_rows": len(offsets) - 1, "offsets": offsets}
+    return {**args, "indptr": r.indptr, "targets": r.targets, "base": r.base}
+
+
+def link_arcs(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    return Case({**_listed(draw, r), "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
+
+
+def link_states(draw: st.DrawFn) -> Case:
+    n, dtype, random = draw(st.integers(1, 500)), draw(vertex_types), np.random.default_rng(draw(seeds))
+    theirs, mine = (_forest(random, n, dtype, hooked) for hooked in (0.3, draw(st.sampled_from([0.1, 0.9]))))
+    return Case({"lo": 0, "hi": n, "roots": _roots(theirs), "parents": mine}, _with_roots)
+
+
+def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
+    """Return a range of user ids; the last positions are of vertices without arcs."""
+    n = draw(st.integers(1, r.num_owned))
+    positions = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
+    shape = {"num_positions": draw(st.integers(0, r.num_owned)), "stride": r.stride, "multiplier": r.multiplier}
+    roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
+    return {"lo": 0, "hi": n, "positions": positions, "first": draw(st.integers(0, 100)), **shape, "roots": roots}
+
+
+def find_smallest(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    smallest = r.nobody(r.num_states)
+    taken = some(r.random, r.num_states, 0.3)
+    smallest[taken] = r.random.integers(0, 300, taken.sum())
+    return Case({**_users(draw, r), "smallest": smallest})
+
+
+def label_users(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = _users(draw, r)
+    smallest = r.random.permutation(r.num_states).astype(r.types.vertex)
+    return Case({**args, "smallest": smallest, "labels": Unwritten(args["hi"], np.int64)})
