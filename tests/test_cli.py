@@ -99,7 +99,7 @@ def test_help_of_every_command(command):
     options = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE))
     assert "help" in options
     assert ("json" in options) == (command != "generate")
-    if command in ("graph500", "bfs", "sssp", "info"):
+    if command in ("graph500", "bfs", "sssp", "components", "info"):
         assert options >= {"scheduler", "scheduler-file", "workers", "backend"}
 
 
@@ -143,6 +143,7 @@ def test_limits(folder):
         (["graph500", "--scale", 5, "--roots", 2], {"graph", "roots", "searches", "validated", "construction_s"}),
         (["bfs", "rmat:5", "-s", 0, "--path-to", 3], {"graph", "info", "sources", "stats", "path", "seconds"}),
         (["sssp", "rmat:5", "-s", 0, "--method", "sweep"], {"graph", "info", "sources", "stats", "path", "seconds"}),
+        (["components", "rmat:5"], {"graph", "info", "num_components", "stats", "seconds", "validated"}),
         (["info", "rmat:5"], {"name", "num_vertices", "num_edges", "order", "build_s", "shard_bytes"}),
         (["plan", "rmat:5"], {"name", "parts", "needed_bytes", "fits", "memory_bytes"}),
         (["doctor"], {"facts", "problems"}),
@@ -264,6 +265,13 @@ def bad(tmp_path, monkeypatch):
         ("bfs noise.mtx -s 0", 3, r"noise\.mtx"),
         ("bfs cut.csr -s 0", 3, r"cut\.csr"),
         ("info cut.csr", 3, r"cut\.csr"),
+        ("components none.txt", 3, r"/none\.txt: no such file$"),
+        ("components short.el", 3, r"/short\.el:2: "),
+        ("components", 2, "Missing argument 'INPUT'"),
+        ("components plain.el --source 0", 2, "No such option"),
+        ("components plain.el -o out.xml", 3, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
+        ("components plain.el --backend cuda", 2, "wants a GPU"),
+        ("components rmat:4 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
         ("plan none.csr", 3, "no such file"),
         ("sssp minus.wel -s 0", 3, "weights that are not negative, and one is -5"),
         ("sssp plain.el -s 0", 2, "the graph has no weights: use bfs"),
