@@ -2,9 +2,10 @@
 
     python bench/cpu.py 18 --gap ~/gapbs
 
-GAP_DIR holds its built programs `converter`, `bfs` and `sssp`. Times are medians over the roots; ours
+GAP_DIR holds its built programs `converter`, `bfs`, `sssp` and `cc`. Times are medians over the roots; ours
 and GAP's breadth-first search find parents, and so does ours of shortest paths, where GAP and SciPy
-find distances alone. `call` is the whole Python call, translation into user ids included.
+find distances alone. Components have no root and are found as often. `call` is the whole Python call,
+translation into user ids included.
 """
 
 from __future__ import annotations
@@ -45,23 +46,25 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
     with mg.connect(num_ranks=1, backend="cpu") as cluster, tempfile.TemporaryDirectory() as folder:
         g = mg.Graph.from_source(source, cluster=cluster)
         roots = random_roots(g, sources, root_seed)
-        ours = {name: measure(name, g, roots) for name in KERNELS}
+        ours = {name: measure(name, g, roots) for name in KERNELS} | {"components": measure_components(g, sources)}
         files = convert(source, pathlib.Path(folder), gap_dir)
         gap = {
             "bfs": gap_ms(gap_dir / "bfs", files["sg"], roots),
             "sssp": min(gap_ms(gap_dir / "sssp", files["wsg"], roots, "-d", str(d)) for d in deltas),
+            "components": gap_ms(gap_dir / "cc", files["sg"], roots),
         }
         rival = scipy_ms(files["csr"], roots)
     for name, (times, calls) in ours.items():
         facts = {
             "graph": source.name, "launcher": cluster.launcher, "gpus": 0, "backend": "cpu", "algorithm": name,
-            "method": "frontier", "n": g.num_vertices, "m": g.num_edges, "sources": len(roots), **record.spread(times),
+            "method": "frontier" if name in KERNELS else "union-find", "n": g.num_vertices, "m": g.num_edges,
+            "sources": len(roots), **record.spread(times),
             "call_ms": round(statistics.median(calls), 3), "gap_ms": gap[name], "scipy_ms": rival[name],
             "cores": available_cores(), "validated": True,
         }  # fmt: skip
         record.append("cpu", None, facts)
         print(
-            f"{source.name} {name:4} mgraph {facts['median_ms']:8.2f} ms (call {facts['call_ms']:.2f})  "
+            f"{source.name} {name:10} mgraph {facts['median_ms']:8.2f} ms (call {facts['call_ms']:.2f})  "
             f"GAP {gap[name]:8.2f} ms ({facts['median_ms'] / gap[name]:.2f}x)  "
             f"SciPy {rival[name]:8.2f} ms ({rival[name] / facts['median_ms']:.1f}x faster)"
         )
@@ -79,6 +82,19 @@ def measure(name: str, g: mg.Graph, roots: list[int]) -> tuple[list[float], list
         times.append(1e3 * (seconds["traverse"] + seconds.get("predecessors", 0.0)))
         mg.validate(result)
         result.close()
+    return times, calls
+
+
+def measure_components(g: mg.Graph, repeats: int) -> tuple[list[float], list[float]]:
+    """Return our times, kernels alone and whole calls, of finding the components."""
+    times, calls = [], []
+    mg.connected_components(g).close()
+    for _ in range(repeats):
+        started = time.perf_counter()
+        with mg.connected_components(g) as result:
+            calls.append(1e3 * (time.perf_counter() - started))
+            times.append(1e3 * result.stats.seconds["find"])
+            mg.validate(result)
     return times, calls
 
 
@@ -117,16 +133,17 @@ def scipy_ms(path: pathlib.Path, roots: list[int]) -> dict[str, float]:
     indices, weights = arcs.targets.astype(np.int32), arcs.weights.astype(np.float64)
     indptr = np.searchsorted(arcs.sources, np.arange(n + 1))
     matrix = scipy.sparse.csr_array((weights, indices, indptr), shape=(n, n))
-    searches = {"bfs": csgraph.breadth_first_order, "sssp": csgraph.dijkstra}
+    searches = {
+        "bfs": lambda root: csgraph.breadth_first_order(matrix, root),
+        "sssp": lambda root: csgraph.dijkstra(matrix, indices=root),
+        "components": lambda _: csgraph.connected_components(matrix, directed=False),
+    }
     medians = {}
     for name, search in searches.items():
         times = []
         for root in roots[:4]:
             started = time.perf_counter()
-            if name == "bfs":
-                search(matrix, root)
-            else:
-                search(matrix, indices=root)
+            search(root)
             times.append(1e3 * (time.perf_counter() - started))
         medians[name] = round(statistics.median(times), 2)
     return medians

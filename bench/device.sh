@@ -2,7 +2,7 @@
 # On a machine with GPUs: tests, then benchmarks; results go to bench/results and to a folder of logs.
 #
 #   bench/device.sh tests LOGS      the whole suite with --require gpu
-#   bench/device.sh single LOGS     one GPU: scales 20 to 24, 16 fresh roots each, frontier and sweep
+#   bench/device.sh single LOGS     one GPU: scales 20 to 24, 16 fresh roots each, frontier and sweep; components
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, frontier and sweep against one rank
 #
 # Everything that mgraph[cuda13,test] names must be installed; nothing is installed here.
@@ -23,6 +23,7 @@ case $what in
   single)
     run rmat20 rmat22 rmat24 uni24 --method frontier --method sweep
     run grid4k --sources 4
+    run rmat20 rmat22 rmat24 uni24 grid4k --algorithm components
     ;;
   multi)
     # The same roots on one rank and on all: bench/run.py ends if the digests do not agree.

@@ -16,9 +16,10 @@ GAP benchmark and SciPy in one run. `bench/device.sh` is what is sent to a machi
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each, `uni24` has 2^24 vertices
 of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are integers
-1..255. Times are medians over random roots, from a built graph to every vertex's distance and predecessor;
-`translate` is the way into user ids, `prep` what the method needs once for a graph, such as blocks. GTEPS are
-10^9 undirected edges of the root's component a second. Lines with one digest gave the same answers, to the bit.
+1..255. Times are medians over random roots (of components, over as many runs), from a built graph to every vertex's
+distance and predecessor, or component; `translate` is the way into user ids, `prep` what the method needs once for
+a graph, such as blocks. GTEPS are 10^9 undirected edges a second, of the root's component or, for components, of
+the graph. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """

@@ -3,9 +3,10 @@
     python bench/run.py rmat20 rmat22 --algorithm bfs --algorithm sssp --backend cuda
     python bench/run.py rmat26 --ranks 4 --backend cuda --method sweep --method frontier
 
-`median_ms` runs from a built graph to every vertex's distance and predecessor on the device;
+`median_ms` runs from a built graph to every vertex's answer on the device (distance and predecessor, or component);
 `translate_ms`, into user ids, and `prep_ms`, what a method needs once for a graph, stand beside it.
-Roots are drawn anew at every run unless --root-seed says otherwise. Validation is not timed. `digest`
+Roots are drawn anew at every run unless --root-seed says otherwise; components, which have none, are found --sources
+times. Validation is not timed. `digest`
 is of all distances and predecessors of all roots: lines of the same graph and roots must agree,
 whatever the method and the number of ranks; one that does not ends the run.
 """
@@ -21,7 +22,7 @@ import numpy as np
 import record
 
 import mgraph as mg
-from mgraph.cluster.base import Cluster
+from mgraph.answers import Costs
 from mgraph.generate.spec import parse_spec
 from mgraph.graph import Graph
 from mgraph.graph500 import KERNELS, random_roots
@@ -29,6 +30,7 @@ from mgraph.io.formats import read_source
 from mgraph.results import Traversed
 from mgraph.types import EdgeSource
 
+ALGORITHMS = [*KERNELS, "components"]
 NAMES = {
     r"rmat(\d+)": "rmat:{0}",
     r"uni(\d+)": "uniform:2^{0}:16",
@@ -39,7 +41,7 @@ NAMES = {
 
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
-@click.option("--algorithm", "algorithms", type=click.Choice(list(KERNELS)), multiple=True, default=tuple(KERNELS))
+@click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True, default=tuple(KERNELS))
 @click.option("--method", "methods", type=click.Choice(["frontier", "sweep"]), multiple=True, default=("frontier",))
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
 @click.option("--ranks", type=int, default=1, show_default=True)
@@ -65,11 +67,16 @@ def main(
             with Graph.from_source(source_of(name, weights), cluster=cluster):
                 pass
             with Graph.from_source(source_of(name, weights), cluster=cluster) as g:
-                roots = random_roots(g, sources, root_seed)
+                roots = random_roots(g, sources, root_seed) if {*algorithms} & {*KERNELS} else []
                 for algorithm in algorithms:
-                    for method in methods:
+                    for method in methods if algorithm in KERNELS else ("union-find",):
                         facts = {"graph": name, "gpus": ranks * (backend == "cuda"), "weights": g.info.weight_dtype}
-                        facts |= {"root_seed": root_seed} | measure(g, cluster, algorithm, method, roots)
+                        facts |= {"launcher": cluster.launcher, "ranks": cluster.num_ranks, "backend": cluster.backend}
+                        facts |= {"algorithm": algorithm, "method": method, "n": g.num_vertices, "m": g.num_edges}
+                        if algorithm in KERNELS:
+                            facts |= {"root_seed": root_seed} | measure(g, algorithm, method, roots)
+                        else:
+                            facts |= {"root_seed": None} | measure_components(g, sources)
                         show(name, ranks, facts)
                         refuse_another_answer(backend, facts)
                         record.append(backend, commit, facts)
@@ -84,7 +91,7 @@ def source_of(name: str, weights: str) -> EdgeSource:
     return read_source(name)
 
 
-def measure(g: Graph, cluster: Cluster, algorithm: str, method: str, roots: list[int]) -> dict:
+def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
     """Search from every root, validate, and return what the times were."""
     search = KERNELS[algorithm]
     with search(g, roots[0], method=method) as first:
@@ -100,25 +107,54 @@ def measure(g: Graph, cluster: Cluster, algorithm: str, method: str, roots: list
             digest.update(digest_of(result))
             stats = result.stats
     return {
-        "launcher": cluster.launcher,
-        "ranks": cluster.num_ranks,
-        "backend": cluster.backend,
-        "algorithm": algorithm,
-        "method": method,
-        "n": g.num_vertices,
-        "m": g.num_edges,
-        "sources": len(roots),
-        **record.spread(searched),
+        **times(searched, translated, prep_ms),
+        "teps": round(statistics.harmonic_mean(teps)),
+        **costs(g, stats),
+        "digest": digest.hexdigest()[:16],
+        "validated": True,
+    }
+
+
+def measure_components(g: Graph, repeats: int) -> dict:
+    """Find the components several times, validate each, and return what the times were."""
+    mg.connected_components(g).close()
+    found, translated, digests = [], [], set()
+    for _ in range(repeats):
+        with mg.connected_components(g) as result:
+            mg.validate(result)
+            found.append(1e3 * result.stats.seconds["find"])
+            translated.append(1e3 * result.stats.seconds["translate"])
+            digests.add(result.labels.digest())
+            stats, num_components = result.stats, result.num_components
+    (digest,) = digests
+    return {
+        **times(found, translated, prep_ms=0.0),
+        "teps": round(g.num_edges / (1e-3 * statistics.median(found))),
+        **costs(g, stats),
+        "num_components": num_components,
+        "digest": hashlib.sha256(str(digest).encode()).hexdigest()[:16],
+        "validated": True,
+    }
+
+
+def times(found: list[float], translated: list[float], prep_ms: float) -> dict:
+    """Return how often something was timed, and what the times in milliseconds were."""
+    return {
+        "sources": len(found),
+        **record.spread(found),
         "translate_ms": round(statistics.median(translated), 4),
         "prep_ms": round(prep_ms, 3),
-        "teps": round(statistics.harmonic_mean(teps)),
+    }
+
+
+def costs(g: Graph, stats: Costs) -> dict:
+    """Return what the graph and one answer took."""
+    return {
         "bytes_per_edge": round(sum(part["bytes"] for part in g.build_stats) / max(g.num_edges, 1), 2),
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),
         "supersteps": len(stats.supersteps),
         "arcs_by_rank": stats.arcs,
         "bytes_sent_by_rank": stats.bytes_sent,
-        "digest": digest.hexdigest()[:16],
-        "validated": True,
     }
 
 
@@ -138,7 +174,7 @@ def refuse_another_answer(backend: str, facts: dict) -> None:
 def show(name: str, ranks: int, facts: dict) -> None:
     """Print a line of the short table."""
     print(
-        f"{name:8} x{ranks} {facts['algorithm']:4} {facts['method']:8} {facts['median_ms']:9.3f} ms "
+        f"{name:8} x{ranks} {facts['algorithm']:10} {facts['method']:10} {facts['median_ms']:9.3f} ms "
         f"({facts['min_ms']:.3f} .. {facts['max_ms']:.3f})  translate {facts['translate_ms']:.3f}  prep "
         f"{facts['prep_ms']:.1f}  {facts['teps'] / 1e9:8.3f} GTEPS  build {facts['build_s']:.3f} s  {facts['digest']}",
         flush=True,
