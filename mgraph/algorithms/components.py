@@ -52,7 +52,7 @@ def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Array:
         rows, arcs = _link_outside(shard, comm, parents)
     trace.superstep(method="finish", frontier=comm.sum(rows)[0], arcs=arcs)
     for step in _steps(comm.size):
-        theirs = _exchange(shard, comm, parents, step)
+        theirs = _exchange(comm, parents, step)
         link_states[run](0, num_states, theirs, parents)
         compress[run](0, num_states, parents)
         trace.superstep(method="meet", frontier=num_states, arcs=0)
@@ -104,8 +104,8 @@ def _steps(size: int) -> list[int]:
     return [1 << k for k in range((size - 1).bit_length())]
 
 
-def _exchange(shard: Shard, comm: Communicator, parents: Array, step: int) -> Array:
-    """Send the forest to the rank `step` behind this one, return that of the rank `step` before."""
+def _exchange(comm: Communicator, parents: Array, step: int) -> Array:
+    """Send the forest to the rank `step` after this one, return that of the rank `step` before."""
     parts = [parents[:0]] * comm.size
     parts[(comm.rank + step) % comm.size] = parents
     return comm.alltoallv(parts)[(comm.rank - step) % comm.size]
