@@ -90,10 +90,16 @@ def _closing_brace(text: str, start: int) -> int:
     return len(text)
 
 
+def forbidden(text: str) -> list[str]:
+    """Return what a .cu text, or its lower half, must not have."""
+    plain = without_comments(text)
+    return [fault for pattern, fault in FORBIDDEN.items() if re.search(pattern, plain, re.MULTILINE)]
+
+
 def text_faults(text: str) -> list[str]:
     """Return what a .cu text must not have, and what is wrong with its kernels' parameters."""
     plain = without_comments(text)
-    wrong = [fault for pattern, fault in FORBIDDEN.items() if re.search(pattern, plain, re.MULTILINE)]
+    wrong = forbidden(text)
     read = functions(text)
     if len(read) != (count := len(re.findall(r"\b__global__\b", plain))):
         wrong.append(f'{count} functions are __global__, {len(read)} read as extern "C" __global__ void name(...)')
@@ -184,9 +190,10 @@ def stem_faults(source: pathlib.Path, kernels: dict[str, Any]) -> list[str]:
     """Return what is wrong with a .cu file and the kernels that the Python file of its stem defines."""
     if not source.exists():
         return [f"{', '.join(kernels)}: no CUDA twin, {source.name} is missing"]
+    lower = source.with_suffix(".cuh")
     text = source.read_text()
     theirs = {f.name: f for f in functions(text)}
-    wrong = text_faults(text)
+    wrong = text_faults(text) + (forbidden(lower.read_text()) if lower.exists() else [])
     # A fused loop is tested against its step form and has no twin.
     if not source.stem.endswith("_fused"):
         wrong += [f"{name}: no Python twin" for name in theirs.keys() - kernels.keys()]

@@ -47,9 +47,11 @@ class Backend:
     # Fast memory that one block of threads may have, and the cache that all of them share.
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
-    # Whether fused loops can be launched; `abort_word` is what their waits look at, and ends them when it is not 0.
+    # Whether fused loops can be launched. Their waits look at `abort_word`, which ends them when it is not 0; their
+    # blocks meet at `arrived`.
     fuses = False
     abort_word: Array
+    arrived: Array
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
@@ -65,6 +67,10 @@ class Backend:
     def to_device(self, array: np.ndarray) -> Array:
         """Return the array where the kernels can read it, the same one where it is already."""
         return array
+
+    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
+        """Return int64 words in host memory, as kernels and as the host take them; the next call's are the same."""
+        raise NotImplementedError
 
     def snapshot(self, array: Array, into: Array | None) -> Array:
         """Return what a launch that writes `array` may read through the read-only path: a copy, in `into` if given."""

@@ -45,12 +45,14 @@ def _blocks_at_once(function: cupy.RawKernel, block: int, shared_bytes: int) -> 
     return driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, shared_bytes)
 
 
-def _host_word() -> cupy.ndarray:
-    """Return a zero in pinned host memory, which the host can write while a kernel runs."""
-    memory = cupy.cuda.alloc_pinned_memory(4)
-    np.frombuffer(memory, np.uint32, 1)[:] = 0
-    owner = cupy.cuda.UnownedMemory(memory.ptr, 4, memory, cupy.cuda.runtime.getDevice())
-    return cupy.ndarray(1, np.uint32, cupy.cuda.MemoryPointer(owner, 0))
+def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
+    """Return zeros in pinned host memory, as the device and as the host see them."""
+    num_bytes = count * np.dtype(dtype).itemsize
+    memory = cupy.cuda.alloc_pinned_memory(num_bytes)
+    on_host: np.ndarray = np.frombuffer(memory, dtype, count)
+    on_host[:] = 0
+    owner = cupy.cuda.UnownedMemory(memory.ptr, num_bytes, memory, cupy.cuda.runtime.getDevice())
+    return cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(owner, 0)), on_host
 
 
 class CudaBackend(Backend):
@@ -67,7 +69,9 @@ class CudaBackend(Backend):
         self.multiprocessors = attributes["MultiProcessorCount"]
         self.shared_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
         self.cache_bytes = attributes["L2CacheSize"]
-        self.abort_word = _host_word()
+        self.abort_word = _pinned(1, np.uint32)[0]
+        self.arrived = cupy.zeros(1, np.int64)
+        self._host_words = _pinned(1, np.int64)
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if args[1] <= args[0]:
@@ -97,6 +101,11 @@ class CudaBackend(Backend):
 
     def to_device(self, array: np.ndarray) -> Array:
         return cupy.asarray(array)
+
+    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
+        if count > len(self._host_words[0]):
+            self._host_words = _pinned(count, np.int64)
+        return self._host_words
 
     def release(self) -> None:
         cupy.get_default_memory_pool().free_all_blocks()

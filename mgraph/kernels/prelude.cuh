@@ -48,6 +48,23 @@ template <class T> __device__ inline T load_stale(const T* p) {
 // The read-only path: only for what no thread of this launch writes.
 template <class T> __device__ inline T load_readonly(const T* p) { return __ldg(p); }
 
+// 16 bytes by one load from the read-only path; p is aligned to them.
+template <class T> struct alignas(16) Quad {
+  static constexpr int size = 16 / sizeof(T);
+  T of[size];
+};
+template <class T> __device__ inline Quad<T> load_quad(const T* p) {
+#ifdef __CUDACC__
+  union {
+    uint4 words;
+    Quad<T> quad;
+  } loaded = {__ldg((const uint4*)p)};
+  return loaded.quad;
+#else
+  return __ldg((const Quad<T>*)p);
+#endif
+}
+
 template <class T> __device__ inline T* dynamic_shared() {
 #ifdef __CUDACC__  // tests/emulator supplies the name
   extern __shared__ double dynamic_shared_bytes[];
@@ -55,12 +72,27 @@ template <class T> __device__ inline T* dynamic_shared() {
   return (T*)dynamic_shared_bytes;
 }
 
+#ifdef __CUDACC__  // tests/emulator supplies these
 // A clock in nanoseconds that all blocks share; it may go on in steps of a microsecond.
-#ifdef __CUDACC__  // tests/emulator supplies it
 __device__ inline i64 clock_ns() {
   i64 now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
+}
+// What a thread that waits does between two looks: nothing.
+__device__ inline void pause_waiting() {}
+// Bring what is at p into L2; nobody waits for it.
+__device__ inline void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+// Add, after all that this thread and those it met wrote before; load, before all they do after.
+__device__ inline i64 add_release(i64* p, i64 v) {
+  i64 old;
+  asm volatile("atom.add.release.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
+  return old;
+}
+__device__ inline i64 load_acquire(const i64* p) {
+  i64 v;
+  asm volatile("ld.acquire.gpu.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
 }
 #endif
 
@@ -221,15 +253,19 @@ template <class T> __device__ inline bool wait_until(const T* flag, T value, con
   __threadfence_system();
   return true;
 }
-// All threads of a grid meet; the blocks must all be on the device at once. `arrived` is 0 before the first
-// meeting and counts on. False for all threads of a block that saw *abort.
+// All threads of a grid meet; the blocks must all be on the device at once. False for all threads of a block that
+// saw *abort. Each meeting adds 2^62 to *arrived, by which the blocks know that all have come; it is 0 before the first
+// meeting of all, and may stay as it is between launches, unless one was aborted.
 __device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
   __syncthreads();
   bool met = true;
   if (threadIdx.x == 0) {
-    __threadfence();
-    i64 ticket = atomic_add(arrived, (i64)1), blocks = gridDim.x;
-    met = wait_until(arrived, (ticket / blocks + 1) * blocks, abort);
+    constexpr i64 round = 1ll << 62;
+    u64 before = (u64)add_release(arrived, blockIdx.x ? 1 : round - (i64)gridDim.x + 1);
+    for (u32 looks = 1; met && !((before ^ (u64)load_acquire(arrived)) & (u64)round); looks++) {
+      if (looks % LOOKS_AN_ABORT == 0) met = !load_relaxed(abort);
+      pause_waiting();
+    }
   }
   return __syncthreads_and(met);
 }

@@ -29,11 +29,14 @@ WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64,
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
 
+    A file too long for one reading has its lower half beside it, as a .cuh of its stem.
     The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
     """
     types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
+    lower = source.with_suffix(".cuh")
+    parts = (PRELUDE, lower, source) if lower.exists() else (PRELUDE, source)
     return "".join(
-        (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in (PRELUDE, source))),
+        (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in parts)),
     )
 
 

@@ -144,6 +144,7 @@ class EmulatedBackend(Backend):
         self.races, self.poison, self.limit_s = races, poison, limit_s
         self.xp = PoisonedNumpy(poison)
         self.abort_word = np.zeros(1, np.uint32)
+        self.arrived = np.zeros(1, np.int64)
         self.launches = 0
 
     def __repr__(self) -> str:
@@ -173,6 +174,10 @@ class EmulatedBackend(Backend):
     def to_device(self, array: np.ndarray) -> np.ndarray:
         """Return a copy, as on a device."""
         return np.array(array)
+
+    def host_words(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        words = np.zeros(count, np.int64)
+        return words, words
 
     def free_bytes(self) -> int:
         return 1 << 40

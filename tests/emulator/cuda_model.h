@@ -50,6 +50,8 @@ inline void __threadfence_block() { emu_fence(); }
 inline void __threadfence_system() { emu_fence(); }
 inline void __nanosleep(unsigned) { emu_sleep(); }
 inline long long clock_ns() { return emu_clock_ns(); }
+inline void pause_waiting() { emu_sleep(); }
+inline void prefetch(const void*) {}
 EMU_PRIMITIVE inline void __trap() { emu_trap("__trap()", EMU_CALLER); }
 
 // ---- warps -----------------------------------------------------------------------------------------
@@ -148,6 +150,16 @@ EMU_CAS(int)
 EMU_CAS(unsigned)
 EMU_CAS(unsigned long long)
 EMU_CAS(unsigned short)
+
+EMU_PRIMITIVE inline long long add_release(long long* p, long long v) {
+  emu_fence();
+  return (long long)atomicAdd((unsigned long long*)p, (unsigned long long)v);
+}
+EMU_PRIMITIVE inline long long load_acquire(const long long* p) {
+  emu_access(p, sizeof *p, EMU_READ | EMU_ATOMIC, EMU_CALLER);
+  emu_fence();
+  return *p;
+}
 
 // ---- cache hints -----------------------------------------------------------------------------------
 #define EMU_LOAD(name, how)                             \
