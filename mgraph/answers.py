@@ -32,7 +32,7 @@ class Costs:
         By phase, on the slowest rank.
     supersteps
         What each did: method, frontier, arcs looked at and bytes sent (over all ranks), microseconds (on the
-        slowest one).
+        slowest one), and levels where it may take several. A fused search adds up what is beyond the first 4,096.
     arcs
         Arcs looked at by each rank.
     bytes_sent

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.bfs_fused import bfs_fused
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
@@ -92,18 +93,17 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
             traversal.predecessors = find_predecessors(shard, comm, connected, traversal.distances)
     answer = Answer(shard.user_range[0], {}, spec, traversal)
     with trace.phase("translate"):
-        _translate(shard, rank, answer)
+        # A source without arcs has no state, and reaches itself.
+        alone = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
+        num_alone = _translate(shard, rank, answer, alone)
     rank.objects[key] = answer
-    reached = traversal.distances != unreached_of(traversal.distances.dtype)
-    lo, hi = shard.user_range
-    # A source without arcs reaches itself, though it has no state.
-    alone = sum(lo <= s < hi and p >= shard.partition.num_positions for s, p in zip(spec.sources, sources, strict=True))
+    num_reached, reached_arcs = _count_reached(shard, traversal)
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
-        "reached": int(reached.sum()) + alone,
-        "reached_arcs": int(degrees(shard.rows)[reached].sum()),
+        "reached": num_reached + num_alone,
+        "reached_arcs": reached_arcs,
     }
 
 
@@ -125,6 +125,14 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     }
 
 
+def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
+    """Return how many vertices this rank has reached and how many arcs they have."""
+    if traversal.num_reached is not None and traversal.reached_arcs is not None:
+        return traversal.num_reached, traversal.reached_arcs
+    reached = traversal.distances != unreached_of(traversal.distances.dtype)
+    return int(reached.sum()), int(degrees(shard.rows)[reached].sum())
+
+
 def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
     """Build what the method needs beside the rows, once for a graph."""
     if spec.method == "sweep":
@@ -136,14 +144,15 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
     if spec.algorithm == "bfs":
         depth_limit = None if spec.limit is None else int(spec.limit)
-        find_levels = bfs_sweep if spec.method == "sweep" else bfs
+        by_frontiers = bfs_fused if rank.comm.size == 1 and shard.backend.fuses else bfs
+        find_levels = bfs_sweep if spec.method == "sweep" else by_frontiers
         return find_levels(shard, rank.comm, sources, trace, depth_limit)
     find_distances = sssp_sweep if spec.method == "sweep" else sssp
     return find_distances(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
 
 
-def _translate(shard: Shard, rank: Rank, answer: Answer) -> None:
-    """Put the answer in user ids; a source without arcs has no state and is answered here."""
+def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:
+    """Put the answer in user ids, that of the sources without arcs too; return how many of those are this rank's."""
     comm, columns, traversal = rank.comm, answer.columns, answer.traversal
     columns["distances"] = distances_of_users(shard, comm, traversal.distances)
     if answer.spec.predecessors:
@@ -152,12 +161,13 @@ def _translate(shard: Shard, rank: Rank, answer: Answer) -> None:
         roots = find_roots(shard, comm, traversal.predecessors)
         columns["nearest_source"] = predecessors_of_users(shard, comm, roots)
     lo, hi = shard.user_range
-    for source in answer.spec.sources:
-        if lo <= source < hi:
-            columns["distances"][source - lo] = 0
-            for name in ("predecessors", "nearest_source"):
-                if name in columns:
-                    columns[name][source - lo] = source
+    own = [source for source in alone if lo <= source < hi]
+    for source in own:
+        columns["distances"][source - lo] = 0
+        for name in ("predecessors", "nearest_source"):
+            if name in columns:
+                columns[name][source - lo] = source
+    return len(own)
 
 
 def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:

@@ -24,9 +24,8 @@ from mgraph.kernels.bfs import mark_bits, merge_parents, pull_level, push_level,
 from mgraph.shard import Shard
 from mgraph.types import LEVEL, Array, none_of, unreached_of
 
-# Pull when the frontier has more than 1/ALPHA of the arcs not yet looked at; push again when it has
-# fewer than 1/BETA of the vertices. The GAP benchmark's values (15 and 18), good to a factor of two.
-ALPHA = 15
+# Push again when the frontier has fewer than 1/BETA of the vertices: the GAP benchmark's value, good to a
+# factor of two.
 BETA = 18
 # And pull only when the frontier grows as it does where all are near. On a grid it never does; there, near the
 # end, any frontier is large beside what is left, and would make every level look at all of that.
@@ -55,11 +54,14 @@ def bfs(
 def _pull_pays(search: _Search, pulling: bool, arcs_before: int) -> bool:
     if pulling:
         return search.num_frontier * BETA > search.shard.partition.num_positions
-    return search.frontier_arcs > GROWTH * arcs_before and search.frontier_arcs * ALPHA > search.arcs_left
+    # Of the arcs not looked at, one in arcs_left / frontier_arcs comes from the frontier: so many arcs a vertex looks
+    # at before it hits, and pulling pays when all that are left look at fewer than the frontier has.
+    left = search.num_left * search.arcs_left
+    return search.frontier_arcs > GROWTH * arcs_before and search.frontier_arcs**2 > left
 
 
 class _Search:
-    """The arrays of one search on one rank; `num_frontier`, `frontier_arcs` and `arcs_left` are over all ranks."""
+    """The arrays of one search on one rank; what is counted of the frontier and left is over all ranks."""
 
     def __init__(self, shard: Shard, comm: Communicator, sources: list[int]) -> None:
         xp, partition = shard.backend.xp, shard.partition
@@ -69,7 +71,7 @@ class _Search:
         self.levels = xp.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
         self.parents = xp.full(partition.num_states, none_of(partition.dtype), partition.dtype)
         self.visited = xp.zeros(partition.num_states // 32, np.uint32)
-        self.arcs_left = shard.info.num_arcs
+        self.num_left, self.arcs_left = partition.num_positions, shard.info.num_arcs
         self.found = xp.empty(partition.num_states, partition.dtype)
         states = sorted({int(partition.state(p)) for p in sources})
         own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
@@ -124,6 +126,7 @@ class _Search:
         xp.cumsum(self.offsets[1:], out=self.offsets[1:])
         arcs, self.looked = self.run.to_host(counters)[1:].tolist()
         self.num_frontier, self.frontier_arcs = self.comm.sum(size, arcs)
+        self.num_left -= self.num_frontier
         self.arcs_left -= self.frontier_arcs
 
     def _gather_frontier(self) -> Array:

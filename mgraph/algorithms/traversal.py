@@ -39,7 +39,7 @@ class Trace:
         Parameters
         ----------
         method
-            push, pull or sweep.
+            push, pull, walk or sweep.
         frontier
             Vertices over all ranks it started from; of a sweep, those it lowered.
         arcs
@@ -67,8 +67,11 @@ class Traversal:
     """One rank's answer for its owned vertices, in its own order.
 
     `distances` hold `unreached_of(dtype)` and `predecessors`, which are positions, hold
-    `none_of(dtype)` where a vertex is not reached. A source is its own predecessor.
+    `none_of(dtype)` where a vertex is not reached. A source is its own predecessor. How many of them are
+    reached, and their arcs, are there where the search has counted them.
     """
 
     distances: Array
     predecessors: Array | None
+    num_reached: int | None = None
+    reached_arcs: int | None = None

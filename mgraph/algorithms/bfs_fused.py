@@ -1,0 +1,59 @@
+"""Breadth-first search by frontiers on one rank, the whole of it in one launch.
+
+The loop of bfs.py runs inside kernels/bfs_fused.cu, by the same rule of when to pull, and nobody asks the host
+in between. On a sparse graph whose frontiers stay narrow it walks: each superstep takes many levels, which
+every block of threads finds by itself from a part of the frontier, before all meet.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.bfs import BETA, GROWTH
+from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.comm.base import Communicator
+from mgraph.errors import CommAborted
+from mgraph.kernels.bfs_fused import METHODS, ORDERS, REPORT, ROW, queue_capacity, search_levels, work_words
+from mgraph.shard import Shard
+from mgraph.types import LEVEL, unreached_of
+
+# Supersteps that are told one by one; what comes after them is added up in the last.
+TRACE_ROWS = 1 << 12
+# Graphs with no more arcs a vertex than this may be deep: they get the memory to walk, 8 bytes a vertex.
+DEEP_DEGREE = 8
+# Where the rows of the trace begin in the words that host and kernel share.
+TRACE = len(ORDERS) + len(REPORT)
+
+
+def bfs_fused(
+    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+) -> Traversal:
+    """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
+    run, partition, num = shard.backend, shard.partition, shard.num_owned
+    levels, parents = run.xp.empty(num, LEVEL), run.xp.empty(num, partition.dtype)
+    starts = sorted(set(sources))
+    capacity = queue_capacity(num, len(starts))
+    words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
+    limit = -1 if depth_limit is None else min(depth_limit, unreached_of(LEVEL))
+    orders = (limit, shard.info.num_arcs, len(starts), capacity, TRACE_ROWS, BETA, GROWTH)
+    on_host[:TRACE] = (*orders, num == 0, 0, 0, 0)
+    on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
+    deep = shard.info.num_arcs <= DEEP_DEGREE * num
+    search_levels[run](
+        0, num, run.abort_word,
+        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets,
+        levels, parents, run.xp.empty(work_words(num, capacity, partition.dtype.itemsize, TRACE_ROWS), np.uint32),
+        run.xp.empty(num, np.int64) if deep else None, run.arrived, words,
+    )  # fmt: skip
+    run.synchronize()
+    done, num_rows, reached, reached_arcs = on_host[len(ORDERS) : TRACE].tolist()
+    if not done:
+        run.arrived[:] = 0
+        raise CommAborted("the search was ended while its blocks waited for each other")
+    _note(trace, on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW)))
+    return Traversal(levels, parents, reached, reached_arcs)
+
+
+def _note(trace: Trace, rows: np.ndarray) -> None:
+    for method, frontier, arcs, nanoseconds, levels in rows.tolist():
+        trace.superstep(METHODS[method], frontier, arcs, nanoseconds / 1000, levels=levels)

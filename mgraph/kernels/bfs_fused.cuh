@@ -1,0 +1,400 @@
+// What every superstep of bfs_fused.cu is made of: phases, between which all blocks meet.
+//
+// A frontier is a bitmap or a queue. Entry k of the queue is a vertex, with arcs offsets[k] .. offsets[k + 1] of the
+// frontier's; the vertex and its offset are taken by one atomic, so that offsets rise along the queue. Between two
+// meetings an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
+
+// What the host asks for, and what it is told; bfs_fused.py has the same names.
+enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, CAPACITY, TRACE_ROWS, BETA, GROWTH, NUM_ORDERS };
+enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
+enum Method { PUSH, PULL, WALK };
+constexpr i64 ROW = 5;  // words of a superstep: method, frontier, arcs, nanoseconds, levels
+// Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
+enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
+constexpr i64 NUM_CELLS = 3;
+constexpr int ARC_BITS = 36;  // of QUEUED: vertices above, their arcs below
+constexpr u32 WARP = 0xFFFFFFFFu;
+constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
+// Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it.
+constexpr i64 QUEUE_SHARE = 16;
+// Targets that a thread looks at alone before its warp helps.
+constexpr int ALONE = 32;
+
+// Which bit is the n-th that is set.
+__device__ inline int nth_bit(u32 word, int n, int at = 0) {
+  for (int half = 16; half; half >>= 1) {
+    int below = __popc(word & ((1u << half) - 1));
+    if (n >= below) n -= below, word >>= half, at += half;
+  }
+  return at;
+}
+
+// The sum over this lane and those below.
+template <class T> __device__ inline T scan_warp(T v) {
+  for (int d = 1; d < 32; d <<= 1) {
+    T other = __shfl_up_sync(WARP, v, d);
+    if (lane_index() >= d) v += other;
+  }
+  return v;
+}
+
+// The last of `count` rising offsets that is not above `arc`: a block looks at as many places at once as it has
+// threads.
+__device__ inline i64 row_of_arc_by_block(const i64* offsets, i64 count, i64 arc) {
+  i64 first = 0;
+  while (count > 1) {
+    i64 step = (count + blockDim.x - 1) / blockDim.x, i = threadIdx.x * step;
+    i64 last = (__syncthreads_count(i < count && offsets[first + i] <= arc) - 1) * step;
+    first += last;
+    count = count - last < step ? count - last : step;
+  }
+  return first;
+}
+
+// What a block keeps in shared memory.
+struct Block {
+  i64 room[4 * BLOCK];  // rows that are pushed, words that are pulled, queues of a walk
+  i64 sums[3];          // for meet()
+  i64 orders[NUM_ORDERS];
+};
+
+struct Levels {
+  i64 n;
+  const u32* abort;
+  const i64* indptr;
+  const vertex_t* targets;
+  const i64* in_indptr;
+  const vertex_t* in_targets;
+  i32* levels;
+  vertex_t* parents;
+  u32* work;
+  i64* packed;
+  i64* arrived;
+  i64* host;  // what is asked, told and traced, and the sources, in host memory
+  Block* block;
+
+  u32 phase = 0;
+  bool side = false, other_queue = false;
+  i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0;
+  i64 my_count = 0, my_arcs = 0, my_looked = 0;  // counted by this thread since the last meeting
+
+  // Where things stand in `work` is worked out anew wherever it is wanted: registers are scarcer.
+  __device__ i64 order(Order which) { return block->orders[which]; }
+  __device__ i64 words() { return (n + 63) >> 6 << 1; }
+  __device__ i64* rows() { return (i64*)work + NUM_CELLS * CELL; }  // of the trace
+  __device__ u32* visited() { return (u32*)(rows() + order(TRACE_ROWS) * ROW); }
+  __device__ u32* bits() { return visited() + (side ? 2 : 1) * words(); }
+  __device__ u32* next_bits() { return visited() + (side ? 1 : 2) * words(); }
+  struct Queue {
+    i64 *offsets, *first;  // entry k has arcs first[k] + offsets[k] and on in `targets`
+    vertex_t* vertices;
+  };
+  __device__ Queue queue(bool which) {
+    i64 capacity = order(CAPACITY), *offsets = (i64*)(visited() + 3 * words()) + (which ? 2 * capacity : 0);
+    vertex_t* vertices = (vertex_t*)((i64*)(visited() + 3 * words()) + 4 * capacity);
+    return {offsets, offsets + capacity, vertices + (which ? capacity : 0)};
+  }
+  __device__ Queue pushed() { return queue(other_queue); }
+  __device__ Queue filled() { return queue(!other_queue); }
+
+  // ---- phases ----------------------------------------------------------------------------------------
+  __device__ i64* counter(Counter which) { return (i64*)work + phase % NUM_CELLS * CELL + which; }
+  __device__ i64 total(Counter which) {
+    return load_relaxed((i64*)work + (phase + NUM_CELLS - 1) % NUM_CELLS * CELL + which);
+  }
+  __device__ void add_up(Counter which, i64& mine) {
+    if (!__any_sync(WARP, mine != 0)) return;
+    i64 sum = warp_sum(mine);
+    if (lane_index() == 0) atomic_add(&block->sums[which], sum);
+    mine = 0;
+  }
+  // All blocks meet: what threads counted becomes the phase's totals, and the next phase has its counters at 0.
+  __device__ bool meet() {
+    add_up(COUNT, my_count), add_up(ARCS, my_arcs), add_up(LOOKED, my_looked);
+    __syncthreads();
+    if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
+      atomic_add(counter((Counter)threadIdx.x), block->sums[threadIdx.x]);
+      block->sums[threadIdx.x] = 0;
+    }
+    phase++;
+    // Nobody counts there: the totals of two phases ago were read before the meeting that began this one.
+    if (thread_index() < CELL) store_relaxed(counter((Counter)thread_index()), (i64)0);
+    return grid_barrier(arrived, abort);
+  }
+
+  // Nothing is reached. Bits behind the last vertex are visited.
+  __device__ void clear() {
+    for (i64 v = thread_index(); v < n; v += thread_count()) {
+      levels[v] = top_of<i32>::value();
+      parents[v] = top_of<vertex_t>::value();
+    }
+    for (i64 w = thread_index(); w < words(); w += thread_count()) {
+      visited()[w] = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
+      bits()[w] = 0;
+    }
+    for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count()) store_relaxed((i64*)work + i, (i64)0);
+  }
+
+  // A warp's vertices, those `there`, go to the next queue with their offsets.
+  __device__ void enqueue(vertex_t v, bool there, i64 begin, i64 length) {
+    u32 together = __ballot_sync(WARP, there);
+    if (!together) return;
+    i64 upto = scan_warp(there ? length : 0), base = 0;
+    if (lane_index() == 31) base = atomic_add(counter(QUEUED), ((i64)__popc(together) << ARC_BITS) + upto);
+    base = __shfl_sync(WARP, base, 31);
+    if (!there) return;
+    i64 slot = (base >> ARC_BITS) + __popc(together & ((1u << lane_index()) - 1));
+    i64 offset = (base & ((1ll << ARC_BITS) - 1)) + upto - length;
+    Queue next = filled();
+    next.vertices[slot] = v, next.offsets[slot] = offset, next.first[slot] = begin - offset;
+  }
+  __device__ void enqueue(i64 v, bool there) {
+    i64 begin = there ? load_readonly(indptr + v) : 0, end = there ? load_readonly(indptr + v + 1) : 0;
+    enqueue((vertex_t)v, there, begin, end - begin);
+  }
+  // What was queued becomes the frontier.
+  __device__ void turn_queues() {
+    other_queue = !other_queue;
+    i64 queued = total(QUEUED);
+    count = queued >> ARC_BITS, arcs = queued & ((1ll << ARC_BITS) - 1);
+  }
+  __device__ void turn_bits() {
+    side = !side;
+    count = total(COUNT), arcs = total(ARCS);
+  }
+
+  __device__ void settle_sources() {
+    i64 sources = order(NUM_SOURCES);
+    for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
+      bool there = group + lane_index() < sources;
+      vertex_t v =
+          there ? (vertex_t)host[NUM_ORDERS + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
+      if (there) set_bit(visited(), v), levels[v] = 0, parents[v] = v;
+      enqueue((i64)v, there);
+    }
+  }
+
+  // Call take(v, there), a warp together, for every bit that is set in the words of its lanes, which follow `word`;
+  // v and there are of two vertices a lane, so that what they wait for comes at the same time.
+  template <class Take> __device__ void each_bit(i64 word, u32 own, Take take) {
+    u32 upto = scan_warp((u32)__popc(own)), sum = __shfl_sync(WARP, upto, 31);
+    for (u32 k = 0; k < sum; k += 64) {
+      i64 v[2];
+      bool there[2];
+      for (int half = 0; half < 2; half++) {
+        u32 place = k + half * 32 + lane_index();
+        int owner = 0;
+        for (int step = 16; step; step >>= 1)
+          if (__shfl_sync(WARP, upto, owner + step - 1) <= place) owner += step;
+        u32 theirs = __shfl_sync(WARP, own, owner), before = __shfl_sync(WARP, upto, owner) - __popc(theirs);
+        v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before)), there[half] = place < sum;
+      }
+      take(v, there);
+    }
+  }
+  // How many words a warp takes at once: so few that all have work, and enough for all lanes.
+  __device__ i64 run_of_words() {
+    i64 each = words() / (4 * warp_count());
+    return each < 2 ? 2 : each > 8 ? 8 : each;
+  }
+
+  // From a bitmap to a queue.
+  __device__ void queue_bits() {
+    i64 run = run_of_words();
+    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
+      i64 w = word + lane_index();
+      u32 own = lane_index() < run && w < words() ? bits()[w] : 0;
+      each_bit(word, own, [&](const i64(&v)[2], const bool (&there)[2]) {
+        enqueue(v[0], there[0]);
+        enqueue(v[1], there[1]);
+      });
+    }
+  }
+
+  // ---- push ------------------------------------------------------------------------------------------
+  // Every arc of the queue offers its source as a parent. Blocks take equal parts of the arcs; offer(v, u, there) is
+  // called by whole warps, for EACH arcs a lane, so that what they wait for comes at the same time.
+  template <int EACH, class Offer> __device__ void push(Offer offer) {
+    i64 share = (arcs + gridDim.x - 1) / gridDim.x;
+    if (share < blockDim.x) share = blockDim.x;
+    i64 begin = blockIdx.x * share, end = begin + share < arcs ? begin + share : arcs;
+    if (begin >= end) return;
+    Queue from = pushed();
+    i64 *row_offsets = block->room, *row_first = row_offsets + BLOCK;
+    vertex_t* row_vertex = (vertex_t*)(row_first + BLOCK);
+    for (i64 row = row_of_arc_by_block(from.offsets, count, begin); begin < end; row += blockDim.x) {
+      i64 i = row + threadIdx.x, num_rows = count - row < blockDim.x ? count - row : blockDim.x;
+      __syncthreads();  // all are done with the rows before
+      if (threadIdx.x < num_rows)
+        row_offsets[threadIdx.x] = from.offsets[i], row_first[threadIdx.x] = from.first[i],
+        row_vertex[threadIdx.x] = from.vertices[i];
+      __syncthreads();
+      i64 after = row + num_rows < count ? from.offsets[row + num_rows] : arcs;
+      if (after > end) after = end;
+      for (i64 together = begin + (threadIdx.x & ~31); together < after; together += EACH * blockDim.x) {
+        vertex_t v[EACH], u[EACH];
+        bool there[EACH];
+        for (int k = 0; k < EACH; k++) {
+          i64 arc = together + k * blockDim.x + lane_index();
+          there[k] = arc < after;
+          i64 r = there[k] ? row_of_arc(row_offsets, num_rows, arc) : 0;
+          u[k] = row_vertex[r], v[k] = there[k] ? load_readonly(targets + row_first[r] + arc) : 0;
+        }
+        offer(v, u, there);
+      }
+      begin = after;
+    }
+  }
+
+  // Few arcs: who finds a vertex gives it its level and queues it. A level is unreached or this one for all that may
+  // still be offered to, whenever it is looked at.
+  __device__ void push_to_queue() {
+    push<1>([&](const vertex_t(&v)[1], const vertex_t(&u)[1], const bool (&there)[1]) {
+      i64 begin = 0, end = 0;
+      bool found = false;
+      if (there[0]) {
+        i32 seen = load_relaxed(&levels[v[0]]);
+        vertex_t parent = load_relaxed(&parents[v[0]]);
+        begin = load_readonly(indptr + v[0]), end = load_readonly(indptr + v[0] + 1);
+        found = seen > level && parent > u[0] && atomic_min(&parents[v[0]], u[0]) == top_of<vertex_t>::value();
+      }
+      if (found) store_relaxed(&levels[v[0]], (i32)(level + 1)), set_bit(visited(), v[0]);
+      enqueue(v[0], found, begin, end - begin);
+    });
+  }
+
+  // Many arcs: parents alone; mark_found() looks for who has one.
+  __device__ void push_to_parents() {
+    const u32* seen = visited();
+    push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
+      // Without branches between them all loads are under way together.
+      u32 word[4];
+      vertex_t parent[4];
+      for (int k = 0; k < 4; k++) word[k] = seen[v[k] >> 5], parent[k] = load_relaxed(&parents[v[k]]);
+      for (int k = 0; k < 4; k++)
+        if (there[k] && !(word[k] >> (v[k] & 31) & 1) && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
+    });
+  }
+  __device__ void mark_found() {
+    for (i64 word = warp_index() * 4; word < words(); word += warp_count() * 4) {
+      u32 seen[4];
+      vertex_t parent[4];
+      for (int k = 0; k < 4; k++) {
+        i64 v = (word + k) << 5 | lane_index();
+        seen[k] = word + k < words() ? visited()[word + k] : ~0u;
+        parent[k] = v < n ? parents[v] : top_of<vertex_t>::value();
+      }
+      for (int k = 0; k < 4; k++) {
+        i64 v = (word + k) << 5 | lane_index();
+        bool here = !(seen[k] >> lane_index() & 1) && parent[k] != top_of<vertex_t>::value();
+        u32 hits = __ballot_sync(WARP, here);
+        if (here) settle(v);
+        if (lane_index() == 0 && word + k < words()) next_bits()[word + k] = hits, visited()[word + k] = seen[k] | hits;
+      }
+    }
+  }
+  __device__ void settle(i64 v) {
+    levels[v] = (i32)(level + 1);
+    my_count++;
+    my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
+  }
+
+  // ---- pull ------------------------------------------------------------------------------------------
+  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest.
+  __device__ void pull() {
+    i64 run = run_of_words();
+    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
+    auto word_of = [&](i64 word) {
+      return lane_index() < run && word + lane_index() < words() ? visited()[word + lane_index()] : ~0u;
+    };
+    u32 coming = word_of(warp_index() * run);
+    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
+      u32 seen = coming;
+      coming = word_of(word + warp_count() * run);
+      hits[lane_index()] = 0;
+      __syncwarp();
+      each_bit(word, ~seen, [&](const i64(&v)[2], const bool (&open)[2]) {
+        find_parents(v, open, [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
+      });
+      __syncwarp();
+      u32 own = hits[lane_index()];
+      if (lane_index() < run && word + lane_index() < words()) {
+        next_bits()[word + lane_index()] = own;
+        if (own) visited()[word + lane_index()] = seen | own;
+      }
+      __syncwarp();
+    }
+  }
+
+  // A warp together, each lane for two vertices of its own; call hit(v) for those that find a parent.
+  template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
+    i64 begin[2], length[2], place[2];
+    vertex_t parent[2] = {};
+    for (int half = 0; half < 2; half++) {
+      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) : 0;
+      length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
+    }
+    search_alone(begin, length, place, parent);
+    for (int half = 0; half < 2; half++) {
+      search_together(begin[half], length[half], place[half], parent[half]);
+      my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
+      if (place[half] == length[half]) continue;
+      parents[v[half]] = parent[half];
+      levels[v[half]] = (i32)(level + 1);
+      my_count++;
+      my_arcs +=
+          indptr == in_indptr ? length[half] : load_readonly(indptr + v[half] + 1) - load_readonly(indptr + v[half]);
+      hit(v[half]);
+    }
+  }
+  // Look at the first targets of two rows, which come 16 bytes at a time, one after another: what limits a pull is how
+  // many lines a multiprocessor looks up, so nothing is looked at that may not be wanted.
+  __device__ void search_alone(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2], vertex_t (&parent)[2]) {
+    constexpr int WIDE = Quad<vertex_t>::size;
+    const u32* frontier = bits();
+    int skew = (int)((u64)in_targets / sizeof(vertex_t) % WIDE), at[2];
+    Quad<vertex_t> near[2];
+    for (int half = 0; half < 2; half++) place[half] = length[half], at[half] = -(int)((begin[half] + skew) % WIDE);
+    auto looking = [&](int half) { return at[half] < ALONE && at[half] < length[half] && place[half] == length[half]; };
+    while (looking(0) || looking(1)) {
+      for (int half = 0; half < 2; half++) near[half] = quad_of(begin[half] + at[half], looking(half));
+      for (int k = 0; k < WIDE; k++) {
+        // Who does not look takes the word that all such lanes take: no branch, so that both are under way together.
+        u32 word[2];
+        bool here[2];
+        for (int half = 0; half < 2; half++) {
+          int i = at[half] + k;
+          here[half] = looking(half) && i >= 0 && i < length[half];
+          word[half] = frontier[here[half] ? near[half].of[k] >> 5 : 0];
+        }
+        for (int half = 0; half < 2; half++)
+          if (here[half] && word[half] >> (near[half].of[k] & 31) & 1)
+            place[half] = at[half] + k, parent[half] = near[half].of[k];
+      }
+      at[0] += WIDE, at[1] += WIDE;
+    }
+  }
+  // The targets from `arc` on, which is aligned, if they are `wanted`; no further than there are any.
+  __device__ Quad<vertex_t> quad_of(i64 arc, bool wanted) {
+    constexpr int WIDE = Quad<vertex_t>::size;
+    if (wanted && arc >= 0 && arc + WIDE <= order(NUM_ARCS)) return load_quad(in_targets + arc);
+    Quad<vertex_t> near = {};
+    for (int k = 0; k < WIDE; k++)
+      if (wanted && arc + k >= 0 && arc + k < order(NUM_ARCS)) near.of[k] = load_readonly(in_targets + arc + k);
+    return near;
+  }
+  // The warp looks together at the rest of the rows in which a lane alone has found nothing.
+  __device__ void search_together(i64 begin, i64 length, i64& place, vertex_t& parent) {
+    for (u32 pending = __ballot_sync(WARP, length > ALONE && place == length); pending; pending &= pending - 1) {
+      int lane = __ffs(pending) - 1;
+      i64 row = __shfl_sync(WARP, begin, lane), end = __shfl_sync(WARP, length, lane), found = end;
+      for (i64 i = ALONE; i < end && found == end; i += 32) {
+        bool here = i + lane_index() < end;
+        vertex_t u = here ? load_readonly(in_targets + row + i + lane_index()) : 0;
+        u32 agreeing = __ballot_sync(WARP, here && test_bit(bits(), u));
+        if (agreeing) found = i + __ffs(agreeing) - 1;
+      }
+      if (lane_index() == lane && found < end) place = found, parent = load_readonly(in_targets + row + found);
+    }
+  }
+};

@@ -1,0 +1,43 @@
+"""A whole breadth-first search in one launch, on one rank: the fused form of algorithms/bfs.py.
+
+What the host asks for and what it is told travel in host memory that the kernel reads and writes, so
+that a search is one launch and one wait. `ORDERS` and `REPORT` name its first words; behind them stand
+a row of `ROW` a superstep, then the sources.
+"""
+
+from __future__ import annotations
+
+from mgraph.kernels.pair import fused
+
+ORDERS = ("depth_limit", "num_arcs", "num_sources", "capacity", "trace_rows", "beta", "growth")
+REPORT = ("done", "num_rows", "reached", "reached_arcs")
+ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
+METHODS = ("push", "pull", "walk")
+# Words of counters before the queue: three phases of five.
+COUNTERS = 15
+# The queue holds this part of the vertices; a frontier that is larger is pulled.
+QUEUE_PART = 4
+QUEUE_LEAST = 1024
+
+
+def queue_capacity(num_positions: int, num_sources: int) -> int:
+    """Return how many vertices the queue holds."""
+    return max(num_positions // QUEUE_PART + QUEUE_LEAST, num_sources)
+
+
+def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int) -> int:
+    """Return how many 32-bit words a search works in: counters, trace, two queues, three bitmaps."""
+    entry_bytes = 2 * (16 + itemsize)
+    fixed = 2 * (COUNTERS + trace_rows * len(ROW))
+    return fixed + capacity * entry_bytes // 4 + 6 * -(-num_positions // 64)
+
+
+@fused(block=768, vertex_t="targets")
+def search_levels(
+    lo, hi, abort, indptr, targets, in_indptr, in_targets, levels, parents, work, packed, arrived, host
+) -> None:
+    """Find levels and parents of vertices 0 .. hi from the sources in `host`.
+
+    `levels` and `parents` need not be initialised, nor `work`. With `packed`, a word a vertex, the search walks
+    where the graph is deep: levels run ahead in every block by themselves, up to a goal where all meet.
+    """
