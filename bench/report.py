@@ -8,6 +8,8 @@ import re
 
 import record
 
+from mgraph.build.plan import readable_bytes
+
 HEAD = """# Benchmarks
 
 One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
@@ -19,11 +21,12 @@ of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges r
 1..255. Times are medians over random roots (of components, over as many runs), from a built graph to every vertex's
 distance and predecessor, or component; `translate` is the way into user ids, `prep` what the method needs once for
 a graph, such as blocks. GTEPS are 10^9 undirected edges a second, of the root's component or, for components, of
-the graph. Lines with one digest gave the same answers, to the bit.
+the graph. `B an edge` is device memory for an undirected edge, blocks for sweeps included where they are used;
+`build peak` the most that the build held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """
-KIND = ("graph", "algorithm", "method", "gpus", "ranks", "backend", "weights")
+KIND = ("graph", "algorithm", "method", "gpus", "ranks", "backend", "weights", "layout")
 
 
 def main() -> None:
@@ -42,7 +45,7 @@ def main() -> None:
 
 def _newest(lines: list[dict]) -> list[dict]:
     """Return the last line of every kind, in an order that people read."""
-    newest = {tuple(line.get(name) for name in KIND): line for line in lines}
+    newest = {tuple(line.get(name) for name in KIND): line for line in ({"layout": "rows"} | line for line in lines)}
     return sorted(newest.values(), key=_place)
 
 
@@ -62,6 +65,9 @@ SEARCH_COLUMNS = {
     "prep": lambda line: f"{line['prep_ms']:.3g}",
     "GTEPS": lambda line: f"{line['teps'] / 1e9:.3g}",
     "build s": lambda line: f"{line['build_s']:.2g}",
+    "layout": lambda line: line["layout"],
+    "B an edge": lambda line: f"{line['bytes_per_edge']:.3g}",
+    "build peak": lambda line: readable_bytes(line["build_peak_bytes"]) if "build_peak_bytes" in line else "",
     "roots": lambda line: str(line["sources"]),
     "commit": lambda line: line["commit"],
 }

@@ -2,18 +2,20 @@
 
     python bench/run.py rmat20 rmat22 --algorithm bfs --algorithm sssp --backend cuda
     python bench/run.py rmat26 --ranks 4 --backend cuda --method sweep --method frontier
+    python bench/run.py rmat24 --backend cuda --layout rows --layout compact --method sweep
 
 `median_ms` runs from a built graph to every vertex's answer on the device (distance and predecessor, or component);
 `translate_ms`, into user ids, and `prep_ms`, what a method needs once for a graph, stand beside it.
 Roots are drawn anew at every run unless --root-seed says otherwise; components, which have none, are found --sources
 times. Validation is not timed. `digest`
 is of all distances and predecessors of all roots: lines of the same graph and roots must agree,
-whatever the method and the number of ranks; one that does not ends the run.
+whatever the method, the layout and the number of ranks; one that does not ends the run.
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import statistics
 
@@ -27,6 +29,7 @@ from mgraph.generate.spec import parse_spec
 from mgraph.graph import Graph
 from mgraph.graph500 import KERNELS, random_roots
 from mgraph.io.formats import read_source
+from mgraph.jobs import shard_bytes
 from mgraph.results import Traversed
 from mgraph.types import EdgeSource
 
@@ -47,7 +50,9 @@ NAMES = {
 @click.option("--ranks", type=int, default=1, show_default=True)
 @click.option("--sources", type=int, default=16, show_default=True)
 @click.option("--root-seed", type=int, help="Draws the roots; fresh ones by default.")
-@click.option("--weights", type=click.Choice(["int", "float32", "float64"]), default="int", show_default=True)
+@click.option("--weights", type=click.Choice(["int", "float32", "float64", "none"]), default="int", show_default=True)
+@click.option("--layout", "layouts", type=click.Choice(["rows", "compact"]), multiple=True, default=("rows",))
+@click.option("--builds", type=click.IntRange(1), default=2, show_default=True, help="The last of them is timed.")
 @click.option("--commit", help="Of the code, where there is no checkout to ask.")
 def main(
     graphs: tuple[str, ...],
@@ -58,18 +63,20 @@ def main(
     sources: int,
     root_seed: int | None,
     weights: str,
+    layouts: tuple[str, ...],
+    builds: int,
     commit: str | None,
 ) -> None:
     root_seed = int(np.random.SeedSequence().entropy % 2**32) if root_seed is None else root_seed
     with mg.connect(num_ranks=ranks, backend=backend) as cluster:
-        for name in graphs:
-            # The first build of a size also fills the memory pool; the second is what is timed.
-            with Graph.from_source(source_of(name, weights), cluster=cluster):
-                pass
-            with Graph.from_source(source_of(name, weights), cluster=cluster) as g:
+        for name, layout in itertools.product(graphs, layouts):
+            # The first build of a size also compiles kernels and fills the memory pool.
+            for _ in range(builds - 1):
+                Graph.from_source(source_of(name, weights), cluster=cluster, layout=layout).close()
+            with Graph.from_source(source_of(name, weights), cluster=cluster, layout=layout) as g:
                 roots = random_roots(g, sources, root_seed) if {*algorithms} & {*KERNELS} else []
                 for algorithm in algorithms:
-                    for method in methods if algorithm in KERNELS else ("union-find",):
+                    for method in methods_of(algorithm, methods, layout):
                         facts = {"graph": name, "gpus": ranks * (backend == "cuda"), "weights": g.info.weight_dtype}
                         facts |= {"launcher": cluster.launcher, "ranks": cluster.num_ranks, "backend": cluster.backend}
                         facts |= {"algorithm": algorithm, "method": method, "n": g.num_vertices, "m": g.num_edges}
@@ -80,6 +87,13 @@ def main(
                         show(name, ranks, facts)
                         refuse_another_answer(backend, facts)
                         record.append(backend, commit, facts)
+
+
+def methods_of(algorithm: str, methods: tuple[str, ...], layout: str) -> tuple[str, ...]:
+    """Return the methods to time: the compact layout is for sweeps alone, and components have one method."""
+    if algorithm in KERNELS:
+        return methods if layout == "rows" else ("sweep",)
+    return ("union-find",) if layout == "rows" else ()
 
 
 def source_of(name: str, weights: str) -> EdgeSource:
@@ -150,7 +164,9 @@ def times(found: list[float], translated: list[float], prep_ms: float) -> dict:
 def costs(g: Graph, stats: Costs) -> dict:
     """Return what the graph and one answer took."""
     return {
-        "bytes_per_edge": round(sum(part["bytes"] for part in g.build_stats) / max(g.num_edges, 1), 2),
+        "bytes_per_edge": round(sum(g.cluster.run(shard_bytes, g.key)) / max(g.num_edges, 1), 2),
+        "layout": g.info.layout,
+        "build_peak_bytes": max(part["peak_bytes"] for part in g.build_stats),
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),
         "supersteps": len(stats.supersteps),
         "arcs_by_rank": stats.arcs,
@@ -176,7 +192,9 @@ def show(name: str, ranks: int, facts: dict) -> None:
     print(
         f"{name:8} x{ranks} {facts['algorithm']:10} {facts['method']:10} {facts['median_ms']:9.3f} ms "
         f"({facts['min_ms']:.3f} .. {facts['max_ms']:.3f})  translate {facts['translate_ms']:.3f}  prep "
-        f"{facts['prep_ms']:.1f}  {facts['teps'] / 1e9:8.3f} GTEPS  build {facts['build_s']:.3f} s  {facts['digest']}",
+        f"{facts['prep_ms']:.1f}  {facts['teps'] / 1e9:8.3f} GTEPS  build {facts['build_s']:.3f} s, at most "
+        f"{facts['build_peak_bytes'] / 2**30:.2f} GiB  {facts['layout']} {facts['bytes_per_edge']:.2f} B an edge  "
+        f"{facts['digest']}",
         flush=True,
     )
 

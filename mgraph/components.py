@@ -59,6 +59,7 @@ def connected_components(g: Graph) -> Components:
         The graph.
     """
     require_graph(g)
+    g.require_rows("connected_components")
     key = f"answer-{uuid.uuid4().hex}"
     try:
         parts = g.cluster.run(label_components, g.key, key)

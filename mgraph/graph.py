@@ -8,6 +8,7 @@ import uuid
 import weakref
 from typing import Any
 
+from mgraph.build.build import LAYOUTS
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
@@ -37,7 +38,7 @@ class Graph:
     info
         What was found while it was built: sizes, weights, order, dropped loops and parallel edges.
     build_stats
-        Seconds and bytes of the build, by rank.
+        Of the build, by rank: seconds, bytes that stay, peak_bytes that it took (on the CPU, of the process).
     """
 
     def __init__(self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict]) -> None:
@@ -46,7 +47,13 @@ class Graph:
 
     @classmethod
     def from_source(
-        cls, source: EdgeSource, *, cluster: Any = None, order: str = "auto", num_chunks: int | None = None
+        cls,
+        source: EdgeSource,
+        *,
+        cluster: Any = None,
+        order: str = "auto",
+        num_chunks: int | None = None,
+        layout: str = "rows",
     ) -> Graph:
         """Build a graph from an edge source.
 
@@ -60,7 +67,12 @@ class Graph:
             `degree`, `natural` or `auto`.
         num_chunks
             In how many parts the input is read; more take less memory.
+        layout
+            `rows`; `compact`, less than half of the memory, for sweeps alone; or `auto`, compact where rows would
+            not fit. `Graph.info.layout` tells which it is.
         """
+        if layout not in LAYOUTS:
+            raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
         if num_chunks is not None and as_integer(num_chunks, "num_chunks") < 1:
             raise UsageError(f"num_chunks is {num_chunks}: give 1 or more, or None")
         cluster = _cluster(cluster)
@@ -69,9 +81,9 @@ class Graph:
             if isinstance(source, (ArrayEdges, CsrEdges)) and not isinstance(cluster, InProcessCluster):
                 # Arrays of this process: each rank is sent its own part of them alone.
                 parts = in_parts(source, cluster.num_ranks)
-                answers = cluster.run(build_graph_of_parts, key, order, num_chunks, parts=parts)
+                answers = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
             else:
-                answers = cluster.run(build_graph, source, key, order, num_chunks)
+                answers = cluster.run(build_graph, source, key, order, num_chunks, layout)
         except BaseException:
             cluster.forget(key)
             raise
@@ -107,6 +119,11 @@ class Graph:
         if self.closed:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
+    def require_rows(self, what: str) -> None:
+        """Raise UsageError if the graph has no rows, which `what` needs."""
+        if self.info.layout == "compact":
+            raise UsageError(f"{what} needs rows, and {self.name} has the compact layout: build it with layout='rows'")
+
     def __enter__(self) -> Graph:
         return self
 
@@ -123,7 +140,7 @@ class Graph:
         vertices = "vertex" if info.num_vertices == 1 else "vertices"
         return (
             f"<Graph {self.name}: {info.num_vertices:,} {vertices}, {info.num_edges:,} {kind}, "
-            f"{weights}, {info.order} order, {ranks}>"
+            f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
         )
 
 

@@ -146,6 +146,8 @@ class Graph500:
         Which searches: bfs, sssp.
     check
         Whether every answer is validated, outside the times.
+    layout
+        `rows`, `compact` or `auto`, as for `Graph.from_source`.
     """
 
     scale: int
@@ -155,6 +157,7 @@ class Graph500:
     root_seed: int | None = None
     kernels: tuple[str, ...] = ("bfs", "sssp")
     check: bool = True
+    layout: str = "rows"
 
 
 def run_graph500(
@@ -163,10 +166,10 @@ def run_graph500(
     """Run the benchmark; `progress` is told what is being done."""
     source = Rmat(spec.scale, spec.edge_factor, spec.seed)
     # A small build first: compiling or loading kernels is not a part of construction.
-    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=cluster):
+    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=cluster, layout=spec.layout):
         pass
     progress(f"building {source.name}")
-    with Graph.from_source(source, cluster=cluster) as g:
+    with Graph.from_source(source, cluster=cluster, layout=spec.layout) as g:
         where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(
             graph=g.name,

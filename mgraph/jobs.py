@@ -17,6 +17,7 @@ from mgraph.algorithms.bfs_fused import bfs_fused
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
+from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
@@ -25,11 +26,13 @@ from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.io.parts import PartEdges
-from mgraph.shard import GraphInfo, Shard, degrees
+from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import distances_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
 from mgraph.validation_components import validate_labels
+
+HASHED_AT_ONCE = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,17 @@ class Answer(Columns):
     traversal: Traversal
 
 
-def build_graph(rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None) -> tuple[GraphInfo, dict]:
+def build_graph(
+    rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
+) -> tuple[GraphInfo, dict]:
     """Build this rank's shard and keep it as `key`."""
     started = time.perf_counter()
-    shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks)
-    rank.backend.synchronize()
+    with rank.backend.high_water() as peak_bytes:
+        shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks, layout=layout)
+        rank.backend.synchronize()
     rank.objects[key] = shard
-    return shard.info, {"seconds": time.perf_counter() - started, "bytes": shard.nbytes}
+    seconds = time.perf_counter() - started
+    return shard.info, {"seconds": seconds, "bytes": shard.nbytes, "peak_bytes": peak_bytes()}
 
 
 def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:
@@ -90,7 +97,8 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
     # With several sources the chains of predecessors tell which one is nearest.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            traversal.predecessors = find_predecessors(shard, comm, connected, traversal.distances)
+            find = find_predecessors_by_sweep if shard.is_compact else find_predecessors
+            traversal.predecessors = find(shard, comm, connected, traversal.distances)
     answer = Answer(shard.user_range[0], {}, spec, traversal)
     with trace.phase("translate"):
         # A source without arcs has no state, and reaches itself.
@@ -130,7 +138,7 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
     if traversal.num_reached is not None and traversal.reached_arcs is not None:
         return traversal.num_reached, traversal.reached_arcs
     reached = traversal.distances != unreached_of(traversal.distances.dtype)
-    return int(reached.sum()), int(degrees(shard.rows)[reached].sum())
+    return int(reached.sum()), int((shard.degrees * reached).sum(dtype=np.int64))
 
 
 def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
@@ -170,15 +178,19 @@ def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> in
     return len(own)
 
 
+def shard_bytes(rank: Rank, graph: str) -> int:
+    """Return how much memory this rank's shard takes, with what methods have had built for them."""
+    return rank.objects[graph].nbytes
+
+
 def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
     """Return for each of a few vertices whether arcs leave it."""
     shard: Shard = rank.objects[graph]
-    partition, indptr = shard.partition, shard.rows.indptr
+    partition, degrees = shard.partition, shard.degrees
     lengths = []
     for position in positions_of(shard, rank.comm, users):
         own = position < partition.num_positions and partition.owner(position) == rank.index
-        local = partition.local(position) if own else 0
-        lengths.append(int(indptr[local + 1] - indptr[local]) if own else 0)
+        lengths.append(int(degrees[partition.local(position)]) if own else 0)
     return (rank.comm.allreduce(np.array(lengths, np.int64), "max") > 0).tolist()
 
 
@@ -203,14 +215,18 @@ def take(rank: Rank, key: str, column: str) -> np.ndarray:
 def digest(rank: Rank, key: str, column: str) -> int:
     """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
     answer: Columns = rank.objects[key]
-    values, xp = answer.columns[column], rank.backend.xp
-    bits = values.view(f"u{values.dtype.itemsize}").astype(np.uint64)
-    # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.
-    vertices = xp.arange(answer.first_user, answer.first_user + len(values), dtype=np.uint64)
-    mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
-    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
-    return int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+    values, xp, total = answer.columns[column], rank.backend.xp, 0
+    # A piece at a time: the hashes of a whole column would take several times its memory.
+    for lo in range(0, len(values), HASHED_AT_ONCE):
+        part = values[lo : lo + HASHED_AT_ONCE]
+        bits = part.view(f"u{part.dtype.itemsize}").astype(np.uint64)
+        # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.
+        vertices = xp.arange(answer.first_user + lo, answer.first_user + lo + len(part), dtype=np.uint64)
+        mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
+        for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
+        total += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+    return total % 2**64
 
 
 def follow(rank: Rank, key: str, target: int) -> list[int]:

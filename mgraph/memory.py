@@ -7,11 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.build.plan import Plan, Sizes, bytes_of, default_chunks, plan_build, readable_bytes
-from mgraph.kernels.backend import LIMITS, CpuBackend
+from mgraph.build.compact_plan import blocks_beside, plan_compact
+from mgraph.build.headers import shape_of
+from mgraph.build.keys import key_layout
+from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, readable_bytes, state_bytes
+from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
 from mgraph.partition import Partition
 from mgraph.types import EdgeSource, vertex_dtype
 
+# What decides the shape of blocks, of a large GPU: graphs for which memory counts are on such.
+SHARED_BYTES = 227 << 10
+CACHE_BYTES = 60 << 20
 # The most ranks that a plan looks at.
 MOST_RANKS = 1 << 16
 # A source that does not know how many edges it has is sampled: every 256th of 4096 chunks, of a small one all.
@@ -22,21 +28,26 @@ SMALL = 1 << 20
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """Bytes on the fullest rank; `enough_ranks` is how many with as much memory would do, None if no number would."""
+    """Bytes on the fullest rank; what else would do is None where nothing of its kind would.
+
+    `enough_ranks` is how many with as much memory, `compact_bytes` what the compact layout takes where it fits.
+    """
 
     name: str
+    layout: str
     num_ranks: int
     num_vertices: int
     num_input_edges: int
     memory_bytes: int
     parts: dict[str, int]
     enough_ranks: int | None = None
+    compact_bytes: int | None = None
 
     @property
     def needed_bytes(self) -> int:
-        """What the largest step takes, with what is held meanwhile."""
-        beside = [taken for part, taken in self.parts.items() if part not in ("graph", "while it is built")]
-        return max(self.parts["while it is built"], self.parts["graph"] + max(beside))
+        """What the largest step takes, with what is held meanwhile; blocks for sweeps beside rows are extra."""
+        steps = [taken for part, taken in self.parts.items() if part.endswith((" run", " runs"))]
+        return max(self.parts["while it is built"], self.parts["graph"] + max(steps))
 
     @property
     def fits(self) -> bool:
@@ -47,80 +58,155 @@ class GraphPlan:
         """Say how much is needed, how much there is, and what would fit."""
         here = "on one rank" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
         use = f"{self.enough_ranks} ranks with as much" if self.enough_ranks else "ranks with more memory"
+        if self.compact_bytes is not None:
+            use += f", the compact layout ({readable_bytes(self.compact_bytes)})"
         return (
             f"{self.name} takes {readable_bytes(self.needed_bytes)} {here}, and there is "
             f"{readable_bytes(self.memory_bytes)}: use {use}, or fewer edges"
         )
 
 
-def plan_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int | None) -> GraphPlan:
+def plan_graph(
+    source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int | None, layout: str = "rows"
+) -> GraphPlan:
     """Plan a graph and its searches; `memory_bytes` is what each rank has, by default what is free here.
 
-    Rows are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
-    edges, all are assumed to.
+    Edges are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
+    edges, all are assumed to. The layout `auto` is compact where rows would not fit.
     """
     edges = _expected_edges(source)
     memory = CpuBackend(1).free_bytes() if memory_bytes is None else memory_bytes
 
-    def plan(ranks: int) -> GraphPlan:
-        return _plan(source, edges, ranks, backend, memory)
+    def plan(ranks: int, layout: str) -> GraphPlan:
+        parts = _PARTS[layout](_Shape.of(source, edges, ranks), LIMITS[backend])
+        return GraphPlan(source.name, layout, ranks, source.num_vertices, edges, memory, parts)
 
-    made = plan(num_ranks)
+    made = plan(num_ranks, "compact" if layout == "compact" else "rows")
+    compact = plan(num_ranks, "compact")
+    if layout == "auto" and not made.fits:
+        made = compact
     if made.fits:
         return dataclasses.replace(made, enough_ranks=num_ranks)
+    if made.layout == "rows" and compact.fits:
+        made = dataclasses.replace(made, compact_bytes=compact.needed_bytes)
     # What every rank has whole, such as all states, does not get less with more of them.
     least, most = num_ranks, num_ranks
-    while not plan(most).fits:
+    while not plan(most, made.layout).fits:
         least, most = most, 2 * most
         if most > MOST_RANKS:
             return made
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (least, middle) if plan(middle).fits else (middle, most)
+        least, most = (least, middle) if plan(middle, made.layout).fits else (middle, most)
     return dataclasses.replace(made, enough_ranks=most)
 
 
-def _plan(source: EdgeSource, edges: int, num_ranks: int, backend: str, memory_bytes: int) -> GraphPlan:
-    """Plan for so many ranks."""
-    n = source.num_vertices
-    connected = getattr(source, "expected_connected", lambda: n)()
-    partition = Partition(connected, num_ranks, cyclic=connected < n)
-    weight = bytes_of(source.weight_dtype)
-    arcs = -(-edges * (1 if source.directed else 2) // num_ranks)
-    limits = LIMITS[backend]
-    build: Plan = plan_build(
-        Sizes(n, edges, arcs, source.directed, weight, weight),
-        partition,
-        limits,
-        default_chunks(edges, limits, num_ranks),
-    )
+@dataclass(frozen=True)
+class _Shape:
+    """What a graph's arrays are as long and as wide as, on the fullest rank."""
+
+    source: EdgeSource
+    num_edges: int  # of the whole input
+    partition: Partition
+    weight: int
+    state: int
+
+    @classmethod
+    def of(cls, source: EdgeSource, num_edges: int, num_ranks: int) -> _Shape:
+        n = source.num_vertices
+        connected = getattr(source, "expected_connected", lambda: n)()
+        dtype = source.weight_dtype
+        top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
+        state = state_bytes(dtype, n, getattr(source, "max_weight", None) or top)
+        return cls(source, num_edges, Partition(connected, num_ranks, connected < n), bytes_of(dtype), state)
+
+    @property
+    def seen(self) -> int:
+        """How wide users see distances: integers in 64 bits."""
+        dtype = self.source.weight_dtype
+        return self.state if dtype is None or dtype.kind == "f" else 8
+
+    @property
+    def edges(self) -> int:
+        """Of a rank."""
+        return -(-self.num_edges // self.partition.num_ranks)
+
+    @property
+    def users(self) -> int:
+        return -(-self.source.num_vertices // self.partition.num_ranks)
+
+    def sizes(self, row_arcs: int) -> Sizes:
+        source = self.source
+        return Sizes(source.num_vertices, self.num_edges, row_arcs, source.directed, self.weight, self.weight)
+
+    def answer_bytes(self, seen: int) -> int:
+        """Return what distances of this width and predecessors take in user ids, and what their translation gathers."""
+        partition = self.partition
+        columns = (seen + 8) * self.users
+        user = vertex_dtype(self.source.num_vertices).itemsize if partition.cyclic else 0
+        gathered = (partition.dtype.itemsize + user) * partition.num_states if partition.num_ranks > 1 else 0
+        return columns + gathered
+
+
+def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
+    """Plan rows; blocks, where a sweep wants them, and their making stand beside the graph."""
+    source, partition, weight = shape.source, shape.partition, shape.weight
+    arcs = shape.edges * (1 if source.directed else 2)
+    chunks = default_chunks(shape.num_edges, limits, partition.num_ranks)
+    build = plan_build(shape.sizes(arcs), partition, limits, chunks)
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
-    user_share = -(-n // num_ranks)
-    user_table = vertex_dtype(n).itemsize * (user_share + owned) if partition.cyclic else 0
+    user_table = vertex * shape.users + vertex_dtype(source.num_vertices).itemsize * owned if partition.cyclic else 0
     graph = user_table + (8 * owned + arcs * (vertex + weight)) * (2 if source.directed else 1)
-    # Levels, parents and what is found; then both columns, and what their translation gathers.
-    answer = (4 + 8) * user_share + (2 * vertex * states if num_ranks > 1 else 0)
+    blocks = shape.edges * (4 + weight)
+    # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up. A pool
+    # keeps what is freed: parts add up.
     bfs = 4 * owned + 2 * vertex * states + 3 * states // 8 + 16 * owned
-    parts = {"graph": graph, "while it is built": build.peak_bytes, "while bfs runs": max(bfs, 8 * owned + answer)}
+    answer = (8 + 12) * owned
+    parts = {
+        "graph": graph,
+        "while it is built": build.peak_bytes,
+        "blocks for sweeps": blocks,
+        "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
+        "while bfs runs": bfs + answer + shape.answer_bytes(4),
+    }
     if weight:
         # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
-        state = _state_bytes(source, n)
+        state = shape.state
         sssp = state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
-        parts["while sssp runs"] = max(sssp, 2 * state * owned + answer + 4 * user_share)
+        parts["while sssp runs"] = sssp + answer + shape.answer_bytes(shape.seen)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
-    joining = max((vertex + 16) * owned, vertex * states if num_ranks > 1 else 0)
-    labelling = 8 * user_share + (vertex_dtype(n).itemsize * states if partition.cyclic else 0)
+    several = partition.num_ranks > 1
+    joining = max((vertex + 16) * owned, vertex * states if several else 0)
+    labelling = 8 * shape.users + (vertex_dtype(source.num_vertices).itemsize * states if partition.cyclic else 0)
     parts["while components run"] = vertex * states + max(joining, labelling)
-    return GraphPlan(source.name, num_ranks, n, edges, memory_bytes, parts)
+    return parts
 
 
-def _state_bytes(source: EdgeSource, num_vertices: int) -> int:
-    """Return how wide a distance is: as a float weight, or as the longest path of the heaviest integers."""
-    dtype = source.weight_dtype
-    if dtype is not None and dtype.kind == "f":
-        return dtype.itemsize
-    heaviest = getattr(source, "max_weight", None) or (np.iinfo(dtype).max if dtype is not None else 1)
-    return 4 if num_vertices * int(heaviest) < np.iinfo(np.uint32).max else 8
+def _parts_of_blocks(shape: _Shape, limits: Limits) -> dict[str, int]:
+    """Plan the compact layout, with the blocks of a large GPU."""
+    partition = shape.partition
+    chunks = default_chunks(shape.num_edges, limits, partition.num_ranks, "compact")
+    blocks = shape_of(SHARED_BYTES, CACHE_BYTES, shape.state)
+    keys = key_layout(blocks, partition.num_states, range(partition.stride), shape.edges)
+    build = plan_compact(shape.sizes(shape.edges), partition, keys, limits, chunks, shape.state)
+    parts = {"graph": build.shard_bytes, "while it is built": build.peak_bytes}
+    parts["while bfs runs"] = _sweep_bytes(shape, 1, 4) + shape.answer_bytes(4)
+    if shape.weight:
+        parts["while sssp runs"] = _sweep_bytes(shape, shape.state, shape.state) + shape.answer_bytes(shape.seen)
+    return parts
+
+
+def _sweep_bytes(shape: _Shape, swept: int, state: int) -> int:
+    """Return what a search takes beside its answer, whose sweeps hold `swept` bytes a state and then `state`."""
+    partition = shape.partition
+    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
+    sweep = 2 * swept * states + (state * owned if state != swept else 0)
+    gathered = state * states if partition.num_ranks > 1 else 0
+    # Parents of all states; who is reached, and degrees that are added up. A pool keeps what is freed: parts add up.
+    return sweep + gathered + vertex * states + 8 * owned
+
+
+_PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
 
 
 def _expected_edges(source: EdgeSource) -> int:

@@ -93,6 +93,7 @@ class GraphInfo:
     num_isolated: int  # vertices without arcs
     num_loops: int  # dropped
     num_parallel: int  # dropped
+    layout: str = "rows"  # or compact: blocks alone
 
 
 @dataclass
@@ -107,11 +108,12 @@ class Shard:
     info: GraphInfo
     partition: Partition
     rank: int
-    rows: Rows
+    stored_rows: Rows | None  # None in the compact layout, which has blocks and degrees
     user_of_local: Array | None  # the user id of each owned vertex
     position_of_user: Array | None  # for the user ids of this rank's range
     in_rows: Rows | None = None  # of a directed graph, built when a method wants them
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
+    stored_degrees: Array | None = None  # of the compact layout
 
     @property
     def num_owned(self) -> int:
@@ -130,6 +132,22 @@ class Shard:
         return lo, min(lo + self.user_stride, self.info.num_vertices)
 
     @property
+    def is_compact(self) -> bool:
+        """Whether there are blocks alone, for sweeps."""
+        return self.stored_rows is None
+
+    @property
+    def rows(self) -> Rows:
+        """The rows; a compact shard has none."""
+        assert self.stored_rows is not None, "the compact layout has no rows"
+        return self.stored_rows
+
+    @property
+    def degrees(self) -> Array:
+        """How many arcs leave each owned vertex."""
+        return self.stored_degrees if self.is_compact else degrees(self.rows)
+
+    @property
     def incoming(self) -> Rows:
         """Rows by target: the rows themselves where the graph is undirected."""
         if not self.info.directed:
@@ -139,9 +157,9 @@ class Shard:
 
     @property
     def nbytes(self) -> int:
-        tables = (self.user_of_local, self.position_of_user)
-        rows = self.rows.nbytes + (self.in_rows.nbytes if self.in_rows else 0)
-        return rows + sum(t.nbytes for t in tables if t is not None) + sum(b.nbytes for b in self.blocks.values())
+        tables = (self.user_of_local, self.position_of_user, self.stored_degrees)
+        parts = (self.stored_rows, self.in_rows, *self.blocks.values(), *tables)
+        return sum(part.nbytes for part in parts if part is not None)
 
 
 def degrees(rows: Rows) -> Array:

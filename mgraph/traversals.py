@@ -18,6 +18,10 @@ from mgraph.shard import GraphInfo
 from mgraph.types import LEVEL, unreached_of
 
 METHODS = ("auto", "frontier", "sweep")
+REASONS = {
+    "rows": "work in proportion to the frontier, on any graph",
+    "compact": "the compact layout has blocks alone",
+}
 NO_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
 
 
@@ -124,7 +128,7 @@ def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str
     require_graph(g)
     if limit is not None and as_integer(limit, "depth_limit") < 0:
         raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
-    return TraversalSpec("bfs", _method(method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
+    return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
 
 
 def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
@@ -136,7 +140,9 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
-    return TraversalSpec("sssp", _method(method), as_sources(g.num_vertices, source), dtype.name, limit, predecessors)
+    return TraversalSpec(
+        "sssp", _method(g, method), as_sources(g.num_vertices, source), dtype.name, limit, predecessors
+    )
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
@@ -172,15 +178,19 @@ def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
     return sources
 
 
-def _method(method: str) -> str:
+def _method(g: Graph, method: str) -> str:
     if method not in METHODS:
         raise UsageError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    if method == "frontier":
+        g.require_rows("method='frontier'")
+    if method == "auto" and g.info.layout == "compact":
+        return "sweep"
     return "frontier" if method == "auto" else method
 
 
 def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
     """Run the traversals under one lease and wrap what is known of their answers."""
-    reason = "asked for" if asked != "auto" else "work in proportion to the frontier, on any graph"
+    reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
     keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
     try:
         by_rank = g.cluster.run(traverse, g.key, keys, specs)

@@ -25,9 +25,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.build.blocks import require_blocks
 from mgraph.comm.base import Communicator
 from mgraph.errors import ValidationFailed
-from mgraph.kernels.validation import check_arcs
+from mgraph.kernels.validation import check_arcs, check_edges
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
 from mgraph.types import Array, none_of, unreached_of
@@ -134,7 +135,7 @@ class _Check:
 def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: float | None) -> tuple[Array, np.ndarray]:
     """Check rule 1 and 2 on distances; return them with what is out of range made unreached, and the bound."""
     info, xp, dtype = check.shard.info, check.xp, np.dtype(distances.dtype)
-    heaviest = info.max_weight if weighted and check.shard.rows.weights is not None else 1
+    heaviest = info.max_weight if weighted and info.weight_dtype is not None else 1
     if dtype.kind == "f":
         wide, longest = dtype, float(np.finfo(dtype).max)
     else:
@@ -180,23 +181,20 @@ def _check_arcs(
     check: _Check, comm: Communicator, parent: Array, dist: Array, bound: np.ndarray, weighted: bool
 ) -> tuple[Array, Array]:
     """Return which owned vertices' tree edges explain their distances, and which an arc would bring nearer."""
-    shard, rows = check.shard, check.shard.rows
+    shard, run = check.shard, check.shard.backend
     num_states = shard.partition.num_states
     marks = check.xp.zeros(2 * num_states, np.uint8)
     is_explained, is_shorter = marks[:num_states], marks[num_states:]
-    check_arcs[shard.backend](
-        0,
-        shard.num_owned,
-        check.first,
-        rows.indptr,
-        rows.targets,
-        rows.weights if weighted else None,
-        parent,
-        dist,
-        shard.backend.to_device(bound),
-        is_explained,
-        is_shorter,
-    )
+    found = (parent, dist, run.to_device(bound), is_explained, is_shorter)
+    if shard.is_compact:
+        blocks = require_blocks(shard, comm, dist.dtype)
+        weights = blocks.weights if weighted else None
+        shape = run.to_device(np.array([blocks.shape.segment_bits, 0 if shard.info.directed else 1], np.int64))
+        check_edges[run](0, blocks.num_units, *blocks.edges, weights, shape, *found)
+    else:
+        rows = shard.rows
+        weights = rows.weights if weighted else None
+        check_arcs[run](0, shard.num_owned, check.first, rows.indptr, rows.targets, weights, *found)
     comm.allreduce(marks, "max")
     return is_explained[check.owned] != 0, is_shorter[check.owned] != 0
 

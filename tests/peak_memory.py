@@ -1,48 +1,33 @@
-"""Build an RMAT graph and print what it took: `python peak_memory.py SCALE NUM_CHUNKS WEIGHTS`.
+"""What a build takes, by what it asks for: NumPy tells tracemalloc of every array.
 
-The high-water mark of a process (VmHWM) counts whole pages that were touched. It is reset after the imports
-and after a small build, which compiles the kernels; MALLOC_MMAP_THRESHOLD_ makes freed arrays leave at once.
+The resident set of a process would not do: Linux counts it by CPU and adds up only roughly, to within dozens of
+megabytes on a machine of many cores, and pages of a heap are used again.
 """
 
 from __future__ import annotations
 
-import ctypes
-import json
-import re
-import sys
+import tracemalloc
 
 from mgraph.build import build as builder
+from mgraph.build import compact
 from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
 from mgraph.kernels.backend import CpuBackend
 
 
-def status(key: str) -> int:
-    """Return a number of bytes from /proc/self/status."""
-    with open("/proc/self/status") as file:
-        return int(re.search(rf"^{key}:\s+(\d+) kB", file.read(), re.MULTILINE)[1]) * 1024
-
-
-def main(scale: int, num_chunks: int, weights: str | None) -> None:
+def peak_of_build(monkeypatch, scale: int, num_chunks: int | None, weights: str | None, layout: str = "rows") -> tuple:
+    """Build an RMAT graph; return its shard, the plan, and the most that was held at a time."""
     plans = []
-    plan_build = builder.plan_build
-
-    def plan(*args):
-        plans.append(plan_build(*args))
-        return plans[-1]
-
-    builder.plan_build = plan
-    backend, (comm,) = CpuBackend(2), open_threads(1)
-    builder.build(Rmat(10, weights=weights), backend, comm, num_chunks=num_chunks)
-    # What the small build and the compiler have freed is no longer theirs: it must not look like this process's.
-    ctypes.CDLL(None).malloc_trim(0)
-    before = status("VmRSS")
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-    shard = builder.build(Rmat(scale, weights=weights), backend, comm, num_chunks=num_chunks)
-    peak = status("VmHWM") - before
-    print(json.dumps({"peak": peak, "planned": plans[-1].peak_bytes, "shard": shard.nbytes}))
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), None if sys.argv[3] == "none" else sys.argv[3])
+    for module, name in ((builder, "plan_build"), (compact, "plan_compact")):
+        plan = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, plan=plan: plans.append(plan(*args)) or plans[-1])
+    backend, (comm,) = CpuBackend(1), open_threads(1)
+    # A small build first, which compiles the kernels.
+    builder.build(Rmat(6, weights=weights), backend, comm, layout=layout)
+    tracemalloc.start(1)
+    try:
+        shard = builder.build(Rmat(scale, weights=weights), backend, comm, num_chunks=num_chunks, layout=layout)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return shard, plans[-1], peak

@@ -16,7 +16,8 @@ from sweep_checks import RANKS, TINY, WHOLE
 from test_build import build_on
 from zoo import CASES, ZOO, GraphCase, random_case
 
-from mgraph.build.blocks import build_blocks, choose_shape, require_blocks
+from mgraph.build.blocks import build_blocks, require_blocks
+from mgraph.build.headers import choose_shape
 from mgraph.errors import UsageError
 from mgraph.kernels.backend import CpuBackend
 from mgraph.shard import BlockShape

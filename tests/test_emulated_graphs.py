@@ -15,6 +15,7 @@ from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.predecessors import find_predecessors
+from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace
@@ -28,21 +29,27 @@ CASES = [case for case in ZOO.values() if case.num_vertices]
 CASES += [random_case(seed, num_vertices=150) for seed in (0, 1, 2)]
 
 
-def rank_program(_, comm, case, order, sources, search, seed):
+def rank_program(_, comm, case, order, sources, how, seed):
     """Return the distances and predecessors of a rank's vertices; every rank has an order of threads of its own."""
+    search, layout = how
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
-    shard = build(CaseEdges(case), backend, comm, order=order)
+    shard = build(CaseEdges(case), backend, comm, order=order, layout=layout)
     require_in_rows(shard, comm)
     found = search(
         shard, comm, sources, Trace(backend, comm), *([] if "bfs" in search.__name__ else [state_dtype(shard.info)])
     )
-    parents = find_predecessors(shard, comm, sources, found.distances) if "bfs" not in search.__name__ else None
+    find = find_predecessors if layout == "rows" else find_predecessors_by_sweep
+    parents = find(shard, comm, sources, found.distances) if "bfs" not in search.__name__ else None
     return backend.to_host(found.distances), None if parents is None else backend.to_host(parents)
 
 
-@pytest.mark.parametrize("search", [bfs, bfs_sweep, sssp, sssp_sweep], ids=lambda search: search.__name__)
+@pytest.mark.parametrize(
+    ("search", "layout"),
+    [(bfs, "rows"), (bfs_sweep, "rows"), (sssp, "rows"), (sssp_sweep, "rows"), (sssp_sweep, "compact")],
+    ids=lambda given: getattr(given, "__name__", given),
+)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_searches_give_the_oracles_answer(case, search):
+def test_searches_give_the_oracles_answer(case, search, layout):
     is_bfs = "bfs" in search.__name__
     source = 0 if case.num_vertices < 100 else int(case.sources[0])
     dist = (oracles.bfs if is_bfs else oracles.sssp)(case, [source])
@@ -50,7 +57,7 @@ def test_searches_give_the_oracles_answer(case, search):
         shards = build_shards(case, num_ranks, order)
         positions = positions_of(shards)
         starts = [p for p in positions[[source]].tolist() if p < shards[0].partition.num_positions]
-        answers = run_on_ranks(rank_program, [None] * num_ranks, case, order, starts, search, num_ranks)
+        answers = run_on_ranks(rank_program, [None] * num_ranks, case, order, starts, (search, layout), num_ranks)
         dtype = answers[0][0].dtype
         for (got, _), wanted in zip(answers, distance_parts(shards, dist, dtype), strict=True):
             np.testing.assert_array_equal(got, wanted)

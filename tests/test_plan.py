@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import pathlib
-import subprocess
-import sys
+import tracemalloc
 
+import numpy as np
 import pytest
+from peak_memory import peak_of_build
 
 from mgraph.build import build as builder
+from mgraph.build.blocks import require_blocks
+from mgraph.build.compact_plan import blocks_beside
 from mgraph.build.plan import Sizes, plan_build, readable_bytes
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.comm.threads import open_threads
 from mgraph.errors import WouldNotFit
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
@@ -23,29 +24,40 @@ from mgraph.memory import plan_graph
 from mgraph.partition import Partition
 from mgraph.traversals import bfs, sssp
 
-TESTS = pathlib.Path(__file__).parent
-
 
 @pytest.mark.parametrize("num_chunks", [4, 64])
-@pytest.mark.parametrize("weights", ["int", "float32", "none"])
-def test_a_build_takes_what_was_planned(num_chunks, weights):
-    scale = 17
-    answer = subprocess.run(
-        [sys.executable, "peak_memory.py", str(scale), str(num_chunks), weights],
-        cwd=TESTS,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(TESTS.parent), os.environ.get("PYTHONPATH", "")]),
-            "MALLOC_MMAP_THRESHOLD_": "65536",
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 0, answer.stderr
-    took = json.loads(answer.stdout)
-    assert 0.9 * took["planned"] <= took["peak"] <= 1.1 * took["planned"]
-    assert took["peak"] <= 2 * took["shard"]
+@pytest.mark.parametrize("weights", ["int", "float32", None])
+def test_a_build_takes_what_was_planned(num_chunks, weights, monkeypatch):
+    shard, plan, peak = peak_of_build(monkeypatch, 17, num_chunks, weights)
+    assert 0.9 * plan.peak_bytes <= peak <= 1.1 * plan.peak_bytes
+    assert peak <= 2 * shard.nbytes
+
+
+@pytest.mark.parametrize("weights", ["int", "float32", None])
+def test_a_compact_build_takes_what_was_planned_and_little_beside_the_graph(weights, monkeypatch):
+    shard, plan, peak = peak_of_build(monkeypatch, 19, None, weights, "compact")
+    assert 0.9 * plan.peak_bytes <= peak <= 1.1 * plan.peak_bytes
+    state = 2 * shard.partition.num_states * (4 if weights else 1)
+    # A small graph has many parallel edges, and room was made for them.
+    words = shard.blocks[4].words
+    parallel = shard.info.num_parallel * (words.itemsize + {None: 0, "int": 1, "float32": 4}[weights])
+    assert peak <= 1.15 * (shard.nbytes + parallel + state)
+    # Bytes an edge: words, tables and degrees; a weight of 8 bits beside them.
+    assert shard.nbytes / shard.info.num_edges < {None: 5, "int": 8, "float32": 9}[weights]
+
+
+@pytest.mark.parametrize("weights", ["int", None])
+def test_blocks_beside_rows_take_what_was_planned(weights, monkeypatch):
+    shard, _, _ = peak_of_build(monkeypatch, 17, None, weights)
+    (comm,) = open_threads(1)
+    tracemalloc.start(1)
+    blocks = require_blocks(shard, comm, np.dtype(np.int32))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    beside = blocks_beside(blocks.num_edges, shard.num_owned, 1 if weights else 0, shard.backend.limits)
+    assert 0.9 * (blocks.nbytes + beside) <= peak <= 1.1 * (blocks.nbytes + beside)
+    # With the rows, of which they are made, at most twice what stays.
+    assert peak + shard.nbytes - blocks.nbytes <= 2 * shard.nbytes
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
@@ -117,6 +129,19 @@ def test_the_plan_tells_what_components_take():
         assert made.needed_bytes > 1 << 39
 
 
+@pytest.mark.parametrize("weights", ["int", "float64", None])
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_the_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
+    source = Rmat(14, weights=weights)
+    made = plan_graph(source, num_ranks, "cpu", 1 << 40, layout="compact")
+    assert made.parts["graph"] < plan_graph(source, num_ranks, "cpu", 1 << 40).parts["graph"] / 1.5
+    with InProcessCluster(num_ranks) as cluster:
+        g = Graph.from_source(source, cluster=cluster, layout="compact")
+        largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
+    # Of a graph as small as this one edge in five is parallel.
+    assert 0.7 * made.parts["graph"] <= largest <= 1.1 * made.parts["graph"]
+
+
 def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
     made = plan_graph(Rmat(24), 1, "cuda", 3 << 30)
     assert not made.fits
@@ -133,7 +158,15 @@ def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
 
 @pytest.mark.parametrize(
     ("num_bytes", "text"),
-    [(0, "0 B"), (1000, "1000 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (300_000, "293 KiB"), (5 << 30, "5.0 GiB")],
+    [
+        (0, "0 B"),
+        (1000, "1000 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (300_000, "293 KiB"),
+        (5 << 30, "5.0 GiB"),
+        (3 << 39, "1.5 TiB"),
+    ],
 )
 def test_bytes_are_readable(num_bytes, text):
     assert readable_bytes(num_bytes) == text

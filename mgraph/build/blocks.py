@@ -10,126 +10,103 @@ graph every arc. It starts at the row's vertex and ends at the arc's target:
   every rank has nearly its equal share in its own rows, and little is sent.
 
 Rows are in order of state index, so edges come sorted by their start. A window is a run of them; in it,
-a stable sort by tile (segment, then sub-window) leaves every tile in order of its starts.
+a stable sort by tile (segment, then sub-window) leaves every tile in order of its starts. It is done a piece of the
+window at a time, so that little memory is needed beside rows and blocks: how many edges of a tile stand in the
+pieces before tells where those of a piece go.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from mgraph.build.compact_plan import block_batch
+from mgraph.build.headers import Headers, choose_shape
 from mgraph.build.runs import lengths_of_runs
 from mgraph.comm.base import Communicator
-from mgraph.errors import UsageError
-from mgraph.kernels.backend import Backend
 from mgraph.kernels.blocks import count_lower, list_edges
 from mgraph.shard import Blocks, BlockShape, Shard
 from mgraph.types import Array
 
-# The end's share of 32 bits. With 15, 4-byte states of a segment take 128 KiB, and a tile has 2^17 starts.
-MOST_SEGMENT_BITS = 15
-WORD_BITS = 32
-# Large beside a segment (1 MiB of edges to 128 KiB of state), small beside a rank's edges.
-UNIT_SIZE = 1 << 17
-
 
 def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
     """Return the blocks for states of `dtype`; narrow states (8-bit levels) share those of 4 bytes."""
+    if shard.is_compact:
+        (blocks,) = shard.blocks.values()  # of the compact layout: made once, for the widest states
+        return blocks
     state_bytes = max(dtype.itemsize, 4)
     if state_bytes not in shard.blocks:
         shard.blocks[state_bytes] = build_blocks(shard, comm, choose_shape(shard.backend, state_bytes))
     return shard.blocks[state_bytes]
 
 
-def choose_shape(backend: Backend, state_bytes: int) -> BlockShape:
-    """Return the shape for states of this width: the widest segments and windows that their memories hold.
-
-    A window may take half of the cache. Measured at 4 bytes on 60 MB of cache: 2^22 starts, within 3 % of
-    the best.
-    """
-    segment_bits = min((backend.shared_bytes // state_bytes).bit_length() - 1, MOST_SEGMENT_BITS)
-    window_bits = (backend.cache_bytes // 2 // state_bytes).bit_length() - 1
-    return BlockShape(segment_bits, min(WORD_BITS - segment_bits, window_bits), window_bits, UNIT_SIZE)
-
-
 def build_blocks(shard: Shard, comm: Communicator, shape: BlockShape) -> Blocks:
     """Build this rank's blocks; every rank calls it. The shape is a rank's own affair."""
     share = _Share(shard, comm)
-    xp, num_states = shard.backend.xp, shard.partition.num_states
+    backend, xp, num_states = shard.backend, shard.backend.xp, shard.partition.num_states
     words = xp.empty(share.num_edges, np.uint32)
     weights = None if shard.rows.weights is None else xp.empty(share.num_edges, shard.rows.weights.dtype)
-    headers = _Headers(shape, num_states)
-    done = 0
+    headers = Headers(shape, num_states)
+    size = block_batch(share.num_edges, backend.limits)
     for first in range(0, num_states, 1 << shape.window_bits):
-        columns = share.starting_in(first, min(first + (1 << shape.window_bits), num_states))
-        if count := len(columns[0]):
-            out = slice(done, done + count)
-            counts = _sort_window(
-                shard.backend, headers, first, columns, words[out], None if weights is None else weights[out]
-            )
-            headers.add(first, counts)
-        done += count
-        del columns
-    tiles = [shard.backend.to_device(array) for array in headers.finish()]
+        last = min(first + (1 << shape.window_bits), num_states)
+        counts = [_count_tiles(shard, headers, first, piece) for piece in share.starting_in(first, last, size)]
+        if not counts:
+            continue
+        # Where the edges of each tile begin, and in it those of each piece.
+        in_window = np.sum(counts, axis=0)
+        begins = headers.num_edges + np.cumsum(in_window) - in_window
+        headers.add(first, in_window)
+        for piece, own in zip(share.starting_in(first, last, size), counts, strict=True):
+            _place_piece(shard, headers, first, piece, begins - (np.cumsum(own) - own), words, weights)
+            begins += own
+            del piece
+    tiles = [backend.to_device(array) for array in headers.finish()]
     return Blocks(shape, tiles[0], tiles[1], tiles[2], tiles[3], words, weights)
 
 
-def _sort_window(
-    backend: Backend, headers: _Headers, first: int, columns: list[Array], words: Array, weights: Array | None
-) -> np.ndarray:
-    """Write a window's edges in order of their tiles, emptying `columns`; return how many each tile has."""
-    xp, shape = backend.xp, headers.shape
-    sources, targets = columns[:2]
+def _tiles_of(headers: Headers, first: int, sources: Array, targets: Array) -> Array:
+    """Return the tile of every edge in the window of states from `first`."""
+    shape = headers.shape
     tiles = (targets >> shape.segment_bits).astype(headers.tile_dtype)
     tiles <<= headers.tile_shift
     tiles |= ((sources - first) >> shape.subwindow_bits).astype(headers.tile_dtype)
+    return tiles
+
+
+def _count_tiles(shard: Shard, headers: Headers, first: int, columns: list[Array]) -> np.ndarray:
+    """Return how many edges of a piece each tile of its window has."""
+    tiles = _tiles_of(headers, first, *columns[:2])
+    del columns
+    tiles.sort()
+    return shard.backend.to_host(lengths_of_runs(shard.backend.xp, tiles, headers.num_tiles))
+
+
+def _place_piece(
+    shard: Shard,
+    headers: Headers,
+    first: int,
+    columns: list[Array],
+    offsets: np.ndarray,
+    words: Array,
+    weights: Array | None,
+) -> None:
+    """Write a piece's edges, emptying `columns`: the i-th in order of tiles, if of tile t, goes to offsets[t] + i."""
+    xp, shape = shard.backend.xp, headers.shape
+    sources, targets = columns[:2]
+    del columns[:2]
+    tiles = _tiles_of(headers, first, sources, targets)
     packed = ((sources & ((1 << shape.subwindow_bits) - 1)) << shape.segment_bits).astype(np.uint32)
     packed |= (targets & ((1 << shape.segment_bits) - 1)).astype(np.uint32)
-    del sources, targets, columns[:2]
+    del sources, targets
     order = xp.argsort(tiles, kind="stable")
-    counts = lengths_of_runs(xp, tiles[order], headers.num_tiles)
+    places = shard.backend.to_device(offsets)[tiles[order]]
     del tiles
-    words[:] = packed[order]
+    places += xp.arange(len(order), dtype=np.int64)
+    words[places] = packed[order]
     if weights is not None:
-        weights[:] = columns[0][order]
-    return backend.to_host(counts)
-
-
-class _Headers:
-    """Collects where tiles and units begin; small, so kept on the host."""
-
-    def __init__(self, shape: BlockShape, num_states: int) -> None:
-        self.shape = shape
-        self.tile_shift = shape.window_bits - shape.subwindow_bits
-        self.num_tiles = (((num_states - 1) >> shape.segment_bits) + 1) << self.tile_shift  # of a window
-        if self.num_tiles > 1 << WORD_BITS:
-            raise UsageError(f"{num_states} vertices make {self.num_tiles} tiles of a window: too many for a sweep")
-        # NumPy sorts 16-bit numbers by radix, five times faster than wider ones.
-        self.tile_dtype = np.dtype(np.uint16 if self.num_tiles <= 1 << 16 else np.uint32)
-        self.num_edges = 0
-        # Of every window: where its tiles begin, where they start, and where their segments do.
-        self.windows = [(np.empty(0, np.int64),) * 3]
-
-    def add(self, first: int, counts: np.ndarray) -> None:
-        """Take the next window, whose tiles have `counts` edges; cut tiles where a unit may have to end."""
-        tiles = np.flatnonzero(counts)
-        ends = self.num_edges + np.cumsum(counts[tiles])
-        begins = ends - counts[tiles]
-        unit = self.shape.unit_size
-        cut = np.union1d(begins, np.arange(-(-self.num_edges // unit) * unit, ends[-1], unit))
-        tiles = tiles[np.searchsorted(begins, cut, side="right") - 1]
-        starts = first + ((tiles & ((1 << self.tile_shift) - 1)) << self.shape.subwindow_bits)
-        self.windows.append((cut, starts, tiles >> self.tile_shift << self.shape.segment_bits))
-        self.num_edges = int(ends[-1])
-
-    def finish(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return unit_tiles, unit_segments, tile_edges and tile_starts."""
-        begins, starts, segments = (np.concatenate(column) for column in zip(*self.windows, strict=True))
-        # A unit ends with its window and segment, and at every multiple of the most edges it may have.
-        block = np.stack([starts >> self.shape.window_bits, segments, begins // self.shape.unit_size])
-        differs = np.ones(len(begins), bool)
-        differs[1:] = np.any(block[:, 1:] != block[:, :-1], axis=0)
-        units = np.flatnonzero(differs)
-        return np.append(units, len(begins)), segments[units], np.append(begins, self.num_edges), starts
+        weights[places] = columns[0][order]
 
 
 class _Share:
@@ -155,15 +132,16 @@ class _Share:
         self.below = [xp.concatenate(column[: rank + 1]) for column in came]
         self.above = [xp.concatenate(column[rank:]) for column in came]
 
-    def starting_in(self, first: int, last: int) -> list[Array]:
-        """Return the columns of the edges that start in first..last, in order of their starts."""
+    def starting_in(self, first: int, last: int, size: int) -> Iterator[list[Array]]:
+        """Yield the columns of the edges that start in first..last, in order of their starts, `size` at a time."""
         low, high = (min(max(state - self.base, 0), self.shard.num_owned) for state in (first, last))
         begin, end = (min(max(int(self.offsets[row]), self.own[0]), self.own[1]) for row in (low, high))
-        pieces = [self._slice(self.below, first, last), self._list(begin, end), self._slice(self.above, first, last)]
-        pieces = [piece for piece in pieces if len(piece[0])] or pieces[:1]
-        if len(pieces) == 1:
-            return pieces[0]
-        return [self.shard.backend.xp.concatenate(column) for column in zip(*pieces, strict=True)]
+        if len((columns := self._slice(self.below, first, last))[0]):
+            yield columns
+        for start in range(begin, end, size):
+            yield self._list(start, min(start + size, end))
+        if len((columns := self._slice(self.above, first, last))[0]):
+            yield columns
 
     def _slice(self, columns: list[Array], first: int, last: int) -> list[Array]:
         if not len(columns[0]):

@@ -14,7 +14,7 @@ from mgraph.shard import Shard
 
 def require_in_rows(shard: Shard, comm: Communicator) -> None:
     """Give the shard rows by target; an undirected graph's rows are that already."""
-    if not shard.info.directed or shard.in_rows is not None:
+    if not shard.info.directed or shard.in_rows is not None or shard.is_compact:
         return
     run, partition, rows = shard.backend, shard.partition, shard.rows
     xp = run.xp

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.build.count import Counts
+from mgraph.build.runs import runs_of
 from mgraph.errors import UsageError
 from mgraph.kernels.backend import Backend
-from mgraph.types import Array, vertex_dtype
+from mgraph.partition import Partition
+from mgraph.types import Array, none_of, vertex_dtype
 
 ORDERS = ("auto", "degree", "natural")
 # Degree order pays where few vertices hold many arcs (RMAT: the largest degree is thousands of times
@@ -22,7 +24,7 @@ def choose_order(order: str, counts: Counts) -> str:
         raise UsageError(f"order {order!r} is not one of {', '.join(ORDERS)}")
     if order != "auto" or len(counts.out_degrees) == 0:
         return "natural" if order == "auto" else order
-    total = _total_degrees(counts)
+    total = total_degrees(counts)
     connected = int((total > 0).sum())
     if connected == 0:
         return "natural"
@@ -31,32 +33,47 @@ def choose_order(order: str, counts: Counts) -> str:
     return "degree" if skewed or connected < (1 - ISOLATED_SHARE) * len(total) else "natural"
 
 
-def degree_order(backend: Backend, counts: Counts) -> tuple[Array, Array]:
-    """Return the user id at each position with arcs, and the position of every user id.
+def degree_order(backend: Backend, degrees: Array, num_ranks: int, rank: int) -> tuple[Partition, Array, Array]:
+    """Return the partition, the user id of each vertex that `rank` owns, and the position of every user id.
 
-    Positions fall with the degree (in- and out-arcs, parallel ones counted each), ties by user id.
-    Vertices without arcs come last, by user id.
+    Positions fall with the degree, ties by user id; vertices without arcs come last, by user id. A vertex comes
+    behind those of higher degree, and behind those of its own that stand in the runs of user ids before its
+    own: so that one short run is sorted at a time, and beside both tables nothing is as long as the graph.
     """
-    xp = backend.xp
-    total = _total_degrees(counts)
-    n = len(total)
-    id_bits = max(n - 1, 1).bit_length()
-    most = int(total.max()) if n else 0
-    if most.bit_length() + id_bits > 63:
-        raise UsageError(f"degree order needs {most.bit_length()} + {id_bits} bits of 63: use order='natural'")
-    # One number sorts by both: the complement of the degree above, the user id below.
-    keys = (most - total.astype(np.int64)) << id_bits
-    keys |= xp.arange(n, dtype=np.int64)
-    keys.sort()
-    keys &= (1 << id_bits) - 1
-    user_of_position = keys.astype(vertex_dtype(n))
-    del keys
-    position_of_user = xp.empty(n, vertex_dtype(n))
-    position_of_user[user_of_position] = xp.arange(n, dtype=vertex_dtype(n))
-    return user_of_position[: int((total > 0).sum())], position_of_user
+    xp, n = backend.xp, len(degrees)
+    if n == 0:
+        return Partition(0, num_ranks, cyclic=True), *(xp.empty(0, vertex_dtype(0)) for _ in range(2))
+    step = backend.limits.chunk_edges
+    runs = [(first, min(first + step, n)) for first in range(0, n, step)]
+    found = [runs_of(backend, xp.sort(degrees[first:last])) for first, last in runs]
+    # From the highest degree down: how many have it, and where they begin.
+    falling, inverse = np.unique(-np.concatenate([values for values, _ in found]), return_inverse=True)
+    lengths = np.zeros(len(falling), np.int64)
+    np.add.at(lengths, inverse, np.concatenate([counts for _, counts in found]))
+    places = np.cumsum(lengths) - lengths
+    partition = Partition(n - int(lengths[falling == 0].sum()), num_ranks, cyclic=True)
+    none = none_of(partition.dtype)
+    position_of_user = xp.empty(n, partition.dtype)
+    owned = xp.empty(partition.num_owned(rank), vertex_dtype(n))
+    for (first, last), (values, counts) in zip(runs, found, strict=True):
+        # One number sorts by both: the complement of the degree above, the place in the run below.
+        keys = (np.iinfo(np.uint32).max - degrees[first:last].astype(np.int64)) << step.bit_length()
+        keys |= xp.arange(last - first, dtype=np.int64)
+        keys.sort()
+        keys &= (1 << step.bit_length()) - 1
+        of_degree, sizes = np.searchsorted(falling, -values[::-1]), counts[::-1]
+        starts = backend.to_device(places[of_degree] - (np.cumsum(sizes) - sizes))
+        places[of_degree] += sizes
+        positions = xp.arange(last - first, dtype=np.int64)
+        positions += starts[xp.searchsorted(backend.to_device(np.cumsum(sizes)), positions, side="right")]
+        own = (positions % num_ranks == rank) & (positions < partition.num_positions)
+        owned[positions[own] // num_ranks] = keys[own] + first
+        # A vertex without arcs may have no place in the dtype: any that is no position will do.
+        position_of_user[keys + first] = xp.minimum(positions, none).astype(partition.dtype)
+    return partition, owned, position_of_user
 
 
-def _total_degrees(counts: Counts) -> Array:
+def total_degrees(counts: Counts) -> Array:
     """Return in- and out-degrees together; an undirected edge counts once at each end."""
     if counts.in_degrees is counts.out_degrees:
         return counts.out_degrees

@@ -14,6 +14,10 @@ from mgraph.types import vertex_dtype
 # A build reads the input in at least this many chunks and sorts its rows in as many batches, so that
 # neither is large beside the rows; smaller ones than these gain nothing.
 PARTS = 16
+# The compact layout may take 15 % beside what it leaves; each rank reads so many chunks and sorts so many batches.
+COMPACT_PARTS = 64
+# For each user id of a run that is put in order: keys, places, positions, and what they are made of.
+ORDER_BYTES = 64
 LEAST_CHUNK_EDGES = 1 << 16
 LEAST_BATCH_ARCS = 1 << 16
 
@@ -71,7 +75,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     degrees = degrees_bytes(n, sizes.directed)
     order = degrees + (order_bytes(n, limits) if partition.cyclic else 0)
-    tables = user * (n + owned) if partition.cyclic else 0
+    tables = position * n + user * owned if partition.cyclic else 0
     # Offsets and cursors, and every arc.
     rows = 16 * owned + sizes.row_arcs * (position + weight)
     # An edge while loops are taken out, while it is translated, and while its arcs are placed.
@@ -98,14 +102,15 @@ def degrees_bytes(num_vertices: int, directed: bool) -> int:
 
 
 def order_bytes(num_vertices: int, limits: Limits) -> int:
-    """Return what finding the order by degree takes: keys of 8 bytes, sorting them, and what is made of them."""
-    return (16 + limits.sort_scratch_bytes) * num_vertices
+    """Return what finding the order by degree takes: both tables, and a run of user ids that is sorted."""
+    return 2 * vertex_dtype(num_vertices).itemsize * num_vertices + ORDER_BYTES * min(limits.chunk_edges, num_vertices)
 
 
-def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int) -> int:
+def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
     """Return in how many chunks to read the input: a multiple of the ranks, and each chunk small."""
-    edges = PARTS * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
-    chunks = max(min(PARTS, edges // LEAST_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
+    parts = COMPACT_PARTS * num_ranks if layout == "compact" else PARTS
+    edges = parts * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
+    chunks = max(min(parts, edges // LEAST_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
     return -(-chunks // num_ranks) * num_ranks
 
 
@@ -120,9 +125,16 @@ def readable_bytes(num_bytes: float) -> str:
         if abs(num_bytes) < 1024:
             return f"{num_bytes:.0f} {unit}" if abs(num_bytes) >= 100 else f"{num_bytes:.3g} {unit}"
         num_bytes /= 1024
-    return f"{num_bytes:.1f} GiB"
+    return f"{num_bytes:.1f} GiB" if abs(num_bytes) < 1024 else f"{num_bytes / 1024:.1f} TiB"
 
 
 def bytes_of(dtype: np.dtype | None) -> int:
     """Return the width of a weight, 0 for none."""
     return 0 if dtype is None else dtype.itemsize
+
+
+def state_bytes(weight_dtype: np.dtype | None, num_vertices: int, heaviest: float | int) -> int:
+    """Return how wide the states of searches are, levels apart: as a float weight, or as the longest path."""
+    if weight_dtype is not None and weight_dtype.kind == "f":
+        return weight_dtype.itemsize
+    return 4 if weight_dtype is None or num_vertices * int(heaviest) < np.iinfo(np.uint32).max else 8

@@ -6,11 +6,12 @@ import itertools
 
 import numpy as np
 
-from mgraph.build.runs import lengths_of_runs
+from mgraph.build.chunks import route
+from mgraph.build.runs import drop_parallel, lengths_of_runs
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
 from mgraph.kernels.backend import Backend
-from mgraph.kernels.rows import bucket_arcs, lightest_of_runs, pack_keys, place_arcs
+from mgraph.kernels.rows import pack_keys, place_arcs
 from mgraph.partition import Partition
 from mgraph.shard import Rows
 from mgraph.types import Array
@@ -43,7 +44,8 @@ class RowsBuilder:
         """Place arcs given by positions; every rank calls it equally often, with nothing if need be."""
         rows = self.partition.local(sources)
         if self.comm.size > 1:
-            rows, targets, weights = self._route(self.partition.owner(sources), rows, targets, weights)
+            owners = self.partition.owner(sources)
+            rows, targets, weights = route(self.backend, self.comm, owners, rows, targets, weights)
         place_arcs[self.backend](0, len(rows), rows, targets, weights, self._cursors, self.positions, self.weights)
 
     def finish(self, batch_arcs: int) -> tuple[Rows, int]:
@@ -57,21 +59,6 @@ class RowsBuilder:
             self.weights = None if self.weights is None else self.weights[:kept].copy()
         weights = None if self.weights is None else self.weights[:kept]
         return Rows(self.indptr, self.positions[:kept], weights), dropped
-
-    def _route(
-        self, owners: Array, rows: Array, targets: Array, weights: Array | None
-    ) -> tuple[Array, Array, Array | None]:
-        """Send every arc to its owner and return those that came."""
-        xp, size = self.backend.xp, self.comm.size
-        ends = np.cumsum([int(xp.count_nonzero(owners == r)) for r in range(size)])
-        cursors = self.backend.to_device(np.concatenate([[0], ends[:-1]]))
-        columns = [rows, targets] if weights is None else [rows, targets, weights]
-        bucketed = [xp.empty_like(column) for column in columns]
-        bucket_arcs[self.backend](
-            0, len(owners), owners, rows, targets, weights, cursors, *bucketed, *([None] if weights is None else [])
-        )
-        came = [xp.concatenate(self.comm.alltoallv(xp.split(column, ends[:-1].tolist()))) for column in bucketed]
-        return came[0], came[1], came[2] if weights is not None else None
 
 
 def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
@@ -93,25 +80,12 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
         begin, end = int(indptr[first]), int(indptr[last])
         keys = xp.empty(end - begin, np.int64)
         pack_keys[backend](first, last, indptr, positions, shift, first, keys)
-        order = None
-        if weights is None:
-            keys.sort()
-        else:
-            order = xp.argsort(keys)
-            keys = keys[order]
-        is_first = xp.empty(len(keys), bool)
-        is_first[:1] = True
-        xp.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-        if order is not None and weights is not None:
-            starts = xp.flatnonzero(is_first)
-            kept = len(starts)
-            starts = xp.append(starts, len(keys))
-            lightest = xp.empty(kept, weights.dtype)
-            lightest_of_runs[backend](0, kept, starts, order, weights[begin:end], lightest)
-            weights[written : written + kept] = lightest
-            del order, starts, lightest
-        keys = keys[is_first]
-        del is_first
+        columns = [keys] if weights is None else [keys, weights[begin:end]]
+        del keys
+        keys, lightest = drop_parallel(backend, columns)
+        if weights is not None:
+            weights[written : written + len(keys)] = lightest
+            del lightest
         lengths[first:last] = lengths_of_runs(xp, keys >> shift, last - first)
         keys &= (1 << shift) - 1
         positions[written : written + len(keys)] = partition.state(keys.astype(partition.dtype))

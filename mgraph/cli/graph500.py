@@ -12,6 +12,7 @@ from mgraph.cli.options import (
     cluster_of,
     cluster_options,
     json_option,
+    layout_option,
     print_json,
     print_table,
     progress,
@@ -30,6 +31,7 @@ from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 @click.option("--kernel", "kernels", type=click.Choice(list(KERNELS)), multiple=True, help="Only this one.")
 @click.option("--validate/--no-validate", "check", default=True, show_default=True, help="Check every answer by rules.")
 @click.option("--official", is_flag=True, help="Print the specification's output block.")
+@layout_option
 @cluster_options
 @json_option
 def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options: Any) -> None:

@@ -14,6 +14,7 @@ from mgraph.cli.options import (
     cluster_options,
     input_options,
     json_option,
+    layout_option,
     print_json,
     print_table,
     progress,
@@ -24,14 +25,15 @@ from mgraph.graph import Graph
 
 @click.command()
 @input_options
+@layout_option
 @cluster_options
 @json_option
-def info(input: str, as_json: bool, **options: Any) -> None:
+def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
     """Build INPUT and tell what it is: sizes, weights, order, and what was dropped."""
     source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
     with cluster_of(**options) as cluster, progress(quiet=as_json) as show:
         show(f"building {source.name}")
-        g = Graph.from_source(source, cluster=cluster)
+        g = Graph.from_source(source, cluster=cluster, layout=layout)
     facts = {"name": g.name} | dataclasses.asdict(g.info)
     build_s = max(stats["seconds"] for stats in g.build_stats)
     shard_bytes = [stats["bytes"] for stats in g.build_stats]

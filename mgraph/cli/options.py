@@ -14,6 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from mgraph.build.build import LAYOUTS
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.generate.spec import is_spec, parse_spec
@@ -52,6 +53,13 @@ input_options = _all(
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
     click.option("--num-vertices", type=click.IntRange(0), help="More than the largest id of a file."),
     click.option("--format", "file_format", metavar="NAME", help="Of a file whose name does not tell: text, npz, ..."),
+)
+layout_option = click.option(
+    "--layout",
+    type=click.Choice(LAYOUTS),
+    default="rows",
+    show_default=True,
+    help="compact: less memory, for sweeps alone; auto: compact where rows would not fit.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 

@@ -8,7 +8,7 @@ import re
 import click
 
 from mgraph.build.plan import readable_bytes
-from mgraph.cli.options import json_option, print_json, print_table, source_of
+from mgraph.cli.options import json_option, layout_option, print_json, print_table, source_of
 from mgraph.errors import WouldNotFit
 from mgraph.memory import GraphPlan, plan_graph
 
@@ -33,9 +33,16 @@ class Bytes(click.ParamType):
 @click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for so many GPUs.")
 @click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for so many CPU ranks; one by default.")
 @click.option("--memory", type=Bytes(), metavar="AMOUNT", help="What each rank has, such as 139GiB; required for GPUs.")
+@layout_option
 @json_option
 def plan(
-    input: str | None, scale: int | None, gpus: int | None, ranks: int | None, memory: int | None, as_json: bool
+    input: str | None,
+    scale: int | None,
+    gpus: int | None,
+    ranks: int | None,
+    memory: int | None,
+    layout: str,
+    as_json: bool,
 ) -> None:
     """Tell what memory a graph of this size takes, and whether it fits; nothing is built.
 
@@ -46,7 +53,7 @@ def plan(
     if gpus and (ranks or memory is None):
         raise click.UsageError("--gpus goes with --memory, and not with --ranks")
     source = source_of(input or f"rmat:{scale}", None, None, None, None)
-    made = plan_graph(source, gpus or ranks or 1, "cuda" if gpus else "cpu", memory)
+    made = plan_graph(source, gpus or ranks or 1, "cuda" if gpus else "cpu", memory, layout)
     if as_json:
         print_json(dataclasses.asdict(made) | {"needed_bytes": made.needed_bytes, "fits": made.fits})
     else:
@@ -61,4 +68,4 @@ def _print(made: GraphPlan) -> None:
     rows.append(["there is", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     sizes = f"{made.num_vertices:,} vertices, {made.num_input_edges:,} input edges"
-    print_table(f"{made.name}: {sizes}, on {ranks}", ["what", "bytes"], rows)
+    print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)

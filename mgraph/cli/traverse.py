@@ -17,6 +17,7 @@ from mgraph.cli.options import (
     cluster_options,
     input_options,
     json_option,
+    layout_option,
     print_json,
     print_trace,
     progress,
@@ -40,6 +41,7 @@ def _traversal_options(command: Command) -> Command:
         click.option("--source", "-s", type=int, multiple=True, required=True, help="A vertex; may be given again."),
         click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True),
         click.option("--order", type=click.Choice(["auto", "degree", "natural"]), default="auto", show_default=True),
+        layout_option,
         click.option("--output", "-o", metavar="FILE", help="Write all columns to a .npz, .csv or .parquet file."),
         click.option("--path-to", type=int, metavar="VERTEX", help="Print the path to this vertex."),
         click.option("--validate", "check", is_flag=True, help="Check the answer by rules."),
@@ -86,10 +88,12 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         require_drawable(options["plot"])
     edges = source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
+    if options["layout"] == "compact" and options["method"] == "frontier":
+        raise UsageError("--method frontier needs rows: use --layout rows, or --method sweep")
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with cluster_of(**where) as cluster, progress(quiet=options["as_json"]) as show:
         show(f"building {edges.name}")
-        g = Graph.from_source(edges, cluster=cluster, order=options["order"])
+        g = Graph.from_source(edges, cluster=cluster, order=options["order"], layout=options["layout"])
         show(f"{search.__name__} of {g!r}")
         result = search(g, options["source"], method=options["method"], **limit)
         if options["check"]:

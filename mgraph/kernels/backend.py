@@ -6,7 +6,9 @@ A backend has the array module `xp` and `launch`; algorithms know nothing else a
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +88,10 @@ class Backend:
         """Return how much memory can still be allocated."""
         raise NotImplementedError
 
+    def high_water(self) -> AbstractContextManager[Callable[[], int]]:
+        """Yield what tells how much more memory was held at a time than at the beginning, at most."""
+        raise NotImplementedError
+
     def close(self) -> None:
         """Give back threads and memory pools."""
 
@@ -136,6 +142,18 @@ class CpuBackend(Backend):
             available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
         return (available if limit is None else min(available, limit)) // self.sharers
 
+    @contextmanager
+    def high_water(self) -> Iterator[Callable[[], int]]:
+        """Look at the whole process: ranks that are its threads are counted together."""
+        before = _status_bytes("VmRSS")
+        try:
+            # Sets the high-water mark to what is held now.
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")
+        except OSError:
+            before = max(before, _status_bytes("VmHWM"))
+        yield lambda: max(_status_bytes("VmHWM") - before, 0)
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown()
@@ -155,6 +173,12 @@ def make_backend(name: str, *, sharers: int = 1) -> Backend:
 def available_cores() -> int:
     """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _status_bytes(key: str) -> int:
+    """Return an amount of memory from /proc/self/status."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))
 
 
 def _cgroup_free_bytes() -> int | None:

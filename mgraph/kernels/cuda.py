@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import pathlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import cupy
@@ -53,6 +55,18 @@ def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
     on_host[:] = 0
     owner = cupy.cuda.UnownedMemory(memory.ptr, num_bytes, memory, cupy.cuda.runtime.getDevice())
     return cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(owner, 0)), on_host
+
+
+class _Watch(cupy.cuda.MemoryHook):
+    """Notes the most that a pool holds, at every allocation of this thread."""
+
+    name = "mgraph high water"
+
+    def __init__(self, pool: cupy.cuda.MemoryPool) -> None:
+        self.pool, self.most = pool, pool.total_bytes()
+
+    def malloc_postprocess(self, **event: object) -> None:
+        self.most = max(self.most, self.pool.total_bytes())
 
 
 class CudaBackend(Backend):
@@ -112,6 +126,16 @@ class CudaBackend(Backend):
 
     def free_bytes(self) -> int:
         return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+
+    @contextmanager
+    def high_water(self) -> Iterator[Callable[[], int]]:
+        """Look at the pool, which holds what was freed until it is told to give it back."""
+        self.release()
+        pool = cupy.get_default_memory_pool()
+        before = pool.total_bytes()
+        hook = _Watch(pool)
+        with hook:
+            yield lambda: hook.most - before
 
     def close(self) -> None:
         cupy.get_default_memory_pool().free_all_blocks()

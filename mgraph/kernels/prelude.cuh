@@ -206,6 +206,19 @@ struct WarpShare {
     end = begin + size < last ? begin + size : last;
   }
 };
+// Call visit(unit, start of the sub-window, edge) for every edge of the units lo .. hi; a block of threads takes a
+// unit.
+template <class Visit> __device__ inline void visit_edges(i64 lo, i64 hi, const i64* unit_tiles, const i64* tile_edges,
+                                                          const i64* tile_starts, Visit visit) {
+  for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
+    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
+    WarpShare share(tile_edges[first], tile_edges[last]);
+    i64 e = share.begin + lane_index();
+    if (e >= share.end) continue;
+    TileReader tiles(tile_edges, tile_starts, first, last, e);
+    for (; e < share.end; e += 32) visit(unit, tiles.start_of(e), e);
+  }
+}
 
 // ---- random numbers: the twins of hashing.py, in plain C++ -----------------------------------------
 constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;

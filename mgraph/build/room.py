@@ -1,0 +1,47 @@
+"""Whether there is room for what is planned, the same answer on every rank."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from mgraph.build.plan import readable_bytes
+from mgraph.comm.base import Communicator
+from mgraph.errors import WouldNotFit
+from mgraph.kernels.backend import Backend
+
+
+class Planned(Protocol):
+    """A plan of one layout."""
+
+    @property
+    def to_allocate_bytes(self) -> int:
+        """What is still to be allocated once the order is found."""
+
+    def refusal(self, free_bytes: int) -> str:
+        """Say how much is needed, how much there is, and what would fit."""
+
+
+def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communicator) -> None:
+    """Raise on every rank if any has no room for what each id takes: one huge id is enough for that."""
+    least = int(comm.allreduce(np.array([backend.free_bytes()], np.int64), "min")[0])
+    if needed > least:
+        raise WouldNotFit(
+            f"{readable_bytes(needed)} is needed on each rank for {what}, "
+            f"and {readable_bytes(least)} is free: number the vertices without gaps, or use ranks with more memory"
+        )
+
+
+def refusal(plan: Planned, backend: Backend, comm: Communicator) -> str | None:
+    """Return why the plan does not fit on some rank, None if it does on all."""
+    free = backend.free_bytes()
+    lacking = np.array([plan.to_allocate_bytes - free, -free], np.int64)
+    worst, negated_free = comm.allreduce(lacking, "max").tolist()
+    return plan.refusal(-negated_free) if worst > 0 else None
+
+
+def refuse_unless_it_fits(plan: Planned, backend: Backend, comm: Communicator) -> None:
+    """Raise on every rank if any of them has too little memory for what is still to be allocated."""
+    if why := refusal(plan, backend, comm):
+        raise WouldNotFit(why)

@@ -1,0 +1,116 @@
+"""What pass 1 finds and decides: degrees, order, partition, tables, the width of weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.build.count import Counts, Totals, count
+from mgraph.build.order import choose_order, degree_order, total_degrees
+from mgraph.build.plan import Sizes, bytes_of, degrees_bytes, order_bytes
+from mgraph.build.room import refuse_without_room
+from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import Backend
+from mgraph.partition import Partition
+from mgraph.shard import GraphInfo
+from mgraph.types import Array, EdgeSource
+
+
+@dataclass
+class Survey:
+    """What both layouts are built from; parallel edges count each."""
+
+    source: EdgeSource
+    totals: Totals
+    order: str
+    partition: Partition
+    user_of_local: Array | None
+    position_of_user: Array | None  # of every user id
+    weight_dtype: np.dtype | None  # as weights are stored
+
+    @property
+    def num_input_edges(self) -> int:
+        """Edges of the input, loops included."""
+        return self.totals.num_loops + self.totals.num_arcs // (1 if self.source.directed else 2)
+
+    def sizes(self, row_arcs: int) -> Sizes:
+        """Return what the plan of a build is made from."""
+        source = self.source
+        given, stored = bytes_of(source.weight_dtype), bytes_of(self.weight_dtype)
+        return Sizes(source.num_vertices, self.num_input_edges, row_arcs, source.directed, given, stored)
+
+    def positions_of_range(self, rank: int) -> Array | None:
+        """Return the positions of the user ids that a rank hands out."""
+        if self.position_of_user is None or self.partition.num_ranks == 1:
+            return self.position_of_user
+        stride = -(-self.source.num_vertices // self.partition.num_ranks)
+        return self.position_of_user[rank * stride : (rank + 1) * stride].copy()
+
+    def describe(
+        self, comm: Communicator, layout: str, degrees: Array, weights: Array | None, each_twice: int, dropped: int
+    ) -> GraphInfo:
+        """Gather what every rank knows of the whole graph.
+
+        Parameters
+        ----------
+        degrees
+            Of the vertices that this rank owns, parallel arcs dropped.
+        weights
+            Of what this rank holds: arcs, or edges that stand for 1 + `each_twice` arcs.
+        dropped
+            Parallel arcs that this rank dropped.
+        """
+        total_weight = 0.0 if weights is None else float(weights.sum(dtype=np.float64)) * (1 + each_twice)
+        num_arcs, parallel = comm.sum(int(degrees.sum(dtype=np.int64)), dropped)
+        max_degree = int(comm.allreduce(np.array([int(degrees.max()) if len(degrees) else 0], np.int64), "max")[0])
+        sums = comm.allreduce(np.array([total_weight]), "sum")
+        ends = 1 if self.source.directed else 2
+        assert num_arcs + parallel == self.totals.num_arcs, "an arc was lost on its way"
+        return GraphInfo(
+            num_vertices=self.source.num_vertices,
+            num_edges=num_arcs // ends,
+            num_arcs=num_arcs,
+            directed=self.source.directed,
+            order=self.order,
+            weight_dtype=None if self.weight_dtype is None else self.weight_dtype.name,
+            min_weight=self.totals.min_weight,
+            max_weight=self.totals.max_weight,
+            sum_weights=float(sums[0]),
+            max_degree=max_degree,
+            num_isolated=self.totals.num_isolated,
+            num_loops=self.totals.num_loops,
+            num_parallel=parallel // ends,
+            layout=layout,
+        )
+
+
+def make_survey(
+    source: EdgeSource, backend: Backend, comm: Communicator, order: str, num_chunks: int
+) -> tuple[Survey, Array]:
+    """Read the input once; return what was found, and how many arcs leave each vertex of this rank."""
+    n = source.num_vertices
+    refuse_without_room(f"the degrees of {n:,} vertices", degrees_bytes(n, source.directed), backend, comm)
+    counts = count(source, backend, comm, num_chunks)
+    order = choose_order(order, counts)
+    owned = position_of_user = None
+    if order == "degree":
+        refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, backend.limits), backend, comm)
+        partition, owned, position_of_user = degree_order(backend, total_degrees(counts), comm.size, comm.rank)
+        row_lengths = counts.out_degrees[owned]
+    else:
+        partition = Partition(n, comm.size, cyclic=False)
+        first = partition.offset(comm.rank)
+        row_lengths = counts.out_degrees[first : first + partition.num_owned(comm.rank)].copy()
+    weight_dtype = storage_dtype(source.weight_dtype, counts)
+    survey = Survey(source, counts.totals, order, partition, owned, position_of_user, weight_dtype)
+    return survey, row_lengths
+
+
+def storage_dtype(given: np.dtype | None, counts: Counts) -> np.dtype | None:
+    """Return floats as they are, integers in the smallest width that holds them all."""
+    if given is None or given.kind == "f":
+        return given
+    narrow = (np.uint8, np.uint16, np.uint32) if counts.min_weight >= 0 else (np.int32,)
+    fits = (d for d in narrow if np.iinfo(d).min <= counts.min_weight and counts.max_weight <= np.iinfo(d).max)
+    return np.dtype(next(fits, np.int64))
