@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.build.count import Counts
+from mgraph.build.plan import order_run
 from mgraph.build.runs import runs_of
 from mgraph.errors import UsageError
 from mgraph.kernels.backend import Backend
@@ -43,7 +44,7 @@ def degree_order(backend: Backend, degrees: Array, num_ranks: int, rank: int) ->
     xp, n = backend.xp, len(degrees)
     if n == 0:
         return Partition(0, num_ranks, cyclic=True), *(xp.empty(0, vertex_dtype(0)) for _ in range(2))
-    step = backend.limits.chunk_edges
+    step = order_run(n, backend.limits)
     runs = [(first, min(first + step, n)) for first in range(0, n, step)]
     found = [runs_of(backend, xp.sort(degrees[first:last])) for first, last in runs]
     # From the highest degree down: how many have it, and where they begin.

@@ -103,7 +103,13 @@ def degrees_bytes(num_vertices: int, directed: bool) -> int:
 
 def order_bytes(num_vertices: int, limits: Limits) -> int:
     """Return what finding the order by degree takes: both tables, and a run of user ids that is sorted."""
-    return 2 * vertex_dtype(num_vertices).itemsize * num_vertices + ORDER_BYTES * min(limits.chunk_edges, num_vertices)
+    tables = 2 * vertex_dtype(num_vertices).itemsize * num_vertices
+    return tables + ORDER_BYTES * min(order_run(num_vertices, limits), num_vertices)
+
+
+def order_run(num_vertices: int, limits: Limits) -> int:
+    """Return how many user ids to put in order at once."""
+    return min(max(num_vertices // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges)
 
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
