@@ -19,6 +19,7 @@ from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_fused import sssp_fused
 from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.blocks import require_blocks
@@ -155,7 +156,8 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
         by_frontiers = bfs_fused if rank.comm.size == 1 and shard.backend.fuses else bfs
         find_levels = bfs_sweep if spec.method == "sweep" else by_frontiers
         return find_levels(shard, rank.comm, sources, trace, depth_limit)
-    find_distances = sssp_sweep if spec.method == "sweep" else sssp
+    near_first = sssp_fused if rank.comm.size == 1 and shard.backend.fuses else sssp
+    find_distances = sssp_sweep if spec.method == "sweep" else near_first
     return find_distances(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
 
 

@@ -1,18 +1,20 @@
 """Shortest paths by frontiers, near before far.
 
-    near = sources, bound = delta
-    repeat:
+    far = sources
+    repeat until far is empty:
+        bound = the smallest distance in far + delta
+        near = what the bound reaches of far
         while near is not empty on any rank:
             relax every arc out of near; found = the vertices it lowered
             found vertices owned elsewhere go there as (vertex, distance) pairs, the smallest wins
             near = those found below the bound; the others wait in far, once each
-        bound = the smallest distance in far + delta
-        near = what the bound reaches now
-    until far is empty too
 
 Label-correcting: a vertex is relaxed again whenever its distance falls, so that delta decides how much
-work is done, never what comes out. What is left fresh: the owner's distances; other copies are upper
-bounds, good to keep offers from being sent that could not win.
+work is done, never what comes out. Far is a queue while it is short. Then it is all that has a distance
+from the bound on, and a pass over the distances finds what the next bound reaches. The smallest distance
+in far is the smallest that was seen to wait; where that one fell since, near comes out empty. What is
+left fresh: the owner's distances; other copies are upper bounds, good to keep offers from being sent that
+could not win.
 """
 
 from __future__ import annotations
@@ -24,18 +26,23 @@ from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.comm.base import Communicator
 from mgraph.kernels.sssp import (
     clear_marks,
-    find_lowest,
     merge_distances,
     relax_frontier,
     row_lengths,
+    scan_distances,
     split_far,
     split_found,
 )
 from mgraph.shard import Shard
 from mgraph.types import Array, unreached_of
 
-# Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough.
+# Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
+# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but on meshes and road maps, of
+# low degree, its rounds are so short that they want many mean weights (rmat20 to 24, uni24 and grid4k on one H200).
 DELTA = 32.0
+DELTA_ALONE, DELTA_SPARSE, SPARSE_DEGREE = 4.0, 16.0, 6.0
+# Far is a queue up to this share of the vertices: looking up its distances costs more than passing over all.
+DENSE_SHARE = 16
 
 
 def sssp(
@@ -50,13 +57,11 @@ def sssp(
     """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
     search = _Search(shard, comm, sources, dtype, cutoff)
     delta = delta or default_delta(shard, dtype)
-    search.advance(delta)
-    while search.num_near or search.num_far:
-        if not search.num_near:
-            search.advance(delta)
-        near = search.num_near
-        arcs = search.relax()
-        trace.superstep(method="push", frontier=near, arcs=arcs)
+    while search.advance(delta):
+        while search.num_near:
+            near = search.num_near
+            arcs = search.relax()
+            trace.superstep(method="push", frontier=near, arcs=arcs)
     return Traversal(search.dist[search.base : search.base + shard.num_owned], None)
 
 
@@ -64,13 +69,16 @@ def default_delta(shard: Shard, dtype: np.dtype) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
     info = shard.info
     mean_weight = info.sum_weights / max(info.num_arcs, 1)
-    mean_degree = info.num_arcs / max(info.num_vertices - info.num_isolated, 1)
-    delta = max(DELTA * mean_weight / max(mean_degree, 1.0), info.min_weight)
+    mean_degree = max(info.num_arcs / max(info.num_vertices - info.num_isolated, 1), 1.0)
+    widths = (DELTA if shard.partition.num_ranks > 1 else DELTA_ALONE) / mean_degree
+    if shard.partition.num_ranks == 1 and mean_degree < SPARSE_DEGREE:
+        widths = DELTA_SPARSE
+    delta = max(widths * mean_weight, info.min_weight)
     return max(1, round(delta)) if dtype.kind != "f" else delta or 1.0
 
 
 class _Search:
-    """The arrays of one search on one rank; `num_near` and `num_far` are over all ranks."""
+    """The arrays of one search on one rank; `num_near` is over all ranks."""
 
     def __init__(
         self, shard: Shard, comm: Communicator, sources: list[int], dtype: np.dtype, cutoff: float | int | None
@@ -82,6 +90,7 @@ class _Search:
         self.cutoff = self.top if cutoff is None else cutoff
         self.dist = xp.full(partition.num_states, self.top, dtype)
         self._set_bounds(0, 0)
+        self.num_near = 0
         self.marked = xp.zeros(partition.num_states // 32, np.uint32)
         self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
         self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
@@ -91,8 +100,10 @@ class _Search:
         self.dist[shard.backend.to_device(own)] = 0
         # The sources wait in far, from where the first bound takes them.
         self.far[: len(own)] = shard.backend.to_device(own)
-        self.counters = xp.array([0, len(own)], np.int64)
-        self._count()
+        self.far_size = len(own)
+        self.lowest = xp.full(1, 0 if len(own) else self.top, dtype)
+        self.keeps_far = True
+        self.counters = xp.zeros(2, np.int64)
 
     def relax(self) -> int:
         """Relax every arc out of near, sort what improved into the queues; return this rank's arcs."""
@@ -110,27 +121,37 @@ class _Search:
         own = self._tell_owners(found, counters) if self.comm.size > 1 else found
         clear_marks[run](0, int(counters[0]), self.found, self.marked)
         self.counters[0] = 0
-        split_found[run](0, len(own), own, self.dist, bounds, self.in_far, self.near, self.far, self.counters)
+        split_found[run](
+            0, len(own), own, self.dist, bounds, int(self.keeps_far), self.in_far, self.near, self.far, self.lowest,
+            self.counters,
+        )  # fmt: skip
         self._count()
         return arcs
 
-    def advance(self, delta: float | int) -> None:
-        """Raise the bound to delta above the smallest distance in far, and move what it reaches to near."""
-        run = self.run
-        settled = self.bound
-        self._set_bounds(settled, settled)
-        lowest = run.xp.full(1, self.top, self.dist.dtype)
-        find_lowest[run](0, self.far_size, self.far, self.dist, self.bounds, lowest)
-        least = self.comm.allreduce(run.to_host(lowest), "min")[0].item()
+    def advance(self, delta: float | int) -> bool:
+        """Raise the bound to delta above the smallest distance in far, and move what it reaches to near.
+
+        Return whether any rank had something in far.
+        """
+        run, own = self.run, (self.base, self.base + self.shard.num_owned)
+        least = self.comm.allreduce(run.to_host(self.lowest), "min")[0].item()
+        if least == self.top:
+            return False
         # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
         above = least + 1 if self.dist.dtype.kind != "f" else np.nextafter(least, self.top, dtype=self.dist.dtype)
-        self._set_bounds(settled, min(max(least + delta, above), self.top))
-        self.counters[:] = 0
-        split_far[run](
-            0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.kept, self.counters
-        )
-        self.far, self.kept = self.kept, self.far
+        self._set_bounds(self.bound, min(max(least + delta, above), self.top))
+        self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.shard.num_owned
+        self.counters[:], self.lowest[:] = 0, self.top
+        if self.keeps_far:
+            split_far[run](
+                0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.kept, self.lowest,
+                self.counters,
+            )  # fmt: skip
+            self.far, self.kept = self.kept, self.far
+        else:
+            scan_distances[run](*own, self.dist, self.bounds, self.near, self.lowest, self.counters)
         self._count()
+        return True
 
     def _tell_owners(self, found: Array, counters: Array) -> Array:
         """Send what was lowered for vertices of other ranks; return one's own, lowered here or by others."""
@@ -139,9 +160,9 @@ class _Search:
         return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
 
     def _count(self) -> None:
-        """Read the lengths of the queues and add them up over the ranks."""
+        """Read the lengths of the queues."""
         self.near_size, self.far_size = self.run.to_host(self.counters).tolist()
-        self.num_near, self.num_far = self.comm.sum(self.near_size, self.far_size)
+        self.num_near = self.comm.sum(self.near_size)[0]
 
     def _set_bounds(self, settled: float | int, bound: float | int) -> None:
         """Give the kernels new bounds: below what all is settled, and below what is near."""

@@ -71,6 +71,16 @@ def flush(buffer, length, queue, counters):
 
 
 @inline
+def hold(buffer, length, v, queue, counters):
+    """Put v into a thread's buffer, which is flushed where it is full; return its new length."""
+    if length == len(buffer):
+        flush(buffer, length, queue, counters)
+        length = 0
+    buffer[length] = v
+    return length + 1
+
+
+@inline
 def position_of(state, stride, multiplier):
     """Return the position of a state index, as Partition.position does."""
     if multiplier == 1:

@@ -13,7 +13,7 @@ from mgraph.kernels.common import position_of, top_of
 from mgraph.kernels.pair import kernel
 
 
-@kernel(lanes=32, vertex_t="targets", weight_t="weights", dist_t="dist")
+@kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
 def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier, parents, counters):
     """Find for every vertex the first nearer one that explains its distance; count those with none.
 
@@ -28,8 +28,11 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
             continue
         unexplained += 1
         for i in range(indptr[v], indptr[v + 1]):
-            near = dist[targets[i]]
             weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
+            # What is longer than the whole way is no part of it; its start is not looked up.
+            if own < weight:
+                continue
+            near = dist[targets[i]]
             if near < own and dist.dtype.type(near + weight) == own:
                 parents[v] = position_of(targets[i], stride, multiplier)
                 unexplained -= 1
@@ -37,7 +40,7 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
     atomic_add(counters, 0, unexplained)
 
 
-@kernel(lanes=32, vertex_t="targets", weight_t="weights", dist_t="dist")
+@kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
 def find_equal(lo, hi, indptr, targets, weights, dist, hops, base, stride, multiplier, parents, new_hops, counters):
     """Find for every vertex still without one the first, equally far, that was explained a hop before.
 

@@ -31,39 +31,56 @@ extern "C" __global__ void clear_marks(i64 lo, i64 hi, const vertex_t* states, u
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) clear_bit(marked, states[i]);
 }
 
-extern "C" __global__ void split_found(i64 lo, i64 hi, const vertex_t* found, const dist_t* dist, const dist_t* bounds,
-                                       u32* in_far, vertex_t* near, vertex_t* far, i64* counters) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    vertex_t v = found[i];
-    if (dist[v] < bounds[1])
-      near[reserve(&counters[0])] = v;
-    else if (set_bit(in_far, v))
-      far[reserve(&counters[1])] = v;
-  }
-}
-
-extern "C" __global__ void find_lowest(i64 lo, i64 hi, const vertex_t* far, const dist_t* dist, const dist_t* bounds,
-                                       dist_t* lowest) {
-  dist_t best = load_relaxed(lowest);
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    dist_t d = dist[far[i]];
-    if (bounds[0] <= d && d < best) best = d;
-  }
-  // Most threads see a value that is small enough already and leave the one address alone.
+// Most threads see a value that is small enough already and leave the one address alone.
+__device__ inline void lower(dist_t* lowest, dist_t best) {
   if (best < load_relaxed(lowest)) atomic_min(lowest, best);
 }
 
+extern "C" __global__ void split_found(i64 lo, i64 hi, const vertex_t* found, const dist_t* dist, const dist_t* bounds,
+                                       i64 keeps, u32* in_far, vertex_t* near, vertex_t* far, dist_t* lowest,
+                                       i64* counters) {
+  dist_t best = top_of<dist_t>::value();
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = found[i];
+    dist_t d = dist[v];
+    if (d < bounds[1]) {
+      near[reserve(&counters[0])] = v;
+      continue;
+    }
+    if (d < best) best = d;
+    if (keeps && set_bit(in_far, v)) far[reserve(&counters[1])] = v;
+  }
+  lower(lowest, best);
+}
+
 extern "C" __global__ void split_far(i64 lo, i64 hi, const vertex_t* far, const dist_t* dist, const dist_t* bounds,
-                                     u32* in_far, vertex_t* near, vertex_t* kept, i64* counters) {
+                                     u32* in_far, vertex_t* near, vertex_t* kept, dist_t* lowest, i64* counters) {
+  dist_t best = top_of<dist_t>::value();
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     vertex_t v = far[i];
-    if (dist[v] >= bounds[1]) {
+    dist_t d = dist[v];
+    if (d >= bounds[1]) {
+      if (d < best) best = d;
       kept[reserve(&counters[1])] = v;
       continue;
     }
     clear_bit(in_far, v);
-    if (dist[v] >= bounds[0]) near[reserve(&counters[0])] = v;
+    if (d >= bounds[0]) near[reserve(&counters[0])] = v;
   }
+  lower(lowest, best);
+}
+
+extern "C" __global__ void scan_distances(i64 lo, i64 hi, const dist_t* dist, const dist_t* bounds, vertex_t* near,
+                                          dist_t* lowest, i64* counters) {
+  dist_t best = top_of<dist_t>::value();
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    dist_t d = dist[v];
+    if (d >= bounds[1])
+      best = d < best ? d : best;
+    else if (d >= bounds[0])
+      near[reserve(&counters[0])] = (vertex_t)v;
+  }
+  lower(lowest, best);
 }
 
 extern "C" __global__ void row_lengths(i64 lo, i64 hi, const vertex_t* states, const i64* indptr, i64 base,

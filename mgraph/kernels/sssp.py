@@ -1,7 +1,8 @@
 """Shortest paths from a frontier: relax its arcs, and sort what improved into near and far.
 
 `dist` only ever falls. `bounds` holds, in the state's dtype: below what all is settled, below what is
-near, and the cutoff. `counters` are the lengths of the queues in the order of the parameters.
+near, and the cutoff. `counters` are the lengths of the queues in the order of the parameters. `lowest` falls to the
+smallest distance that was seen to wait, of which some may be lower by now.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add, atomic_min
-from mgraph.kernels.common import BUFFER, clear_bit, flush, row_of_arc, set_bit
+from mgraph.kernels.common import BUFFER, clear_bit, flush, hold, row_of_arc, set_bit
 from mgraph.kernels.pair import kernel
 
 
@@ -38,11 +39,7 @@ def relax_frontier(
             if through >= dist[v] or through > cutoff:
                 continue
             if through < atomic_min(dist, v, through) and set_bit(marked, v):
-                if length == BUFFER:
-                    flush(buffer, length, found, counters)
-                    length = 0
-                buffer[length] = v
-                length += 1
+                length = hold(buffer, length, v, found, counters)
         arc = end
         k += 1
     flush(buffer, length, found, counters)
@@ -65,37 +62,61 @@ def clear_marks(lo, hi, states, marked):
 
 
 @kernel(vertex_t="found", dist_t="dist")
-def split_found(lo, hi, found, dist, bounds, in_far, near, far, counters):
-    """Queue what improved: near if below the bound, else far unless it waits there already."""
-    for i in range(lo, hi):
-        v = found[i]
-        if dist[v] < bounds[1]:
-            near[atomic_add(counters, 0, 1)] = v
-        elif set_bit(in_far, v):
-            far[atomic_add(counters, 1, 1)] = v
-
-
-@kernel(vertex_t="far", dist_t="dist")
-def find_lowest(lo, hi, far, dist, bounds, lowest):
-    """Find the smallest distance that waits in far; what fell below the settled bound went through near."""
+def split_found(lo, hi, found, dist, bounds, keeps, in_far, near, far, lowest, counters):
+    """Queue what improved: near if below the bound, else, where far is kept, in far unless it waits there already."""
+    near_buffer, far_buffer = np.empty(BUFFER, found.dtype), np.empty(BUFFER, found.dtype)
+    num_near = num_far = 0
     best = lowest[0]
     for i in range(lo, hi):
-        if bounds[0] <= dist[far[i]] < best:
-            best = dist[far[i]]
+        v = found[i]
+        d = dist[v]
+        if d < bounds[1]:
+            num_near = hold(near_buffer, num_near, v, near, counters)
+            continue
+        best = min(best, d)
+        if keeps and set_bit(in_far, v):
+            num_far = hold(far_buffer, num_far, v, far, counters[1:])
+    flush(near_buffer, num_near, near, counters)
+    flush(far_buffer, num_far, far, counters[1:])
     atomic_min(lowest, 0, best)
 
 
 @kernel(vertex_t="far", dist_t="dist")
-def split_far(lo, hi, far, dist, bounds, in_far, near, kept, counters):
+def split_far(lo, hi, far, dist, bounds, in_far, near, kept, lowest, counters):
     """Move what the new bound reaches from far to near, and drop what went through near meanwhile."""
+    near_buffer, far_buffer = np.empty(BUFFER, far.dtype), np.empty(BUFFER, far.dtype)
+    num_near = num_far = 0
+    best = lowest[0]
     for i in range(lo, hi):
         v = far[i]
-        if dist[v] >= bounds[1]:
-            kept[atomic_add(counters, 1, 1)] = v
+        d = dist[v]
+        if d >= bounds[1]:
+            best = min(best, d)
+            num_far = hold(far_buffer, num_far, v, kept, counters[1:])
             continue
         clear_bit(in_far, v)
-        if dist[v] >= bounds[0]:
-            near[atomic_add(counters, 0, 1)] = v
+        if d >= bounds[0]:
+            num_near = hold(near_buffer, num_near, v, near, counters)
+    flush(near_buffer, num_near, near, counters)
+    flush(far_buffer, num_far, kept, counters[1:])
+    atomic_min(lowest, 0, best)
+
+
+@kernel(vertex_t="near", dist_t="dist")
+def scan_distances(lo, hi, dist, bounds, near, lowest, counters):
+    """Do what split_far does where far is not kept: look at the distance of every state index lo..hi."""
+    buffer = np.empty(BUFFER, near.dtype)
+    num_near = 0
+    settled, bound = bounds[0], bounds[1]
+    best = lowest[0]
+    for v in range(lo, hi):
+        d = dist[v]
+        if d >= bound:
+            best = min(best, d)
+        elif d >= settled:
+            num_near = hold(buffer, num_near, v, near, counters)
+    flush(buffer, num_near, near, counters)
+    atomic_min(lowest, 0, best)
 
 
 @kernel(vertex_t="states")

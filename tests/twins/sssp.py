@@ -72,26 +72,18 @@ def split_found(draw: st.DrawFn) -> Case:
         "found": found,
         "dist": r.distances(),
         "bounds": _bounds(r),
+        "keeps": draw(st.integers(0, 1)),
         "in_far": bits(some(r.random, r.num_states, 0.2)),
         "near": Unwritten(r.num_states, r.types.vertex),
         "far": Unwritten(r.num_states, r.types.vertex),
+        "lowest": _lowest(r),
         "counters": np.zeros(2, np.int64),
     }
     return Case(args, queues(counters_0=("near",), counters_1=("far",)))
 
 
-def find_lowest(draw: st.DrawFn) -> Case:
-    r = draw(rows())
-    far = r.owned()
-    args = {
-        "lo": 0,
-        "hi": len(far),
-        "far": far,
-        "dist": r.distances(),
-        "bounds": _bounds(r),
-        "lowest": np.array([unreached_of(r.types.dist)], r.types.dist),
-    }
-    return Case(args)
+def _lowest(r: DrawnRows) -> np.ndarray:
+    return np.array([r.random.choice([2, unreached_of(r.types.dist)])], r.types.dist)
 
 
 def split_far(draw: st.DrawFn) -> Case:
@@ -108,9 +100,24 @@ def split_far(draw: st.DrawFn) -> Case:
         "in_far": bits(waits),
         "near": Unwritten(r.num_states, r.types.vertex),
         "kept": Unwritten(r.num_states, r.types.vertex),
+        "lowest": _lowest(r),
         "counters": np.zeros(2, np.int64),
     }
     return Case(args, queues(counters_0=("near",), counters_1=("kept",)))
+
+
+def scan_distances(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    args = {
+        "lo": r.base,
+        "hi": r.base + r.num_owned,
+        "dist": r.distances(),
+        "bounds": _bounds(r),
+        "near": Unwritten(r.num_states, r.types.vertex),
+        "lowest": _lowest(r),
+        "counters": np.zeros(2, np.int64),
+    }
+    return Case(args, queues(counters_0=("near",)))
 
 
 def row_lengths(draw: st.DrawFn) -> Case:

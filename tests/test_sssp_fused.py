@@ -1,0 +1,133 @@
+"""Shortest paths in one launch: equal to the step form, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from backends import BACKENDS
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from naive_shard import build_shards
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from sweep_checks import of_users
+from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+
+from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_fused import sssp_fused
+from mgraph.algorithms.traversal import Trace
+from mgraph.build.build import build
+from mgraph.generate.spec import parse_spec
+from mgraph.kernels.backend import CpuBackend
+from mgraph.traversals import state_dtype
+from mgraph.types import unreached_of
+
+
+def distances(search, case, sources, order="degree", backend=None, **options):
+    """Return one rank's distances, and its trace."""
+    backend = backend or CpuBackend(1)
+    shards = build_shards(case, 1, order, backend)
+    positions = oracles.positions(case, order)[sources].tolist()
+    starts = [p for p in positions if p < shards[0].partition.num_positions]
+
+    def program(shard, comm):
+        trace = Trace(backend, comm)
+        found = search(shard, comm, starts, trace, state_dtype(shard.info), **options)
+        return backend.to_host(found.distances), trace
+
+    return run_on_ranks(program, shards)[0], shards
+
+
+def check(case, sources, order="degree", backend=None, **options):
+    """Compare with the oracle, which every other form is compared with."""
+    backend = backend or EmulatedBackend(block=64, blocks=3)
+    (got, trace), shards = distances(sssp_fused, case, sources, order, backend, **options)
+    wanted = oracles.sssp(case, sources, options.get("cutoff"))
+    np.testing.assert_array_equal(of_users(shards, sources, [got]), wanted)
+    return got, trace
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
+def test_the_zoo(case, order):
+    for sources in zoo_sources(case):
+        check(case, sources, order)
+
+
+@settings(max_examples=30, deadline=None)
+@given(graphs_and_sources(), orders)
+def test_drawn_graphs(drawn, order):
+    check(*drawn, order)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int64"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_all_widths(directed, dtype):
+    case = random_case(0, 300, directed=directed).unweighted
+    weights = np.random.default_rng(7).integers(0, 200, len(case.sources))
+    # A weight that sums to more than 32 bits makes the state int64.
+    weights[:2] = 2**31 if dtype == "int64" else 255
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
+    got, _ = check(case.with_weights(dtype), [5, 299])
+    assert got.dtype == {"uint8": "uint32"}.get(dtype, dtype)
+
+
+def hubs(seed=0, leaves=1000):
+    """Two vertices with rows so long that they are queued in parts, and light ways around."""
+    random = np.random.default_rng(seed)
+    ends = [(hub, v, 60) for hub in (0, 1) for v in range(2, leaves) if random.random() < 0.9]
+    ends += [(int(u), int(v), int(w)) for u, v, w in random.integers(1, leaves, (500, 3))]
+    return make_case("hubs", leaves, ends, np.uint16)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("delta", [1, 40, 10_000])
+def test_long_rows_and_any_delta(delta, order):
+    got, trace = check(hubs(), [7], order, delta=delta)
+    assert sum(step["frontier"] for step in trace.supersteps) >= (got != unreached_of(got.dtype)).sum()
+    assert {step["method"] for step in trace.supersteps} <= {"push", "split", "scan"}
+    assert all(step["microseconds"] >= 0 for step in trace.supersteps)
+
+
+def test_far_is_a_queue_first_and_then_all_that_is_not_settled():
+    """On a path the queue is short all the time; a star's leaves all wait at once."""
+    path = make_case("path", 400, [(v, v + 1, 10) for v in range(399)], np.uint8)
+    star = make_case("star", 400, [(0, v, 1 + v % 200) for v in range(1, 400)], np.uint8)
+    methods = [{step["method"] for step in check(case, [0], delta=5)[1].supersteps} for case in (path, star)]
+    assert methods == [{"push", "split"}, {"push", "scan"}]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("block", "blocks"), [(32, 1), (32, 7), (128, 2)])
+def test_any_grid_and_order_of_threads(block, blocks, seed):
+    backend = EmulatedBackend(seed=seed, block=block, blocks=blocks)
+    check(random_case(seed, 200), [3, 150], backend=backend)
+    check(hubs(seed, 400), [9], backend=backend)
+
+
+@pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
+def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+    case = ZOO[name]
+    farthest = oracles.sssp(case, [0]).max()
+    for cutoff in (0, farthest // 2, farthest):
+        check(case, [0], cutoff=cutoff)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("spec", ["rmat:16", "rmat:14,weights=float32", "uniform:2^16:16", "grid:300x300", "ssca2:14"])
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_large_graphs_on_a_gpu(spec, order):
+    """The step form and the fused one, from several sources, with a cutoff and without."""
+    backend = BACKENDS["cuda"].make()
+
+    def both(_, comm):
+        shard = build(parse_spec(spec), backend, comm, order=order)
+        for sources, cutoff in ([17], None), ([3, 1000], None), ([5], 150):
+            found = [
+                form(shard, comm, sources, Trace(backend, comm), state_dtype(shard.info), cutoff).distances
+                for form in (sssp, sssp_fused)
+            ]
+            assert bool((found[0] == found[1]).all())
+
+    run_on_ranks(both, [None])
