@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -28,6 +29,28 @@ def _top_of(array) -> Callable:
         return lambda array: np.inf
     top = unreached_of(as_dtype(array.dtype))
     return lambda array: top
+
+
+def order_of(weight: float | int) -> int:
+    """Return an integer of the weight's order, of 32 bits where the weight has no more (in kernels)."""
+    raise NotImplementedError
+
+
+@overload(order_of)
+def _order_of(weight) -> Callable:
+    if isinstance(weight, types.Float):
+        floating, integer = (np.float32, np.int32) if weight.bitwidth == 32 else (np.float64, np.int64)
+        largest = np.iinfo(integer).max
+
+        def from_bits(weight):
+            # Of negative floats, more magnitude is less.
+            bits: Any = floating(weight).view(integer)
+            return np.int64(bits if bits >= 0 else bits ^ largest)
+
+        return from_bits
+    # The middle of an unsigned word becomes 0.
+    middle = 2**31 if weight == types.uint32 else 0
+    return lambda weight: np.int64(weight) - middle
 
 
 @inline

@@ -201,6 +201,18 @@ __device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
   return multiplier == 1 ? position : position % multiplier * stride + position / multiplier;
 }
 
+// An integer of the weight's order, of 32 bits where the weight has no more.
+template <class T> __device__ inline i64 order_of(T w) { return (i64)w; }
+__device__ inline i64 order_of(u32 w) { return (i64)w - 0x80000000ll; }
+__device__ inline i64 order_of(float w) {
+  i32 bits = __float_as_int(w);
+  return bits >= 0 ? bits : bits ^ 0x7FFFFFFF;
+}
+__device__ inline i64 order_of(double w) {
+  i64 bits = __double_as_longlong(w);
+  return bits >= 0 ? bits : bits ^ 0x7FFFFFFFFFFFFFFFll;
+}
+
 // ---- what sweeps share: a thread reads edges of a run of tiles (build/blocks.py) in rising order ------
 struct TileReader {
   const i64 *edges, *starts;

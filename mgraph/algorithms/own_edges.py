@@ -1,0 +1,108 @@
+"""The edges of one rank: those whose lower end it owns, each the arc to a higher position in the row of that end.
+
+They are numbered in order of (lower position, higher position), without a table: edge e of row u is arc
+`uppers[u] + e - offsets[u]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.boruvka import WorkList
+from mgraph.comm.base import Communicator
+from mgraph.kernels.msf import EDGE_MASK, TOP, find_arcs, find_uppers, list_edges, sample_edges
+from mgraph.shard import Shard
+from mgraph.types import Array
+
+# The lowest key.
+LEAST = int(np.iinfo(np.int64).min)
+# Edges looked at to tell what is light.
+SAMPLES = 4096
+
+
+class OwnEdges:
+    """A rank's edges under weights of their rows' arcs."""
+
+    def __init__(self, shard: Shard, weights: Array) -> None:
+        xp, partition = shard.backend.xp, shard.partition
+        self.shard, self.run, self.weights = shard, shard.backend, weights
+        self.base = shard.rank * partition.stride
+        self.uppers = xp.empty(shard.num_owned, np.int64)
+        self.offsets = xp.zeros(shard.num_owned + 1, np.int64)
+        find_uppers[self.run](
+            0, shard.num_owned, shard.rows.indptr, shard.rows.targets,
+            self.base, partition.stride, partition.multiplier, self.uppers, self.offsets[1:],
+        )  # fmt: skip
+        xp.cumsum(self.offsets[1:], out=self.offsets[1:])
+        self.num_edges = int(self.offsets[-1])
+        # Whether weight and edge do not both fit 32 bits. The last edge is none: its key would be TOP.
+        self.wide = weights.dtype.itemsize == 8 or self.num_edges >= EDGE_MASK
+
+    def arcs(self, edges: Array) -> tuple[Array, Array]:
+        """Return the rows and the arcs of edges."""
+        rows, arcs = self.run.xp.empty(len(edges), np.int64), self.run.xp.empty(len(edges), np.int64)
+        find_arcs[self.run](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
+        return rows, arcs
+
+    def sample(self, labels: Array) -> tuple[np.ndarray, int]:
+        """Return the keys, in order, of a few edges between trees, and for how many edges each of them stands."""
+        step = max(self.num_edges // SAMPLES, 1)
+        count = -(-self.num_edges // step)
+        keys = self.run.xp.empty(count, np.int64)
+        sample_edges[self.run](
+            0, count, step, not self.wide, self.offsets, self.shard.num_owned, self.uppers,
+            self.shard.rows.targets, self.weights, labels, self.base, keys,
+        )  # fmt: skip
+        found = np.sort(self.run.to_host(keys))
+        return found[: np.searchsorted(found, TOP)], step
+
+    def between(self, labels: Array, least: int, most: int, room: int) -> WorkList:
+        """List the edges with keys from `least` to `most` that lead from one tree to another.
+
+        Parameters
+        ----------
+        labels
+            The tree of every state.
+        room
+            About how many there will be.
+        """
+        # A sample's error is a few percent of a long list, and all of a short one.
+        room = min(room + room // 4 + SAMPLES, self.num_edges)
+        while True:
+            work = WorkList.empty(self.run, room, labels.dtype, self.wide)
+            counters = self.run.xp.zeros(1, np.int64)
+            list_edges[self.run](
+                0, self.num_edges, self.offsets, self.shard.num_owned, self.uppers, self.shard.rows.targets,
+                self.weights, labels, self.base, self.run.to_device(np.array([least, most, room])),
+                counters, work.ends, work.keys, work.edges,
+            )  # fmt: skip
+            found = int(counters[0])
+            if found <= room:
+                return work.first(found)
+            room = found
+
+
+def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
+    """Return the weights, in 32 bits if these tell all of them apart, turned round for the heaviest forest."""
+    info, weights = shard.info, shard.rows.weights
+    assert weights is not None, "a forest needs weights"
+    if weights.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            short = weights.astype(np.float32)
+        # Values, not ranks of them: so all ranks have the same without a table.
+        weights = weights if comm.any(not bool((short == weights).all())) else short
+    elif weights.dtype == np.int64 and int(info.max_weight) - int(info.min_weight) < 2**32:
+        weights = (weights - int(info.min_weight)).astype(np.uint32)
+    if not maximum:
+        return weights
+    return -weights if weights.dtype.kind == "f" else ~weights
+
+
+def order_keys(xp: Any, weights: Array) -> Array:
+    """Return integers of the weights' order, as the kernels have them."""
+    if weights.dtype.kind != "f":
+        return weights.astype(np.int64) - (2**31 if weights.dtype == np.uint32 else 0)
+    bits = weights.view(np.int32 if weights.dtype == np.float32 else np.int64)
+    return xp.where(bits >= 0, bits, bits ^ np.iinfo(bits.dtype).max).astype(np.int64)
