@@ -28,6 +28,8 @@ _HOMES = {
     "sssp": "mgraph.traversals",
     "sssp_many": "mgraph.traversals",
     "connected_components": "mgraph.components",
+    "minimum_spanning_forest": "mgraph.forests",
+    "minimum_spanning_tree": "mgraph.forests",
     "validate": "mgraph.answers",
     "MgraphError": "mgraph.errors",
     "UsageError": "mgraph.errors",

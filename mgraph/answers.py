@@ -14,7 +14,7 @@ import numpy as np
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
 from mgraph.io.checks import as_integer
-from mgraph.jobs import count_users, digest, fetch, take
+from mgraph.jobs import count_values, digest, fetch, take
 from mgraph.validation import Violation, ensure_valid
 
 if TYPE_CHECKING:
@@ -99,20 +99,22 @@ class Kept:
 
 
 class Column:
-    """One value a vertex, by user id; stays on the ranks until asked for.
+    """One value a vertex, by user id, or one an edge of a forest; stays on the ranks until asked for.
 
     `np.asarray(column)` and `column.to_numpy()` fetch all of it, `column[v]` and `column[lo:hi]` a part.
     """
 
-    def __init__(self, kept: Kept, name: str, dtype: np.dtype) -> None:
+    def __init__(self, kept: Kept, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
         self._kept, self.name, self.dtype = kept, name, dtype
+        self._length = kept.graph.num_vertices if num_edges is None else num_edges
+        self._item = "vertex" if num_edges is None else "edge"
 
     @property
     def shape(self) -> tuple[int]:
         return (len(self),)
 
     def __len__(self) -> int:
-        return self._kept.graph.num_vertices
+        return self._length
 
     def to_numpy(self) -> np.ndarray:
         """Return the whole column."""
@@ -137,10 +139,10 @@ class Column:
                 raise UsageError(f"a slice with step {step} is not supported: take to_numpy() first")
             return self._fetch(lo, hi)
         if getattr(vertex, "ndim", 0):
-            raise UsageError("a column is indexed by a vertex or a slice: take to_numpy() first")
-        index = as_integer(vertex, "vertex")
+            raise UsageError(f"a column is indexed by one {self._item} or a slice: take to_numpy() first")
+        index = as_integer(vertex, self._item)
         if not -len(self) <= index < len(self):
-            raise IndexError(f"vertex {index} is not in 0..{len(self) - 1}")
+            raise IndexError(f"{self._item} {index} is not in 0..{len(self) - 1}")
         return self._fetch(index % len(self), index % len(self) + 1)[0]
 
     def digest(self) -> int:
@@ -154,7 +156,7 @@ class Column:
         """
         import dask.array
 
-        lengths = self._kept.run(count_users)
+        lengths = self._kept.run(count_values)
         blocks = self._kept.graph.cluster.run_and_keep(take, self._kept.key, self.name)
         return dask.array.concatenate(
             [
@@ -164,12 +166,13 @@ class Column:
         )
 
     def __repr__(self) -> str:
-        what = "closed" if self._kept.closed else f"{len(self):,} vertices, {self.dtype}"
+        items = "vertices" if self._item == "vertex" else "edges"
+        what = "closed" if self._kept.closed else f"{len(self):,} {items}, {self.dtype}"
         return f"<Column {self.name}: {what}>"
 
 
 class Result(ABC):
-    """An answer of columns, one value a vertex in each; `close()` or the end of a `with` block frees it.
+    """An answer of columns, one value a vertex (or an edge) in each; `close()` or the end of a `with` block frees it.
 
     Attributes
     ----------
@@ -203,7 +206,7 @@ class Result(ABC):
         self._kept.close()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return all columns as a frame, one row a vertex."""
+        """Return all columns as a frame, one row a vertex or an edge."""
         try:
             import pandas
         except ImportError:
@@ -212,7 +215,7 @@ class Result(ABC):
         return pandas.DataFrame(self._arrays())
 
     def to_parquet(self, path: str | PathLike) -> None:
-        """Write all columns to a Parquet file of any name, one row a vertex."""
+        """Write all columns to a Parquet file of any name, one row a vertex or an edge."""
         from mgraph.io.write import write_columns
 
         write_columns(path, self._arrays(), format="parquet")
@@ -236,8 +239,8 @@ class Result(ABC):
 def validate(result: Result) -> None:
     """Check a result by rules on the ranks that hold it.
 
-    Those of searches follow the Graph500 specification (`mgraph/validation.py`), those of components are
-    in `mgraph/validation_components.py`.
+    Those of searches follow the Graph500 specification (`mgraph/validation.py`), those of components
+    and of forests are in `mgraph/validation_components.py` and `mgraph/validation_forests.py`.
 
     Raises
     ------

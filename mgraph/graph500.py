@@ -257,7 +257,7 @@ def smallest_reached(rank: Rank, key: str) -> int:
     """Return the smallest vertex reached of those this rank answers for, or one that is too large."""
     reached = _reached(rank.objects[key])
     first = int(reached.argmax()) if len(reached) else 0
-    return rank.objects[key].first_user + first if len(reached) and reached[first] else np.iinfo(np.int64).max
+    return rank.objects[key].first + first if len(reached) and reached[first] else np.iinfo(np.int64).max
 
 
 def count_input_edges(rank: Rank, key: str, graph: str, source: EdgeSource) -> int:

@@ -1,4 +1,4 @@
-"""What runs on a rank when a user calls: build a graph, traverse it, label it, validate or fetch an answer.
+"""What runs on a rank when a user calls: build a graph, traverse it, label it, span it, validate or fetch an answer.
 
 Each function gets its Rank first; `Cluster.run` calls it on every rank under one lease. Shards and
 answers stay in `rank.objects`; what a job returns travels to the caller and is small.
@@ -16,6 +16,7 @@ from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_fused import bfs_fused
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components, labels_of_users
+from mgraph.algorithms.msf import msf
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp
@@ -26,12 +27,14 @@ from mgraph.build.blocks import require_blocks
 from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
+from mgraph.exact_sum import exact_sum
 from mgraph.io.parts import PartEdges
 from mgraph.shard import GraphInfo, Shard
-from mgraph.translate import distances_of_users, positions_of, predecessors_of_users
+from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
 from mgraph.validation_components import validate_labels
+from mgraph.validation_forests import validate_forest
 
 HASHED_AT_ONCE = 1 << 26
 
@@ -50,10 +53,17 @@ class TraversalSpec:
 
 @dataclass
 class Columns:
-    """An answer on one rank: a value for each user id of this rank's range of them, in each column."""
+    """An answer on one rank: a value for each user id (or edge) of this rank's range of them, in each column."""
 
-    first_user: int
+    first: int
     columns: dict[str, Array]
+
+
+@dataclass
+class ForestEdges(Columns):
+    """A forest's edges on one rank, numbered over all ranks."""
+
+    maximum: bool
 
 
 @dataclass
@@ -134,6 +144,24 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     }
 
 
+def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
+    """Find a spanning forest, keep its edges as `key`, and return this rank's part of the stats."""
+    shard: Shard = rank.objects[graph]
+    comm, trace = rank.comm, Trace(rank.backend, rank.comm)
+    with trace.phase("forest"):
+        arcs = msf(shard, comm, trace, maximum)
+    with trace.phase("translate"):
+        first, columns = edges_of_users(shard, comm, arcs)
+    rank.objects[key] = ForestEdges(first, columns, maximum)
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "edges": len(arcs),
+        "total": exact_sum(rank.backend.xp, columns["weights"]),
+    }
+
+
 def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
     """Return how many vertices this rank has reached and how many arcs they have."""
     if traversal.num_reached is not None and traversal.reached_arcs is not None:
@@ -197,14 +225,14 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
 
 
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
-    """Return the part of a column for user ids lo..hi that this rank holds, as a host array."""
+    """Return the part of a column for user ids (or edges) lo..hi that this rank holds, as a host array."""
     answer: Columns = rank.objects[key]
-    first, values = answer.first_user, answer.columns[column]
+    first, values = answer.first, answer.columns[column]
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
-def count_users(rank: Rank, key: str) -> int:
-    """Return how many user ids' values this rank holds."""
+def count_values(rank: Rank, key: str) -> int:
+    """Return how many values of each column this rank holds."""
     answer: Columns = rank.objects[key]
     return len(next(iter(answer.columns.values())))
 
@@ -223,7 +251,7 @@ def digest(rank: Rank, key: str, column: str) -> int:
         part = values[lo : lo + HASHED_AT_ONCE]
         bits = part.view(f"u{part.dtype.itemsize}").astype(np.uint64)
         # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.
-        vertices = xp.arange(answer.first_user + lo, answer.first_user + lo + len(part), dtype=np.uint64)
+        vertices = xp.arange(answer.first + lo, answer.first + lo + len(part), dtype=np.uint64)
         mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
         for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
             mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
@@ -234,7 +262,7 @@ def digest(rank: Rank, key: str, column: str) -> int:
 def follow(rank: Rank, key: str, target: int) -> list[int]:
     """Return the path from a source to the target along predecessors, which may live on any rank."""
     answer: Answer = rank.objects[key]
-    first, values = answer.first_user, answer.columns["predecessors"]
+    first, values = answer.first, answer.columns["predecessors"]
     path: list[int] = []
     vertex = target
     while vertex >= 0 and (not path or vertex != path[-1]):
@@ -262,3 +290,9 @@ def check(rank: Rank, key: str, graph: str) -> list[Violation]:
 def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check the labels of components by rules; every rank returns the same violations."""
     return validate_labels(rank.objects[graph], rank.comm, rank.objects[key].columns["labels"])
+
+
+def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check a spanning forest by rules; every rank returns the same violations."""
+    forest: ForestEdges = rank.objects[key]
+    return validate_forest(rank.objects[graph], rank.comm, forest.columns, forest.maximum)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
@@ -179,7 +180,28 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
     labelling = 8 * shape.users + (vertex_dtype(source.num_vertices).itemsize * states if partition.cyclic else 0)
     parts["while components run"] = vertex * states + max(joining, labelling)
+    if weight and not source.directed:
+        parts["while msf runs"] = _forest_bytes(shape, arcs)
     return parts
+
+
+def _forest_bytes(shape: _Shape, arcs: int) -> int:
+    """Return what a spanning forest takes: its rounds, then its edges in user ids.
+
+    The vertices' own lightest edges are taken to leave a tree for every four of them: on average each tree
+    has more. A weight that fits 32 bits only as a float, or not at all, is tried in a copy.
+    """
+    partition, own, wide = shape.partition, shape.edges, shape.weight == 8
+    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
+    trees = states // 4
+    # A list may be twice as long as the light edges, and has a quarter more room; a round makes another one of it.
+    listed = min(own, 5 * max(LIGHT * trees, own // SHARE) // 2)
+    lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (4 * arcs if wide else 0)
+    # Of a vertex: its lightest arc, that if taken, where its edges start, the edge of the forest; whom it is below.
+    vertices = (4 * 8 + vertex) * owned + 3 * vertex * states + trees * (3 * 8 + 4 * vertex)
+    # Of an edge: three columns, before and after they are sorted, and their order; user ids of all states.
+    columns = 8 * 8 * owned + (vertex * states if partition.cyclic else 0)
+    return max(vertices + lists, columns)
 
 
 def _parts_of_blocks(shape: _Shape, limits: Limits) -> dict[str, int]:

@@ -49,6 +49,41 @@ def predecessors_of_users(shard: Shard, comm: Communicator, predecessors: Array)
     return out
 
 
+def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:
+    """Return edges, which are arcs of any ranks' rows, in user ids, and how many edges earlier ranks return.
+
+    Sources are below targets, and the edges rise with both over the ranks: so they do not depend on who had them.
+    """
+    xp, rows = shard.backend.xp, shard.rows
+    local = xp.searchsorted(rows.indptr, arcs, side="right") - 1
+    if shard.user_of_local is None:
+        near, far = shard.partition.offset(comm.rank) + local, rows.targets[arcs].astype(np.int64)
+    else:
+        near = shard.user_of_local[local].astype(np.int64)
+        far = gather_states(shard, comm, shard.user_of_local)[rows.targets[arcs]].astype(np.int64)
+    assert rows.weights is not None, "edges of a forest have weights"
+    weights = rows.weights[arcs]
+    weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
+    columns = [xp.minimum(near, far), xp.maximum(near, far), weights]
+    if comm.size > 1:
+        owners = columns[0] // shard.user_stride
+        parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
+        columns = [xp.concatenate(comm.alltoallv(part)) for part in parts]
+    columns = _in_order(shard, columns)
+    counts = np.zeros(comm.size, np.int64)
+    comm.allgather(np.array([len(columns[0])], np.int64), counts)
+    return int(counts[: comm.rank].sum()), dict(zip(("sources", "targets", "weights"), columns, strict=True))
+
+
+def _in_order(shard: Shard, columns: list[Array]) -> list[Array]:
+    """Sort edges by source, then target."""
+    xp, n = shard.backend.xp, shard.info.num_vertices
+    # One number sorts by both, where there are not 3 billion vertices.
+    packed = n * n < 1 << 63
+    order = xp.argsort(columns[0] * n + columns[1]) if packed else xp.lexsort(xp.stack(columns[1::-1]))
+    return [column[order] for column in columns]
+
+
 def gather_states(shard: Shard, comm: Communicator, owned: Array) -> Array:
     """Gather every rank's owned values into one array by state index; the slices' tails are zeros."""
     if comm.size == 1:

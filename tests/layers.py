@@ -19,12 +19,13 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
         ("types", "errors"),
-        ("partition", "kernels", "comm"),
+        ("partition", "kernels", "comm", "exact_sum"),
         ("generate", "io"),
-        ("shard build translate memory",),
+        ("shard build translate",),
         ("algorithms", "validate validation validation_components"),
+        ("validation_forests", "memory"),
         ("cluster",),
-        ("graph answers results jobs construct traversals components",),
+        ("graph answers results jobs construct traversals components forests",),
         ("graph500 csgraph nx cli plot __main__",),
     )
 )

@@ -182,3 +182,24 @@ def components(graph: Graph) -> np.ndarray:
                 labels[u] = start
                 stack.extend(neighbours[u])
     return labels
+
+
+def kruskal(graph: Graph, position: np.ndarray, *, maximum: bool = False) -> dict[tuple[int, int], Any]:
+    """Return {(u, v): weight} with u < v of the lightest spanning forest, or the heaviest, of an undirected graph.
+
+    Of edges of equal weight the one with the lower end of lower position comes first, then the other end's.
+    """
+    edges = {(u, v): w for (u, v), w in arcs_of(graph).items() if position[u] < position[v]}
+    tree = list(range(graph.num_vertices))
+
+    def root(v: int) -> int:
+        while tree[v] != v:
+            v = tree[v]
+        return v
+
+    taken = {}
+    for u, v in sorted(edges, key=lambda e: (-edges[e] if maximum else edges[e], position[e[0]], position[e[1]])):
+        if root(u) != root(v):
+            tree[root(u)] = root(v)
+            taken[min(u, v), max(u, v)] = edges[u, v]
+    return taken

@@ -99,7 +99,7 @@ def test_help_of_every_command(command):
     options = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE))
     assert "help" in options
     assert ("json" in options) == (command != "generate")
-    if command in ("graph500", "bfs", "sssp", "components", "info"):
+    if command in ("graph500", "bfs", "sssp", "components", "msf", "info"):
         assert options >= {"scheduler", "scheduler-file", "workers", "backend"}
 
 
@@ -143,6 +143,7 @@ def test_limits(folder):
         (["graph500", "--scale", 5, "--roots", 2], {"graph", "roots", "searches", "validated", "construction_s"}),
         (["bfs", "rmat:5", "-s", 0, "--path-to", 3], {"graph", "info", "sources", "stats", "path", "seconds"}),
         (["sssp", "rmat:5", "-s", 0, "--method", "sweep"], {"graph", "info", "sources", "stats", "path", "seconds"}),
+        (["msf", "rmat:5", "--validate"], {"graph", "info", "stats", "total_weight", "num_trees", "validated"}),
         (["components", "rmat:5"], {"graph", "info", "num_components", "stats", "seconds", "validated"}),
         (["info", "rmat:5"], {"name", "num_vertices", "num_edges", "order", "build_s", "shard_bytes"}),
         (["plan", "rmat:5"], {"name", "parts", "needed_bytes", "fits", "memory_bytes"}),

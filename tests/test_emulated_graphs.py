@@ -6,6 +6,8 @@ import numpy as np
 import oracles
 import pytest
 from emulator.backend import EmulatedBackend
+from forest_checks import FORESTS
+from forest_checks import expected as expected_forest
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
 from test_build import CaseEdges
@@ -14,6 +16,7 @@ from zoo import ZOO, random_case
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components, labels_of_users
+from mgraph.algorithms.msf import msf
 from mgraph.algorithms.predecessors import find_predecessors
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp
@@ -21,8 +24,10 @@ from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
+from mgraph.translate import edges_of_users
 from mgraph.traversals import state_dtype
 from mgraph.validation_components import validate_labels
+from mgraph.validation_forests import validate_forest
 
 # All of the zoo in which there is a vertex to search from.
 CASES = [case for case in ZOO.values() if case.num_vertices]
@@ -81,3 +86,20 @@ def test_components_give_the_oracles_answer(case):
         answers = run_on_ranks(components_program, [None] * num_ranks, case, order, num_ranks)
         np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
         assert [wrong for _, wrong in answers] == [[]] * num_ranks
+
+
+def forest_program(_, comm, case, order, maximum, seed):
+    """Return the edges of a forest that a rank hands out, and what rules they break."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    _, columns = edges_of_users(shard, comm, msf(shard, comm, Trace(backend, comm), maximum))
+    edges = zip(*(backend.to_host(column).tolist() for column in columns.values()), strict=True)
+    return list(edges), validate_forest(shard, comm, columns, maximum)
+
+
+@pytest.mark.parametrize("case", [c for c in FORESTS if c.num_vertices <= 700], ids=lambda case: case.name)
+def test_forests_are_the_oracles(case):
+    for num_ranks, order, maximum in (1, "natural", False), (2, "degree", True), (3, "natural", False):
+        answers = run_on_ranks(forest_program, [None] * num_ranks, case, order, maximum, num_ranks)
+        assert [edge for edges, _ in answers for edge in edges] == expected_forest(case, order, maximum)
+        assert not any(violations for _, violations in answers)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from comm_ranks import gpu_count
+from forest_checks import FORESTS
+from forest_checks import check as check_forest
+from forest_checks import graph_of as graph_to_span
 from test_components import check_components, planted
 from test_over_sockets import STARTABLE
 from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
@@ -41,3 +44,25 @@ def test_searches_on_gpus(cluster, case, order):
 @pytest.mark.parametrize("case", [*GRAPHS, planted(1, 5, 2000, 3), planted(2, 3, 5000, 9, directed=True)], ids=str)
 def test_components_on_gpus(cluster, case, order):
     check_components(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
+def test_forests_on_gpus(cluster, case, order):
+    with graph_to_span(case, cluster, order) as g:
+        for maximum in (False, True):
+            with mg.minimum_spanning_forest(g, maximum=maximum) as forest:
+                check_forest(forest, case, order, maximum)
+                mg.validate(forest)
+
+
+@pytest.mark.gpu
+def test_forests_that_filter_on_gpus(cluster):
+    # Large enough for hubs, for light edges first, and for several blocks of everything.
+    with mg.rmat(14, cluster=cluster) as g, mg.rmat(14, cluster=InProcessCluster(1, backend="cpu")) as same:
+        forest, wanted = mg.minimum_spanning_forest(g), mg.minimum_spanning_forest(same)
+        assert forest.stats.supersteps[1]["heavy"]
+        for column, other in zip(forest, wanted, strict=True):
+            assert column.digest() == other.digest()
+        mg.validate(forest)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 from comm_ranks import open_socket_threads
+from forest_checks import FORESTS
+from forest_checks import check as check_forest
+from forest_checks import graph_of as graph_to_span
 from test_components import check_components
 from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
 from zoo import ZOO
 
+import mgraph as mg
 from mgraph.cluster.base import Rank
 from mgraph.cluster.in_process import InProcessCluster
 
@@ -44,3 +48,10 @@ def test_searches_over_sockets(cluster, case, method):
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_components_over_sockets(cluster, case):
     check_components(case, cluster, "degree")
+
+
+@pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
+def test_forests_over_sockets(cluster, case):
+    with graph_to_span(case, cluster, "degree") as g, mg.minimum_spanning_forest(g) as forest:
+        check_forest(forest, case, "degree")
+        mg.validate(forest)

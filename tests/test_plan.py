@@ -15,6 +15,7 @@ from mgraph.build.plan import Sizes, plan_build, readable_bytes
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.comm.threads import open_threads
 from mgraph.errors import WouldNotFit
+from mgraph.forests import minimum_spanning_forest
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.uniform import FixedOutDegree
@@ -140,6 +141,26 @@ def test_the_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
         largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
     # Of a graph as small as this one edge in five is parallel.
     assert 0.7 * made.parts["graph"] <= largest <= 1.1 * made.parts["graph"]
+
+
+@pytest.mark.parametrize("source", [Rmat(13), Rmat(13, weights="float64"), Grid(200, 200)], ids=lambda s: s.name)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_a_forest_takes_no_more_than_is_planned(source, num_ranks):
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+        minimum_spanning_forest(g).close()
+        tracemalloc.start()
+        minimum_spanning_forest(g).close()
+        taken = tracemalloc.get_traced_memory()[1] / num_ranks
+        tracemalloc.stop()
+    # Samples and a thread's buffers are of one size, whatever the graph's.
+    assert 0.2 * planned < taken < planned + (1 << 19)
+
+
+def test_only_what_has_a_forest_is_planned_one():
+    assert "while msf runs" in plan_graph(Rmat(8), 1, "cpu", None).parts
+    for source in (Rmat(8, weights=None), FixedOutDegree(90, 5)):
+        assert "while msf runs" not in plan_graph(source, 1, "cpu", None).parts
 
 
 def test_the_plan_refuses_what_does_not_fit_and_says_what_would():

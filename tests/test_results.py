@@ -13,6 +13,9 @@ import pandas
 import pytest
 from dask_processes import held, wait_until
 from distributed import Client, LocalCluster, get_worker, wait
+from forest_checks import check as check_forest
+from forest_checks import graph_of as graph_to_span
+from forest_checks import undirected
 from zoo import random_case
 
 import mgraph as mg
@@ -318,6 +321,12 @@ def test_results_on_the_workers_of_dask():
         del distances, predecessors
         wait_until(lambda: sum(client.run(held).values()) == 2)
         wait(array.persist())
+        # A forest's edges stay there too, and who has them does not change them.
+        case = undirected(CASE)
+        with graph_to_span(case, None) as both_ways, mg.minimum_spanning_forest(both_ways) as forest:
+            check_forest(forest, case, both_ways.info.order)
+            mg.validate(forest)
+            assert forest.weights.to_dask_array().compute().sum() == forest.total_weight
         with pytest.raises(mg.UsageError, match="source 99999 is not a vertex"):
             mg.bfs(g, 99999)
         g.close()

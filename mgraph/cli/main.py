@@ -24,6 +24,7 @@ COMMANDS = {
     "bfs": ("traverse", "Find the hops from a source to every vertex."),
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
     "components": ("components", "Find which vertices are connected."),
+    "msf": ("msf", "Find a minimum spanning forest."),
     "generate": ("generate", "Write a generated graph to a file."),
     "info": ("info", "Build a graph and tell what it is."),
     "plan": ("plan", "Tell what memory a graph takes, and whether it fits."),
@@ -86,4 +87,4 @@ def _say(line: str, code: int) -> int:
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(mgraph.__version__, prog_name="mgraph")
 def main() -> None:
-    """Breadth-first search, shortest paths and components of graphs larger than one GPU, or on a laptop with none."""
+    """Search, label and span graphs larger than one GPU, or those of a laptop with none."""

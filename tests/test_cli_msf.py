@@ -1,0 +1,44 @@
+"""mgraph msf: what it prints and writes, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import oracles
+import pandas
+import pytest
+from test_cli import CASE, NO_GPU, refused, run
+
+
+@pytest.fixture(autouse=True)
+def edges(tmp_path, monkeypatch):
+    """Work in a folder with a graph in it, where there is no GPU."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in NO_GPU.items():
+        monkeypatch.setenv(name, value)
+    lines = zip(CASE.sources.tolist(), CASE.targets.tolist(), CASE.weights.tolist(), strict=True)
+    (tmp_path / "edges.wel").write_text("".join(f"{u} {v} {w}\n" for u, v, w in lines))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_the_edges_of_the_forest_are_written(workers):
+    options = "--workers", workers, "--backend", "cpu", "--order", "natural"
+    result = run("msf", "edges.wel", "-o", "forest.csv", "--validate", "--trace", *options)
+    head, *tables = result.stdout.splitlines()
+    assert re.fullmatch(
+        r"<minimum spanning forest of edges: 71 edges in 1 tree, total weight [\d.]+, [\d.]+ [mu]?s>, validated", head
+    )
+    assert "arcs looked at" in "".join(tables)
+    assert "shrink" in "".join(tables)
+    assert "translate" in "".join(tables)
+    for maximum in (False, True):
+        run("msf", "edges.wel", "-o", "forest.csv", *options, *(["--maximum"] if maximum else []))
+        rows = pandas.read_csv("forest.csv").itertuples(index=False, name=None)
+        assert {(u, v): w for u, v, w in rows} == oracles.kruskal(CASE, np.arange(CASE.num_vertices), maximum=maximum)
+
+
+def test_what_has_no_forest_is_refused():
+    assert "no weights" in refused("msf", "rmat:5,weights=none", code=2)
+    assert "is directed" in refused("msf", "edges.wel", "--directed", code=2)
+    assert "'.xlsx' is not one of" in refused("msf", "edges.wel", "-o", "forest.xlsx", code=3)

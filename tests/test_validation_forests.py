@@ -1,0 +1,95 @@
+"""The rules of spanning forests: each holds for a right answer, and each can be broken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from forest_checks import graph_of, undirected
+from zoo import ZOO, make_case, random_case
+
+import mgraph as mg
+
+# A triangle 0-1-2 with its heaviest edge outside, a tail, an edge by itself, and an isolated vertex 6.
+EDGES = [(0, 1, 1), (1, 2, 2), (0, 2, 3), (2, 3, 1), (4, 5, 7)]
+CASE = make_case("rules", 7, EDGES, np.int32)
+
+
+@pytest.fixture(params=[1, 3])
+def forest(request):
+    with (
+        mg.connect(num_ranks=request.param, backend="cpu") as cluster,
+        graph_of(CASE, cluster) as g,
+        mg.minimum_spanning_forest(g) as forest,
+    ):
+        yield forest
+
+
+def rules_broken_by(forest, edges):
+    """Return rule, count and first offender of what these edges break; one rank claims all of them."""
+    floats = forest.weights.dtype.kind == "f"
+    columns = np.array(edges, np.float64 if floats else np.int64).reshape(-1, 3).T
+    dtypes = {"sources": np.int64, "targets": np.int64, "weights": forest.weights.dtype}
+    *others, last = (objects[forest._kept.key] for objects in forest.graph.cluster._objects)
+    for answer in (*others, last):
+        for (name, dtype), values in zip(dtypes.items(), columns, strict=True):
+            answer.columns[name] = (values if answer is last else values[:0]).astype(dtype)
+    return [(violation.rule, violation.count, violation.vertex) for violation in forest.violations()]
+
+
+RIGHT = [(0, 1, 1), (1, 2, 2), (2, 3, 1), (4, 5, 7)]
+
+
+def test_what_is_found_is_right(forest):
+    mg.validate(forest)
+    assert rules_broken_by(forest, RIGHT) == []
+    # Which end is called the source does not matter, nor does the order.
+    assert rules_broken_by(forest, [(v, u, w) for u, v, w in RIGHT[::-1]]) == []
+
+
+@pytest.mark.parametrize(
+    ("edges", "broken"),
+    [
+        # Rule 1: not an edge, though both have edges; an end without any; out of range; another weight.
+        ([*RIGHT[:3], (3, 5, 7)], [(1, 1, 3), (3, 2, 4)]),
+        ([*RIGHT, (5, 6, 1)], [(1, 1, 5)]),
+        ([*RIGHT, (6, 5, 1)], [(1, 1, 6)]),
+        ([*RIGHT, (5, 7, 1)], [(1, 1, 5)]),
+        ([*RIGHT, (-1, 5, 1)], [(1, 1, -1)]),
+        ([*RIGHT[:3], (4, 5, 6)], [(1, 1, 4)]),
+        # Rule 2: a cycle, of which the heaviest edge is too much; an edge twice.
+        ([*RIGHT, (0, 2, 3)], [(2, 1, 0)]),
+        ([*RIGHT, (2, 3, 1)], [(2, 1, 2)]),
+        # Rule 3: an edge is missing; all are.
+        (RIGHT[:3], [(3, 2, 4)]),
+        ([], [(3, 6, 0)]),
+        # Rule 4: 0-2 of weight 3 instead of 1-2 of weight 2, whose ends are told.
+        ([(0, 1, 1), (0, 2, 3), (2, 3, 1), (4, 5, 7)], [(4, 2, 1)]),
+    ],
+)
+def test_every_rule_can_be_broken(forest, edges, broken):
+    assert rules_broken_by(forest, edges) == broken
+
+
+def test_a_wrong_forest_is_refused_with_its_rules(forest):
+    rules_broken_by(forest, RIGHT[:2])
+    with pytest.raises(mg.ValidationFailed, match="rule 3: an edge of the vertex leads to another tree: 4 of them, fi"):
+        mg.validate(forest)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_the_opposite_forest_spans_and_is_not_the_lightest(seed, num_ranks):
+    case = undirected(random_case(seed))
+    with mg.connect(num_ranks=num_ranks, backend="cpu") as cluster, graph_of(case, cluster) as g:
+        for maximum in (False, True):
+            with mg.minimum_spanning_forest(g, maximum=not maximum) as opposite:
+                edges = list(zip(*(column.to_numpy().tolist() for column in opposite), strict=True))
+            with mg.minimum_spanning_forest(g, maximum=maximum) as forest:
+                mg.validate(forest)
+                assert {rule for rule, _, _ in rules_broken_by(forest, edges)} == {4}
+
+
+def test_equal_edges_may_be_swapped(forest):
+    with graph_of(ZOO["cycle"], forest.graph.cluster) as g, mg.minimum_spanning_forest(g) as of_ties:
+        # Any five of the six equal edges are a lightest forest.
+        assert rules_broken_by(of_ties, [(v, v + 1, 1) for v in range(1, 5)] + [(0, 5, 1)]) == []
