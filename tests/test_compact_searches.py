@@ -198,6 +198,8 @@ def test_what_needs_rows_is_refused_in_one_line(clusters):
             assert "blocks alone" in search(g, 0).stats.reason
         with pytest.raises(mg.UsageError, match="connected_components needs rows"):
             mg.connected_components(g)
+        with pytest.raises(mg.UsageError, match="minimum_spanning_forest needs rows"):
+            mg.minimum_spanning_forest(g)
     with pytest.raises(mg.UsageError, match="layout 'dense' is not one of rows, compact, auto"):
         mg.rmat(5, layout="dense")
 
