@@ -33,6 +33,8 @@ from mgraph.results import Traversed
 from mgraph.types import EdgeSource
 
 # What has no roots, and how it is found.
+STEP = ("method", "frontier", "arcs", "bytes", "microseconds")
+MOST_STEPS = 128
 METHODS = {"components": ("union-find",), "msf": ("boruvka",)}
 ALGORITHMS = [*KERNELS, *METHODS]
 NAMES = {
@@ -49,6 +51,7 @@ NAMES = {
 @click.option("--method", "methods", type=click.Choice(["frontier", "sweep"]), multiple=True, default=("frontier",))
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
 @click.option("--ranks", type=int, default=1, show_default=True)
+@click.option("--scheduler", metavar="ADDRESS", help="Of a running cluster with so many workers.")
 @click.option("--sources", type=int, default=16, show_default=True)
 @click.option("--root-seed", type=int, help="Draws the roots; fresh ones by default.")
 @click.option("--weights", type=click.Choice(["int", "float32", "float64", "none"]), default="int", show_default=True)
@@ -61,6 +64,7 @@ def main(
     methods: tuple[str, ...],
     backend: str,
     ranks: int,
+    scheduler: str | None,
     sources: int,
     root_seed: int | None,
     weights: str,
@@ -69,7 +73,7 @@ def main(
     commit: str | None,
 ) -> None:
     root_seed = int(np.random.SeedSequence().entropy % 2**32) if root_seed is None else root_seed
-    with mg.connect(num_ranks=ranks, backend=backend) as cluster:
+    with mg.connect(scheduler=scheduler, num_ranks=ranks, backend=backend) as cluster:
         for name, layout in itertools.product(graphs, layouts):
             # The first build of a size also compiles kernels and fills the memory pool.
             for _ in range(builds - 1):
@@ -194,6 +198,8 @@ def costs(g: Graph, stats: Costs) -> dict:
         "build_peak_bytes": max(part["peak_bytes"] for part in g.build_stats),
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),
         "supersteps": len(stats.supersteps),
+        # Of a search that is not deep: what the model of a superstep is fitted to.
+        "steps": [{name: step[name] for name in STEP} for step in stats.supersteps[:MOST_STEPS]],
         "arcs_by_rank": stats.arcs,
         "bytes_sent_by_rank": stats.bytes_sent,
     }

@@ -1,0 +1,57 @@
+"""Strong and weak scaling: bench/run.py over ranks and scales, then docs/scaling.md from all that is known.
+
+    python bench/scaling.py --scales 20:24 --ranks 1,2,4 --backend cuda
+    python bench/scaling.py --scales 24:28 --ranks 4,8,16 --backend cuda --scheduler tcp://10.0.0.1:8786
+    python bench/scaling.py --report-only
+
+Every measurement is validated and must give the answers of every other number of ranks. The report has
+time, efficiency, bytes and memory, and a model of a superstep fitted to them: it says how well that
+reproduces what was measured before it says what it predicts.
+"""
+
+from __future__ import annotations
+
+import pathlib
+
+import click
+import run
+from scaling_report import write_report
+
+REPORT = pathlib.Path(__file__).parents[1] / "docs" / "scaling.md"
+
+
+def _scales(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
+    try:
+        first, _, last = text.partition(":")
+        return list(range(int(first), int(last or first) + 1))
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a scale, or two such as 20:24") from None
+
+
+def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a list of numbers such as 1,2,4") from None
+
+
+@click.command(help=__doc__)
+@click.option("--scales", callback=_scales, default="18:20", show_default=True)
+@click.option("--ranks", callback=_numbers, default="1,2", show_default=True)
+@click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--scheduler", metavar="ADDRESS", help="Of a running cluster with as many workers as the most ranks.")
+@click.option("--sources", type=int, default=8, show_default=True)
+@click.option("--root-seed", type=int, default=1, show_default=True, help="The same roots for any number of ranks.")
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--report-only", is_flag=True, help="Measure nothing.")
+def main(scales: list[int], ranks: list[int], report_only: bool, **options: str | int | None) -> None:
+    given = [part for name, value in options.items() if value for part in (f"--{name.replace('_', '-')}", str(value))]
+    for num_ranks in () if report_only else ranks:
+        graphs = [f"rmat{scale}" for scale in scales]
+        methods = ["--method", "frontier", "--method", "sweep"]
+        run.main.main([*graphs, "--ranks", str(num_ranks), *methods, *given], standalone_mode=False)
+    write_report(REPORT)
+
+
+if __name__ == "__main__":
+    main()
