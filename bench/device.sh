@@ -2,8 +2,11 @@
 # On a machine with GPUs: tests, then benchmarks; results go to bench/results and to a folder of logs.
 #
 #   bench/device.sh tests LOGS      the whole suite with --require gpu
-#   bench/device.sh single LOGS     one GPU: scales 20 to 24, 16 fresh roots each, frontier and sweep; components
-#   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, frontier and sweep against one rank
+#   bench/device.sh searches LOGS   one GPU: scales 20 to 24 and a grid, fresh roots, frontier and sweep
+#   bench/device.sh forests LOGS    one GPU: components and spanning forests, RMAT and SSCA2 graphs
+#   bench/device.sh compact LOGS    one GPU: scales 28 and 30 in the compact layout
+#   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
+#   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster, and half of them, and one: scale 26 and more
 #
 # Everything that mgraph[cuda13,test] names must be installed; nothing is installed here.
 set -euo pipefail
@@ -12,28 +15,40 @@ what=$1 logs=$2 gpus=${3:-1}
 mkdir -p "$logs"
 export PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" PYTHONUNBUFFERED=1
 
-run() { python3 bench/run.py "$@" --backend cuda ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee -a "$logs/bench.log"; }
+run() { python3 bench/run.py "$@" --backend cuda ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee -a "$logs/$what.log"; }
 
 case $what in
   tests)
-    # PYTEST_ARGS may spread them over cores: -n 12 --ignore ..., with pytest-xdist.
+    # PYTEST_ARGS may spread them over cores: -n 12, with pytest-xdist.
     # shellcheck disable=SC2086
     python3 -m pytest -q --require gpu ${PYTEST_ARGS:-} 2>&1 | tee "$logs/tests.log"
     ;;
-  single)
+  searches)
     run rmat20 rmat22 rmat24 uni24 --method frontier --method sweep
-    run grid4k --sources 4
-    run rmat20 rmat22 rmat24 uni24 grid4k --algorithm components
+    run grid4k --sources 8
+    ;;
+  forests)
+    run rmat16 rmat20 rmat21 rmat22 rmat24 uni24 grid4k ssca2-16 ssca2-21 ssca2-24 --algorithm components --algorithm msf
+    ;;
+  compact)
+    run rmat28 --layout compact --sources 4 --builds 1
+    run rmat30 --layout compact --weights none --algorithm bfs --sources 4 --builds 1
+    ;;
+  ablation)
+    python3 bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 ${COMMIT:+--commit "$COMMIT"} 2>&1 |
+      tee "$logs/ablation.log"
     ;;
   multi)
-    # The same roots on one rank and on all: bench/run.py ends if the digests do not agree.
+    # The same roots on any number of ranks: bench/run.py ends if the digests do not agree.
     seed=$RANDOM
-    for ranks in 1 "$gpus"; do
+    for ranks in "$gpus" $((gpus / 2)) 1; do
       run rmat26 --ranks "$ranks" --method frontier --method sweep --root-seed "$seed"
+      run rmat26 rmat27 rmat28 --ranks "$ranks" --algorithm components --algorithm msf --sources 4 --builds 1
     done
+    run rmat29 --ranks "$gpus" --algorithm components --algorithm msf --sources 4 --builds 1
     ;;
   *)
-    sed -n '2,8p' "$0" >&2
+    sed -n '2,12p' "$0" >&2
     exit 2
     ;;
 esac

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shutil
 import subprocess
@@ -24,9 +25,12 @@ def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpu: bool = Fal
     # A copy of pyproject.toml, so that the settings are these and the paths are not.
     shutil.copy(HERE.parent / "pyproject.toml", tmp_path)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", f"pythonpath={tmp_path} {HERE.parent}"]
+    # What this session was asked for, such as several processes, is not asked of that one.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        [*command, *options, "test_it.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
-    )
+        [*command, *options, "test_it.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
 
 
 def test_a_hung_test_ends_the_run_with_its_stack(tmp_path):

@@ -25,7 +25,8 @@ seconds = time.perf_counter() - start
 import gc
 import mgraph.kernels.pair as pair
 hits = misses = 0
-for kernel in [k for k in gc.get_objects() if isinstance(k, pair.Kernel)]:
+# Fused loops have no CPU twin.
+for kernel in [k for k in gc.get_objects() if isinstance(k, pair.Kernel) and k.cpu is not None]:
     hits += sum(kernel.cpu.stats.cache_hits.values())
     misses += sum(kernel.cpu.stats.cache_misses.values())
 print(json.dumps({"seconds": seconds, "hits": hits, "misses": misses, "modules": sorted(sys.modules)}))
