@@ -60,6 +60,7 @@ PLACES = (
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
     # It imports CuPy at its head, so whoever wants it asks for it where there is a GPU.
     Place("mgraph.kernels.cuda", ("kernels/", "cli/doctor.py"), in_functions=True),
+    Place("mgraph.kernels.peer_memory", ("kernels/cuda.py",)),
 )
 # Libraries that `import mgraph` must not load.
 HEAVY = ("cupy", "dask", "distributed", "numba", "scipy")

@@ -17,7 +17,7 @@ import mgraph
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "mgraph"
 # They import CuPy or NCCL at their head, and are imported only where there is a GPU.
-NEEDS_GPU = {"mgraph.kernels.cuda", "mgraph.comm.nccl"}
+NEEDS_GPU = {"mgraph.kernels.cuda", "mgraph.kernels.peer_memory", "mgraph.comm.nccl"}
 MODULES = sorted(
     ".".join(("mgraph", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")

@@ -10,11 +10,15 @@ after which the communicator is of no more use.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mgraph.types import Array
+
+if TYPE_CHECKING:
+    from mgraph.comm.peers import Windows
 
 OPERATIONS = ("min", "max", "sum")
 DEFAULT_TIMEOUT_S = 300.0
@@ -27,6 +31,9 @@ class Communicator(ABC):
     size: int
     # Bytes this rank handed to others, counted from the arguments of the verbs.
     bytes_sent: int
+    # What peers.py keeps here: memory that the ranks' kernels share, and whether they may.
+    windows: Windows | None = None
+    may_reach = False
 
     @abstractmethod
     def barrier(self) -> None:
@@ -58,6 +65,13 @@ class Communicator(ABC):
     def sum(self, *numbers: int) -> list[int]:
         """Return the sums of a few integers over the ranks: the control words of a superstep, in one reduction."""
         return self.allreduce(np.array(numbers, np.int64), "sum").tolist()
+
+    def wait(self) -> None:  # noqa: B027  where launches return when they are done
+        """Wait for this rank's device, under the deadline of a verb: behind a launch that waits for other ranks."""
+
+    def when_failed(self, callback: Callable[[], object]) -> None:
+        """Call `callback` from whichever thread this communicator fails or is aborted in; at once if it has failed."""
+        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:

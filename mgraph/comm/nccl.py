@@ -50,6 +50,8 @@ STAGE_BYTES = 64 << 10
 # A verb takes 8 us when all ranks are there: look again at once for this long, then sleep between looks.
 SPIN_S = 500e-6
 PAUSE_S = 100e-6
+# A fused loop is a whole search, of a millisecond or a few: to find out late that it is done would be felt.
+SPIN_LOOP_S = 10e-3
 WATCH_S = 1.0
 # An abort takes 0.5 s; after this long it is left to itself.
 GRACE_S = 5.0
@@ -111,6 +113,8 @@ def _drop(late: Future) -> None:
 class NcclCommunicator(Communicator):
     """One process's end of an NCCL communicator."""
 
+    may_reach = True
+
     def __init__(self, rank: int, size: int, handle: Any, timeout_s: float) -> None:
         self.rank, self.size = rank, size
         self.bytes_sent = 0
@@ -118,6 +122,7 @@ class NcclCommunicator(Communicator):
         self._device = runtime.getDevice()
         self._failure: CommAborted | CommTimeout | None = None
         self._failing = threading.Lock()
+        self._callbacks: list[Callable[[], object]] = []
         # Held inside NCCL, so that an abort does not free what a call is using.
         self._inside = threading.Lock()
         self._ended = threading.Event()
@@ -180,7 +185,20 @@ class NcclCommunicator(Communicator):
         incoming[self.rank] = parts[self.rank]
         return incoming
 
+    def wait(self) -> None:
+        self._verb, self._deadline = "a fused loop", time.monotonic() + self._timeout_s
+        self._wait(SPIN_LOOP_S)
+
+    def when_failed(self, callback: Callable[[], object]) -> None:
+        with self._failing:
+            self._callbacks.append(callback)
+            if self._failure is not None:
+                callback()
+
     def close(self) -> None:
+        if self.windows is not None and self._failure is None:
+            self.windows.close(self)
+        self.windows = None
         with self._failing:
             orderly = self._failure is None
             self._failure = self._failure or CommAborted("the communicator is closed")
@@ -282,16 +300,16 @@ class NcclCommunicator(Communicator):
         self._wait()
         x.reshape(-1).view(np.uint8)[:] = self._pinned[: x.nbytes]
 
-    def _wait(self) -> None:
+    def _wait(self, spin_s: float = SPIN_S) -> None:
         """Wait until the current stream has come here, the deadline has passed or somebody aborts."""
         self._event.record()
-        if not self._poll(time.monotonic() + self._timeout_s):
+        if not self._poll(time.monotonic() + self._timeout_s, spin_s):
             self._fail(self._overdue())
         self._check()
 
-    def _poll(self, deadline: float) -> bool:
+    def _poll(self, deadline: float, spin_s: float = SPIN_S) -> bool:
         """Return whether the event came before the deadline; an abort ends the wait too."""
-        patience = time.monotonic() + SPIN_S
+        patience = time.monotonic() + spin_s
         while not self._event.done:
             now = time.monotonic()
             if now > deadline:
@@ -317,6 +335,9 @@ class NcclCommunicator(Communicator):
             if self._failure is not None:
                 return
             self._failure = error
+            # Before NCCL's abort, which may take long: kernels that wait for other ranks end.
+            for callback in self._callbacks:
+                callback()
         self._ended.set()
         self._leave(bindings.comm_abort)
 

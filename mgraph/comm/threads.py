@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,10 +64,12 @@ class SoleRank(Communicator):
     """The communicator of a rank that is alone: every verb gives back what it got."""
 
     rank, size = 0, 1
+    may_reach = True
 
     def __init__(self) -> None:
         self.bytes_sent = 0
         self._failure: CommAborted | None = None
+        self._callbacks: list[Callable[[], object]] = []
 
     def barrier(self) -> None:
         if self._failure is not None:
@@ -94,11 +96,18 @@ class SoleRank(Communicator):
         calls.alltoallv_call(parts, 0, 1)
         return list(parts)
 
+    def when_failed(self, callback: Callable[[], object]) -> None:
+        self._callbacks.append(callback)
+        if self._failure is not None:
+            callback()
+
     def close(self) -> None:
         self.abort("the communicator is closed")
 
     def abort(self, cause: str = "aborted") -> None:
         self._failure = self._failure or CommAborted(cause)
+        for callback in self._callbacks:
+            callback()
 
 
 class _Group:
@@ -109,6 +118,7 @@ class _Group:
         self._changed = threading.Condition()  # over a reentrant lock
         self._meeting: dict[int, tuple[tuple, Any]] = {}
         self._failure: CommAborted | CommTimeout | None = None
+        self._callbacks: list[Callable[[], object]] = []
 
     def meet(self, rank: int, description: tuple, value: Any) -> list[Any]:
         """Wait until every rank has come; return their values in order of rank."""
@@ -130,7 +140,16 @@ class _Group:
         with self._changed:
             if self._failure is None:
                 self._failure = error
+                for callback in self._callbacks:
+                    callback()
                 self._changed.notify_all()
+
+    def when_failed(self, callback: Callable[[], object]) -> None:
+        """Call `callback` when the group fails, at once if it has."""
+        with self._changed:
+            self._callbacks.append(callback)
+            if self._failure is not None:
+                callback()
 
     def _adjourn(self, meeting: dict[int, tuple[tuple, Any]]) -> None:
         """End a complete meeting; the next one gets a dict of its own, so that nobody need be waited for."""
@@ -151,6 +170,8 @@ class _Group:
 
 class ThreadCommunicator(Communicator):
     """One thread's end of a group of threads."""
+
+    may_reach = True
 
     def __init__(self, group: _Group, rank: int) -> None:
         self.rank, self.size = rank, group.size
@@ -203,6 +224,9 @@ class ThreadCommunicator(Communicator):
         received = [shown[r][self.rank] if r == self.rank else shown[r][self.rank].copy() for r in range(self.size)]
         self._finish(*received)
         return received
+
+    def when_failed(self, callback: Callable[[], object]) -> None:
+        self._group.when_failed(callback)
 
     def close(self) -> None:
         # Verbs are collective, so nobody can need this rank any more, unless the program is wrong.

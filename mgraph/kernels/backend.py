@@ -81,6 +81,21 @@ class Backend:
         into[:] = array
         return into
 
+    def share(self, num_bytes: int) -> tuple[Array, bytes]:
+        """Return zeroed bytes that kernels of other ranks may reach, and the name by which those ranks find them."""
+        raise NotImplementedError
+
+    def reach(self, name: bytes, num_bytes: int) -> int | None:
+        """Return the address here of what another rank shares; None if kernels cannot reach it, or do atomics on it."""
+        raise NotImplementedError
+
+    def leave(self, addresses: list[int]) -> None:
+        """Let go of what was reached; from any thread."""
+
+    def host_word(self) -> tuple[Array, np.ndarray]:
+        """Return a zero in host memory that kernels look at, as they take it and as the host writes it."""
+        raise NotImplementedError
+
     def release(self) -> None:
         """Give back memory that a pool keeps for nobody, so that it does not add up over the phases of a build."""
 

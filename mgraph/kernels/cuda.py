@@ -12,6 +12,7 @@ import cupy
 import numpy as np
 from cupy.cuda import driver
 
+from mgraph.kernels import peer_memory
 from mgraph.kernels.backend import LIMITS, Backend
 from mgraph.kernels.source import OPTIONS, module_text, widen
 
@@ -120,6 +121,21 @@ class CudaBackend(Backend):
         if count > len(self._host_words[0]):
             self._host_words = _pinned(count, np.int64)
         return self._host_words
+
+    def share(self, num_bytes: int) -> tuple[Array, bytes]:
+        array = peer_memory.allocate(num_bytes)
+        return array, peer_memory.name_of(array)
+
+    def reach(self, name: bytes, num_bytes: int) -> int | None:
+        return peer_memory.reach(name)
+
+    def leave(self, addresses: list[int]) -> None:
+        with cupy.cuda.Device(self.device):
+            for address in addresses:
+                cupy.cuda.runtime.ipcCloseMemHandle(address)
+
+    def host_word(self) -> tuple[Array, np.ndarray]:
+        return _pinned(1, np.uint32)
 
     def release(self) -> None:
         cupy.get_default_memory_pool().free_all_blocks()

@@ -83,6 +83,8 @@ __device__ inline i64 clock_ns() {
 __device__ inline void pause_waiting() {}
 // Bring what is at p into L2; nobody waits for it.
 __device__ inline void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+// Between what this thread and those it met did before and what they do after, for all GPUs to see.
+__device__ inline void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
 // Add, after all that this thread and those it met wrote before; load, before all they do after.
 __device__ inline i64 add_release(i64* p, i64 v) {
   i64 old;
@@ -111,6 +113,10 @@ __device__ inline i64 atomic_add(i64* p, i64 v) { return (i64)atomicAdd((u64*)p,
 __device__ inline u32 atomic_or(u32* p, u32 v) { return atomicOr(p, v); }
 __device__ inline i64 atomic_or(i64* p, i64 v) { return (i64)atomicOr((u64*)p, (u64)v); }
 __device__ inline u32 atomic_and(u32* p, u32 v) { return atomicAnd(p, v); }
+// Seen whole by other GPUs too: for what their threads change as well.
+__device__ inline void atomic_min_system(u32* p, u32 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_min_system(i64* p, i64 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_or_system(u32* p, u32 v) { atomicOr_system(p, v); }
 __device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
 __device__ inline i32 atomic_exchange(i32* p, i32 v) { return atomicExch(p, v); }
 __device__ inline i64 atomic_exchange(i64* p, i64 v) { return (i64)atomicExch((u64*)p, (u64)v); }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-PRELUDE = pathlib.Path(__file__).with_name("prelude.cuh")
+PRELUDE = tuple(pathlib.Path(__file__).with_name(name) for name in ("prelude.cuh", "ranks.cuh"))
 # What every compiler of this text is told.
 OPTIONS = ("--std=c++17",)
 C_TYPES = {
@@ -34,7 +34,7 @@ def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     """
     types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
     lower = source.with_suffix(".cuh")
-    parts = (PRELUDE, lower, source) if lower.exists() else (PRELUDE, source)
+    parts = (*PRELUDE, lower, source) if lower.exists() else (*PRELUDE, source)
     return "".join(
         (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in parts)),
     )

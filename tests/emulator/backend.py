@@ -16,9 +16,10 @@ import os
 import pathlib
 import re
 import shutil
+import struct
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,6 +146,8 @@ class EmulatedBackend(Backend):
         self.xp = PoisonedNumpy(poison)
         self.abort_word = np.zeros(1, np.uint32)
         self.arrived = np.zeros(1, np.int64)
+        self.windows: dict[int, int] = {}  # bytes at an address that kernels may touch beside their arguments
+        self.shared: list[np.ndarray] = []
         self.launches = 0
 
     def __repr__(self) -> str:
@@ -179,8 +182,35 @@ class EmulatedBackend(Backend):
         words = np.zeros(count, np.int64)
         return words, words
 
+    def share(self, num_bytes: int) -> tuple[np.ndarray, bytes]:
+        """Ranks are threads: an address is as good a name as any."""
+        array = np.zeros(num_bytes // 8 + 1, np.int64).view(np.uint8)[:num_bytes]
+        self.windows[array.ctypes.data] = num_bytes
+        self.shared.append(array)
+        return array, struct.pack("=qq", os.getpid(), array.ctypes.data)
+
+    def reach(self, name: bytes, num_bytes: int) -> int | None:
+        process, address = struct.unpack("=qq", name)
+        if process != os.getpid():
+            return None
+        self.windows[address] = num_bytes
+        return address
+
+    def leave(self, addresses: list[int]) -> None:
+        for address in addresses:
+            del self.windows[address]
+
+    def host_word(self) -> tuple[np.ndarray, np.ndarray]:
+        word = np.zeros(1, np.uint32)
+        return word, word
+
     def free_bytes(self) -> int:
         return 1 << 40
+
+    @contextlib.contextmanager
+    def high_water(self) -> Iterator[Callable[[], int]]:
+        """Yield what says 0: nobody plans for this memory."""
+        yield lambda: 0
 
 
 _loading = threading.Lock()
@@ -229,7 +259,7 @@ class Module:
         with self.copy() as library:
             check_arguments(kernel, args, signature(library, kernel.name))
             report = ctypes.create_string_buffer(2048)
-            arrays = guarded(kernel, args)
+            arrays = guarded(kernel, args, how.windows)
             values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in args]
             cells = [np.array([v]) for v in values]
             pointers = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
@@ -283,7 +313,7 @@ def check_arguments(kernel: Kernel, args: tuple, declared: list[str]) -> None:
             raise EmulationError(f"{kernel}: {name} is a {arg.dtype}, the CUDA function declares {wanted}")
 
 
-def guarded(kernel: Kernel, args: tuple) -> ctypes.Array:
+def guarded(kernel: Kernel, args: tuple, windows: dict[int, int]) -> ctypes.Array:
     """Return the memory that a launch may touch; arguments that overlap become one piece."""
     pieces: list[tuple[int, int, int, str]] = []
     arrays = [
@@ -291,6 +321,7 @@ def guarded(kernel: Kernel, args: tuple) -> ctypes.Array:
         for n, a in zip(kernel.parameters, args, strict=True)
         if isinstance(a, np.ndarray)
     ]
+    arrays += [(address, num_bytes, 4, "a window") for address, num_bytes in windows.items()]
     for data, num_bytes, itemsize, name in sorted(arrays):
         if pieces and data < (last := pieces[-1])[0] + last[1]:
             end = max(last[0] + last[1], data + num_bytes)

@@ -50,6 +50,7 @@ inline void __threadfence_block() { emu_fence(); }
 inline void __threadfence_system() { emu_fence(); }
 inline void __nanosleep(unsigned) { emu_sleep(); }
 inline long long clock_ns() { return emu_clock_ns(); }
+inline void fence_system() { emu_fence(); }
 inline void pause_waiting() { emu_sleep(); }
 inline void prefetch(const void*) {}
 EMU_PRIMITIVE inline void __trap() { emu_trap("__trap()", EMU_CALLER); }

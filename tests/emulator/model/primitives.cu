@@ -50,6 +50,30 @@ extern "C" __global__ void miss_meeting(i64 lo, i64 hi, const u32* abort, u32* m
   if (threadIdx.x == 0) met[blockIdx.x] = all_came;
 }
 
+// Rounds in which each rank adds its number to what it has and hands that to the next; all sum up what they have.
+extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows, i64 num_rounds, i64* out) {
+  __shared__ RanksHere here;
+  Ranks ranks(&here, windows, abort);
+  i64 next = (here.rank + 1) % here.size;
+  u32 *own = ranks.at<u32>(here.rank, 1024), *theirs = ranks.at<u32>(next, 1024);
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) own[i] = (u32)(i + here.rank);
+  i64 mine[NUM_SUMS] = {};
+  bool met = ranks.meet(mine);
+  for (i64 round = 0; met && round < num_rounds; round++) {
+    u32 *from = own + (round & 1) * hi, *to = theirs + (~round & 1) * hi;
+    for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+      to[i] = from[i] + (u32)here.rank;
+      mine[1] += to[i];
+      atomic_min_system(&theirs[2 * hi + i], (u32)(i + 10 * round + here.rank));
+    }
+    mine[3] = 1;
+    met = ranks.meet(mine);
+    if (met && thread_index() == 0) out[2 * round] = here.total[1], out[2 * round + 1] = here.own[3];
+  }
+  if (met) ranks.leave();
+  if (thread_index() == 0) out[2 * num_rounds] = met;
+}
+
 // Every thread takes places in one queue, some in a branch; the bits and integers of the model.
 extern "C" __global__ void queue_up(i64 lo, i64 hi, const u32* values, i64* count, u32* queue, u64* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
