@@ -7,6 +7,7 @@ answers stay in `rank.objects`; what a job returns travels to the caller and is 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_fused import bfs_fused
+from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.msf import msf
@@ -121,6 +123,7 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
+        "form": trace.form,
         "reached": num_reached + num_alone,
         "reached_arcs": reached_arcs,
     }
@@ -176,17 +179,26 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         require_blocks(shard, rank.comm, np.dtype(spec.dtype))
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
         require_in_rows(shard, rank.comm)
+    if (spec.algorithm, spec.method) == ("bfs", "frontier") and rank.size > 1:
+        require_bfs_windows(shard, rank.comm)
 
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
     if spec.algorithm == "bfs":
         depth_limit = None if spec.limit is None else int(spec.limit)
-        by_frontiers = bfs_fused if rank.comm.size == 1 and shard.backend.fuses else bfs
-        find_levels = bfs_sweep if spec.method == "sweep" else by_frontiers
-        return find_levels(shard, rank.comm, sources, trace, depth_limit)
+        return _form_of_bfs(shard, rank, spec)(shard, rank.comm, sources, trace, depth_limit)
     near_first = sssp_fused if rank.comm.size == 1 and shard.backend.fuses else sssp
     find_distances = sssp_sweep if spec.method == "sweep" else near_first
     return find_distances(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
+
+
+def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
+    """Return the sweep if that is asked for, else the loop that has the host in it least."""
+    if spec.method == "sweep":
+        return bfs_sweep
+    if rank.size == 1 and shard.backend.fuses:
+        return bfs_fused
+    return bfs if rank.comm.windows is None else bfs_peers
 
 
 def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:

@@ -25,6 +25,9 @@ class Stats(Costs):
     ----------
     method, reason
         Which method ran, and why that one.
+    form
+        How its supersteps went: "steps", each started by the host; "fused", all in one launch; "windows", all in
+        one launch a rank, whose kernels meet and exchange through each other's memory.
     num_reached
         Vertices reached.
     num_edges
@@ -33,6 +36,7 @@ class Stats(Costs):
 
     method: str
     reason: str
+    form: str
     num_reached: int
     num_edges: int
 
@@ -55,6 +59,7 @@ class Stats(Costs):
             **costs_of_ranks(parts),
             method=spec.method,
             reason=reason,
+            form=parts[0]["form"],
             num_reached=sum(part["reached"] for part in parts),
             num_edges=arcs if directed else arcs // 2,
         )

@@ -50,6 +50,7 @@ def bfs_fused(
     if not done:
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
+    trace.form = "fused"
     _note(trace, on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW)))
     return Traversal(levels, parents, reached, reached_arcs)
 

@@ -47,6 +47,7 @@ def sssp_fused(
         xp.empty(entries, np.uint32),
         xp.empty(2 * n, partition.dtype), counters,
     )  # fmt: skip
+    trace.form = "fused"
     _tell(trace, run.to_host(counters[:LOG]), lambda lines: run.to_host(counters[LOG : LOG + LINE * lines]))
     return Traversal(dist, None)
 

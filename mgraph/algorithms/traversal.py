@@ -20,6 +20,8 @@ class Trace:
     comm: Communicator
     seconds: dict[str, float] = field(default_factory=dict)
     supersteps: list[dict] = field(default_factory=list)
+    # Who starts the supersteps: "steps", the host; "fused", one kernel; "windows", one on each rank, which meet.
+    form: str = "steps"
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent

@@ -1,0 +1,25 @@
+"""A whole breadth-first search in one launch a rank: the form of algorithms/bfs.py for ranks that share windows.
+
+What the host tells and is told travels in host memory that the kernel reads and writes: `FACTS` and `REPORT` name its
+first words; behind them stand a row of `ROW` for each level, and the states of the sources.
+"""
+
+from __future__ import annotations
+
+from mgraph.kernels.pair import fused
+
+FACTS = (
+    "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs", "last_arc", "capacity", "beta", "growth",
+    "depth_limit", "num_starts", "trace_rows",
+)  # fmt: skip
+REPORT = ("done", "num_rows", "reached", "reached_arcs")
+ROW = ("pulled", "frontier", "arcs", "nanoseconds", "bytes")
+
+
+@fused(block=768, vertex_t="targets")
+def search_ranks(lo, hi, abort, windows, indptr, targets, in_indptr, in_targets, levels, parents, work, host) -> None:
+    """Find levels and parents of the vertices owned here; lo .. hi decides how many blocks that takes.
+
+    `levels`, `parents` and `work`, which is for two counters, rows and a queue, need not be initialised. In the windows
+    no vertex may be marked and no offer be there, and so it is left.
+    """

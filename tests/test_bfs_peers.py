@@ -1,0 +1,158 @@
+"""Breadth-first search through windows: equal to the bit to the step form, on any number of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from comm_ranks import Gang, check, gpu_count
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from naive_shard import build_shards, distance_parts, positions_of
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from zoo import CASES, make_case, random_case, zoo_sources
+
+import mgraph as mg
+from mgraph.algorithms import bfs_peers as module
+from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
+from mgraph.algorithms.traversal import Trace
+from mgraph.build.build import build
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.generate.spec import parse_spec
+from mgraph.kernels.backend import CpuBackend, make_backend
+from mgraph.types import LEVEL
+
+# Every level is two meetings of emulated ranks: thousands take minutes.
+SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 300) for seed in range(4)]
+
+
+DENSE = random_case(2, 60)
+
+
+def step_form(shard, comm, sources, limit):
+    return bfs(shard, comm, sources, Trace(shard.backend, comm), limit)
+
+
+def through_windows(shard, comm, sources, limit, seed):
+    """Search twice over the same windows: what the first leaves there must not matter."""
+    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
+    shard, trace = replace(shard, backend=backend), Trace(backend, comm)
+    assert require_bfs_windows(shard, comm)
+    for k, others in enumerate((sources[-1:], sources)):
+        trace = Trace(backend, comm)
+        answer = bfs_peers(shard, comm, others, trace, limit if k else None)
+    return answer, trace
+
+
+def search(case, sources, num_ranks, order, limit=None, seed=0):
+    """Return the shards, and the answers and traces of the ranks, which are equal to those of the step form."""
+    shards = build_shards(case, num_ranks, order)
+    starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
+    expected = run_on_ranks(step_form, shards, starts, limit)
+    answers = run_on_ranks(through_windows, shards, starts, limit, seed) if starts else []
+    for (answer, _), wanted in zip(answers, expected, strict=bool(starts)):
+        assert answer.distances.dtype == LEVEL
+        np.testing.assert_array_equal(answer.distances, wanted.distances)
+        np.testing.assert_array_equal(answer.predecessors, wanted.predecessors)
+    return shards, answers
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
+def test_levels_and_parents_are_those_of_the_step_form(case, order):
+    for seed, sources in enumerate(zoo_sources(case)):
+        shards, answers = search(case, sources, 2 + (seed + len(order)) % 2, order, seed=seed)
+        levels = distance_parts(shards, oracles.bfs(case, sources), LEVEL)
+        for (answer, _), wanted in zip(answers, levels, strict=bool(answers)):
+            np.testing.assert_array_equal(answer.distances, wanted)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs_and_sources(), orders)
+def test_drawn_graphs(drawn, order):
+    case, sources = drawn
+    search(case, sources, 2 + case.num_vertices % 3, order, seed=case.num_vertices)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_a_depth_limit_leaves_the_windows_clean(limit):
+    search(random_case(1, 200), [0, 7], 3, "degree", limit=limit, seed=limit)
+
+
+def test_each_rank_and_direction_is_told_of():
+    """A star is pushed in two levels, a dense graph is pulled; both ranks count their own arcs and bytes."""
+    for case, methods in (make_case("hub", 2000, [(0, v) for v in range(1, 2000)]), "push"), (DENSE, "pull"):
+        _, answers = search(case, [5], 2, "degree")
+        steps = [trace.supersteps for _, trace in answers]
+        assert methods in {step["method"] for step in steps[0]}
+        assert [s["frontier"] for s in steps[0]] == [s["frontier"] for s in steps[1]]
+        assert steps[0][0]["frontier"] == 1
+        assert all(
+            sum(step["bytes"] for step in of_rank) == trace.bytes_sent > 0
+            for of_rank, (_, trace) in zip(steps, answers, strict=True)
+        )
+
+
+def test_levels_beyond_the_trace_are_added_up(monkeypatch):
+    case = make_case("line", 12, [(v, v + 1) for v in range(11)])
+    _, whole = search(case, [0], 2, "degree")
+    monkeypatch.setattr(module, "TRACE_ROWS", 3)
+    _, short = search(case, [0], 2, "degree")
+    for (_, all_rows), (_, rows) in zip(whole, short, strict=True):
+        assert (len(all_rows.supersteps), len(rows.supersteps)) == (12, 3)
+        for fact in ("frontier", "arcs", "bytes"):
+            assert sum(step[fact] for step in rows.supersteps) == sum(step[fact] for step in all_rows.supersteps)
+
+
+@pytest.mark.parametrize(("num_ranks", "name", "form"), [(2, "cpu", "steps"), (1, "emulated", "fused")])
+def test_other_clusters_search_in_other_forms(num_ranks, name, form):
+    make = EmulatedBackend if name == "emulated" else lambda: CpuBackend(1)
+    with InProcessCluster(num_ranks, make_backend=make) as cluster, mg.grid(3, 4, cluster=cluster) as g:
+        assert mg.bfs(g, 0).stats.form == form
+        assert mg.bfs(g, 0, method="sweep").stats.form == "steps"
+
+
+def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
+    backends = iter(range(2))
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.grid(6, 7, cluster=cluster) as g, mg.bfs(g, 0) as levels:
+        mg.validate(levels)
+        assert levels.stats.form == "windows"
+        assert levels.distances[41] == 11
+
+
+def search_both(comm, xp, spec, num_roots):
+    """Search through windows and by steps; return for each root whether the answers are equal, and both traces."""
+    backend, facts = make_backend("cuda"), []
+    shard = build(parse_spec(spec), backend, comm)
+    assert require_bfs_windows(shard, comm)
+    for root in range(0, shard.partition.num_positions, shard.partition.num_positions // num_roots):
+        traces = Trace(backend, comm), Trace(backend, comm)
+        ours, theirs = (search(shard, comm, [root], t) for search, t in zip((bfs_peers, bfs), traces, strict=True))
+        equal = (ours.distances == theirs.distances).all() & (ours.predecessors == theirs.predecessors).all()
+        facts.append((bool(equal), *traces))
+    return [(equal, [t.supersteps for t in traces]) for equal, *traces in facts]
+
+
+# On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
+if gpu_count() != 1:
+
+    @pytest.fixture(scope="module", params=[size for size in (2, 3, 4) if size <= gpu_count()])
+    def gang(request):
+        gang = Gang("nccl", request.param, 60.0)
+        yield gang
+        gang.kill()
+
+    @pytest.mark.gpu
+    @pytest.mark.parametrize("spec", ["rmat:18", "ssca2:12", "grid:60x70", "uniform:2^14:4"])
+    def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
+        for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
+            assert all(equal for equal, _ in answers)
+            for _, (ours, theirs) in answers:
+                assert [step["frontier"] for step in ours] == [step["frontier"] for step in theirs]
+                assert sum(step["bytes"] for step in ours) > 0 or len(ours) < 3
