@@ -6,7 +6,7 @@
 #   bench/device.sh forests LOGS    one GPU: components and spanning forests, RMAT and SSCA2 graphs
 #   bench/device.sh compact LOGS    one GPU: scales 28 and 30 in the compact layout
 #   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
-#   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster, and half of them, and one: scale 26 and more
+#   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
 #
 # Everything that mgraph[cuda13,test] names must be installed; nothing is installed here.
 set -euo pipefail
@@ -39,13 +39,11 @@ case $what in
       tee "$logs/ablation.log"
     ;;
   multi)
-    # The same roots on any number of ranks: bench/run.py ends if the digests do not agree.
-    seed=$RANDOM
-    for ranks in "$gpus" $((gpus / 2)) 1; do
-      run rmat26 --ranks "$ranks" --method frontier --method sweep --root-seed "$seed"
-      run rmat26 rmat27 rmat28 --ranks "$ranks" --algorithm components --algorithm msf --sources 4 --builds 1
+    # With one ROOT_SEED for all numbers of ranks, bench/run.py ends if their digests do not agree.
+    run rmat26 --ranks "$gpus" --method frontier --method sweep --root-seed "${ROOT_SEED:-$RANDOM}" --sources 8
+    for scale in 26 27 28 29; do
+      run "rmat$scale" --ranks "$gpus" --algorithm components --algorithm msf --sources 3 --builds 1
     done
-    run rmat29 --ranks "$gpus" --algorithm components --algorithm msf --sources 4 --builds 1
     ;;
   *)
     sed -n '2,12p' "$0" >&2
