@@ -36,8 +36,12 @@ def main() -> None:
     for path in sorted(record.RESULTS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         text.append(f"\n## {path.stem}\n")
-        if searches := _newest([line for line in lines if "gap_ms" not in line]):
+        ablations = [line for line in lines if line.get("bench") == "ablation"]
+        if searches := _newest([line for line in lines if "gap_ms" not in line and "bench" not in line]):
             text.append(_table(SEARCH_COLUMNS, searches))
+        if ablations:
+            text.append(ABLATION)
+            text.append(_ablation_table(ablations))
         if rivals := _newest([line for line in lines if "gap_ms" in line]):
             text.append(f"\nAgainst others on the same {rivals[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
             text.append(_table(RIVAL_COLUMNS, rivals))
@@ -53,6 +57,33 @@ def _newest(lines: list[dict]) -> list[dict]:
 def _place(line: dict) -> tuple:
     stem, size = re.fullmatch(r"(\D+)(\d*).*", line["graph"]).groups()  # type: ignore[union-attr]
     return line["algorithm"], stem, int(size or 0), line.get("ranks", 1), line["method"]
+
+
+ABLATION = """
+What the papers' optimisations bring, in 10^9 arcs of the graph a second without predecessors (`bench/ablation.py`): one
+thread an edge, with segments, with a read-only copy of the state, with both, in the order of the input and in order of
+degree; beside them mgraph's own sweep and frontier.
+"""
+VARIANTS = [
+    *(
+        (order, variant)
+        for order in ("natural", "degree")
+        for variant in ("base", "segments", "read-only", "segments+read-only")
+    ),
+    ("degree", "sweep"),
+    ("degree", "frontier"),
+]
+
+
+def _ablation_table(lines: list[dict]) -> str:
+    """Return a row a graph and algorithm, a column a variant, from the newest line of each."""
+    rates = {(line["algorithm"], line["graph"], line["order"], line["variant"]): line["arcs_per_s"] for line in lines}
+    kinds = dict.fromkeys((line["algorithm"], line["graph"]) for line in lines)
+    columns: dict = {"algorithm": lambda kind: kind[0], "graph": lambda kind: kind[1]}
+    for order, variant in VARIANTS:
+        columns[f"{order}, {variant}"] = lambda kind, key=(order, variant): f"{rates[*kind, *key] / 1e9:.3g}"
+    rows = sorted(kinds, key=lambda kind: _place({"algorithm": kind[0], "graph": kind[1], "method": ""}))
+    return _table(columns, rows)
 
 
 SEARCH_COLUMNS = {

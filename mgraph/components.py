@@ -61,9 +61,5 @@ def connected_components(g: Graph) -> Components:
     require_graph(g)
     g.require_rows("connected_components")
     key = f"answer-{uuid.uuid4().hex}"
-    try:
-        parts = g.cluster.run(label_components, g.key, key)
-    except BaseException:
-        g.cluster.forget(key)
-        raise
+    parts = g.answer(label_components, [key], key)
     return Components(g, key, sum(part["components"] for part in parts), Costs(**costs_of_ranks(parts)))

@@ -91,11 +91,7 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
     key = f"answer-{uuid.uuid4().hex}"
-    try:
-        parts = g.cluster.run(span, g.key, key, bool(maximum))
-    except BaseException:
-        g.cluster.forget(key)
-        raise
+    parts = g.answer(span, [key], key, bool(maximum))
     return Forest(g, key, bool(maximum), parts)
 
 

@@ -6,13 +6,14 @@ import os
 import sys
 import uuid
 import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mgraph.build.build import LAYOUTS
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.errors import GraphClosed, UsageError
+from mgraph.errors import GraphClosed, UsageError, WouldNotFit
 from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
@@ -113,6 +114,18 @@ class Graph:
     def close(self) -> None:
         """Free the graph's memory on the ranks; results already found stay."""
         self._finalizer()
+
+    def answer(self, job: Callable[..., Any], keys: Sequence[str], *args: Any) -> list[Any]:
+        """Run a job of this graph whose answers stay on the ranks as `keys`; whatever fails leaves none there."""
+        try:
+            return self.cluster.run(job, self.key, *args)
+        except BaseException as error:
+            for key in keys:
+                self.cluster.forget(key)
+            if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
+                text = f"{job.__name__} on {self.name} takes more memory than there is ({error}): use more ranks"
+                raise WouldNotFit(text) from error
+            raise
 
     def require_open(self) -> None:
         """Raise GraphClosed if it was closed."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.algorithms.bfs_fused import DEEP_DEGREE, TRACE_ROWS
 from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
 from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, readable_bytes, state_bytes
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
+from mgraph.kernels.bfs_fused import queue_capacity, work_words
 from mgraph.partition import Partition
 from mgraph.types import EdgeSource, vertex_dtype
 
@@ -159,16 +161,14 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     user_table = vertex * shape.users + vertex_dtype(source.num_vertices).itemsize * owned if partition.cyclic else 0
     graph = user_table + (8 * owned + arcs * (vertex + weight)) * (2 if source.directed else 1)
     blocks = shape.edges * (4 + weight)
-    # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up. A pool
-    # keeps what is freed: parts add up.
-    bfs = 4 * owned + 2 * vertex * states + 3 * states // 8 + 16 * owned
+    # The answer, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned
     parts = {
         "graph": graph,
         "while it is built": build.peak_bytes,
         "blocks for sweeps": blocks,
         "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
-        "while bfs runs": bfs + answer + shape.answer_bytes(4),
+        "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
     }
     if weight:
         # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
@@ -183,6 +183,17 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     if weight and not source.directed:
         parts["while msf runs"] = _forest_bytes(shape, arcs)
     return parts
+
+
+def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
+    """Return what a search by frontiers takes: all in one launch where that can be, else step by step."""
+    owned, states, vertex = shape.partition.num_owned(0), shape.partition.num_states, shape.partition.dtype.itemsize
+    if limits.fuses and shape.partition.num_ranks == 1:
+        deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
+        work = 4 * work_words(owned, queue_capacity(owned, 1), vertex, TRACE_ROWS)
+        return (4 + vertex + (8 if deep else 0)) * owned + work
+    # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.
+    return 4 * owned + 2 * vertex * states + 3 * states // 8 + (16 + 8 + 12) * owned
 
 
 def _forest_bytes(shape: _Shape, arcs: int) -> int:

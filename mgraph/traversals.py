@@ -192,12 +192,7 @@ def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traverse
     """Run the traversals under one lease and wrap what is known of their answers."""
     reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
     keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
-    try:
-        by_rank = g.cluster.run(traverse, g.key, keys, specs)
-    except BaseException:
-        for key in keys:
-            g.cluster.forget(key)
-        raise
+    by_rank = g.answer(traverse, keys, keys, specs)
     return [
         Traversed(g, key, spec, Stats.of_ranks(spec, reason, g.info.directed, parts))
         for key, spec, parts in zip(keys, specs, zip(*by_rank, strict=True), strict=True)

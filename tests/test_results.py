@@ -87,6 +87,16 @@ def test_a_result_is_freed_when_its_last_column_goes(graph, cluster):
         gc.enable()
 
 
+def test_what_runs_out_of_memory_says_so_and_keeps_nothing(graph, cluster, monkeypatch):
+    def full(*args):
+        raise MemoryError("out of memory allocating 9 bytes")
+
+    monkeypatch.setattr("mgraph.jobs._translate", full)
+    with pytest.raises(mg.WouldNotFit, match=r"traverse on edges takes more memory than there is \(out of memory"):
+        mg.bfs(graph, 0)
+    assert not any(kept(cluster))
+
+
 def test_a_failed_search_keeps_nothing(graph, cluster, monkeypatch):
     monkeypatch.setattr("mgraph.jobs._translate", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):

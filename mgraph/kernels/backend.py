@@ -28,16 +28,17 @@ RANGES_PER_THREAD = 8
 
 @dataclass(frozen=True)
 class Limits:
-    """What decides the memory that a build takes beside the graph."""
+    """What decides the memory that builds and searches take beside the graph."""
 
     chunk_edges: int  # input edges read at once, at most
     batch_arcs: int  # arcs sorted at once, at most
     sort_scratch_bytes: int  # taken by sorting, beside its input and output, for each key of 8 bytes
     mask_scratch_bytes: int  # taken by choosing some of an array's elements, for each of them
+    fuses: bool = False  # whether a search on one rank is one launch
 
 
 # By the name of a backend, so that a build can be planned where there is no such backend.
-LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0, 0), "cuda": Limits(1 << 25, 1 << 27, 4, 6)}
+LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0, 0), "cuda": Limits(1 << 25, 1 << 27, 4, 6, fuses=True)}
 
 
 class Backend:

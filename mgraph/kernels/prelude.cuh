@@ -318,7 +318,11 @@ __device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
     u64 before = (u64)add_release(arrived, blockIdx.x ? 1 : round - (i64)gridDim.x + 1);
     for (u32 looks = 1; met && !((before ^ (u64)load_acquire(arrived)) & (u64)round); looks++) {
       if (looks % LOOKS_AN_ABORT == 0) met = !load_relaxed(abort);
-      pause_waiting();
+      // Blocks that look all the time slow those that still work, tenfold and more where work is uneven.
+      if (looks < QUICK_LOOKS)
+        pause_waiting();
+      else
+        __nanosleep(1000);
     }
   }
   return __syncthreads_and(met);

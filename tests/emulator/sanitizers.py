@@ -20,7 +20,9 @@ def environment() -> dict[str, str]:
     """Return the environment in which modules are compiled with sanitizers, and Python can load them."""
     # C++ exceptions cross the sanitizer's library: libstdc++ must be there when it starts.
     libraries = (_run(COMPILER, f"-print-file-name={name}") for name in ("libasan.so", "libstdc++.so.6"))
-    return os.environ | {
+    # What a session of pytest was asked for, such as several processes, is not asked of the one inside.
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return ours | {
         "LD_PRELOAD": " ".join(libraries),
         # Python leaks by design; a fiber's frames are on no stack that the sanitizer made.
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
