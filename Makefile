@@ -35,7 +35,7 @@ gpu:  ## the whole suite on a GPU, where a skipped GPU test is a failure
 # The race of sweep_levels is known: kernels/bfs_sweep.py argues it, there being no 8-bit atomics.
 # The twins are launched on small arguments; a whole search would take hours.
 SANITIZED := tests/test_twins.py -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
-gpu-sanitize:  ## every kernel under compute-sanitizer on a GPU: memory errors, then races
+gpu-sanitize:  ## every step kernel under compute-sanitizer on a GPU: memory errors, then races
 	compute-sanitizer --tool memcheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
 	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED) \
 		-k "not sweep_levels"

@@ -126,8 +126,12 @@ def state_dtype(info: GraphInfo) -> np.dtype:
 
 def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     require_graph(g)
-    if limit is not None and as_integer(limit, "depth_limit") < 0:
-        raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
+    if limit is not None:
+        limit = as_integer(limit, "depth_limit")
+        if limit < 0:
+            raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
+        # No vertex is farther.
+        limit = min(limit, g.num_vertices)
     return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
 
 

@@ -240,3 +240,14 @@ def test_refuses_where_it_cannot_write(tmp_path):
     (tmp_path / "b.csv").mkdir()
     with pytest.raises(UsageError, match="is a folder"):
         write_edges(tmp_path / "b.csv", Rmat(3))
+
+
+def test_more_vertices_than_63_bits_count_are_refused(tmp_path):
+    (tmp_path / "g.el").write_text("0 1\n")
+    with pytest.raises(UsageError, match="num_vertices 99999999999999999999 is beyond 63 bits"):
+        read_source(tmp_path / "g.el", num_vertices=99999999999999999999)
+    (tmp_path / "g.mtx").write_text(
+        "%%MatrixMarket matrix coordinate pattern general\n" + 2 * "99999999999999999999 " + "0\n"
+    )
+    with pytest.raises(InputError, match=r"g\.mtx has 99999999999999999999 rows"):
+        read_source(tmp_path / "g.mtx")

@@ -308,6 +308,18 @@ def test_a_failed_search_leaves_the_graph_usable(clusters):
         assert mg.bfs(g, np.array([0, 6])).nearest_source[5] == 6
 
 
+def test_a_depth_limit_beyond_all_vertices_is_none(clusters):
+    with graph_of(ZOO["path"], clusters[3]) as g:
+        for method in METHODS:
+            check(mg.bfs(g, 0, depth_limit=10**30, method=method), ZOO["path"], [0], g.info.order)
+
+
+def test_distances_near_the_largest_float_warn_of_nothing(clusters):
+    weights = np.array([3e38, 3e38], np.float32)
+    with mg.from_edges([0, 1], [1, 2], weights, cluster=clusters[1]) as g:
+        assert mg.sssp(g, 0).distances.to_numpy().tolist() == [0.0, np.float32(3e38), np.inf]
+
+
 @pytest.mark.parametrize("given", ["file.npz", 3, None, np.zeros(3)])
 @pytest.mark.parametrize("search", [mg.bfs, mg.sssp, mg.bfs_many, mg.sssp_many])
 def test_what_is_not_a_graph_is_refused(search, given):

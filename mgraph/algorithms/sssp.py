@@ -74,7 +74,7 @@ def default_delta(shard: Shard, dtype: np.dtype) -> float | int:
     if shard.partition.num_ranks == 1 and mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     delta = max(widths * mean_weight, info.min_weight)
-    return max(1, round(delta)) if dtype.kind != "f" else delta or 1.0
+    return max(1, round(delta)) if dtype.kind != "f" else min(delta, float(np.finfo(dtype).max)) or 1.0
 
 
 class _Search:
@@ -138,8 +138,12 @@ class _Search:
         if least == self.top:
             return False
         # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
-        above = least + 1 if self.dist.dtype.kind != "f" else np.nextafter(least, self.top, dtype=self.dist.dtype)
-        self._set_bounds(self.bound, min(max(least + delta, above), self.top))
+        dtype = self.dist.dtype
+        above = least + 1 if dtype.kind != "f" else np.nextafter(least, self.top, dtype=dtype).item()
+        bound = max(least + delta, above)
+        # Beyond the largest float of its width there is nothing but what is not reached.
+        past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
+        self._set_bounds(self.bound, self.top if past_all else min(bound, self.top))
         self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.shard.num_owned
         self.counters[:], self.lowest[:] = 0, self.top
         if self.keeps_far:

@@ -86,6 +86,8 @@ def check_num_vertices(num_vertices: Any) -> int | None:
         return None
     if isinstance(num_vertices, bool) or not isinstance(num_vertices, (int, np.integer)) or num_vertices < 0:
         raise UsageError(f"num_vertices {num_vertices!r} is not a count of vertices")
+    if num_vertices > np.iinfo(np.int64).max:
+        raise UsageError(f"num_vertices {num_vertices} is beyond 63 bits")
     return int(num_vertices)
 
 

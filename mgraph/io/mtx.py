@@ -76,4 +76,6 @@ def _size(path: pathlib.Path, words: list[str]) -> tuple[int, int]:
     rows, columns, entries = map(int, words)
     if rows != columns:
         raise InputError(f"{path} is {rows} x {columns}: an adjacency matrix is square")
+    if rows > np.iinfo(np.int64).max:
+        raise InputError(f"{path} has {rows} rows: more than 63 bits count")
     return rows, entries
