@@ -33,6 +33,8 @@ from mgraph.types import Array
 
 # Up to here a copy costs less than the answer "taken", and a second round more than sending everything to all.
 SMALL_BYTES = 256 << 10
+# How long a rank that fails waits for the others to have heard why; the dead do not answer.
+FAREWELL_S = 0.5
 # The first large frame of a message shares its buffer with the headers, and would be unaligned.
 _PADDING = memoryview(bytearray(1))
 DATA, TAKEN, ABORT, BYE = range(4)
@@ -243,7 +245,7 @@ class SocketCommunicator(Communicator):
                 elif kind == ABORT:
                     name, cause = content
                     self._fail(FAILURES[name](cause))
-                elif kind == BYE:
+                if kind in (ABORT, BYE) and not self._left[peer].done():
                     self._left[peer].set_result(None)
                 self._match()
         except Exception as error:
@@ -296,6 +298,9 @@ class SocketCommunicator(Communicator):
     async def _farewell(self, message: tuple) -> None:
         for peer in self._peers:
             await self._tell(peer, *message)
+        # A link closed with something unread in it is reset, and what was told is lost: others would name this rank.
+        if self._left:
+            await asyncio.wait(self._left.values(), timeout=FAREWELL_S)
         closing = [asyncio.ensure_future(self._links[peer].close()) for peer in self._peers]
         if closing:
             await asyncio.wait(closing, timeout=GRACE_S)
