@@ -27,8 +27,17 @@ class CaseEdges:
 
     case: GraphCase
 
-    def __getattr__(self, name):
-        return getattr(self.case, name)
+    @property
+    def name(self):
+        return self.case.name
+
+    @property
+    def num_vertices(self):
+        return self.case.num_vertices
+
+    @property
+    def directed(self):
+        return self.case.directed
 
     @property
     def weight_dtype(self):
