@@ -93,11 +93,7 @@ struct Search : Levels {
     i64 now = clock_ns();
     bool beyond = num_rows == order(TRACE_ROWS);
     i64* row = rows() + (beyond ? num_rows - 1 : num_rows++) * ROW;
-    row[0] = method;
-    row[1] = (beyond ? row[1] : 0) + frontier;
-    row[2] = (beyond ? row[2] : 0) + looked;
-    row[3] = (beyond ? row[3] : 0) + now - started;
-    row[4] = (beyond ? row[4] : 0) + num_levels;
+    note(row, beyond, {method, frontier, looked, now - started, num_levels});
     started = now;
   }
   // Tell the host, the first block together.

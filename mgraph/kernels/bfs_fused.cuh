@@ -1,55 +1,18 @@
 // What every superstep of bfs_fused.cu is made of: phases, between which all blocks meet.
 //
-// A frontier is a bitmap or a queue. Entry k of the queue is a vertex, with arcs offsets[k] .. offsets[k + 1] of the
-// frontier's; the vertex and its offset are taken by one atomic, so that offsets rise along the queue. Between two
-// meetings an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
+// A frontier is a bitmap or a queue. Between two meetings an array is only read, or changed by atomics and relaxed
+// stores of one value, or each word has one writer.
 
 // What the host asks for, and what it is told; bfs_fused.py has the same names.
 enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, CAPACITY, TRACE_ROWS, BETA, GROWTH, NUM_ORDERS };
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 enum Method { PUSH, PULL, WALK };
-constexpr i64 ROW = 5;  // words of a superstep: method, frontier, arcs, nanoseconds, levels
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
 constexpr i64 NUM_CELLS = 3;
-constexpr int ARC_BITS = 36;  // of QUEUED: vertices above, their arcs below
-constexpr u32 WARP = 0xFFFFFFFFu;
 constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
 // Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it.
 constexpr i64 QUEUE_SHARE = 16;
-// Targets that a thread looks at alone before its warp helps.
-constexpr int ALONE = 32;
-
-// Which bit is the n-th that is set.
-__device__ inline int nth_bit(u32 word, int n, int at = 0) {
-  for (int half = 16; half; half >>= 1) {
-    int below = __popc(word & ((1u << half) - 1));
-    if (n >= below) n -= below, word >>= half, at += half;
-  }
-  return at;
-}
-
-// The sum over this lane and those below.
-template <class T> __device__ inline T scan_warp(T v) {
-  for (int d = 1; d < 32; d <<= 1) {
-    T other = __shfl_up_sync(WARP, v, d);
-    if (lane_index() >= d) v += other;
-  }
-  return v;
-}
-
-// The last of `count` rising offsets that is not above `arc`: a block looks at as many places at once as it has
-// threads.
-__device__ inline i64 row_of_arc_by_block(const i64* offsets, i64 count, i64 arc) {
-  i64 first = 0;
-  while (count > 1) {
-    i64 step = (count + blockDim.x - 1) / blockDim.x, i = threadIdx.x * step;
-    i64 last = (__syncthreads_count(i < count && offsets[first + i] <= arc) - 1) * step;
-    first += last;
-    count = count - last < step ? count - last : step;
-  }
-  return first;
-}
 
 // What a block keeps in shared memory.
 struct Block {
@@ -85,10 +48,6 @@ struct Levels {
   __device__ u32* visited() { return (u32*)(rows() + order(TRACE_ROWS) * ROW); }
   __device__ u32* bits() { return visited() + (side ? 2 : 1) * words(); }
   __device__ u32* next_bits() { return visited() + (side ? 1 : 2) * words(); }
-  struct Queue {
-    i64 *offsets, *first;  // entry k has arcs first[k] + offsets[k] and on in `targets`
-    vertex_t* vertices;
-  };
   __device__ Queue queue(bool which) {
     i64 capacity = order(CAPACITY), *offsets = (i64*)(visited() + 3 * words()) + (which ? 2 * capacity : 0);
     vertex_t* vertices = (vertex_t*)((i64*)(visited() + 3 * words()) + 4 * capacity);
@@ -135,18 +94,9 @@ struct Levels {
     for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count()) store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // A warp's vertices, those `there`, go to the next queue with their offsets.
+  // A warp's vertices, those `there`, go to the next queue.
   __device__ void enqueue(vertex_t v, bool there, i64 begin, i64 length) {
-    u32 together = __ballot_sync(WARP, there);
-    if (!together) return;
-    i64 upto = scan_warp(there ? length : 0), base = 0;
-    if (lane_index() == 31) base = atomic_add(counter(QUEUED), ((i64)__popc(together) << ARC_BITS) + upto);
-    base = __shfl_sync(WARP, base, 31);
-    if (!there) return;
-    i64 slot = (base >> ARC_BITS) + __popc(together & ((1u << lane_index()) - 1));
-    i64 offset = (base & ((1ll << ARC_BITS) - 1)) + upto - length;
-    Queue next = filled();
-    next.vertices[slot] = v, next.offsets[slot] = offset, next.first[slot] = begin - offset;
+    ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, there, begin, length);
   }
   __device__ void enqueue(i64 v, bool there) {
     i64 begin = there ? load_readonly(indptr + v) : 0, end = there ? load_readonly(indptr + v + 1) : 0;
@@ -156,7 +106,7 @@ struct Levels {
   __device__ void turn_queues() {
     other_queue = !other_queue;
     i64 queued = total(QUEUED);
-    count = queued >> ARC_BITS, arcs = queued & ((1ll << ARC_BITS) - 1);
+    count = queued_vertices(queued), arcs = queued_arcs(queued);
   }
   __device__ void turn_bits() {
     side = !side;
@@ -174,24 +124,6 @@ struct Levels {
     }
   }
 
-  // Call take(v, there), a warp together, for every bit that is set in the words of its lanes, which follow `word`;
-  // v and there are of two vertices a lane, so that what they wait for comes at the same time.
-  template <class Take> __device__ void each_bit(i64 word, u32 own, Take take) {
-    u32 upto = scan_warp((u32)__popc(own)), sum = __shfl_sync(WARP, upto, 31);
-    for (u32 k = 0; k < sum; k += 64) {
-      i64 v[2];
-      bool there[2];
-      for (int half = 0; half < 2; half++) {
-        u32 place = k + half * 32 + lane_index();
-        int owner = 0;
-        for (int step = 16; step; step >>= 1)
-          if (__shfl_sync(WARP, upto, owner + step - 1) <= place) owner += step;
-        u32 theirs = __shfl_sync(WARP, own, owner), before = __shfl_sync(WARP, upto, owner) - __popc(theirs);
-        v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before)), there[half] = place < sum;
-      }
-      take(v, there);
-    }
-  }
   // How many words a warp takes at once: so few that all have work, and enough for all lanes.
   __device__ i64 run_of_words() {
     i64 each = words() / (4 * warp_count());
@@ -212,38 +144,10 @@ struct Levels {
   }
 
   // ---- push ------------------------------------------------------------------------------------------
-  // Every arc of the queue offers its source as a parent. Blocks take equal parts of the arcs; offer(v, u, there) is
-  // called by whole warps, for EACH arcs a lane, so that what they wait for comes at the same time.
+  // Every arc of the queue offers its source as a parent; blocks take equal parts of the arcs.
   template <int EACH, class Offer> __device__ void push(Offer offer) {
-    i64 share = (arcs + gridDim.x - 1) / gridDim.x;
-    if (share < blockDim.x) share = blockDim.x;
-    i64 begin = blockIdx.x * share, end = begin + share < arcs ? begin + share : arcs;
-    if (begin >= end) return;
-    Queue from = pushed();
-    i64 *row_offsets = block->room, *row_first = row_offsets + BLOCK;
-    vertex_t* row_vertex = (vertex_t*)(row_first + BLOCK);
-    for (i64 row = row_of_arc_by_block(from.offsets, count, begin); begin < end; row += blockDim.x) {
-      i64 i = row + threadIdx.x, num_rows = count - row < blockDim.x ? count - row : blockDim.x;
-      __syncthreads();  // all are done with the rows before
-      if (threadIdx.x < num_rows)
-        row_offsets[threadIdx.x] = from.offsets[i], row_first[threadIdx.x] = from.first[i],
-        row_vertex[threadIdx.x] = from.vertices[i];
-      __syncthreads();
-      i64 after = row + num_rows < count ? from.offsets[row + num_rows] : arcs;
-      if (after > end) after = end;
-      for (i64 together = begin + (threadIdx.x & ~31); together < after; together += EACH * blockDim.x) {
-        vertex_t v[EACH], u[EACH];
-        bool there[EACH];
-        for (int k = 0; k < EACH; k++) {
-          i64 arc = together + k * blockDim.x + lane_index();
-          there[k] = arc < after;
-          i64 r = there[k] ? row_of_arc(row_offsets, num_rows, arc) : 0;
-          u[k] = row_vertex[r], v[k] = there[k] ? load_readonly(targets + row_first[r] + arc) : 0;
-        }
-        offer(v, u, there);
-      }
-      begin = after;
-    }
+    BlockShare share(0, arcs);
+    each_arc<EACH>(pushed(), count, targets, share, block->room, [](vertex_t v) { return v; }, offer);
   }
 
   // Few arcs: who finds a vertex gives it its level and queues it. A level is unreached or this one for all that may
@@ -334,9 +238,8 @@ struct Levels {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
     }
-    search_alone(begin, length, place, parent);
+    RowSearch{bits(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
-      search_together(begin[half], length[half], place[half], parent[half]);
       my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
       if (place[half] == length[half]) continue;
       parents[v[half]] = parent[half];
@@ -345,56 +248,6 @@ struct Levels {
       my_arcs +=
           indptr == in_indptr ? length[half] : load_readonly(indptr + v[half] + 1) - load_readonly(indptr + v[half]);
       hit(v[half]);
-    }
-  }
-  // Look at the first targets of two rows, which come 16 bytes at a time, one after another: what limits a pull is how
-  // many lines a multiprocessor looks up, so nothing is looked at that may not be wanted.
-  __device__ void search_alone(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2], vertex_t (&parent)[2]) {
-    constexpr int WIDE = Quad<vertex_t>::size;
-    const u32* frontier = bits();
-    int skew = (int)((u64)in_targets / sizeof(vertex_t) % WIDE), at[2];
-    Quad<vertex_t> near[2];
-    for (int half = 0; half < 2; half++) place[half] = length[half], at[half] = -(int)((begin[half] + skew) % WIDE);
-    auto looking = [&](int half) { return at[half] < ALONE && at[half] < length[half] && place[half] == length[half]; };
-    while (looking(0) || looking(1)) {
-      for (int half = 0; half < 2; half++) near[half] = quad_of(begin[half] + at[half], looking(half));
-      for (int k = 0; k < WIDE; k++) {
-        // Who does not look takes the word that all such lanes take: no branch, so that both are under way together.
-        u32 word[2];
-        bool here[2];
-        for (int half = 0; half < 2; half++) {
-          int i = at[half] + k;
-          here[half] = looking(half) && i >= 0 && i < length[half];
-          word[half] = frontier[here[half] ? near[half].of[k] >> 5 : 0];
-        }
-        for (int half = 0; half < 2; half++)
-          if (here[half] && word[half] >> (near[half].of[k] & 31) & 1)
-            place[half] = at[half] + k, parent[half] = near[half].of[k];
-      }
-      at[0] += WIDE, at[1] += WIDE;
-    }
-  }
-  // The targets from `arc` on, which is aligned, if they are `wanted`; no further than there are any.
-  __device__ Quad<vertex_t> quad_of(i64 arc, bool wanted) {
-    constexpr int WIDE = Quad<vertex_t>::size;
-    if (wanted && arc >= 0 && arc + WIDE <= order(NUM_ARCS)) return load_quad(in_targets + arc);
-    Quad<vertex_t> near = {};
-    for (int k = 0; k < WIDE; k++)
-      if (wanted && arc + k >= 0 && arc + k < order(NUM_ARCS)) near.of[k] = load_readonly(in_targets + arc + k);
-    return near;
-  }
-  // The warp looks together at the rest of the rows in which a lane alone has found nothing.
-  __device__ void search_together(i64 begin, i64 length, i64& place, vertex_t& parent) {
-    for (u32 pending = __ballot_sync(WARP, length > ALONE && place == length); pending; pending &= pending - 1) {
-      int lane = __ffs(pending) - 1;
-      i64 row = __shfl_sync(WARP, begin, lane), end = __shfl_sync(WARP, length, lane), found = end;
-      for (i64 i = ALONE; i < end && found == end; i += 32) {
-        bool here = i + lane_index() < end;
-        vertex_t u = here ? load_readonly(in_targets + row + i + lane_index()) : 0;
-        u32 agreeing = __ballot_sync(WARP, here && test_bit(bits(), u));
-        if (agreeing) found = i + __ffs(agreeing) - 1;
-      }
-      if (lane_index() == lane && found < end) place = found, parent = load_readonly(in_targets + row + found);
     }
   }
 };

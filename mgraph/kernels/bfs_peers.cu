@@ -49,17 +49,16 @@ struct Search : Slices {
   // A warp together, each lane for two vertices of its own; call hit(v) for those that find a parent.
   template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
     i64 begin[2], length[2], place[2];
+    vertex_t parent[2] = {};
     for (int half = 0; half < 2; half++) {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
     }
-    search_alone(begin, length, place);
+    RowSearch{now(), in_targets, fact(LAST_ARC)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
-      search_together(begin[half], length[half], place[half]);
       tally[LOOKED] += place[half] < length[half] ? place[half] + 1 : length[half];
       if (place[half] == length[half]) continue;
-      vertex_t parent = load_readonly(in_targets + begin[half] + place[half]);
-      parents[v[half]] = position_of(parent, fact(STRIDE), fact(MULTIPLIER));
+      parents[v[half]] = position_of(parent[half], fact(STRIDE), fact(MULTIPLIER));
       levels[v[half]] = (i32)(level + 1);
       tally[COUNT]++;
       tally[ARCS] +=
@@ -67,56 +66,6 @@ struct Search : Slices {
       hit(v[half]);
     }
   }
-  // Look at the first targets of two rows, which come 16 bytes at a time, one after another: what limits a pull is how
-  // many lines a multiprocessor looks up, so nothing is looked at that may not be wanted.
-  __device__ void search_alone(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2]) {
-    constexpr int WIDE = Quad<vertex_t>::size;
-    const u32* frontier = now();
-    int skew = (int)((u64)in_targets / sizeof(vertex_t) % WIDE), at[2];
-    Quad<vertex_t> near[2];
-    for (int half = 0; half < 2; half++) place[half] = length[half], at[half] = -(int)((begin[half] + skew) % WIDE);
-    auto looking = [&](int half) { return at[half] < ALONE && at[half] < length[half] && place[half] == length[half]; };
-    while (looking(0) || looking(1)) {
-      for (int half = 0; half < 2; half++) near[half] = quad_of(begin[half] + at[half], looking(half));
-      for (int k = 0; k < WIDE; k++) {
-        // Who does not look takes the word that all such lanes take: no branch, so that both are under way together.
-        u32 word[2];
-        bool here[2];
-        for (int half = 0; half < 2; half++) {
-          int i = at[half] + k;
-          here[half] = looking(half) && i >= 0 && i < length[half];
-          word[half] = frontier[here[half] ? near[half].of[k] >> 5 : 0];
-        }
-        for (int half = 0; half < 2; half++)
-          if (here[half] && word[half] >> (near[half].of[k] & 31) & 1) place[half] = at[half] + k;
-      }
-      at[0] += WIDE, at[1] += WIDE;
-    }
-  }
-  // The targets from `arc` on, which is aligned, if they are `wanted`; no further than there are any.
-  __device__ Quad<vertex_t> quad_of(i64 arc, bool wanted) {
-    constexpr int WIDE = Quad<vertex_t>::size;
-    if (wanted && arc >= 0 && arc + WIDE <= fact(LAST_ARC)) return load_quad(in_targets + arc);
-    Quad<vertex_t> near = {};
-    for (int k = 0; k < WIDE; k++)
-      if (wanted && arc + k >= 0 && arc + k < fact(LAST_ARC)) near.of[k] = load_readonly(in_targets + arc + k);
-    return near;
-  }
-  // The warp looks together at the rest of the rows in which a lane alone has found nothing.
-  __device__ void search_together(i64 begin, i64 length, i64& place) {
-    for (u32 pending = __ballot_sync(WARP, length > ALONE && place == length); pending; pending &= pending - 1) {
-      int lane = __ffs(pending) - 1;
-      i64 row = __shfl_sync(WARP, begin, lane), end = __shfl_sync(WARP, length, lane), found = end;
-      for (i64 i = ALONE; i < end && found == end; i += 32) {
-        bool here = i + lane_index() < end;
-        vertex_t u = here ? load_readonly(in_targets + row + i + lane_index()) : 0;
-        u32 agreeing = __ballot_sync(WARP, here && test_bit(now(), u));
-        if (agreeing) found = i + __ffs(agreeing) - 1;
-      }
-      if (lane_index() == lane) place = found;
-    }
-  }
-
   // ---- a level ---------------------------------------------------------------------------------------
   // As _pull_pays in algorithms/bfs.py; a frontier that no queue is sure to hold is pulled.
   __device__ bool pull_pays(i64 arcs_before) const {
@@ -172,11 +121,7 @@ struct Search : Slices {
     if (thread_index() != 0) return;
     bool beyond = level > fact(TRACE_ROWS);
     i64 ended = clock_ns(), *row = rows() + ((beyond ? fact(TRACE_ROWS) : level) - 1) * ROW;
-    row[0] = pulling;
-    row[1] = (beyond ? row[1] : 0) + frontier;
-    row[2] = (beyond ? row[2] : 0) + block->ranks.own[LOOKED];
-    row[3] = (beyond ? row[3] : 0) + ended - started;
-    row[4] = (beyond ? row[4] : 0) + block->ranks.own[SENT];
+    note(row, beyond, {pulling, frontier, block->ranks.own[LOOKED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
   // Tell the host, the first block together.

@@ -25,51 +25,14 @@ enum Fact {
   NUM_FACTS
 };
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
-constexpr i64 ROW = 5;  // words of a level: pulled, frontier, arcs, nanoseconds, bytes sent
 // What the ranks add up at a meeting; of the last two each keeps its own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
 constexpr i64 HEAD_BYTES = 1024;
-constexpr int ARC_BITS = 36;  // of the queue's counter: vertices above, their arcs below
-constexpr u32 WARP = 0xFFFFFFFFu;
 constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
 // Pushing more than one arc for so many vertices, it is cheaper to look for offers among all than to mark each.
 constexpr i64 MARK_SHARE = 16;
-// Targets that a thread looks at alone before its warp helps.
-constexpr int ALONE = 32;
 // Words of an inbox in which a rank's blocks say how many offers each has put there; the first, how many blocks.
 constexpr i64 TOLD = 1024;
-
-// Which bit is the n-th that is set.
-__device__ inline int nth_bit(u32 word, int n) {
-  int at = 0;
-  for (int half = 16; half; half >>= 1) {
-    int below = __popc(word & ((1u << half) - 1));
-    if (n >= below) n -= below, word >>= half, at += half;
-  }
-  return at;
-}
-
-// The sum over this lane and those below.
-template <class T> __device__ inline T scan_warp(T v) {
-  for (int d = 1; d < 32; d <<= 1) {
-    T other = __shfl_up_sync(WARP, v, d);
-    if (lane_index() >= d) v += other;
-  }
-  return v;
-}
-
-// The last of `count` rising offsets that is not above `arc`: a block looks at as many places at once as it has
-// threads.
-__device__ inline i64 row_of_arc_by_block(const i64* offsets, i64 count, i64 arc) {
-  i64 first = 0;
-  while (count > 1) {
-    i64 step = (count + blockDim.x - 1) / blockDim.x, i = threadIdx.x * step;
-    i64 last = (__syncthreads_count(i < count && offsets[first + i] <= arc) - 1) * step;
-    first += last;
-    count = count - last < step ? count - last : step;
-  }
-  return first;
-}
 
 // What a block keeps in shared memory.
 struct Block {
@@ -115,10 +78,6 @@ struct Slices {
   __device__ i64 inbox_run() const { return fact(STRIDE) / size(); }
   __device__ bool posts() const { return sizeof(vertex_t) == 4 && size() > 1; }
   __device__ i64 posting_blocks() const { return gridDim.x < TOLD ? gridDim.x : TOLD - 1; }
-  struct Queue {
-    i64 *offsets, *first;  // entry k has arcs first[k] + offsets[k] and on in `targets`
-    vertex_t* vertices;
-  };
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
   __device__ i64* rows() const { return (i64*)work + 2; }  // of the trace
   __device__ Queue queue() const {
@@ -131,43 +90,15 @@ struct Slices {
 
   // A warp's vertices, those `there`, are counted and go to the queue with the offsets of their arcs.
   __device__ void enqueue(i64 v, bool there) {
-    u32 together = __ballot_sync(WARP, there);
-    if (!together) return;
     i64 begin = there ? load_readonly(indptr + v) : 0, length = there ? load_readonly(indptr + v + 1) - begin : 0;
-    i64 upto = scan_warp(length), base = 0;
-    if (lane_index() == 31) base = atomic_add(queue_counter(turn), ((i64)__popc(together) << ARC_BITS) + upto);
-    base = __shfl_sync(WARP, base, 31);
-    if (!there) return;
-    tally[COUNT]++, tally[ARCS] += length;
-    i64 slot = (base >> ARC_BITS) + __popc(together & ((1u << lane_index()) - 1));
-    i64 offset = (base & ((1ll << ARC_BITS) - 1)) + upto - length;
-    if (slot >= fact(CAPACITY)) return;  // such a frontier is pulled
-    Queue next = queue();
-    next.vertices[slot] = (vertex_t)v, next.offsets[slot] = offset, next.first[slot] = begin - offset;
+    ::enqueue(queue(), fact(CAPACITY), queue_counter(turn), (vertex_t)v, there, begin, length);
+    if (there) tally[COUNT]++, tally[ARCS] += length;
   }
 
   // How many words of a slice a warp takes at once: so few that all have work, and enough for all lanes.
   __device__ i64 run_of_words(i64 most) const {
     i64 each = words() / (4 * warp_count());
     return each < 2 ? 2 : each > most ? most : each;
-  }
-  // Call take(v, there), a warp together, for every bit that is set in the words of its lanes, which follow `word`;
-  // v and there are of two vertices a lane, so that what they wait for comes at the same time.
-  template <class Take> __device__ void each_bit(i64 word, u32 own, Take take) {
-    u32 upto = scan_warp((u32)__popc(own)), sum = __shfl_sync(WARP, upto, 31);
-    for (u32 k = 0; k < sum; k += 64) {
-      i64 v[2];
-      bool there[2];
-      for (int half = 0; half < 2; half++) {
-        u32 place = k + half * 32 + lane_index();
-        int owner = 0;
-        for (int step = 16; step; step >>= 1)
-          if (__shfl_sync(WARP, upto, owner + step - 1) <= place) owner += step;
-        u32 theirs = __shfl_sync(WARP, own, owner), before = __shfl_sync(WARP, upto, owner) - __popc(theirs);
-        v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before)), there[half] = place < sum;
-      }
-      take(v, there);
-    }
   }
   // Call take(word, run, seen) for the words of one's own slice, a warp together, one a lane; what it returns is
   // reached now too, and goes into the other copy of every rank.
@@ -204,43 +135,14 @@ struct Slices {
   }
 
   // ---- push ------------------------------------------------------------------------------------------
-  // Every arc of one of `rounds` equal parts of the queue offers its source to the owner of its target. Blocks take
-  // equal parts of those arcs; offer(v, u, there) is called by whole warps, for EACH arcs a lane, so that what they
-  // wait for comes at the same time.
+  // Every arc of one of `rounds` equal parts of the queue offers its source to the owner of its target; blocks take
+  // equal parts of those arcs.
   template <int EACH, class Offer> __device__ void push(i64 round, i64 rounds, Offer offer) {
-    i64 queued_here = *queue_counter(turn), num_queued = queued_here >> ARC_BITS;
-    i64 num_arcs = queued_here & ((1ll << ARC_BITS) - 1);
-    i64 from_arc = num_arcs / rounds * round, to_arc = round + 1 == rounds ? num_arcs : from_arc + num_arcs / rounds;
-    i64 share = (to_arc - from_arc + gridDim.x - 1) / gridDim.x;
-    if (share < blockDim.x) share = blockDim.x;
-    i64 begin = from_arc + blockIdx.x * share, end = begin + share < to_arc ? begin + share : to_arc;
-    if (begin >= end) return;
-    if (threadIdx.x == 0) tally[LOOKED] += end - begin;
-    Queue from = queue();
-    i64 *row_offsets = block->room, *row_first = row_offsets + BLOCK;
-    vertex_t* row_vertex = (vertex_t*)(row_first + BLOCK);
-    for (i64 row = row_of_arc_by_block(from.offsets, num_queued, begin); begin < end; row += blockDim.x) {
-      i64 i = row + threadIdx.x, num_rows = num_queued - row < blockDim.x ? num_queued - row : blockDim.x;
-      __syncthreads();  // all are done with the rows before
-      if (threadIdx.x < num_rows)
-        row_offsets[threadIdx.x] = from.offsets[i], row_first[threadIdx.x] = from.first[i],
-        row_vertex[threadIdx.x] = (vertex_t)(from.vertices[i] * fact(MULTIPLIER) + fact(FIRST));
-      __syncthreads();
-      i64 after = row + num_rows < num_queued ? from.offsets[row + num_rows] : num_arcs;
-      if (after > end) after = end;
-      for (i64 together = begin + (threadIdx.x & ~31); together < after; together += EACH * blockDim.x) {
-        vertex_t v[EACH], u[EACH];
-        bool there[EACH];
-        for (int k = 0; k < EACH; k++) {
-          i64 arc = together + k * blockDim.x + lane_index();
-          there[k] = arc < after;
-          i64 r = there[k] ? row_of_arc(row_offsets, num_rows, arc) : 0;
-          u[k] = row_vertex[r], v[k] = there[k] ? load_readonly(targets + row_first[r] + arc) : 0;
-        }
-        offer(v, u, there);
-      }
-      begin = after;
-    }
+    i64 queued = *queue_counter(turn), num_arcs = queued_arcs(queued), from_arc = num_arcs / rounds * round;
+    BlockShare share(from_arc, round + 1 == rounds ? num_arcs : from_arc + num_arcs / rounds);
+    if (threadIdx.x == 0 && share.begin < share.end) tally[LOOKED] += share.end - share.begin;
+    auto position = [&](vertex_t v) { return (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST)); };
+    each_arc<EACH>(queue(), queued_vertices(queued), targets, share, block->room, position, offer);
   }
   // Few arcs: each offer goes to its place, and a mark to be found by.
   __device__ void push_marking() {

@@ -131,15 +131,19 @@ __device__ inline void warp_add(i64* p, i64 v) {
   v = warp_sum(v);
   if (lane_index() == 0 && v) atomic_add(p, v);
 }
+// The sum over this lane and those below.
+template <class T> __device__ inline T scan_warp(T v) {
+  for (int d = 1; d < 32; d <<= 1) {
+    T other = __shfl_up_sync(0xFFFFFFFFu, v, d);
+    if (lane_index() >= d) v += other;
+  }
+  return v;
+}
 // Shares that the lanes of a warp have of items 0 .. total.
 struct WarpScan {
   u32 before, total;
   __device__ inline WarpScan(u32 mine) {
-    u32 sum = mine;
-    for (int d = 1; d < 32; d <<= 1) {
-      u32 left = __shfl_up_sync(0xFFFFFFFFu, sum, d);
-      if (lane_index() >= d) sum += left;
-    }
+    u32 sum = scan_warp(mine);
     before = sum - mine;
     total = __shfl_sync(0xFFFFFFFFu, sum, 31);
   }

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-PRELUDE = tuple(pathlib.Path(__file__).with_name(name) for name in ("prelude.cuh", "ranks.cuh"))
+PRELUDE = tuple(pathlib.Path(__file__).with_name(name) for name in ("prelude.cuh", "ranks.cuh", "frontiers.cuh"))
 # What every compiler of this text is told.
 OPTIONS = ("--std=c++17",)
 C_TYPES = {

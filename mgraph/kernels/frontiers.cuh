@@ -1,0 +1,185 @@
+// Prepended to every .cu file after ranks.cuh: what breadth-first searches of one launch share, on one rank and on
+// several: bits and queues of vertices, the arcs of a queue, and rows that look for a vertex in a bitmap.
+
+constexpr u32 WARP = 0xFFFFFFFFu;
+// Targets that a thread looks at alone before its warp helps.
+constexpr int ALONE = 32;
+
+// ---- bits ------------------------------------------------------------------------------------------
+// Which bit is the n-th that is set.
+__device__ inline int nth_bit(u32 word, int n) {
+  int at = 0;
+  for (int half = 16; half; half >>= 1) {
+    int below = __popc(word & ((1u << half) - 1));
+    if (n >= below) n -= below, word >>= half, at += half;
+  }
+  return at;
+}
+// Call take(v, there), a warp together, for every bit that is set in the words of its lanes, which follow `word`;
+// v and there are of two vertices a lane, so that what they wait for comes at the same time.
+template <class Take> __device__ inline void each_bit(i64 word, u32 own, Take take) {
+  WarpScan scan(__popc(own));
+  for (u32 k = 0; k < scan.total; k += 64) {
+    i64 v[2];
+    bool there[2];
+    for (int half = 0; half < 2; half++) {
+      u32 place = k + half * 32 + lane_index();
+      int owner = scan.owner(place);
+      u32 theirs = __shfl_sync(WARP, own, owner), before = __shfl_sync(WARP, scan.before, owner);
+      v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before)), there[half] = place < scan.total;
+    }
+    take(v, there);
+  }
+}
+
+// ---- queues ----------------------------------------------------------------------------------------
+// Entry k is a vertex, with arcs offsets[k] .. offsets[k + 1] of the queue's: first[k] + offsets[k] and on in
+// `targets`.
+struct Queue {
+  i64 *offsets, *first;
+  vertex_t* vertices;
+};
+// How many vertices a queue has, above, and below how many arcs: both are taken by one atomic, so that offsets rise.
+constexpr int ARC_BITS = 36;
+__device__ inline i64 queued_vertices(i64 counter) { return counter >> ARC_BITS; }
+__device__ inline i64 queued_arcs(i64 counter) { return counter & ((1ll << ARC_BITS) - 1); }
+// A warp's vertices, those `there`, go to the queue with their arcs; those that find no place are counted only.
+__device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter, vertex_t v, bool there, i64 begin,
+                               i64 length) {
+  u32 together = __ballot_sync(WARP, there);
+  if (!together) return;
+  i64 upto = scan_warp(there ? length : 0), base = 0;
+  if (lane_index() == 31) base = atomic_add(counter, ((i64)__popc(together) << ARC_BITS) + upto);
+  base = __shfl_sync(WARP, base, 31);
+  i64 slot = queued_vertices(base) + __popc(together & ((1u << lane_index()) - 1));
+  i64 offset = queued_arcs(base) + upto - length;
+  if (!there || slot >= capacity) return;
+  queue.vertices[slot] = v, queue.offsets[slot] = offset, queue.first[slot] = begin - offset;
+}
+// The last of `count` rising offsets that is not above `arc`: a block looks at as many places at once as it has
+// threads.
+__device__ inline i64 row_of_arc_by_block(const i64* offsets, i64 count, i64 arc) {
+  i64 first = 0;
+  while (count > 1) {
+    i64 step = (count + blockDim.x - 1) / blockDim.x, i = threadIdx.x * step;
+    i64 last = (__syncthreads_count(i < count && offsets[first + i] <= arc) - 1) * step;
+    first += last;
+    count = count - last < step ? count - last : step;
+  }
+  return first;
+}
+// The part of arcs lo .. hi of a queue that this block takes.
+struct BlockShare {
+  i64 begin, end;
+  __device__ inline BlockShare(i64 lo, i64 hi) {
+    i64 share = (hi - lo + gridDim.x - 1) / gridDim.x;
+    if (share < blockDim.x) share = blockDim.x;
+    begin = lo + blockIdx.x * share;
+    end = begin + share < hi ? begin + share : hi;
+  }
+};
+// Call offer(v, u, there), by whole warps, for targets v of the arcs of a share and name_of their sources, EACH arcs a
+// lane, so that what they wait for comes at the same time. In `room` is place for three words a thread.
+template <int EACH, class Name, class Offer> __device__ inline void each_arc(const Queue& from, i64 num_queued,
+                                                                             const vertex_t* targets, BlockShare share,
+                                                                             i64* room, Name name_of, Offer offer) {
+  i64 begin = share.begin;
+  if (begin >= share.end) return;
+  i64 *row_offsets = room, *row_first = row_offsets + blockDim.x;
+  vertex_t* row_name = (vertex_t*)(row_first + blockDim.x);
+  for (i64 row = row_of_arc_by_block(from.offsets, num_queued, begin); begin < share.end; row += blockDim.x) {
+    i64 i = row + threadIdx.x, num_rows = num_queued - row < blockDim.x ? num_queued - row : blockDim.x;
+    __syncthreads();  // all are done with the rows before
+    if (threadIdx.x < num_rows)
+      row_offsets[threadIdx.x] = from.offsets[i], row_first[threadIdx.x] = from.first[i],
+      row_name[threadIdx.x] = name_of(from.vertices[i]);
+    __syncthreads();
+    i64 after = row + num_rows < num_queued ? from.offsets[row + num_rows] : share.end;
+    if (after > share.end) after = share.end;
+    for (i64 together = begin + (threadIdx.x & ~31); together < after; together += EACH * blockDim.x) {
+      vertex_t v[EACH], u[EACH];
+      bool there[EACH];
+      for (int k = 0; k < EACH; k++) {
+        i64 arc = together + k * blockDim.x + lane_index();
+        there[k] = arc < after;
+        i64 r = there[k] ? row_of_arc(row_offsets, num_rows, arc) : 0;
+        u[k] = row_name[r], v[k] = there[k] ? load_readonly(targets + row_first[r] + arc) : 0;
+      }
+      offer(v, u, there);
+    }
+    begin = after;
+  }
+}
+
+// ---- rows ------------------------------------------------------------------------------------------
+// Which target of a row is the first in a bitmap. All lanes of a warp come together, each with two rows.
+struct RowSearch {
+  const u32* bits;
+  const vertex_t* targets;
+  i64 num_arcs;
+
+  // `place` is where in the row `parent` stands; the row's length if there is none.
+  __device__ inline void find(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2],
+                              vertex_t (&parent)[2]) const {
+    find_alone(begin, length, place, parent);
+    for (int half = 0; half < 2; half++) find_together(begin[half], length[half], place[half], parent[half]);
+  }
+  // Look at the first targets of two rows, which come 16 bytes at a time, one after another: what limits a pull is how
+  // many lines a multiprocessor looks up, so nothing is looked at that may not be wanted.
+  __device__ inline void find_alone(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2],
+                                    vertex_t (&parent)[2]) const {
+    constexpr int WIDE = Quad<vertex_t>::size;
+    int skew = (int)((u64)targets / sizeof(vertex_t) % WIDE), at[2];
+    Quad<vertex_t> near[2];
+    for (int half = 0; half < 2; half++) place[half] = length[half], at[half] = -(int)((begin[half] + skew) % WIDE);
+    auto looking = [&](int half) { return at[half] < ALONE && at[half] < length[half] && place[half] == length[half]; };
+    while (looking(0) || looking(1)) {
+      for (int half = 0; half < 2; half++) near[half] = quad_of(begin[half] + at[half], looking(half));
+      for (int k = 0; k < WIDE; k++) {
+        // Who does not look takes the word that all such lanes take: no branch, so that both are under way together.
+        u32 word[2];
+        bool here[2];
+        for (int half = 0; half < 2; half++) {
+          int i = at[half] + k;
+          here[half] = looking(half) && i >= 0 && i < length[half];
+          word[half] = bits[here[half] ? near[half].of[k] >> 5 : 0];
+        }
+        for (int half = 0; half < 2; half++)
+          if (here[half] && word[half] >> (near[half].of[k] & 31) & 1)
+            place[half] = at[half] + k, parent[half] = near[half].of[k];
+      }
+      at[0] += WIDE, at[1] += WIDE;
+    }
+  }
+  // The targets from `arc` on, which is aligned, if they are `wanted`; no further than there are any.
+  __device__ inline Quad<vertex_t> quad_of(i64 arc, bool wanted) const {
+    constexpr int WIDE = Quad<vertex_t>::size;
+    if (wanted && arc >= 0 && arc + WIDE <= num_arcs) return load_quad(targets + arc);
+    Quad<vertex_t> near = {};
+    for (int k = 0; k < WIDE; k++)
+      if (wanted && arc + k >= 0 && arc + k < num_arcs) near.of[k] = load_readonly(targets + arc + k);
+    return near;
+  }
+  // The warp looks together at the rest of the rows in which a lane alone has found nothing.
+  __device__ inline void find_together(i64 begin, i64 length, i64& place, vertex_t& parent) const {
+    for (u32 pending = __ballot_sync(WARP, length > ALONE && place == length); pending; pending &= pending - 1) {
+      int lane = __ffs(pending) - 1;
+      i64 row = __shfl_sync(WARP, begin, lane), end = __shfl_sync(WARP, length, lane), found = end;
+      for (i64 i = ALONE; i < end && found == end; i += 32) {
+        bool here = i + lane_index() < end;
+        vertex_t u = here ? load_readonly(targets + row + i + lane_index()) : 0;
+        u32 agreeing = __ballot_sync(WARP, here && test_bit(bits, u));
+        if (agreeing) found = i + __ffs(agreeing) - 1;
+      }
+      if (lane_index() == lane && found < end) place = found, parent = load_readonly(targets + row + found);
+    }
+  }
+};
+
+// ---- the trace -------------------------------------------------------------------------------------
+constexpr i64 ROW = 5;  // words of a superstep; the first says what was done, the others add up
+// Write the row of a superstep; those `beyond` the trace are added to its last.
+__device__ inline void note(i64* row, bool beyond, const i64 (&facts)[ROW]) {
+  row[0] = facts[0];
+  for (int k = 1; k < ROW; k++) row[k] = (beyond ? row[k] : 0) + facts[k];
+}
