@@ -18,14 +18,17 @@ import statistics
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 
 import click
 import numpy as np
 import record
 import scipy.sparse
+from run import METHODS, WHOLE
 from scipy.sparse import csgraph
 
 import mgraph as mg
+from mgraph.answers import Result
 from mgraph.generate.rmat import Rmat
 from mgraph.graph500 import KERNELS, random_roots
 from mgraph.io.formats import read_source
@@ -34,7 +37,6 @@ from mgraph.kernels.backend import CpuBackend, available_cores
 
 # The bucket width that GAP's own script uses for its Kronecker graph.
 GAP_DELTA = 2
-METHODS = {"bfs": "frontier", "sssp": "frontier", "components": "union-find", "msf": "boruvka"}
 
 
 @click.command(help=__doc__)
@@ -48,8 +50,8 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
     with mg.connect(num_ranks=1, backend="cpu") as cluster, tempfile.TemporaryDirectory() as folder:
         g = mg.Graph.from_source(source, cluster=cluster)
         roots = random_roots(g, sources, root_seed)
-        ours = {name: measure(name, g, roots) for name in KERNELS}
-        ours |= {"components": measure_components(g, sources), "msf": measure_forest(g, sources)}
+        ours = {name: measure(search, g, [(root,) for root in roots]) for name, search in KERNELS.items()}
+        ours |= {name: measure(find, g, [()] * sources) for name, (find, _) in WHOLE.items()}
         files = convert(source, pathlib.Path(folder), gap_dir)
         gap = {
             "bfs": gap_ms(gap_dir / "bfs", files["sg"], roots),
@@ -60,7 +62,7 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
     for name, (times, calls) in ours.items():
         facts = {
             "graph": source.name, "launcher": cluster.launcher, "gpus": 0, "backend": "cpu", "algorithm": name,
-            "method": METHODS[name], "n": g.num_vertices, "m": g.num_edges,
+            "method": METHODS.get(name, ("frontier",))[0], "n": g.num_vertices, "m": g.num_edges,
             "sources": len(roots), **record.spread(times),
             "call_ms": round(statistics.median(calls), 3), "gap_ms": gap.get(name), "scipy_ms": rival[name],
             "cores": available_cores(), "validated": True,
@@ -73,44 +75,16 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
         )
 
 
-def measure(name: str, g: mg.Graph, roots: list[int]) -> tuple[list[float], list[float]]:
-    """Return our times, kernels alone and whole calls, from every root."""
-    search, times, calls = KERNELS[name], [], []
-    search(g, roots[0]).close()
+def measure(find: Callable[..., Result], g: mg.Graph, roots: list[tuple[int, ...]]) -> tuple[list[float], list[float]]:
+    """Return our times, kernels alone and whole calls, from every root, or of what has none."""
+    times, calls = [], []
+    find(g, *roots[0]).close()
     for root in roots:
         started = time.perf_counter()
-        result = search(g, root)
-        calls.append(1e3 * (time.perf_counter() - started))
-        seconds = result.stats.seconds
-        times.append(1e3 * (seconds["traverse"] + seconds.get("predecessors", 0.0)))
-        mg.validate(result)
-        result.close()
-    return times, calls
-
-
-def measure_components(g: mg.Graph, repeats: int) -> tuple[list[float], list[float]]:
-    """Return our times, kernels alone and whole calls, of finding the components."""
-    times, calls = [], []
-    mg.connected_components(g).close()
-    for _ in range(repeats):
-        started = time.perf_counter()
-        with mg.connected_components(g) as result:
+        with find(g, *root) as result:
             calls.append(1e3 * (time.perf_counter() - started))
-            times.append(1e3 * result.stats.seconds["find"])
+            times.append(1e3 * (result.stats.total_s - result.stats.seconds["translate"]))
             mg.validate(result)
-    return times, calls
-
-
-def measure_forest(g: mg.Graph, repeats: int) -> tuple[list[float], list[float]]:
-    """Return our times, kernels alone and whole calls, of finding the spanning forest."""
-    times, calls = [], []
-    mg.minimum_spanning_forest(g).close()
-    for _ in range(repeats):
-        started = time.perf_counter()
-        with mg.minimum_spanning_forest(g) as forest:
-            calls.append(1e3 * (time.perf_counter() - started))
-            times.append(1e3 * forest.stats.seconds["forest"])
-            mg.validate(forest)
     return times, calls
 
 

@@ -178,7 +178,11 @@ class Result(ABC):
     ----------
     graph
         What it is an answer about.
+    stats
+        What it took.
     """
+
+    stats: Costs
 
     def __init__(self, graph: Graph, key: str) -> None:
         self.graph, self._kept = graph, Kept(graph, key)

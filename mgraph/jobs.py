@@ -31,6 +31,7 @@ from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
 from mgraph.io.parts import PartEdges
+from mgraph.kernels.backend import FusingBackend
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
@@ -187,7 +188,7 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
     if spec.algorithm == "bfs":
         depth_limit = None if spec.limit is None else int(spec.limit)
         return _form_of_bfs(shard, rank, spec)(shard, rank.comm, sources, trace, depth_limit)
-    near_first = sssp_fused if rank.comm.size == 1 and shard.backend.fuses else sssp
+    near_first = sssp_fused if rank.comm.size == 1 and isinstance(shard.backend, FusingBackend) else sssp
     find_distances = sssp_sweep if spec.method == "sweep" else near_first
     return find_distances(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
 
@@ -196,7 +197,7 @@ def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...,
     """Return the sweep if that is asked for, else the loop that has the host in it least."""
     if spec.method == "sweep":
         return bfs_sweep
-    if rank.size == 1 and shard.backend.fuses:
+    if rank.size == 1 and isinstance(shard.backend, FusingBackend):
         return bfs_fused
     return bfs if rank.comm.windows is None else bfs_peers
 

@@ -85,6 +85,8 @@ class Traversed(Result):
         How it was found.
     """
 
+    stats: Stats
+
     def __init__(self, graph: Graph, key: str, spec: TraversalSpec, stats: Stats) -> None:
         super().__init__(graph, key)
         self.spec, self.stats, self.sources = spec, stats, spec.sources

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from backends import BACKENDS, available_backends, has_gpu
+from cli_runs import CASE, NO_GPU
 
 # How long the interpreter may take to end after the last test, before threads left behind are killed.
 EXIT_S = 60
@@ -44,6 +45,22 @@ def backend(request):
     backend = BACKENDS[request.param].make()
     yield backend
     backend.close()
+
+
+@pytest.fixture
+def no_gpus(monkeypatch):
+    """Hide the GPUs from this process and from those that it starts."""
+    for name, value in NO_GPU.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in a folder with a graph in it."""
+    monkeypatch.chdir(tmp_path)
+    lines = zip(CASE.sources.tolist(), CASE.targets.tolist(), CASE.weights.tolist(), strict=True)
+    (tmp_path / "edges.wel").write_text("".join(f"{u} {v} {w}\n" for u, v, w in lines))
+    return tmp_path
 
 
 def pytest_collection_modifyitems(config, items):

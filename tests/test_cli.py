@@ -1,9 +1,8 @@
-"""The command line: every command, every exit code, one line for whatever is wrong."""
+"""The command line: what every command prints and writes; what is refused is in test_cli_refusals.py."""
 
 from __future__ import annotations
 
 import json
-import os
 import pathlib
 import re
 import signal
@@ -14,58 +13,14 @@ import numpy as np
 import oracles
 import pandas
 import pytest
-from click.testing import CliRunner
+from cli_runs import CASE, ENVIRONMENT, refused, run, start
 from dask_processes import scheduler_by_hand, worker_by_hand
-from zoo import ZOO
 
 import mgraph
-from mgraph.cli.main import COMMANDS, main
+from mgraph.cli.main import COMMANDS
 from mgraph.errors import ClusterError
-from mgraph.kernels.backend import CpuBackend
 
-ROOT = pathlib.Path(__file__).parents[1]
-# What a command does is the same on any backend; here it is told of no GPU, wherever the tests run.
-NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
-IMPORTS = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
-ENVIRONMENT = {**os.environ, **IMPORTS, **NO_GPU}
-CASE = ZOO["grid"]
-
-
-@pytest.fixture(autouse=True)
-def without_gpus(monkeypatch):
-    """Hide the GPUs from the commands of this process."""
-    for name, value in NO_GPU.items():
-        monkeypatch.setenv(name, value)
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Work in a folder with a graph in it."""
-    monkeypatch.chdir(tmp_path)
-    lines = zip(CASE.sources.tolist(), CASE.targets.tolist(), CASE.weights.tolist(), strict=True)
-    (tmp_path / "edges.wel").write_text("".join(f"{u} {v} {w}\n" for u, v, w in lines))
-    return tmp_path
-
-
-def run(*arguments, code=0):
-    """Run a command in this process; return its result when it ended with this code."""
-    result = CliRunner().invoke(main, list(map(str, arguments)), prog_name="mgraph")
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    assert result.exit_code == code, result.output
-    return result
-
-
-def refused(*arguments, code):
-    """Run a command that must fail; return the one line that says why."""
-    line = run(*arguments, code=code).stderr.splitlines()[-1]
-    assert line.startswith("mgraph: ")
-    return line
-
-
-def start(*arguments, **options):
-    """Start a command in a process of its own."""
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
-    return subprocess.Popen([sys.executable, "-m", "mgraph", *arguments], **(pipes | options))
+pytestmark = pytest.mark.usefixtures("no_gpus")
 
 
 def test_help_tells_every_command_and_loads_none():
@@ -157,6 +112,11 @@ def test_json_is_one_object_and_nothing_else(arguments, keys):
     assert result.stderr == ""
 
 
+def test_json_tells_the_trace():
+    told = json.loads(run("bfs", "rmat:5", "-s", 0, "--trace", "--json").stdout)
+    assert {"method", "frontier", "arcs", "microseconds"} <= told["stats"]["supersteps"][0].keys()
+
+
 def test_graph500_prints_a_table():
     result = run("graph500", "--scale", 6, "--roots", 3, "--root-seed", 1, "--workers", 2)
     assert result.stdout.startswith("rmat6: 64 vertices, 369 edges, built in ")
@@ -231,125 +191,6 @@ def test_progress_is_plain_lines_where_there_is_no_terminal():
     assert "\x1b" not in result.output
 
 
-BAD = {
-    "badid.txt": "0 1\n1 x\n",
-    "negative.txt": "0 1\n-3 1\n",
-    "nan.wel": "0 1 1\n1 2 nan\n",
-    "weight.csv": "source,target,weight\n0,1,2\n1,2,heavy\n",
-    "short.el": "0 1\n2\n",
-    "minus.wel": "0 1 -5\n",
-    "plain.el": "0 1\n",
-    "noise.dat": "\x00\x01\x02",
-    "noise.npz": "PK\x03\x04 but not really",
-    "noise.mtx": "%%MatrixMarket nonsense\n",
-}
-
-
-@pytest.fixture
-def bad(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name, text in BAD.items():
-        (tmp_path / name).write_text(text)
-    run("generate", "rmat:5", "whole.csr")
-    whole = (tmp_path / "whole.csr").read_bytes()
-    (tmp_path / "cut.csr").write_bytes(whole[: len(whole) // 2])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        ("bfs none.txt -s 0", 3, r"/none\.txt: no such file$"),
-        ("bfs . -s 0", 3, "is not a file"),
-        ("bfs badid.txt -s 0", 3, r"/badid\.txt:2: vertex 'x' is not "),
-        ("bfs negative.txt -s 0", 3, r"/negative\.txt:2: vertex '-3' is negative"),
-        ("sssp nan.wel -s 0", 3, r"/nan\.wel:2: weight 'nan' is not a finite number"),
-        ("sssp weight.csv -s 0", 3, r"/weight\.csv:3: weight 'heavy' is not a number"),
-        ("bfs short.el -s 0", 3, r"/short\.el:2: "),
-        ("bfs noise.dat -s 0", 3, "is of no format known"),
-        ("bfs noise.npz -s 0", 3, r"noise\.npz"),
-        ("bfs noise.mtx -s 0", 3, r"noise\.mtx"),
-        ("bfs cut.csr -s 0", 3, r"cut\.csr"),
-        ("info cut.csr", 3, r"cut\.csr"),
-        ("components none.txt", 3, r"/none\.txt: no such file$"),
-        ("components short.el", 3, r"/short\.el:2: "),
-        ("components", 2, "Missing argument 'INPUT'"),
-        ("components plain.el --source 0", 2, "No such option"),
-        ("components plain.el -o out.xml", 3, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
-        ("components plain.el --backend cuda", 2, "wants a GPU"),
-        ("components rmat:4 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
-        ("plan none.csr", 3, "no such file"),
-        ("sssp minus.wel -s 0", 3, "weights that are not negative, and one is -5"),
-        ("sssp plain.el -s 0", 2, "the graph has no weights: use bfs"),
-        ("bfs plain.el -s 2", 2, r"source 2 is not a vertex: ids are 0\.\.1"),
-        ("bfs plain.el -s -1", 2, "source -1 is not a vertex"),
-        ("bfs plain.el -s one", 2, "'one' is not a valid integer: see .* bfs --help"),
-        ("bfs plain.el", 2, "Missing option '--source'"),
-        ("bfs", 2, "Missing argument 'INPUT'"),
-        ("bfs plain.el -s 0 --depth-limit -1", 2, "-1 is not in the range"),
-        ("sssp minus.wel -s 0 --cutoff -1", 2, "-1.0 is not in the range"),
-        ("sssp rmat:4 -s 0 --cutoff nan", 2, "'--cutoff': nan is not a distance"),
-        ("bfs plain.el -s 0 --plot steps.txt", 2, "steps.txt: a picture is a file that ends in one of .png"),
-        ("bfs plain.el -s 0 --plot nowhere/a.png", 2, "there is no folder nowhere"),
-        ("bfs plain.el -s 0 --path-to 5", 2, r"target 5 is not a vertex: ids are 0\.\.1"),
-        ("bfs plain.el -s 0 --format xml", 2, "format 'xml' is not one of text"),
-        ("bfs plain.el -s 0 --num-vertices 1", 3, r"/plain\.el:1: "),
-        ("bfs plain.el -s 0 -o nowhere/out.npz", 2, "there is no folder nowhere"),
-        ("bfs plain.el -s 0 -o out.xml", 3, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
-        ("bfs plain.el -s 0 --backend cuda", 2, "wants a GPU"),
-        ("bfs plain.el -s 0 --workers 0", 2, "0 is not in the range"),
-        ("bfs rmat:4 -s 0 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
-        ("bfs rmat:x -s 0", 2, "'rmat:x': scale 'x' is not a number"),
-        ("bfs rmat:5,weights=7 -s 0", 2, "rmat:5,weights=7"),
-        ("generate rmat:4 out.xml", 3, r"'\.xml' is not one of"),
-        ("generate rmat:4 nowhere/out.csv", 2, "there is no folder nowhere"),
-        ("generate plain.el out.csv", 2, "'plain.el' is not one of rmat"),
-        ("bfs rmat:4 -s 0 --layout compact --method frontier", 2, "--method frontier needs rows"),
-        ("plan", 2, "give INPUT or --scale"),
-        ("plan rmat:5 --gpus 2", 2, "--gpus goes with --memory"),
-        ("plan rmat:5 --memory much", 2, "'much' is not an amount such as 139GiB"),
-        ("graph500 --scale 0", 2, "0 is not in the range"),
-        ("graph500 --kernel msf", 2, "'msf' is not one of 'bfs', 'sssp'"),
-        ("nonsense", 2, "No such command 'nonsense'"),
-        ("bfs --nonsense", 2, "No such option"),
-        ("bfs rmat:4 -s 0 --scheduler nonsense", 2, "'nonsense' is not an address of a scheduler"),
-        ("bfs rmat:4 -s 0 --scheduler tcp://127.0.0.1:1", 4, "no scheduler answers at tcp://127.0.0.1:1"),
-        ("bfs rmat:4 -s 0 --scheduler-file none.json", 4, "none.json was not there after 0.1 s"),
-        ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a file in which a scheduler left"),
-    ],
-)
-def test_what_is_wrong_ends_in_one_line(arguments, code, message, bad, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_S", 0.1)
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
-    line = refused(*arguments.split(), code=code)
-    assert re.search(message, line), line
-
-
-def test_bad_input_is_refused_before_any_work(bad):
-    for arguments in (
-        "bfs plain.el -s 9",
-        "sssp plain.el -s 0",
-        "bfs rmat:20 -s 0 -o x/y.csv",
-        "bfs rmat:9 -s 0 --path-to 512",
-    ):
-        assert len(run(*arguments.split(), code=2).stderr.splitlines()) == 1
-
-
-def test_a_folder_that_cannot_be_written(bad, monkeypatch):
-    monkeypatch.setattr("os.access", lambda *args: False)
-    assert "no file may be written in ." in refused("bfs", "plain.el", "-s", 0, "-o", "out.csv", code=2)
-
-
-def test_what_does_not_fit(monkeypatch):
-    for free, text in (
-        ("2", r"18 KiB is needed on each rank for the order of 256 vertices, and 2 KiB is free: number"),
-        ("19", r"takes .* more here, and 19 KiB is free: use ranks with more memory"),
-    ):
-        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: int(free) << 10)
-        assert re.search(text, refused("info", "rmat:8", code=5))
-    monkeypatch.setattr("mgraph.cli.info.Graph.from_source", lambda *args, **options: np.empty(1 << 55))
-    assert "out of memory: Unable to allocate" in refused("info", "rmat:8", code=5)
-
-
 @pytest.mark.parametrize(
     "arguments", [["bfs", "rmat:6", "-s", 0, "--validate"], ["graph500", "--scale", 6, "--roots", 2]]
 )
@@ -375,13 +216,6 @@ def test_a_scheduler_by_address_and_by_file(tmp_path):
             result = run("bfs", "rmat:6", "-s", 0, "--validate", *where)
             assert ", validated" in result.stdout
             assert "1 cpu rank>" in result.stderr
-
-
-def test_processes_end_with_the_code_and_no_traceback(bad):
-    process = start("bfs", "badid.txt", "-s", "0")
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (3, "")
-    assert re.fullmatch(r"mgraph: \S+badid\.txt:2: vertex 'x' is not .*\n", err)
 
 
 def test_interrupted_ends_in_one_line():

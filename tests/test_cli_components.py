@@ -1,11 +1,11 @@
-"""mgraph components: what it prints and writes; what it refuses is in test_cli.py."""
+"""mgraph components: what it prints and writes; what it refuses is in test_cli_refusals.py."""
 
 from __future__ import annotations
 
 import re
 
 import pandas
-from test_cli import CASE, refused, run
+from cli_runs import CASE, refused, run
 
 CPU = ("--backend", "cpu")
 

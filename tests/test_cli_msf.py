@@ -8,17 +8,9 @@ import numpy as np
 import oracles
 import pandas
 import pytest
-from test_cli import CASE, NO_GPU, refused, run
+from cli_runs import CASE, refused, run
 
-
-@pytest.fixture(autouse=True)
-def edges(tmp_path, monkeypatch):
-    """Work in a folder with a graph in it, where there is no GPU."""
-    monkeypatch.chdir(tmp_path)
-    for name, value in NO_GPU.items():
-        monkeypatch.setenv(name, value)
-    lines = zip(CASE.sources.tolist(), CASE.targets.tolist(), CASE.weights.tolist(), strict=True)
-    (tmp_path / "edges.wel").write_text("".join(f"{u} {v} {w}\n" for u, v, w in lines))
+pytestmark = pytest.mark.usefixtures("no_gpus", "folder")
 
 
 @pytest.mark.parametrize("workers", [1, 3])

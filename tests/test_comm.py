@@ -173,6 +173,25 @@ def test_abort_wakes_every_rank(transport, size):
         comm.close()
 
 
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("transport", ["threads", "sockets"])
+def test_every_rank_calls_back_once_when_one_fails(transport, size):
+    def hear(comm, xp):
+        heard = []
+        comm.when_failed(lambda: heard.append("early"))
+        comm.barrier()
+        if comm.rank == 0:
+            comm.abort("had enough")
+        with pytest.raises(CommAborted, match="had enough"):
+            repeat(comm.barrier)
+        comm.when_failed(lambda: heard.append("late"))
+        comm.abort("again")
+        comm.close()
+        return heard
+
+    assert check(run_threads(open_in_process(transport, size), hear)) == [["early", "late"]] * size
+
+
 MISMATCHES = {
     "op": (lambda comm: comm.allreduce(np.zeros(4), "min"), lambda comm: comm.allreduce(np.zeros(4), "max")),
     "dtype": (lambda comm: comm.allreduce(np.zeros(4), "min"), lambda comm: comm.allreduce(np.zeros(4, "f4"), "min")),

@@ -7,12 +7,14 @@ import pytest
 from backends import BACKENDS
 from emulator.model import primitives
 
+from mgraph.kernels.backend import FusingBackend
+
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def fusing(request):
     """Each backend that has fused loops."""
     backend = BACKENDS[request.param].make()
-    assert backend.fuses
+    assert isinstance(backend, FusingBackend)
     return backend
 
 

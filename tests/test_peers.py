@@ -13,7 +13,7 @@ import mgraph as mg
 from mgraph.comm.peers import MOST_RANKS, require_windows
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, GangLost
-from mgraph.kernels.backend import CpuBackend, make_backend
+from mgraph.kernels.backend import make_backend
 
 SIZES = [1, 2, 3, 4]
 
@@ -44,11 +44,6 @@ def test_a_failure_before_the_windows_open_is_not_missed():
     late = []
     comm.when_failed(lambda: late.append(1))
     assert late == [1]
-
-
-def test_there_are_no_windows_where_kernels_do_not_fuse():
-    (comm,) = open_threads(1)
-    assert require_windows(comm, CpuBackend(1), 64) is None
 
 
 def unreachable(comm, xp):

@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import pathlib
 
+import numpy as np
 import pytest
 from emulator.backend import SANITIZE, EmulatedBackend
 from emulator.example.lightest import find_lightest
@@ -20,6 +21,7 @@ from test_contract import FOLDER, stems
 from twins.case import check, cpu
 
 from mgraph.kernels.backend import make_backend
+from mgraph.kernels.common import order_of
 from mgraph.kernels.pair import Kernel
 
 KERNELS = {"lightest.find_lightest": find_lightest} | {
@@ -49,6 +51,19 @@ def strategy_of(kernel: Kernel):
 def test_every_kernel_has_a_strategy(name):
     kernel = KERNELS[name]
     assert strategy_of(kernel), f"write twins/{kernel.source.stem}.py: {kernel.name}(draw), which returns a Case"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32", "int64", "float32", "float64"])
+def test_the_order_of_weights_is_that_of_their_integers(dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        weights = np.array([-np.inf, -2.5, -1, -1e-40, 0, 1e-40, 0.5, np.inf], dtype)
+    else:
+        weights = np.array([np.iinfo(dtype).min, 3, 7, np.iinfo(dtype).max], dtype)
+    orders = [order_of(weight) for weight in weights]
+    assert orders == sorted(set(orders))
+    if dtype.itemsize <= 4:
+        assert [np.int32(order) for order in orders] == orders
 
 
 def test_every_fused_loop_has_a_test():

@@ -13,6 +13,7 @@ from mgraph.algorithms.bfs import BETA, GROWTH
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
+from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.bfs_fused import METHODS, ORDERS, REPORT, ROW, queue_capacity, search_levels, work_words
 from mgraph.shard import Shard
 from mgraph.types import LEVEL, unreached_of
@@ -30,6 +31,7 @@ def bfs_fused(
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
     run, partition, num = shard.backend, shard.partition, shard.num_owned
+    assert isinstance(run, FusingBackend), "who calls has asked"
     levels, parents = run.xp.empty(num, LEVEL), run.xp.empty(num, partition.dtype)
     starts = sorted(set(sources))
     capacity = queue_capacity(num, len(starts))

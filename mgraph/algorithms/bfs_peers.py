@@ -15,6 +15,7 @@ from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import MOST_RANKS, Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
+from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.bfs_peers import FACTS, REPORT, ROW, search_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard
@@ -35,7 +36,8 @@ def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
     """Open what bfs_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
     partition = shard.partition
     inbox = MOST_RANKS * INBOX_TOLD * 4 + 2 * partition.stride * partition.dtype.itemsize
-    return require_windows(comm, shard.backend, _window_parts(partition)[-1] + inbox) is not None
+    num_bytes = _window_parts(partition)[-1] + inbox
+    return isinstance(shard.backend, FusingBackend) and require_windows(comm, shard.backend, num_bytes) is not None
 
 
 def bfs_peers(
@@ -43,7 +45,7 @@ def bfs_peers(
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
     run, partition, windows = shard.backend, shard.partition, comm.windows
-    assert windows is not None, "require_bfs_windows() comes first"
+    assert isinstance(run, FusingBackend) and windows is not None, "require_bfs_windows() comes first"
     _make_clean(shard, comm, windows)
     levels = run.xp.empty(shard.num_owned, LEVEL)
     parents = run.xp.empty(shard.num_owned, partition.dtype)

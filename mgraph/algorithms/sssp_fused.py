@@ -13,6 +13,7 @@ import numpy as np
 from mgraph.algorithms.sssp import default_delta
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.sssp_fused import BEGAN, HUB_BYTES, HUBS, KINDS, LINE, LINES, LOG, PART, ROUNDS, find_distances
 from mgraph.shard import Shard
 from mgraph.types import Array, unreached_of
@@ -30,6 +31,7 @@ def sssp_fused(
     """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
     assert comm.size == 1, "one rank alone runs in one launch"
     run, rows, partition = shard.backend, shard.rows, shard.partition
+    assert isinstance(run, FusingBackend), "who calls has asked"
     xp, n, top = run.xp, shard.num_owned, unreached_of(dtype)
     states = np.unique(np.array([partition.state(p) for p in sources], partition.dtype))
     dist = xp.empty(n, dtype)

@@ -30,7 +30,7 @@ CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "workers", "backend")
 FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
 
 
-def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Make one decorator of several, in the order in which --help shows them."""
 
     def decorate(command: Command) -> Command:
@@ -41,13 +41,13 @@ def _all(*options: Callable[[Command], Command]) -> Callable[[Command], Command]
     return decorate
 
 
-cluster_options = _all(
+cluster_options = together(
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, such as tcp://host:8786."),
     click.option("--scheduler-file", metavar="FILE", help="The file in which a running scheduler left its address."),
     click.option("--workers", type=click.IntRange(1), metavar="N", help="How many ranks to use; all there are."),
     click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
 )
-input_options = _all(
+input_options = together(
     click.argument("input", metavar="INPUT"),
     click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file."),
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),

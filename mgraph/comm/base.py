@@ -69,9 +69,9 @@ class Communicator(ABC):
     def wait(self) -> None:  # noqa: B027  where launches return when they are done
         """Wait for this rank's device, under the deadline of a verb: behind a launch that waits for other ranks."""
 
+    @abstractmethod
     def when_failed(self, callback: Callable[[], object]) -> None:
-        """Call `callback` from whichever thread this communicator fails or is aborted in; at once if it has failed."""
-        raise NotImplementedError
+        """Call `callback` once, in whichever thread this communicator fails or is aborted; at once if it has failed."""
 
     @abstractmethod
     def close(self) -> None:

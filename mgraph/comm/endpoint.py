@@ -98,6 +98,10 @@ class SocketEndpoint:
                 "is between"
             )
 
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the loop's end, which somebody else has asked for."""
+        self._thread.join(timeout_s)
+
     def close(self) -> None:
         """End the links, the listener and the loop, as far as they are left; from any thread but the loop's."""
         self.post(self.loop.stop)

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mgraph.comm.base import Communicator
 from mgraph.types import Array
+
+if TYPE_CHECKING:
+    from mgraph.kernels.backend import FusingBackend
 
 # kernels/ranks.cuh: MOST_RANKS, and room for WindowHead.
 MOST_RANKS = 8
@@ -41,7 +44,7 @@ class Windows:
         What the bytes of the windows are, or None; whoever finds another than its own must make them its own.
     """
 
-    def __init__(self, comm: Communicator, backend: Any, whole: Array, addresses: list[int]) -> None:
+    def __init__(self, comm: Communicator, backend: FusingBackend, whole: Array, addresses: list[int]) -> None:
         reached = [address for r, address in enumerate(addresses) if r != comm.rank]
         self.own = whole[HEAD_BYTES:]
         self.table = backend.to_device(np.array([comm.rank, comm.size, *addresses], np.int64))
@@ -58,9 +61,9 @@ class Windows:
         comm.barrier()
 
 
-def require_windows(comm: Communicator, backend: Any, num_bytes: int) -> Windows | None:
+def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
     """Return windows of at least `num_bytes`, None where not all ranks reach each other; every rank asks alike."""
-    if not backend.fuses or not comm.may_reach or comm.size > MOST_RANKS:
+    if not comm.may_reach or comm.size > MOST_RANKS:
         return None
     if comm.windows is None or comm.windows.own.nbytes < num_bytes:
         if comm.windows is not None:
@@ -71,7 +74,7 @@ def require_windows(comm: Communicator, backend: Any, num_bytes: int) -> Windows
     return comm.windows
 
 
-def open_windows(comm: Communicator, backend: Any, num_bytes: int) -> Windows | None:
+def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
     """Share memory with every rank; every rank calls it, with the same size."""
     whole, name = backend.share(HEAD_BYTES + num_bytes)
     names = np.zeros((comm.size, NAME_BYTES), np.uint8)
@@ -89,7 +92,7 @@ def open_windows(comm: Communicator, backend: Any, num_bytes: int) -> Windows | 
     return Windows(comm, backend, whole, found)
 
 
-def wait_for_ranks(comm: Communicator, backend: Any) -> None:
+def wait_for_ranks(comm: Communicator, backend: FusingBackend) -> None:
     """Wait for a launch that meets other ranks, to its very end: when it fails too, as it touches what then may go."""
     try:
         comm.wait()

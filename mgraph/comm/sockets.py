@@ -17,7 +17,7 @@ import concurrent.futures
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,7 @@ class SocketCommunicator(Communicator):
         self._peers = [(self.rank + i) % self.size for i in range(1, self.size)]
         self._failure: CommAborted | CommTimeout | None = None
         self._failing = threading.Lock()
+        self._callbacks: list[Callable[[], object]] = []
         self._number = 0  # of the exchange under way: a fast peer may already send for a later one
         # These belong to the loop's thread.
         self._inbox: dict[int, deque] = {r: deque() for r in self._peers}
@@ -152,6 +153,12 @@ class SocketCommunicator(Communicator):
         # What came in a message of bytes may not be written to, or not be aligned.
         return [received[r] if received[r].flags.carray else received[r].copy() for r in range(self.size)]
 
+    def when_failed(self, callback: Callable[[], object]) -> None:
+        with self._failing:
+            self._callbacks.append(callback)
+            if self._failure is not None:
+                callback()
+
     def close(self) -> None:
         with self._failing:
             orderly = self._failure is None
@@ -160,6 +167,8 @@ class SocketCommunicator(Communicator):
             # Where this fails, the endpoint's end closes the links without ceremony.
             with contextlib.suppress(RuntimeError, concurrent.futures.TimeoutError):
                 self._endpoint.call(self._take_leave(), 2 * GRACE_S)
+        else:
+            self._endpoint.wait(GRACE_S)  # for the farewell, which ends the loop: the peers may not have heard yet
         self._endpoint.close()
 
     def abort(self, cause: str = "aborted") -> None:
@@ -204,6 +213,8 @@ class SocketCommunicator(Communicator):
             if self._failure is not None:
                 return
             self._failure = error
+            for callback in self._callbacks:
+                callback()
         self._endpoint.post(self._break_off)
 
     # The rest runs on the loop's thread.

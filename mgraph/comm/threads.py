@@ -105,9 +105,10 @@ class SoleRank(Communicator):
         self.abort("the communicator is closed")
 
     def abort(self, cause: str = "aborted") -> None:
-        self._failure = self._failure or CommAborted(cause)
-        for callback in self._callbacks:
-            callback()
+        if self._failure is None:
+            self._failure = CommAborted(cause)
+            for callback in self._callbacks:
+                callback()
 
 
 class _Group:

@@ -1,11 +1,13 @@
 """Where a shard lives and how its kernels run: the CPU here, CUDA in cuda.py.
 
-A backend has the array module `xp` and `launch`; algorithms know nothing else about it.
+A backend has the array module `xp` and `launch`; algorithms know little else about it. Fused loops know more:
+they ask for a FusingBackend.
 """
 
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
@@ -41,7 +43,7 @@ class Limits:
 LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0, 0), "cuda": Limits(1 << 25, 1 << 27, 4, 6, fuses=True)}
 
 
-class Backend:
+class Backend(ABC):
     """What kernels run on."""
 
     name: str
@@ -50,30 +52,22 @@ class Backend:
     # Fast memory that one block of threads may have, and the cache that all of them share.
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
-    # Whether fused loops can be launched. Their waits look at `abort_word`, which ends them when it is not 0; their
-    # blocks meet at `arrived`.
-    fuses = False
-    abort_word: Array
-    arrived: Array
 
+    @abstractmethod
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
-        raise NotImplementedError
 
+    @abstractmethod
     def synchronize(self) -> None:
         """Wait for every launch so far."""
 
+    @abstractmethod
     def to_host(self, array: Array) -> np.ndarray:
         """Return the array as a NumPy array, the same one where it is already."""
-        return array
 
+    @abstractmethod
     def to_device(self, array: np.ndarray) -> Array:
         """Return the array where the kernels can read it, the same one where it is already."""
-        return array
-
-    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
-        """Return int64 words in host memory, as kernels and as the host take them; the next call's are the same."""
-        raise NotImplementedError
 
     def snapshot(self, array: Array, into: Array | None) -> Array:
         """Return what a launch that writes `array` may read through the read-only path: a copy, in `into` if given."""
@@ -82,34 +76,56 @@ class Backend:
         into[:] = array
         return into
 
-    def share(self, num_bytes: int) -> tuple[Array, bytes]:
-        """Return zeroed bytes that kernels of other ranks may reach, and the name by which those ranks find them."""
-        raise NotImplementedError
-
-    def reach(self, name: bytes, num_bytes: int) -> int | None:
-        """Return the address here of what another rank shares; None if kernels cannot reach it, or do atomics on it."""
-        raise NotImplementedError
-
-    def leave(self, addresses: list[int]) -> None:
-        """Let go of what was reached; from any thread."""
-
-    def host_word(self) -> tuple[Array, np.ndarray]:
-        """Return a zero in host memory that kernels look at, as they take it and as the host writes it."""
-        raise NotImplementedError
-
+    @abstractmethod
     def release(self) -> None:
         """Give back memory that a pool keeps for nobody, so that it does not add up over the phases of a build."""
 
+    @abstractmethod
     def free_bytes(self) -> int:
         """Return how much memory can still be allocated."""
-        raise NotImplementedError
 
+    @abstractmethod
     def high_water(self) -> AbstractContextManager[Callable[[], int]]:
         """Yield what tells how much more memory was held at a time than at the beginning, at most."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Give back threads and memory pools."""
+
+
+class FusingBackend(Backend):
+    """What fused loops run on: all blocks of a launch at once, and perhaps kernels of other ranks beside them.
+
+    Attributes
+    ----------
+    abort_word
+        Every wait in a loop looks at it, and ends when it is not 0.
+    arrived
+        Where the blocks meet.
+    """
+
+    abort_word: Array
+    arrived: Array
+
+    @abstractmethod
+    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
+        """Return int64 words in host memory, as kernels and as the host take them; the next call's are the same."""
+
+    @abstractmethod
+    def host_word(self) -> tuple[Array, np.ndarray]:
+        """Return a zero in host memory that kernels look at, as they take it and as the host writes it."""
+
+    @abstractmethod
+    def share(self, num_bytes: int) -> tuple[Array, bytes]:
+        """Return zeroed bytes that kernels of other ranks may reach, and the name by which those ranks find them."""
+
+    @abstractmethod
+    def reach(self, name: bytes, num_bytes: int) -> int | None:
+        """Return the address here of what another rank shares; None if kernels cannot reach it, or do atomics on it."""
+
+    @abstractmethod
+    def leave(self, addresses: list[int]) -> None:
+        """Let go of what was reached; from any thread."""
 
 
 class CpuBackend(Backend):
@@ -148,9 +164,21 @@ class CpuBackend(Backend):
         for helper in helpers:
             helper.result()
 
+    def synchronize(self) -> None:
+        """Return at once: launches return when they are done."""
+
+    def to_host(self, array: Array) -> np.ndarray:
+        return array
+
+    def to_device(self, array: np.ndarray) -> Array:
+        return array
+
     def snapshot(self, array: Array, into: Array | None) -> Array:
         """Return the array itself: a CPU reads what is written, and a fresher state is a better one."""
         return array
+
+    def release(self) -> None:
+        """Do nothing: NumPy keeps no pool."""
 
     def free_bytes(self) -> int:
         limit = _cgroup_free_bytes()

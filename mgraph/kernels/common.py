@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import types
+from numba import typeof, types
 from numba.extending import overload
 from numba.np.numpy_support import as_dtype
 
@@ -33,7 +33,7 @@ def _top_of(array) -> Callable:
 
 def order_of(weight: float | int) -> int:
     """Return an integer of the weight's order, of 32 bits where the weight has no more (in kernels)."""
-    raise NotImplementedError
+    return _order_of(typeof(weight))(weight)
 
 
 @overload(order_of)

@@ -13,7 +13,7 @@ import numpy as np
 from cupy.cuda import driver
 
 from mgraph.kernels import peer_memory
-from mgraph.kernels.backend import LIMITS, Backend
+from mgraph.kernels.backend import LIMITS, FusingBackend
 from mgraph.kernels.source import OPTIONS, module_text, widen
 
 if TYPE_CHECKING:
@@ -70,13 +70,12 @@ class _Watch(cupy.cuda.MemoryHook):
         self.most = max(self.most, self.pool.total_bytes())
 
 
-class CudaBackend(Backend):
+class CudaBackend(FusingBackend):
     """The current CUDA device, on CuPy's current stream."""
 
     name = "cuda"
     xp = cupy
     limits = LIMITS["cuda"]
-    fuses = True
 
     def __init__(self) -> None:
         self.device = cupy.cuda.runtime.getDevice()
@@ -154,4 +153,4 @@ class CudaBackend(Backend):
             yield lambda: hook.most - before
 
     def close(self) -> None:
-        cupy.get_default_memory_pool().free_all_blocks()
+        self.release()

@@ -11,7 +11,7 @@ first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays carry thei
 keywords of `@kernel` name the parameter from which the CUDA text takes each typedef.
 
 A fused loop, named by `@fused`, has the CUDA function alone: all blocks of its launch run at once and
-meet at barriers, so that many supersteps take one launch. Backends whose `fuses` is set can launch it.
+meet at barriers, so that many supersteps take one launch. A FusingBackend can launch it.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from emulator.compile import CACHE, build, source_line
 
-from mgraph.kernels.backend import Backend, Limits
+from mgraph.kernels.backend import FusingBackend, Limits
 from mgraph.kernels.source import module_text, widen
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def poisoned(shape: Any, dtype: Any, pattern: int = POISONS[0]) -> np.ndarray:
     return array
 
 
-class EmulatedBackend(Backend):
+class EmulatedBackend(FusingBackend):
     """CUDA on the CPU.
 
     Parameters
@@ -126,7 +126,6 @@ class EmulatedBackend(Backend):
     limits = Limits(chunk_edges=1 << 7, batch_arcs=1 << 7, sort_scratch_bytes=24, mask_scratch_bytes=8)
     shared_bytes = 1 << 8
     cache_bytes = 1 << 10
-    fuses = True
 
     def __init__(
         self,
@@ -170,6 +169,9 @@ class EmulatedBackend(Backend):
         if report:
             raise EmulationError(f"{kernel}: {report}\nreplay: launch {self.launches} of {self!r}")
 
+    def synchronize(self) -> None:
+        """Return at once: a launch ends before it returns."""
+
     def to_host(self, array: np.ndarray) -> np.ndarray:
         """Return a copy, as from a device: who writes into it does not write into the array."""
         return np.array(array)
@@ -203,6 +205,12 @@ class EmulatedBackend(Backend):
     def host_word(self) -> tuple[np.ndarray, np.ndarray]:
         word = np.zeros(1, np.uint32)
         return word, word
+
+    def release(self) -> None:
+        """Do nothing: there is no pool."""
+
+    def close(self) -> None:
+        """Do nothing: there is no pool."""
 
     def free_bytes(self) -> int:
         return 1 << 40

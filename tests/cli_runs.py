@@ -1,0 +1,41 @@
+"""How tests call the command line: in this process, or in one of its own."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import subprocess
+import sys
+
+from click.testing import CliRunner
+from zoo import ZOO
+
+from mgraph.cli.main import main
+
+ROOT = pathlib.Path(__file__).parents[1]
+# What a command does is the same on any backend; here it is told of no GPU, wherever the tests run.
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+IMPORTS = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+ENVIRONMENT = {**os.environ, **IMPORTS, **NO_GPU}
+CASE = ZOO["grid"]
+
+
+def run(*arguments, code=0):
+    """Run a command in this process; return its result when it ended with this code."""
+    result = CliRunner().invoke(main, list(map(str, arguments)), prog_name="mgraph")
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments, code):
+    """Run a command that must fail; return the one line that says why."""
+    line = run(*arguments, code=code).stderr.splitlines()[-1]
+    assert line.startswith("mgraph: ")
+    return line
+
+
+def start(*arguments, **options):
+    """Start a command in a process of its own."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
+    return subprocess.Popen([sys.executable, "-m", "mgraph", *arguments], **(pipes | options))
