@@ -16,7 +16,7 @@ from mgraph.build.plan import default_chunks
 from mgraph.cluster.base import Rank
 from mgraph.errors import InputError
 from mgraph.generate.rmat import Rmat
-from mgraph.graph import Graph
+from mgraph.graph import Graph, choose_ranks
 from mgraph.jobs import Answer, have_arcs
 from mgraph.results import Stats, Traversed
 from mgraph.traversals import bfs, sssp
@@ -165,10 +165,11 @@ def run_graph500(
 ) -> Graph500Run:
     """Run the benchmark; `progress` is told what is being done."""
     source = Rmat(spec.scale, spec.edge_factor, spec.seed)
-    # A small build first: compiling or loading kernels is not a part of construction.
-    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=cluster, layout=spec.layout):
+    chosen, placement = choose_ranks(source, cluster, spec.layout)
+    # A small build first, on the same ranks: compiling or loading kernels is not a part of construction.
+    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=chosen, layout=spec.layout):
         pass
-    progress(f"building {source.name}")
+    progress(f"building {source.name} on {placement}")
     with Graph.from_source(source, cluster=cluster, layout=spec.layout) as g:
         where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(

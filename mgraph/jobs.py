@@ -77,6 +77,11 @@ class Answer(Columns):
     traversal: Traversal
 
 
+def free_bytes(rank: Rank) -> int:
+    """Return how much memory this rank can still allocate."""
+    return rank.backend.free_bytes()
+
+
 def build_graph(
     rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:

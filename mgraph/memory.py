@@ -117,7 +117,7 @@ class _Shape:
     @classmethod
     def of(cls, source: EdgeSource, num_edges: int, num_ranks: int) -> _Shape:
         n = source.num_vertices
-        connected = getattr(source, "expected_connected", lambda: n)()
+        connected = expected_connected(source)
         dtype = source.weight_dtype
         top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
         state = state_bytes(dtype, n, getattr(source, "max_weight", None) or top)
@@ -240,6 +240,11 @@ def _sweep_bytes(shape: _Shape, swept: int, state: int) -> int:
 
 
 _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
+
+
+def expected_connected(source: EdgeSource) -> int:
+    """Return how many vertices have edges: all, where the source cannot tell."""
+    return getattr(source, "expected_connected", lambda: source.num_vertices)()
 
 
 def _expected_edges(source: EdgeSource) -> int:

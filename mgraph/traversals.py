@@ -198,6 +198,6 @@ def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traverse
     keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
     by_rank = g.answer(traverse, keys, keys, specs)
     return [
-        Traversed(g, key, spec, Stats.of_ranks(spec, reason, g.info.directed, parts))
+        Traversed(g, key, spec, Stats.of_ranks(g, spec, reason, parts))
         for key, spec, parts in zip(keys, specs, zip(*by_rank, strict=True), strict=True)
     ]

@@ -44,11 +44,14 @@ class Cluster(ABC):
         What kernels run on: cpu, cuda or emulated.
     launcher
         Who started the ranks: in-process, dask, or the name of a Dask cluster class.
+    may_narrow
+        Whether nobody said how many ranks to use, so that a graph may be put on some of them.
     """
 
     num_ranks: int
     backend: str
     launcher: str
+    may_narrow = False
 
     @abstractmethod
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
@@ -80,6 +83,10 @@ class Cluster(ABC):
         list
             For each rank what Dask's collections can be made from: a future that is done, or a delayed value.
         """
+
+    @abstractmethod
+    def narrowed(self, num_ranks: int) -> Cluster:
+        """Return the first of the ranks as a cluster of their own, the same one each time; closed with this one."""
 
     @abstractmethod
     def forget(self, key: str) -> None:
