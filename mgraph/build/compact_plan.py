@@ -34,7 +34,7 @@ class CompactPlan:
     place: int  # beside all that, while keys are placed
     sort: int  # the same, while they are sorted
     degrees: int  # of owned vertices
-    count: int  # beside words and headers, while degrees are counted
+    count: int  # beside words, headers and its own tables, while degrees are counted
 
     @property
     def shard_bytes(self) -> int:
@@ -45,7 +45,7 @@ class CompactPlan:
     def to_allocate_bytes(self) -> int:
         """What is still to be allocated once the order is found."""
         build = self.buffer + max(self.place, self.sort)
-        return self.words + self.headers + max(build, self.count)
+        return self.words + self.headers + max(build, self.count - (self.tables - self.own_tables))
 
     @property
     def peak_bytes(self) -> int:
@@ -91,7 +91,7 @@ def plan_compact(
     buffer_keys = min(max(int((slack - beside) // (8 + weight)), least), edges)
     return CompactPlan(
         partition.num_ranks,
-        order=degrees_bytes(n, sizes.directed) + (order_bytes(n, limits) if partition.cyclic else 0),
+        order=degrees_bytes(n, sizes.directed) + (order_bytes(n, partition, limits) if partition.cyclic else 0),
         tables=tables,
         own_tables=own_tables,
         words=words,

@@ -95,8 +95,11 @@ def make_survey(
     order = choose_order(order, counts)
     owned = position_of_user = None
     if order == "degree":
-        refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, backend.limits), backend, comm)
-        partition, owned, position_of_user = degree_order(backend, total_degrees(counts), comm.size, comm.rank)
+        degrees = total_degrees(counts)
+        partition = Partition(int(backend.xp.count_nonzero(degrees)), comm.size, cyclic=True)
+        refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, partition, backend.limits), backend, comm)
+        owned, position_of_user = degree_order(backend, degrees, partition, comm.rank)
+        del degrees
         row_lengths = counts.out_degrees[owned]
     else:
         partition = Partition(n, comm.size, cyclic=False)
