@@ -7,6 +7,7 @@
 #   bench/device.sh compact LOGS    one GPU: scales 28 and 30 in the compact layout
 #   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
+#   bench/device.sh scaling LOGS N  1, 2, 4 ... N GPUs: scales 24 to 26 and a grid, then docs/scaling.md
 #
 # Everything that mgraph[cuda13,test] names must be installed; nothing is installed here.
 set -euo pipefail
@@ -45,8 +46,16 @@ case $what in
       run "rmat$scale" --ranks "$gpus" --algorithm components --algorithm msf --sources 3 --builds 1
     done
     ;;
+  scaling)
+    # Ranks 0: of the grid mgraph takes as many as are faster.
+    ranks=1
+    for ((n = 2; n <= gpus; n *= 2)); do ranks+=,$n; done
+    python3 bench/scaling.py grid4k --scales "${SCALES:-24:26}" --ranks "$ranks,0" --sources 4 --backend cuda \
+      ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/scaling.log"
+    cp docs/scaling* "$logs/"
+    ;;
   *)
-    sed -n '2,12p' "$0" >&2
+    sed -n '2,13p' "$0" >&2
     exit 2
     ;;
 esac

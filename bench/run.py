@@ -54,7 +54,7 @@ NAMES = {
 @click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True, default=tuple(KERNELS))
 @click.option("--method", "methods", type=click.Choice(["frontier", "sweep"]), multiple=True, default=("frontier",))
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
-@click.option("--ranks", type=int, default=1, show_default=True)
+@click.option("--ranks", type=int, default=1, show_default=True, help="0: as many as mgraph takes of all there are.")
 @click.option("--scheduler", metavar="ADDRESS", help="Of a running cluster with so many workers.")
 @click.option("--sources", type=int, default=16, show_default=True)
 @click.option("--root-seed", type=int, help="Draws the roots; fresh ones by default.")
@@ -77,7 +77,7 @@ def main(
     commit: str | None,
 ) -> None:
     root_seed = int(np.random.SeedSequence().entropy % 2**32) if root_seed is None else root_seed
-    with mg.connect(scheduler=scheduler, num_ranks=ranks, backend=backend) as cluster:
+    with mg.connect(scheduler=scheduler, num_ranks=ranks or None, backend=backend) as cluster:
         for name, layout in itertools.product(graphs, layouts):
             # The first build of a size also compiles kernels and fills the memory pool.
             for _ in range(builds - 1):
@@ -86,14 +86,15 @@ def main(
                 roots = random_roots(g, sources, root_seed) if {*algorithms} & {*KERNELS} else []
                 for algorithm in algorithms:
                     for method in methods_of(algorithm, methods, layout):
-                        facts = {"graph": name, "gpus": ranks * (backend == "cuda"), "weights": g.info.weight_dtype}
-                        facts |= {"launcher": cluster.launcher, "ranks": cluster.num_ranks, "backend": cluster.backend}
+                        facts = {"graph": name, "gpus": g.num_ranks * (backend == "cuda")}
+                        facts |= {"weights": g.info.weight_dtype, "launcher": cluster.launcher, "ranks": g.num_ranks}
+                        facts |= {"backend": cluster.backend, "placement": str(g.placement)}
                         facts |= {"algorithm": algorithm, "method": method, "n": g.num_vertices, "m": g.num_edges}
                         if algorithm in KERNELS:
                             facts |= {"root_seed": root_seed} | measure(g, algorithm, method, roots)
                         else:
                             facts |= {"root_seed": None} | measure_whole(g, algorithm, sources)
-                        show(name, ranks, facts)
+                        show(name, g.num_ranks, facts)
                         refuse_another_answer(backend, facts)
                         record.append(backend, commit, facts)
 

@@ -1,10 +1,12 @@
 """Strong and weak scaling: bench/run.py over ranks and scales, then docs/scaling.md from all that is known.
 
     python bench/scaling.py --scales 20:24 --ranks 1,2,4 --backend cuda
+    python bench/scaling.py grid4k --scales 24:26 --ranks 1,2,4,0 --backend cuda
     python bench/scaling.py --scales 24:28 --ranks 4,8,16 --backend cuda --scheduler tcp://10.0.0.1:8786
     python bench/scaling.py --report-only
 
-Every measurement is validated and must give the answers of every other number of ranks. The report has
+Every measurement is validated and must give the answers of every other number of ranks; 0 ranks are as many as
+mgraph takes of all there are. GRAPHs are searched by frontiers beside the scales, which are swept too. The report has
 time, efficiency, bytes and memory, and a model of a superstep fitted to them: it says how well that
 reproduces what was measured before it says what it predicts.
 """
@@ -36,6 +38,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 
 
 @click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, metavar="GRAPH...")
 @click.option("--scales", callback=_scales, default="18:20", show_default=True)
 @click.option("--ranks", callback=_numbers, default="1,2", show_default=True)
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
@@ -44,12 +47,16 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 @click.option("--root-seed", type=int, default=1, show_default=True, help="The same roots for any number of ranks.")
 @click.option("--commit", help="Of the code, where there is no checkout to ask.")
 @click.option("--report-only", is_flag=True, help="Measure nothing.")
-def main(scales: list[int], ranks: list[int], report_only: bool, **options: str | int | None) -> None:
+def main(
+    graphs: tuple[str, ...], scales: list[int], ranks: list[int], report_only: bool, **options: str | int | None
+) -> None:
     given = [part for name, value in options.items() if value for part in (f"--{name.replace('_', '-')}", str(value))]
+    swept = [f"rmat{scale}" for scale in scales]
     for num_ranks in () if report_only else ranks:
-        graphs = [f"rmat{scale}" for scale in scales]
-        methods = ["--method", "frontier", "--method", "sweep"]
-        run.main.main([*graphs, "--ranks", str(num_ranks), *methods, *given], standalone_mode=False)
+        for some, methods in ((swept, ("frontier", "sweep")), (graphs, ("frontier",))):
+            asked = [part for method in methods for part in ("--method", method)]
+            if some:
+                run.main.main([*some, "--ranks", str(num_ranks), *asked, *given], standalone_mode=False)
     write_report(REPORT)
 
 
