@@ -111,7 +111,7 @@ def _measured(lines: list[dict]) -> str:
              f"{weak:.0%}" if several and weak and ranks & (ranks - 1) == 0 else "", f"{line['teps'] / 1e9:.3g}",
              f"{max(line['bytes_sent_by_rank']) / 1e6:.3g}", f"{line['bytes_per_edge']:.3g}", line["commit"]]
         )  # fmt: skip
-    head = "algorithm,method,graph,ranks,median ms,strong,weak,GTEPS,MB sent,B/edge,commit".split(",")
+    head = ["algorithm", "method", "graph", "ranks", "median ms", "strong", "weak", "GTEPS", "MB sent", "B/edge", "commit"]
     return _table(head, rows)
 
 
@@ -206,7 +206,10 @@ def _draw(lines: list[dict], picture: pathlib.Path) -> None:
     one = {(_curve(line), _scale(line)): line["median_ms"] for line in lines if line["ranks"] == 1}
     panels = (
         ("ms", lambda line: line["median_ms"]),
-        ("strong efficiency", lambda line: one.get((_curve(line), _scale(line)), 0) / line["median_ms"] / line["ranks"]),
+        (
+            "strong efficiency",
+            lambda line: one.get((_curve(line), _scale(line)), 0) / line["median_ms"] / line["ranks"],
+        ),
         ("MB sent by a rank", lambda line: max(line["bytes_sent_by_rank"]) / 1e6),
         ("bytes of memory an edge", lambda line: line["bytes_per_edge"]),
     )

@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("algorithms", "validate validation validation_components"),
         ("validation_forests", "memory placement"),
         ("cluster",),
-        ("graph answers results jobs construct traversals components forests",),
+        ("graph answers results jobs construct traversals together components forests",),
         ("graph500 csgraph nx cli plot __main__",),
     )
 )
