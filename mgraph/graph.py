@@ -175,7 +175,7 @@ class Graph:
         info = self.info
         kind = ("arc" if info.directed else "edge") + ("" if info.num_edges == 1 else "s")
         weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
-        among = f"{self.num_ranks} of " if self.num_ranks < self.placement.of else ""
+        among = f"{self.num_ranks} of " if self.placement.is_part else ""
         ranks = f"{among}{self.placement.of} {self.cluster.backend} rank" + ("s" if self.placement.of > 1 else "")
         vertices = "vertex" if info.num_vertices == 1 else "vertices"
         return (

@@ -191,7 +191,7 @@ def run_graph500(
     # A small build first, on the same ranks: compiling or loading kernels is not a part of construction.
     with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=chosen, layout=spec.layout):
         pass
-    progress(f"building {source.name} on {placement}")
+    progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
     with Graph.from_source(source, cluster=cluster, layout=spec.layout) as g:
         where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(

@@ -25,9 +25,14 @@ class Placement:
     of: int
     reason: str = ""
 
+    @property
+    def is_part(self) -> bool:
+        """Whether some ranks are left out."""
+        return self.num_ranks < self.of
+
     def __str__(self) -> str:
         ranks = "rank" if self.of == 1 else "ranks"
-        if self.num_ranks == self.of:
+        if not self.is_part:
             return f"{self.of} {ranks}"
         return f"{self.num_ranks} of {self.of} {ranks}: {self.reason}"
 

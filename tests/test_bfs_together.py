@@ -1,4 +1,4 @@
-"""Many roots at once: each one's levels are those it has alone, whatever the ranks, the layout of words and the depth."""
+"""Many roots at once: each one's levels are those it has alone, on any number of ranks and at any depth."""
 
 from __future__ import annotations
 

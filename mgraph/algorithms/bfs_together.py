@@ -6,9 +6,9 @@
         pull: every vertex that some root has not reached looks at the words of all its neighbours, which are gathered
         front = what came and had not come before
 
-Roots of a small world share most of their frontiers, so that a level costs little more for 64 than for one (Then et al.,
-2014). Levels are kept in binary, a plane of words for each bit of the deepest: 3 planes where 7 are the most. What is
-left fresh: each owner's words and planes.
+Roots of a small world share most of their frontiers, so that a level costs little more for 64 than for one (Then et
+al., 2014). Levels are kept in binary, a plane of words for each bit of the deepest: 3 planes where 7 are the most. What
+is left fresh: each owner's words and planes.
 """
 
 from __future__ import annotations

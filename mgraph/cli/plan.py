@@ -78,5 +78,5 @@ def _print(made: GraphPlan, placement: Placement | None) -> None:
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     sizes = f"{made.num_vertices:,} vertices, {made.num_input_edges:,} input edges"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
-    if placement is not None and placement.num_ranks < placement.of:
+    if placement is not None and placement.is_part:
         click.echo(f"put on {placement}; --workers {placement.of} puts it on all")
