@@ -146,7 +146,10 @@ def test_a_graph_keeps_the_cluster_that_was_made_for_it(workers, ranks_count):
     g = mg.rmat(4, cluster=mg.connect(scheduler=workers.scheduler_address))
     gc.collect()
     assert mg.bfs(g, 0).distances[0] == 0
-    g.cluster.close()
+    # With it what it has started, which is to be closed.
+    g.cluster._whole.close()
+    with pytest.raises(ClusterError, match="closed"):
+        mg.bfs(g, 0)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
