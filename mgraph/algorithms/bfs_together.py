@@ -21,7 +21,7 @@ from mgraph.algorithms.changes import send_to_owners
 from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
 from mgraph.kernels.bfs_together import levels_of_root, merge_words, pull_words, push_words, settle_words
-from mgraph.shard import Shard
+from mgraph.shard import Rows, Shard
 from mgraph.types import LEVEL, Array
 
 # Roots of one word.
@@ -73,6 +73,7 @@ class _Search:
         # The owned slice of all fronts, as long as all ranks' slices are.
         self.front = xp.zeros(partition.stride, np.int64)
         self.fronts = self.front if comm.size == 1 else xp.empty(partition.num_states, np.int64)
+        self.frontier, self.open = (xp.empty(shard.num_owned, partition.dtype) for _ in range(2))
         self.planes = xp.empty(0, np.int64)
         words: dict[int, int] = {}
         for bit, position in enumerate(roots):
@@ -81,39 +82,41 @@ class _Search:
                 words[state] = words.get(state, 0) | 1 << bit
         # All bits, in the 64-bit integers that arrays hold.
         self.every = _signed(sum(words.values()))
-        for state, word in words.items():
-            if self.base <= state < self.base + shard.num_owned:
-                self.came[state] = _signed(word)
+        own = [state for state in words if self.base <= state < self.base + shard.num_owned]
+        brought = np.array([_signed(words[state]) for state in own], np.int64)
+        if own:
+            self.came[self.run.to_device(np.array(own, np.int64))] = self.run.to_device(brought)
         self.settle()
 
     def push(self) -> int:
         """Bring the front's words along its arcs; return how many this rank looked at."""
-        shard, xp, run, indptr = self.shard, self.xp, self.run, self.shard.rows.indptr
-        frontier = xp.flatnonzero(self.front)
-        offsets = xp.zeros(len(frontier) + 1, np.int64)
-        xp.cumsum(indptr[frontier + 1] - indptr[frontier], out=offsets[1:])
+        shard, xp, rows = self.shard, self.xp, self.shard.rows
+        frontier = self.frontier[: self.num_own_front]
+        offsets = self._offsets(frontier, rows)
         arcs, found, count = int(offsets[-1]), xp.empty(len(self.came), shard.partition.dtype), xp.zeros(1, np.int64)
-        push_words[run](
-            0, arcs, frontier, len(frontier), offsets, indptr, shard.rows.targets, self.front, self.came, found, count
+        push_words[self.run](
+            0, arcs, frontier, len(frontier), offsets, rows.indptr, rows.targets, self.front, self.came, found, count
         )
         if self.comm.size > 1:
             _, (states, words) = send_to_owners(shard, self.comm, found[: int(count[0])], self.came)
-            merge_words[run](0, len(states), states, words, self.came)
+            merge_words[self.run](0, len(states), states, words, self.came)
             # What was for others has gone there.
             self.came[: self.base] = 0
             self.came[self.base + shard.partition.stride :] = 0
         return arcs
 
     def pull(self) -> int:
-        """Look at the words of neighbours; return how many arcs this rank has."""
-        rows = self.shard.incoming
+        """Look from open vertices at the words of their neighbours; return at how many arcs."""
+        rows, opened = self.shard.incoming, self.open[: self.num_own_open]
         if self.comm.size > 1:
             self.comm.allgather(self.front, self.fronts)
+        offsets = self._offsets(opened, rows)
+        arcs = int(offsets[-1])
         pull_words[self.run](
-            0, len(rows.targets), rows.indptr, self.shard.num_owned, rows.targets, self.fronts, self.seen, self.every,
-            self.base, self.came,
+            0, arcs, opened, len(opened), offsets, rows.indptr, rows.targets, self.fronts, self.seen, self.every,
+            self._own(self.came),
         )  # fmt: skip
-        return len(rows.targets)
+        return arcs
 
     def settle(self) -> None:
         """Make what is new of what came the front, one level on, and count it over all ranks."""
@@ -122,12 +125,23 @@ class _Search:
         if self.level.bit_length() > self.num_planes:
             self.num_planes += 1
             self.planes = xp.concatenate([self.planes, xp.zeros(owned, np.int64)])
-        counters = xp.zeros(3, np.int64)
+        counters = xp.zeros(4, np.int64)
         settle_words[self.run](
-            0, owned, shard.rows.indptr, shard.incoming.indptr, self.base, self.level, owned, self.every,
-            self.came, self.seen, self.front, self.planes, counters,
+            0, owned, shard.rows.indptr, shard.incoming.indptr, self.level, owned, self.every,
+            self._own(self.came), self.seen, self.front, self.planes, self.frontier, self.open, counters,
         )  # fmt: skip
-        self.num_front, self.leaving_arcs, self.open_arcs = self.comm.sum(*self.run.to_host(counters).tolist())
+        self.num_own_front, leaving, self.num_own_open, entering = self.run.to_host(counters).tolist()
+        self.num_front, self.leaving_arcs, self.open_arcs = self.comm.sum(self.num_own_front, leaving, entering)
+
+    def _own(self, states: Array) -> Array:
+        return states[self.base : self.base + self.shard.num_owned]
+
+    def _offsets(self, vertices: Array, rows: Rows) -> Array:
+        """Return where the arcs of each of these vertices begin among all of theirs, and how many there are."""
+        offsets = self.xp.zeros(len(vertices) + 1, np.int64)
+        first = vertices.astype(np.int64)
+        self.xp.cumsum(rows.indptr[first + 1] - rows.indptr[first], out=offsets[1:])
+        return offsets
 
 
 def _signed(word: int) -> int:

@@ -1,4 +1,4 @@
-extern "C" __global__ void push_words(i64 lo, i64 hi, const i64* frontier, i64 num_frontier, const i64* offsets,
+extern "C" __global__ void push_words(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier, const i64* offsets,
                                       const i64* indptr, const vertex_t* targets, const i64* front, i64* came,
                                       vertex_t* found, i64* counters) {
   i64 length = ArcTile::length(hi - lo);
@@ -18,42 +18,49 @@ extern "C" __global__ void merge_words(i64 lo, i64 hi, const vertex_t* states, c
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) atomic_or(&came[states[i]], words[i]);
 }
 
-extern "C" __global__ void pull_words(i64 lo, i64 hi, const i64* indptr, i64 num_owned, const vertex_t* targets,
-                                      const i64* fronts, const i64* seen, i64 every, i64 base, i64* came) {
-  i64 length = ArcTile::length(hi - lo);
+// A thread takes neighbouring arcs: it looks for a row once, and brings each row one word.
+extern "C" __global__ void pull_words(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows, const i64* offsets,
+                                      const i64* indptr, const vertex_t* targets, const i64* fronts, const i64* seen,
+                                      i64 every, i64* came) {
+  i64 length = ArcTile::length(hi - lo), each = length / blockDim.x;
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
     i64 end = begin + length < hi ? begin + length : hi;
-    ArcTile tile(indptr, num_owned, begin, end);
-    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
-      i64 v = tile.row_of(arc), wanted = every & ~seen[v];
-      if (!wanted) continue;
-      wanted &= load_readonly(&fronts[targets[arc]]);
+    ArcTile tile(offsets, num_rows, begin, end);
+    i64 arc = begin + threadIdx.x * each, last = arc + each < end ? arc + each : end;
+    if (arc >= last) continue;
+    for (i64 k = tile.row_of(arc); arc < last; k++) {
+      i64 v = rows[k], shift = indptr[v] - offsets[k], word = 0;
+      i64 stop = offsets[k + 1] < last ? offsets[k + 1] : last;
+      for (; arc < stop; arc++) word |= load_readonly(&fronts[targets[shift + arc]]);
+      word &= every & ~seen[v];
       // What others brought before need not be brought again: a word changes 64 times at most.
-      if (wanted & ~load_relaxed(&came[base + v])) atomic_or(&came[base + v], wanted);
+      if (word & ~load_relaxed(&came[v])) atomic_or(&came[v], word);
     }
   }
 }
 
-extern "C" __global__ void settle_words(i64 lo, i64 hi, const i64* indptr, const i64* in_indptr, i64 base, i64 level,
+extern "C" __global__ void settle_words(i64 lo, i64 hi, const i64* indptr, const i64* in_indptr, i64 level,
                                         i64 num_owned, i64 every, i64* came, i64* seen, i64* front, i64* planes,
-                                        i64* counters) {
-  i64 vertices = 0, leaving = 0, open_arcs = 0;
+                                        vertex_t* frontier, vertex_t* rows, i64* counters) {
+  i64 leaving = 0, entering = 0;
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    i64 before = seen[v], fresh = came[base + v] & ~before;
-    came[base + v] = 0;
+    i64 before = seen[v], fresh = came[v] & ~before;
+    came[v] = 0;
     front[v] = fresh;
     if (fresh) {
       seen[v] = before | fresh;
-      vertices++;
+      frontier[reserve(&counters[0])] = (vertex_t)v;
       leaving += indptr[v + 1] - indptr[v];
       for (i64 k = 0; level >> k; k++)
         if ((level >> k) & 1) planes[k * num_owned + v] |= fresh;
     }
-    if ((before | fresh) != every) open_arcs += in_indptr[v + 1] - in_indptr[v];
+    if ((before | fresh) != every) {
+      rows[reserve(&counters[2])] = (vertex_t)v;
+      entering += in_indptr[v + 1] - in_indptr[v];
+    }
   }
-  warp_add(&counters[0], vertices);
   warp_add(&counters[1], leaving);
-  warp_add(&counters[2], open_arcs);
+  warp_add(&counters[3], entering);
 }
 
 extern "C" __global__ void levels_of_root(i64 lo, i64 hi, const i64* seen, const i64* planes, i64 num_planes,

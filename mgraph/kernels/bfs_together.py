@@ -1,7 +1,7 @@
 """Breadth-first searches from up to 64 roots together: a vertex has a word, and a root a bit of it.
 
-`came` collects what the arcs bring to every state index, `seen` and `front` are of the vertices owned here: what
-has reached them, and what of it in the level before. Bit k of a root's level stands in plane k.
+`came` collects what the arcs bring, `seen` and `front` are of the vertices owned here: what has reached them, and what
+of it in the level before. Bit k of a root's level stands in plane k.
 """
 
 from __future__ import annotations
@@ -45,40 +45,46 @@ def merge_words(lo, hi, states, words, came):
 
 
 @kernel(vertex_t="targets")
-def pull_words(lo, hi, indptr, num_owned, targets, fronts, seen, every, base, came):
-    """Look from every vertex that some root has not reached at the words of its neighbours.
+def pull_words(lo, hi, rows, num_rows, offsets, indptr, targets, fronts, seen, every, came):
+    """Look from vertices that some root has not reached at the words of their neighbours.
 
-    Work items are the arcs of all rows; `fronts` are of all state indices, `every` has the bits of all roots.
+    Work items are the arcs of these rows, as the frontier's are of push_words; `fronts` are of all state indices,
+    `came` is of the vertices owned here, `every` has the bits of all roots.
     """
-    v = row_of_arc(indptr, num_owned, lo)
+    k = row_of_arc(offsets, num_rows, lo)
     arc = lo
     while arc < hi:
-        end = min(indptr[v + 1], hi)
+        v = rows[k]
+        begin = indptr[v] - offsets[k]
+        end = min(offsets[k + 1], hi)
         wanted, word = every & ~seen[v], np.int64(0)
         for i in range(arc, end):
             if wanted & ~word == 0:
                 break
-            word |= fronts[targets[i]]
+            word |= fronts[targets[begin + i]]
         if wanted & word != 0:
-            atomic_or(came, base + v, wanted & word)
+            atomic_or(came, v, wanted & word)
         arc = end
-        v += 1
+        k += 1
 
 
-@kernel()
-def settle_words(lo, hi, indptr, in_indptr, base, level, num_owned, every, came, seen, front, planes, counters):
-    """Keep of what came what is new, as the front, and note its level.
+@kernel(vertex_t="frontier")
+def settle_words(
+    lo, hi, indptr, in_indptr, level, num_owned, every, came, seen, front, planes, frontier, rows, counters
+):
+    """Keep of what came what is new, as the front, and note its level; list the front, and who is open.
 
-    `counters` are: vertices of the front, arcs that leave it, arcs into vertices that some root has not reached.
+    A vertex that some root has not reached is open. `counters` are: vertices of the front, arcs that leave it, open
+    vertices, arcs into them.
     """
-    vertices, leaving, open_arcs = 0, 0, 0
+    num_front, leaving, num_open, entering = 0, 0, 0, 0
     for v in range(lo, hi):
-        new = came[base + v] & ~seen[v]
-        came[base + v] = 0
+        new = came[v] & ~seen[v]
+        came[v] = 0
         front[v] = new
         if new != 0:
             seen[v] |= new
-            vertices += 1
+            num_front += 1
             leaving += indptr[v + 1] - indptr[v]
             k = 0
             while level >> k != 0:
@@ -86,10 +92,19 @@ def settle_words(lo, hi, indptr, in_indptr, base, level, num_owned, every, came,
                     planes[k * num_owned + v] |= new
                 k += 1
         if seen[v] != every:
-            open_arcs += in_indptr[v + 1] - in_indptr[v]
-    atomic_add(counters, 0, vertices)
+            num_open += 1
+            entering += in_indptr[v + 1] - in_indptr[v]
+    i = atomic_add(counters, 0, num_front)
     atomic_add(counters, 1, leaving)
-    atomic_add(counters, 2, open_arcs)
+    j = atomic_add(counters, 2, num_open)
+    atomic_add(counters, 3, entering)
+    for v in range(lo, hi):
+        if front[v] != 0:
+            frontier[i] = v
+            i += 1
+        if seen[v] != every:
+            rows[j] = v
+            j += 1
 
 
 @kernel()

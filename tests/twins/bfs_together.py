@@ -19,10 +19,15 @@ def _words(r: DrawnRows, n: int, share: float = 0.5) -> np.ndarray:
     return words
 
 
+def _rows(r: DrawnRows) -> tuple[np.ndarray, np.ndarray]:
+    """Return some owned vertices as they are numbered here, and where their arcs start."""
+    states = r.owned()
+    return (states - r.base).astype(r.types.vertex), r.offsets(states)
+
+
 def push_words(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    frontier = r.owned().astype(np.int64) - r.base
-    offsets = r.offsets(frontier + r.base)
+    frontier, offsets = _rows(r)
     # A word that came before lets its vertex be found by nobody.
     args = {
         "lo": 0,
@@ -56,17 +61,19 @@ def merge_words(draw: st.DrawFn) -> Case:
 def pull_words(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     bits = draw(every)
+    chosen, offsets = _rows(r)
     args = {
         "lo": 0,
-        "hi": int(r.indptr[-1]),
+        "hi": int(offsets[-1]),
+        "rows": chosen,
+        "num_rows": len(chosen),
+        "offsets": offsets,
         "indptr": r.indptr,
-        "num_owned": r.num_owned,
         "targets": r.targets,
         "fronts": _words(r, r.num_states) & bits,
         "seen": _words(r, r.num_owned) & bits,
         "every": bits,
-        "base": r.base,
-        "came": np.zeros(r.num_states, np.int64),
+        "came": np.zeros(r.num_owned, np.int64),
     }
     return Case(args)
 
@@ -79,17 +86,18 @@ def settle_words(draw: st.DrawFn) -> Case:
         "hi": r.num_owned,
         "indptr": r.indptr,
         "in_indptr": np.concatenate([[0], np.cumsum(r.random.integers(0, 9, r.num_owned))]).astype(np.int64),
-        "base": r.base,
         "level": level,
         "num_owned": r.num_owned,
         "every": bits,
-        "came": _words(r, r.num_states) & bits,
+        "came": _words(r, r.num_owned) & bits,
         "seen": _words(r, r.num_owned) & bits,
         "front": Unwritten(r.num_owned, np.int64),
         "planes": _words(r, level.bit_length() * r.num_owned),
-        "counters": np.zeros(3, np.int64),
+        "frontier": Unwritten(r.num_owned, r.types.vertex),
+        "rows": Unwritten(r.num_owned, r.types.vertex),
+        "counters": np.zeros(4, np.int64),
     }
-    return Case(args)
+    return Case(args, queues(counters_0=("frontier",), counters_2=("rows",)))
 
 
 def levels_of_root(draw: st.DrawFn) -> Case:
