@@ -50,8 +50,9 @@ case $what in
     # Ranks 0: of the grid mgraph takes as many as are faster.
     ranks=1
     for ((n = 2; n <= gpus; n *= 2)); do ranks+=,$n; done
-    python3 bench/scaling.py grid4k --scales "${SCALES:-24:26}" --ranks "$ranks,0" --sources 4 --backend cuda \
-      ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/scaling.log"
+    # shellcheck disable=SC2086
+    python3 bench/scaling.py ${GRAPHS:-grid4k rmat24} --scales "${SCALES:-24:26}" --ranks "$ranks,0" --sources 4 \
+      --backend cuda ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/scaling.log"
     cp docs/scaling* "$logs/"
     ;;
   *)

@@ -5,19 +5,24 @@
     python bench/scaling.py --scales 24:28 --ranks 4,8,16 --backend cuda --scheduler tcp://10.0.0.1:8786
     python bench/scaling.py --report-only
 
-Every measurement is validated and must give the answers of every other number of ranks; 0 ranks are as many as
-mgraph takes of all there are. GRAPHs are searched by frontiers beside the scales, which are swept too. The report has
-time, efficiency, bytes and memory, and a model of a superstep fitted to them: it says how well that
-reproduces what was measured before it says what it predicts.
+Every measurement is validated and must give the answers of every other number of ranks, which are parts of one
+cluster; 0 ranks are as many as mgraph takes of all. Scales are searched by frontiers and swept; of other GRAPHs
+components and forests are found too. The report has time, efficiency, bytes and memory, which number of ranks is
+fastest, and a model of a superstep fitted to them: it says how well that reproduces what was measured before it says
+what it predicts.
 """
 
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import click
 import run
 from scaling_report import write_report
+
+import mgraph as mg
+from mgraph.graph500 import KERNELS
 
 REPORT = pathlib.Path(__file__).parents[1] / "docs" / "scaling.md"
 
@@ -48,15 +53,26 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 @click.option("--commit", help="Of the code, where there is no checkout to ask.")
 @click.option("--report-only", is_flag=True, help="Measure nothing.")
 def main(
-    graphs: tuple[str, ...], scales: list[int], ranks: list[int], report_only: bool, **options: str | int | None
+    graphs: tuple[str, ...],
+    scales: list[int],
+    ranks: list[int],
+    backend: str,
+    scheduler: str | None,
+    commit: str | None,
+    report_only: bool,
+    **same: Any,
 ) -> None:
-    given = [part for name, value in options.items() if value for part in (f"--{name.replace('_', '-')}", str(value))]
-    swept = [f"rmat{scale}" for scale in scales]
-    for num_ranks in () if report_only else ranks:
-        for some, methods in ((swept, ("frontier", "sweep")), (graphs, ("frontier",))):
-            asked = [part for method in methods for part in ("--method", method)]
-            if some:
-                run.main.main([*some, "--ranks", str(num_ranks), *asked, *given], standalone_mode=False)
+    swept = run.Asked(methods=("frontier", "sweep"), **same)
+    whole = run.Asked(algorithms=(*KERNELS, *run.METHODS), **same)
+    if not report_only:
+        with mg.connect(scheduler=scheduler, num_ranks=None if 0 in ranks else max(ranks), backend=backend) as cluster:
+            # Ranks of one cluster: none waits for another to start, nor to compile its kernels.
+            for num_ranks in ranks:
+                placed = cluster.narrowed(num_ranks) if num_ranks else cluster
+                for scale in scales:
+                    run.measure_graph(placed, f"rmat{scale}", swept, commit=commit)
+                for name in graphs:
+                    run.measure_graph(placed, name, whole, commit=commit)
     write_report(REPORT)
 
 

@@ -16,7 +16,7 @@ from mgraph import graph, placement
 from mgraph.cli.main import main
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.errors import ClusterError, WouldNotFit
+from mgraph.errors import ClusterError, UsageError, WouldNotFit
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.memory import plan_graph
@@ -136,6 +136,9 @@ def test_a_part_of_a_cluster_keeps_it_and_is_closed_with_it(client):
     assert part.narrowed(1).run(programs.total)[0][:2] == (0, 1)
     assert [r[:2] for r in part.run(programs.total)] == [(0, 2), (1, 2)]
     assert cluster.run(programs.where)[:2] == part.run(programs.where)
+    for num_ranks in (0, 4):
+        with pytest.raises(UsageError, match=f"num_ranks is {num_ranks}: the cluster has 3"):
+            cluster.narrowed(num_ranks)
     cluster.close()
     for closed in (cluster, part):
         with pytest.raises(ClusterError, match="closed"):

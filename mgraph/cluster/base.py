@@ -113,6 +113,12 @@ def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:
         raise UsageError(f"parts has {len(parts)} objects for {num_ranks} ranks: give one for each")
 
 
+def check_part(num_ranks: int, of: int) -> None:
+    """Refuse a number of ranks that is no part of a cluster."""
+    if not 1 <= num_ranks <= of:
+        raise UsageError(f"num_ranks is {num_ranks}: the cluster has {of}, and a part of it 1 to {of}")
+
+
 def first_cause(errors: Iterable[BaseException]) -> BaseException | None:
     """Return the first error that another rank's failure does not explain, None if there is none."""
     return next((error for error in errors if not isinstance(error, CommAborted)), None)

@@ -19,7 +19,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, check_part, check_parts, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -95,6 +95,7 @@ class DaskCluster(Cluster):
         return futures
 
     def narrowed(self, num_ranks: int) -> Cluster:
+        check_part(num_ranks, self.num_ranks)
         if num_ranks == self.num_ranks:
             return self
         found = self._narrowed.get(num_ranks)

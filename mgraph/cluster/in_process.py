@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from mgraph.cluster.base import BLAME_S, Cluster, Objects, Rank, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, Objects, Rank, check_part, check_parts, first_cause
 from mgraph.cluster.leases import Leases
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.comm.threads import open_threads
@@ -90,6 +90,7 @@ class InProcessCluster(Cluster):
         return [Delayed(name, {name: value}) for name, value in zip(names, self.run(function, *args), strict=True)]
 
     def narrowed(self, num_ranks: int) -> Cluster:
+        check_part(num_ranks, self.num_ranks)
         if num_ranks == self.num_ranks:
             return self
         if num_ranks not in self._narrowed:
