@@ -14,7 +14,7 @@ from mgraph.types import EdgeSource
 
 # By backend: from so many arcs a rank on, one more rank makes searches faster. NVIDIA H200, docs/scaling.md.
 # Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
-ARCS_A_RANK = {"cuda": 1 << 28}
+ARCS_A_RANK = {"cuda": 1 << 29}
 
 
 @dataclass(frozen=True)
