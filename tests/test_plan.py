@@ -22,6 +22,7 @@ from mgraph.errors import WouldNotFit
 from mgraph.forests import minimum_spanning_forest
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
+from mgraph.generate.spec import parse_spec
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.graph import Graph
 from mgraph.kernels.backend import LIMITS, CpuBackend
@@ -165,6 +166,17 @@ def test_only_what_has_a_forest_is_planned_one():
     assert "while msf runs" in plan_graph(Rmat(8), 1, "cpu", None).parts
     for source in (Rmat(8, weights=None), FixedOutDegree(90, 5)):
         assert "while msf runs" not in plan_graph(source, 1, "cpu", None).parts
+
+
+@pytest.mark.parametrize(("scale", "num_ranks"), [(28, 1), (30, 1), (30, 2), (30, 4), (31, 2), (32, 4), (32, 8)])
+@pytest.mark.parametrize(("weights", "state_bytes"), [("none", 1), ("int", 4)])
+def test_a_large_compact_build_takes_15_percent_beside_graph_and_state(scale, num_ranks, weights, state_bytes):
+    source = parse_spec(f"rmat:{scale},weights={weights}")
+    parts = plan_graph(source, num_ranks, "cuda", 1 << 50, layout="compact").parts
+    states = Partition(source.expected_connected(), num_ranks, cyclic=True).num_states
+    assert parts["while it is built"] <= 1.15 * (parts["graph"] + 2 * state_bytes * states)
+    # No more than 5 bytes an edge for levels, with weights of 8 bits 8.
+    assert parts["graph"] <= {"none": 5, "int": 8}[weights] * source.num_input_edges / num_ranks
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])

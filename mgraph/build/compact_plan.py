@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mgraph.build.keys import KeyLayout
 from mgraph.build.plan import COMPACT_PARTS, LEAST_BATCH_ARCS, PARTS, Sizes, degrees_bytes, order_bytes, readable_bytes
+from mgraph.build.ranked import ranked_bytes
 from mgraph.kernels.backend import Limits
 from mgraph.partition import Partition
 from mgraph.types import vertex_dtype
@@ -69,7 +70,7 @@ def plan_compact(
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     edges = sizes.row_arcs + (sizes.row_arcs & 1)
-    tables = position * n + user * owned if partition.cyclic else 0
+    tables = (ranked_bytes(n, partition) or position * n) + user * owned if partition.cyclic else 0
     own_tables = position * -(-n // partition.num_ranks) + user * owned if partition.cyclic else 0
     words = edges * (4 + weight)
     tiles = min(layout.num_windows * layout.num_tiles // (1 if sizes.directed else 2), edges)
