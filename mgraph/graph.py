@@ -196,7 +196,8 @@ def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tupl
     whole = _cluster(cluster)
     if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_A_RANK:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
-    (memory,) = whole.narrowed(1).run(free_bytes)
+    first = whole.narrowed(1)  # held, as it may be the one that is returned
+    (memory,) = first.run(free_bytes)
     placement = place_graph(source, whole.num_ranks, whole.backend, memory, layout)
     return whole.narrowed(placement.num_ranks), placement
 
