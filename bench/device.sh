@@ -4,9 +4,10 @@
 #   bench/device.sh tests LOGS      the whole suite with --require gpu
 #   bench/device.sh searches LOGS   one GPU: scales 20 to 24 and a grid, fresh roots, frontier and sweep
 #   bench/device.sh forests LOGS    one GPU: components and spanning forests, RMAT and SSCA2 graphs
-#   bench/device.sh compact LOGS    one GPU: scales 28 and 30 in the compact layout
+#   bench/device.sh compact LOGS N  N GPUs: scale 28, and as large a one as they hold, in the compact layout
 #   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
+#   bench/device.sh scaling LOGS N  1, 2, 4 ... N GPUs: scales 24 to 26 and a grid, then docs/scaling.md
 #
 # Everything that mgraph[cuda13,test] names must be installed; nothing is installed here.
 set -euo pipefail
@@ -31,8 +32,11 @@ case $what in
     run rmat16 rmat20 rmat21 rmat22 rmat24 uni24 grid4k ssca2-16 ssca2-21 ssca2-24 --algorithm components --algorithm msf
     ;;
   compact)
-    run rmat28 --layout compact --sources 4 --builds 1
-    run rmat30 --layout compact --weights none --algorithm bfs --sources 4 --builds 1
+    run rmat28 --ranks "$gpus" --layout compact --sources 4 --builds 1
+    # 2^34 edges a GPU: 30 on one, 31 on two, 32 on four.
+    scale=30
+    for ((n = 2; n <= gpus; n *= 2)); do scale=$((scale + 1)); done
+    run "rmat$scale" --ranks "$gpus" --layout compact --weights none --algorithm bfs --sources "${SOURCES:-4}" --builds 1
     ;;
   ablation)
     python3 bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 ${COMMIT:+--commit "$COMMIT"} 2>&1 |
@@ -45,8 +49,17 @@ case $what in
       run "rmat$scale" --ranks "$gpus" --algorithm components --algorithm msf --sources 3 --builds 1
     done
     ;;
+  scaling)
+    # Ranks 0: of the grid mgraph takes as many as are faster.
+    ranks=1
+    for ((n = 2; n <= gpus; n *= 2)); do ranks+=,$n; done
+    # shellcheck disable=SC2086
+    python3 bench/scaling.py ${GRAPHS:-grid4k rmat24} --scales "${SCALES:-24:26}" --ranks "$ranks,0" --sources 4 \
+      --backend cuda ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/scaling.log"
+    cp docs/scaling* "$logs/"
+    ;;
   *)
-    sed -n '2,12p' "$0" >&2
+    sed -n '2,13p' "$0" >&2
     exit 2
     ;;
 esac

@@ -9,6 +9,7 @@ import re
 import record
 
 from mgraph.build.plan import readable_bytes
+from mgraph.placement import Placement
 
 HEAD = """# Benchmarks
 
@@ -27,7 +28,7 @@ held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """
-KIND = ("graph", "algorithm", "method", "gpus", "ranks", "backend", "weights", "layout")
+KIND = ("graph", "algorithm", "method", "gpus", "ranks", "backend", "weights", "layout", "placement")
 
 
 def main() -> None:
@@ -50,8 +51,14 @@ def main() -> None:
 
 def _newest(lines: list[dict]) -> list[dict]:
     """Return the last line of every kind, in an order that people read."""
-    newest = {tuple(line.get(name) for name in KIND): line for line in ({"layout": "rows"} | line for line in lines)}
+    # What older lines do not tell.
+    complete = [{"layout": "rows", "placement": _all_ranks(line.get("ranks", 1))} | line for line in lines]
+    newest = {tuple(line.get(name) for name in KIND): line for line in complete}
     return sorted(newest.values(), key=_place)
+
+
+def _all_ranks(ranks: int) -> str:
+    return str(Placement(ranks, ranks))
 
 
 def _place(line: dict) -> tuple:
@@ -90,7 +97,7 @@ SEARCH_COLUMNS = {
     "graph": lambda line: line["graph"],
     "algorithm": lambda line: line["algorithm"],
     "method": lambda line: line["method"],
-    "ranks": lambda line: str(line["ranks"]),
+    "ranks": lambda line: line["placement"].partition(" rank")[0],
     "median ms": lambda line: f"{line['median_ms']:.3g}",
     "min .. max": lambda line: f"{line['min_ms']:.3g} .. {line['max_ms']:.3g}",
     "translate": lambda line: f"{line['translate_ms']:.2g}",

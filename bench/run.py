@@ -14,9 +14,10 @@ roots must agree, whatever the method, the layout and the number of ranks; one t
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
 import statistics
+from dataclasses import dataclass
+from typing import Any
 
 import click
 import numpy as np
@@ -24,6 +25,7 @@ import record
 
 import mgraph as mg
 from mgraph.answers import Costs
+from mgraph.cluster.base import Cluster
 from mgraph.generate.spec import parse_spec
 from mgraph.graph import Graph
 from mgraph.graph500 import KERNELS, random_roots
@@ -54,7 +56,7 @@ NAMES = {
 @click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True, default=tuple(KERNELS))
 @click.option("--method", "methods", type=click.Choice(["frontier", "sweep"]), multiple=True, default=("frontier",))
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
-@click.option("--ranks", type=int, default=1, show_default=True)
+@click.option("--ranks", type=int, default=1, show_default=True, help="0: as many as mgraph takes of all there are.")
 @click.option("--scheduler", metavar="ADDRESS", help="Of a running cluster with so many workers.")
 @click.option("--sources", type=int, default=16, show_default=True)
 @click.option("--root-seed", type=int, help="Draws the roots; fresh ones by default.")
@@ -64,38 +66,53 @@ NAMES = {
 @click.option("--commit", help="Of the code, where there is no checkout to ask.")
 def main(
     graphs: tuple[str, ...],
-    algorithms: tuple[str, ...],
-    methods: tuple[str, ...],
     backend: str,
     ranks: int,
     scheduler: str | None,
-    sources: int,
-    root_seed: int | None,
-    weights: str,
-    layouts: tuple[str, ...],
     builds: int,
     commit: str | None,
+    **asked: Any,
 ) -> None:
-    root_seed = int(np.random.SeedSequence().entropy % 2**32) if root_seed is None else root_seed
-    with mg.connect(scheduler=scheduler, num_ranks=ranks, backend=backend) as cluster:
-        for name, layout in itertools.product(graphs, layouts):
-            # The first build of a size also compiles kernels and fills the memory pool.
-            for _ in range(builds - 1):
-                Graph.from_source(source_of(name, weights), cluster=cluster, layout=layout).close()
-            with Graph.from_source(source_of(name, weights), cluster=cluster, layout=layout) as g:
-                roots = random_roots(g, sources, root_seed) if {*algorithms} & {*KERNELS} else []
-                for algorithm in algorithms:
-                    for method in methods_of(algorithm, methods, layout):
-                        facts = {"graph": name, "gpus": ranks * (backend == "cuda"), "weights": g.info.weight_dtype}
-                        facts |= {"launcher": cluster.launcher, "ranks": cluster.num_ranks, "backend": cluster.backend}
-                        facts |= {"algorithm": algorithm, "method": method, "n": g.num_vertices, "m": g.num_edges}
-                        if algorithm in KERNELS:
-                            facts |= {"root_seed": root_seed} | measure(g, algorithm, method, roots)
-                        else:
-                            facts |= {"root_seed": None} | measure_whole(g, algorithm, sources)
-                        show(name, ranks, facts)
-                        refuse_another_answer(backend, facts)
-                        record.append(backend, commit, facts)
+    with mg.connect(scheduler=scheduler, num_ranks=ranks or None, backend=backend) as cluster:
+        for name in graphs:
+            measure_graph(cluster, name, Asked(**asked), builds=builds, commit=commit)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is measured of every graph; the options say what they are."""
+
+    algorithms: tuple[str, ...] = tuple(KERNELS)
+    methods: tuple[str, ...] = ("frontier",)
+    sources: int = 16
+    root_seed: int | None = None
+    weights: str = "int"
+    layouts: tuple[str, ...] = ("rows",)
+
+
+def measure_graph(cluster: Cluster, name: str, asked: Asked, *, builds: int = 2, commit: str | None = None) -> None:
+    """Build a graph, measure all that is asked for, and append a line for each."""
+    seed = int(np.random.SeedSequence().entropy % 2**32) if asked.root_seed is None else asked.root_seed
+    for layout in asked.layouts:
+        source = source_of(name, asked.weights)
+        # The first build of a size also compiles kernels and fills the memory pool.
+        for _ in range(builds - 1):
+            Graph.from_source(source, cluster=cluster, layout=layout).close()
+        with Graph.from_source(source, cluster=cluster, layout=layout) as g:
+            roots = random_roots(g, asked.sources, seed) if {*asked.algorithms} & {*KERNELS} else []
+            for algorithm in asked.algorithms:
+                for method in methods_of(algorithm, asked.methods, layout):
+                    facts = {"graph": name, "gpus": g.num_ranks * (cluster.backend == "cuda")}
+                    facts |= {"weights": g.info.weight_dtype, "launcher": cluster.launcher, "ranks": g.num_ranks}
+                    facts |= {"backend": cluster.backend, "placement": str(g.placement)}
+                    facts |= {"algorithm": algorithm, "method": method, "n": g.num_vertices, "m": g.num_edges}
+                    if algorithm in KERNELS:
+                        facts |= {"root_seed": seed} | measure(g, algorithm, method, roots)
+                    else:
+                        facts |= {"root_seed": None} | measure_whole(g, algorithm, asked.sources)
+                    show(name, g.num_ranks, facts)
+                    refuse_another_answer(cluster.backend, facts)
+                    record.append(cluster.backend, commit, facts)
 
 
 def methods_of(algorithm: str, methods: tuple[str, ...], layout: str) -> tuple[str, ...]:

@@ -1,21 +1,28 @@
 """Strong and weak scaling: bench/run.py over ranks and scales, then docs/scaling.md from all that is known.
 
     python bench/scaling.py --scales 20:24 --ranks 1,2,4 --backend cuda
+    python bench/scaling.py grid4k --scales 24:26 --ranks 1,2,4,0 --backend cuda
     python bench/scaling.py --scales 24:28 --ranks 4,8,16 --backend cuda --scheduler tcp://10.0.0.1:8786
     python bench/scaling.py --report-only
 
-Every measurement is validated and must give the answers of every other number of ranks. The report has
-time, efficiency, bytes and memory, and a model of a superstep fitted to them: it says how well that
-reproduces what was measured before it says what it predicts.
+Every measurement is validated and must give the answers of every other number of ranks, which are parts of one
+cluster; 0 ranks are as many as mgraph takes of all. Scales are searched by frontiers and swept; of other GRAPHs
+components and forests are found too. The report has time, efficiency, bytes and memory, which number of ranks is
+fastest, and a model of a superstep fitted to them: it says how well that reproduces what was measured before it says
+what it predicts.
 """
 
 from __future__ import annotations
 
 import pathlib
+from typing import Any
 
 import click
 import run
 from scaling_report import write_report
+
+import mgraph as mg
+from mgraph.graph500 import KERNELS
 
 REPORT = pathlib.Path(__file__).parents[1] / "docs" / "scaling.md"
 
@@ -36,6 +43,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 
 
 @click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, metavar="GRAPH...")
 @click.option("--scales", callback=_scales, default="18:20", show_default=True)
 @click.option("--ranks", callback=_numbers, default="1,2", show_default=True)
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
@@ -44,12 +52,27 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 @click.option("--root-seed", type=int, default=1, show_default=True, help="The same roots for any number of ranks.")
 @click.option("--commit", help="Of the code, where there is no checkout to ask.")
 @click.option("--report-only", is_flag=True, help="Measure nothing.")
-def main(scales: list[int], ranks: list[int], report_only: bool, **options: str | int | None) -> None:
-    given = [part for name, value in options.items() if value for part in (f"--{name.replace('_', '-')}", str(value))]
-    for num_ranks in () if report_only else ranks:
-        graphs = [f"rmat{scale}" for scale in scales]
-        methods = ["--method", "frontier", "--method", "sweep"]
-        run.main.main([*graphs, "--ranks", str(num_ranks), *methods, *given], standalone_mode=False)
+def main(
+    graphs: tuple[str, ...],
+    scales: list[int],
+    ranks: list[int],
+    backend: str,
+    scheduler: str | None,
+    commit: str | None,
+    report_only: bool,
+    **same: Any,
+) -> None:
+    swept = run.Asked(methods=("frontier", "sweep"), **same)
+    whole = run.Asked(algorithms=(*KERNELS, *run.METHODS), **same)
+    if not report_only:
+        with mg.connect(scheduler=scheduler, num_ranks=None if 0 in ranks else max(ranks), backend=backend) as cluster:
+            # Ranks of one cluster: none waits for another to start, nor to compile its kernels.
+            for num_ranks in ranks:
+                placed = cluster.narrowed(num_ranks) if num_ranks else cluster
+                for scale in scales:
+                    run.measure_graph(placed, f"rmat{scale}", swept, commit=commit)
+                for name in graphs:
+                    run.measure_graph(placed, name, whole, commit=commit)
     write_report(REPORT)
 
 

@@ -1,40 +1,69 @@
-"""docs/scaling.md and its pictures, from the lines of bench/results that tell their supersteps."""
+"""docs/scaling.md and its pictures, from the lines of bench/results."""
 
 from __future__ import annotations
 
 import json
 import pathlib
+import re
 import statistics
 
 import record
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from superstep_model import Model, fit, predict_ms
+from run import source_of
+from superstep_model import Model, can_predict, fit, predict_ms
 
 from mgraph.graph500 import KERNELS
+from mgraph.placement import ARCS_A_RANK, place_graph
 
+# So much that the memory of a rank does not decide on how many a graph is put.
+ENOUGH_BYTES = 1 << 50
 FUTURE_RANKS = (8, 16, 64, 256, 1024)
 HEAD = """# Scaling
 
-Made by `python bench/scaling.py --report-only` from the newest lines of `bench/results`: RMAT graphs with 16 edges
-a vertex and integer weights, the same roots for any number of ranks, every answer validated and equal to the bit.
-Times run from a built graph to every vertex's distance and predecessor. *Strong* is the time on one rank over that
-on p ranks, divided by p; *weak* is the time on one rank over that on p ranks of a graph p times as large.
+Made by `python bench/scaling.py --report-only` from the newest line of each kind in `bench/results`. Every answer was
+validated; with one seed of roots the answers are equal to the bit for any number of ranks, or the measurement ends.
+Times run from a built graph to every vertex's answer. *Strong* is the time on one rank over that on p ranks, divided
+by p; *weak* is the time on one rank over that on p ranks of a graph p times as large. Both compare lines of one commit:
+where there is none for one rank the place is empty.
+"""
+FASTEST = """
+## How many ranks are fastest
+
+Medians in milliseconds on 1, 2, 4, ... ranks of one commit, `auto` methods. A graph is put on fewer ranks than there
+are where nobody asks for a number: on no more than one for every {arcs:,} arcs, and on as few as hold it where it has
+few arcs a vertex (`mgraph/placement.py`).
+
+{table}
 """
 MODEL = """
 ## What a superstep takes
 
     microseconds = a + b log2(ranks) + c (arcs of a rank) + d (bytes that reach a rank)
 
-Fitted to every superstep above, for each kind by itself (`bench/superstep_model.py`).
+Fitted to every superstep of searches on several ranks, the newest commit of each algorithm and method alone
+(`bench/superstep_model.py`). In the first superstep ranks wait for the last of them to begin.
 
 {table}
 
-Predicted beyond what was measured, from the supersteps of the largest number of ranks: the same graph on more
-ranks, and a graph that grows with them. Over the measured points the model's times are off by {error:.0%} in the
-median and {worst:.0%} at most. Of networks between hosts these measurements say nothing.
+Over the measured points the model's times are off by {error:.0%} in the median and {worst:.0%} at most{held_out}.
+
+## Predicted beyond what was measured
+
+From the supersteps of the largest graph on the largest number of ranks: the same graph on more ranks, and a graph that
+grows with them.
 
 {predictions}
+
+What this leaves out:
+
+- Networks between hosts: all of these ranks are on one host, and reach each other over its own links.
+- Beyond 8 ranks, and between hosts, searches by frontiers have no windows: the host starts every superstep, and 10 to
+  20 microseconds come to each exchange.
+- A larger graph is taken to need as many supersteps as the smaller one, and ranks to have equal shares of each.
+- States that outgrow a cache: arcs cost the same at every size.
+- The sweeps' reduction of all states is counted by bytes, in rings: its latency grows with the ranks, not with their
+  logarithm.
 """
 
 
@@ -42,21 +71,23 @@ def write_report(path: pathlib.Path) -> None:
     """Write the page, and a picture of each machine's curves beside it."""
     text = [HEAD]
     for file in sorted(record.RESULTS.glob("*.jsonl")):
-        lines = _newest([json.loads(line) for line in file.read_text().splitlines()])
-        if lines:
+        every = [json.loads(line) for line in file.read_text().splitlines()]
+        lines = _searches(every)
+        if any(line["ranks"] > 1 for line in lines):
             picture = path.with_name(f"{path.stem}-{file.stem}.svg")
             _draw(lines, picture)
             text.append(f"\n# {file.stem}\n\n![time and bytes over ranks]({picture.name})\n")
             text.append(_measured(lines))
+            text.append(_fastest(every))
             text.append(_model(lines))
     path.write_text("\n".join(text).rstrip() + "\n")
 
 
-def _newest(lines: list[dict]) -> list[dict]:
+def _searches(lines: list[dict]) -> list[dict]:
+    """Return the newest line of every search of an RMAT graph whose supersteps are all known."""
     kinds = ("graph", "algorithm", "method", "ranks", "backend")
-    searches = [line for line in lines if line["graph"].startswith("rmat") and line["algorithm"] in KERNELS]
-    # Without steps nothing is known of supersteps, and a search may have had more of them than are kept.
-    known = [line for line in searches if len(line.get("steps", ())) == line.get("supersteps")]
+    rmat = [line for line in lines if line["graph"].startswith("rmat") and line["algorithm"] in KERNELS]
+    known = [line for line in rmat if line.get("steps") and len(line["steps"]) == line["supersteps"]]
     found = {tuple(line[kind] for kind in kinds): line for line in known if line["layout"] == "rows"}
     return sorted(found.values(), key=lambda line: (*_curve(line), _scale(line), line["ranks"]))
 
@@ -70,44 +101,91 @@ def _scale(line: dict) -> int:
 
 
 def _measured(lines: list[dict]) -> str:
-    times = {(*_curve(line), _scale(line), line["ranks"]): line["median_ms"] for line in lines}
+    times = {(*_curve(line), line["commit"], _scale(line), line["ranks"]): line["median_ms"] for line in lines}
     rows = []
     for line in lines:
-        curve, scale, ranks = _curve(line), _scale(line), line["ranks"]
+        curve, scale, ranks = (*_curve(line), line["commit"]), _scale(line), line["ranks"]
         strong = times.get((*curve, scale, 1), 0.0) / line["median_ms"] / ranks
         weak = times.get((*curve, scale - (ranks.bit_length() - 1), 1), 0.0) / line["median_ms"]
+        several = ranks > 1
         rows.append(
-            [*curve, line["graph"], str(ranks), f"{line['median_ms']:.3g}", f"{strong:.0%}" if strong else "",
-             f"{weak:.0%}" if weak and ranks & (ranks - 1) == 0 else "", f"{line['teps'] / 1e9:.3g}",
+            [*_curve(line), line["graph"], str(ranks), f"{line['median_ms']:.3g}",
+             f"{strong:.0%}" if several and strong else "",
+             f"{weak:.0%}" if several and weak and ranks & (ranks - 1) == 0 else "", f"{line['teps'] / 1e9:.3g}",
              f"{max(line['bytes_sent_by_rank']) / 1e6:.3g}", f"{line['bytes_per_edge']:.3g}", line["commit"]]
         )  # fmt: skip
-    head = [
-        "algorithm",
-        "method",
-        "graph",
-        "ranks",
-        "median ms",
-        "strong",
-        "weak",
-        "GTEPS",
-        "MB sent",
-        "B/edge",
-        "commit",
-    ]
-    return _table(head, rows)
+    what = ["algorithm", "method", "graph", "ranks", "median ms", "strong", "weak"]
+    return _table([*what, "GTEPS", "MB sent", "B/edge", "commit"], rows)
+
+
+def _fastest(lines: list[dict]) -> str:
+    """Return what every number of ranks took of the graphs that several numbers of them were measured on."""
+    auto = [line for line in lines if line.get("layout") == "rows" and line["method"] != "sweep" and "ranks" in line]
+    times: dict[tuple, dict[int, float]] = {}
+    for line in auto:
+        key = line["graph"], line["algorithm"], line["commit"]
+        times.setdefault(key, {})[line["ranks"]] = line["median_ms"]
+    newest = {key[:2]: key for key, by_ranks in times.items() if len(by_ranks) > 1}
+    arcs = {line["graph"]: 2 * line["m"] for line in auto}
+    most = sorted({ranks for key in newest.values() for ranks in times[key]})
+    rows = []
+    for (graph, algorithm), key in sorted(newest.items(), key=lambda item: (item[0][1], _size(item[0][0]))):
+        cells = [f"{times[key][ranks]:.3g}" if ranks in times[key] else "" for ranks in most]
+        best = min(times[key], key=times[key].__getitem__)
+        taken = place_graph(source_of(graph, "int"), most[-1], "cuda", ENOUGH_BYTES).num_ranks
+        rows.append([algorithm, graph, f"{arcs[graph]:.2g}", *cells, str(best), str(taken), key[2]])
+    head = ["algorithm", "graph", "arcs", *(f"{ranks}" for ranks in most), "fastest", f"taken of {most[-1]}", "commit"]
+    table = _table(head, rows)
+    return FASTEST.format(arcs=ARCS_A_RANK["cuda"], table=table)
+
+
+def _size(graph: str) -> tuple[str, int]:
+    stem, size = re.fullmatch(r"(\D*)(\d*).*", graph).groups()  # type: ignore[union-attr]
+    return stem, int(size or 0)
 
 
 def _model(lines: list[dict]) -> str:
-    model = fit(lines)
-    errors = [abs(predict_ms(model, line, line["ranks"]) / line["median_ms"] - 1) for line in lines]
+    newest = {_curve(line): line["commit"] for line in sorted(lines, key=lambda line: line["date"])}
+    several = [line for line in lines if line["ranks"] > 1 and line["commit"] == newest[_curve(line)]]
+    if not several:
+        return ""
+    model = fit(several)
+    errors = _errors(model, several)
     table = _table(
         ["superstep", "a, us", "b, us", "arcs a ns", "bytes a ns"],
-        [[f"{a} {m}", f"{c[0]:.3g}", f"{c[1]:.3g}", _rate(c[2]), _rate(c[3])] for (a, m), c in sorted(model.items())],
+        [
+            [f"{algorithm} {method}", f"{c[0]:.3g}", f"{c[1]:.3g}", _rate(c[2]), _rate(c[3])]
+            for (algorithm, _, method), c in sorted(model.items())
+        ],
     )
     predictions = _table(
-        ["algorithm", "method", "from", *(f"{p} ranks" for p in FUTURE_RANKS)], _predicted(model, lines)
+        ["algorithm", "method", "from", *(f"{p} ranks" for p in FUTURE_RANKS)], _predicted(model, several)
     )
-    return MODEL.format(table=table, predictions=predictions, error=statistics.median(errors), worst=max(errors))
+    return MODEL.format(
+        table=table,
+        predictions=predictions,
+        error=statistics.median(errors),
+        worst=max(errors),
+        held_out=_held_out(several),
+    )
+
+
+def _errors(model: Model, lines: list[dict]) -> list[float]:
+    return [abs(predict_ms(model, line, line["ranks"]) / line["median_ms"] - 1) for line in lines]
+
+
+def _held_out(lines: list[dict]) -> str:
+    """Tell how well a model of fewer ranks predicts the most that were measured."""
+    most = max(line["ranks"] for line in lines)
+    fewer = [line for line in lines if line["ranks"] < most]
+    model = fit(fewer)
+    if not (held := [line for line in lines if line["ranks"] == most and can_predict(model, line)]) or not fewer:
+        return ""
+    errors = _errors(model, held)
+    return (
+        f"; fitted to fewer ranks, it is off on {most} by {statistics.median(errors):.0%} in the median and "
+        f"{max(errors):.0%} at most"
+    )
 
 
 def _rate(microseconds: float) -> str:
@@ -127,21 +205,32 @@ def _predicted(model: Model, lines: list[dict]) -> list[list[str]]:
 
 
 def _draw(lines: list[dict], picture: pathlib.Path) -> None:
-    figure = Figure(figsize=(9, 4), layout="constrained")
+    figure = Figure(figsize=(11, 6), layout="constrained")
     FigureCanvasAgg(figure)
-    times, sent = figure.subplots(1, 2)
+    axes = figure.subplots(2, 2).ravel()
+    one = {(_curve(line), _scale(line)): line["median_ms"] for line in lines if line["ranks"] == 1}
+    panels = (
+        ("ms", lambda line: line["median_ms"]),
+        (
+            "strong efficiency",
+            lambda line: one.get((_curve(line), _scale(line)), 0) / line["median_ms"] / line["ranks"],
+        ),
+        ("MB sent by a rank", lambda line: max(line["bytes_sent_by_rank"]) / 1e6),
+        ("bytes of memory an edge", lambda line: line["bytes_per_edge"]),
+    )
     for curve, scale in dict.fromkeys((_curve(line), _scale(line)) for line in lines):
         points = [line for line in lines if (_curve(line), _scale(line)) == (curve, scale)]
-        ranks = [line["ranks"] for line in points]
-        name = f"{' '.join(curve)}, {points[0]['graph']}"
-        times.plot(ranks, [line["median_ms"] for line in points], "o-", label=name)
-        sent.plot(ranks, [max(line["bytes_sent_by_rank"]) / 1e6 for line in points], "o-", label=name)
-    for axes, label in ((times, "ms"), (sent, "MB sent by a rank")):
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("symlog" if axes is sent else "log")
-        axes.set_xlabel("ranks")
-        axes.set_ylabel(label)
-    times.legend(fontsize=6)
+        if len(points) > 1:
+            for panel, (_, value) in zip(axes, panels, strict=True):
+                name = f"{' '.join(curve)}, {points[0]['graph']}"
+                panel.plot([line["ranks"] for line in points], [value(line) for line in points], "o-", label=name)
+    for panel, (label, _) in zip(axes, panels, strict=True):
+        panel.set_xscale("log", base=2)
+        panel.set_xlabel("ranks")
+        panel.set_ylabel(label)
+    axes[0].set_yscale("log")
+    axes[2].set_yscale("symlog")
+    axes[0].legend(fontsize=6)
     figure.savefig(picture)
 
 

@@ -2,45 +2,62 @@
 
     microseconds = a + b * log2(ranks) + c * arcs of a rank + d * bytes that reach a rank
 
-with its own a, b, c, d >= 0 for every kind of superstep (bfs push, bfs pull, sssp sweep, ...). What is
-not in supersteps, such as predecessors, is a part of the time that shrinks with the ranks.
+with its own a, b, c, d >= 0 for every kind of superstep (bfs push, bfs pull, sssp sweep, ...). One rank, which meets
+nobody and mostly runs in one launch, has kinds of its own, and so has the first superstep, in which ranks wait for
+the last of them to begin. What is not in supersteps, such as predecessors, is a part of the time that shrinks with
+the ranks.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from scipy.optimize import nnls
 
-Model = dict[tuple[str, str], np.ndarray]
+Kind = tuple[str, str, str]
+Model = dict[Kind, np.ndarray]
 
 
 def fit(lines: list[dict]) -> Model:
-    """Fit every kind of superstep over all lines, so that relative errors are small."""
-    rows: dict[tuple[str, str], list[list[float]]] = {}
+    """Fit every kind of superstep over all lines, so that the errors are small beside the searches they are in."""
+    rows: dict[Kind, list[list[float]]] = {}
     for line in lines:
-        for step in line["steps"]:
-            row = [*_terms(step, line["ranks"]), step["microseconds"]]
-            rows.setdefault((line["algorithm"], step["method"]), []).append(row)
+        total = sum(step["microseconds"] for step in line["steps"])
+        for kind, step in _kinds(line):
+            terms = [*_terms(step, line["ranks"]), step["microseconds"]]
+            rows.setdefault(kind, []).append([term / total for term in terms])
     model = {}
     for kind, measured in rows.items():
         table = np.array(measured)
-        relative = table[:, :-1] / table[:, -1:]
-        size = np.maximum(relative.max(axis=0), np.finfo(float).tiny)
-        model[kind] = nnls(relative / size, np.ones(len(table)))[0] / size
+        size = np.maximum(table[:, :-1].max(axis=0), np.finfo(float).tiny)
+        model[kind] = nnls(table[:, :-1] / size, table[:, -1])[0] / size
     return model
 
 
 def predict_ms(model: Model, line: dict, ranks: int, growth: float = 1.0) -> float:
-    """Return the time of a line's search on so many ranks, on a graph `growth` times as large.
+    """Return the time of a line's search on so many ranks, more than one if it is of several.
 
-    A larger graph is taken to have the supersteps of the smaller one, each with more arcs and bytes.
+    On a graph `growth` times as large it is taken to have the same supersteps, each with more arcs and bytes.
     """
     rest_us = 1e3 * line["median_ms"] - sum(step["microseconds"] for step in line["steps"])
-    grown = [_on(step, line["ranks"], ranks, growth) for step in line["steps"]]
-    steps_us = sum(float(model[line["algorithm"], step["method"]] @ _terms(step, ranks)) for step in grown)
+    steps_us = 0.0
+    for kind, step in _kinds(line):
+        steps_us += float(model[kind] @ _terms(_on(step, line["ranks"], ranks, growth), ranks))
     return 1e-3 * (steps_us + max(rest_us, 0.0) * line["ranks"] / ranks * growth)
+
+
+def can_predict(model: Model, line: dict) -> bool:
+    """Return whether every kind of superstep that a line has was fitted."""
+    return all(kind in model for kind, _ in _kinds(line))
+
+
+def _kinds(line: dict) -> Iterator[tuple[Kind, dict]]:
+    """Yield a line's supersteps, and of which kind each is."""
+    form = "one rank" if line["ranks"] == 1 else "several"
+    for i, step in enumerate(line["steps"]):
+        yield (line["algorithm"], form, "first" if i == 0 else step["method"]), step
 
 
 def _terms(step: dict, ranks: int) -> list[float]:
@@ -53,7 +70,6 @@ def _bytes_reaching_a_rank(step: dict, ranks: int) -> float:
 
 
 def _on(step: dict, measured_on: int, ranks: int, growth: float) -> dict:
-    """Return a step as it would be on another number of ranks: its arcs are the same, its bytes are not."""
-    one_rank = measured_on == 1 or ranks == 1
-    sent = 0.0 if one_rank else step["bytes"] * (ranks / measured_on if step["method"] == "sweep" else 1.0)
+    """Return a step as it would be on another number of ranks: its arcs are the same, the bytes of a sweep are not."""
+    sent = step["bytes"] * (ranks / measured_on if step["method"] == "sweep" else 1.0)
     return step | {"arcs": step["arcs"] * growth, "bytes": sent * growth}

@@ -25,6 +25,7 @@ _HOMES = {
     "from_scipy": "mgraph.construct",
     "bfs": "mgraph.traversals",
     "bfs_many": "mgraph.traversals",
+    "bfs_together": "mgraph.together",
     "sssp": "mgraph.traversals",
     "sssp_many": "mgraph.traversals",
     "connected_components": "mgraph.components",

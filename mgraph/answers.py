@@ -37,12 +37,15 @@ class Costs:
         Arcs looked at by each rank.
     bytes_sent
         By each rank.
+    placement
+        How many ranks of those there are hold the graph, and why not all.
     """
 
     seconds: dict[str, float]
     supersteps: list[dict]
     arcs: list[int]
     bytes_sent: list[int]
+    placement: str
 
     @property
     def total_s(self) -> float:
@@ -56,7 +59,7 @@ class Costs:
         )
 
 
-def costs_of_ranks(parts: Sequence[dict]) -> dict[str, Any]:
+def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
     """Put together what the ranks' parts of an answer took, as the fields of Costs."""
     phases = {phase for part in parts for phase in part["seconds"]}
     return {
@@ -69,6 +72,7 @@ def costs_of_ranks(parts: Sequence[dict]) -> dict[str, Any]:
         ],
         "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
         "bytes_sent": [part["bytes_sent"] for part in parts],
+        "placement": str(g.placement),
     }
 
 

@@ -62,4 +62,4 @@ def connected_components(g: Graph) -> Components:
     g.require_rows("connected_components")
     key = f"answer-{uuid.uuid4().hex}"
     parts = g.answer(label_components, [key], key)
-    return Components(g, key, sum(part["components"] for part in parts), Costs(**costs_of_ranks(parts)))
+    return Components(g, key, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

@@ -44,7 +44,7 @@ class Forest(Result):
 
     def __init__(self, graph: Graph, key: str, maximum: bool, parts: Sequence[dict]) -> None:
         super().__init__(graph, key)
-        self.maximum, self.stats = maximum, Costs(**costs_of_ranks(parts))
+        self.maximum, self.stats = maximum, Costs(**costs_of_ranks(graph, parts))
         self.num_edges = sum(part["edges"] for part in parts)
         self.num_trees = graph.num_vertices - self.num_edges
         ids, weights = np.dtype(np.int64), np.dtype(str(graph.info.weight_dtype))

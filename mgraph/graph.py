@@ -17,7 +17,8 @@ from mgraph.errors import GraphClosed, UsageError, WouldNotFit
 from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
-from mgraph.jobs import build_graph, build_graph_of_parts
+from mgraph.jobs import build_graph, build_graph_of_parts, free_bytes
+from mgraph.placement import ARCS_A_RANK, Placement, place_graph
 from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
 
@@ -40,10 +41,15 @@ class Graph:
         What was found while it was built: sizes, weights, order, dropped loops and parallel edges.
     build_stats
         Of the build, by rank: seconds, bytes that stay, peak_bytes that it took (on the CPU, of the process).
+    cluster, placement
+        The ranks that hold it, and in words how many of those there are, and why not all.
     """
 
-    def __init__(self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict]) -> None:
+    def __init__(
+        self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict], placement: Placement
+    ) -> None:
         self.cluster, self.key, self.name, self.info, self.build_stats = cluster, key, name, info, build_stats
+        self.placement = placement
         self._finalizer = weakref.finalize(self, cluster.forget, key)
 
     @classmethod
@@ -63,7 +69,8 @@ class Graph:
         source
             A generator or a reader.
         cluster
-            What `connect` returned, or a `distributed.Client`; by default what `connect()` finds.
+            What `connect` returned, or a `distributed.Client`; by default what `connect()` finds. Where nobody said
+            how many of several GPUs to use, the graph is put on as many as make it faster, and as many as hold it.
         order
             `degree`, `natural` or `auto`.
         num_chunks
@@ -76,7 +83,26 @@ class Graph:
             raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
         if num_chunks is not None and as_integer(num_chunks, "num_chunks") < 1:
             raise UsageError(f"num_chunks is {num_chunks}: give 1 or more, or None")
-        cluster = _cluster(cluster)
+        whole = _cluster(cluster)
+        chosen, placement = choose_ranks(source, whole, layout)
+        try:
+            return cls._build(source, chosen, order, num_chunks, layout, placement)
+        except WouldNotFit:
+            if chosen is whole:
+                raise
+        # It takes more than its size told.
+        return cls._build(source, whole, order, num_chunks, layout, Placement(whole.num_ranks, whole.num_ranks))
+
+    @classmethod
+    def _build(
+        cls,
+        source: EdgeSource,
+        cluster: Cluster,
+        order: str,
+        num_chunks: int | None,
+        layout: str,
+        placement: Placement,
+    ) -> Graph:
         key = f"graph-{uuid.uuid4().hex}"
         try:
             if isinstance(source, (ArrayEdges, CsrEdges)) and not isinstance(cluster, InProcessCluster):
@@ -89,7 +115,7 @@ class Graph:
             cluster.forget(key)
             raise
         info, _ = answers[0]
-        return cls(cluster, key, source.name, info, [stats for _, stats in answers])
+        return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
 
     @property
     def num_vertices(self) -> int:
@@ -149,7 +175,8 @@ class Graph:
         info = self.info
         kind = ("arc" if info.directed else "edge") + ("" if info.num_edges == 1 else "s")
         weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
-        ranks = f"{self.num_ranks} {self.cluster.backend} rank" + ("s" if self.num_ranks > 1 else "")
+        among = f"{self.num_ranks} of " if self.placement.is_part else ""
+        ranks = f"{among}{self.placement.of} {self.cluster.backend} rank" + ("s" if self.placement.of > 1 else "")
         vertices = "vertex" if info.num_vertices == 1 else "vertices"
         return (
             f"<Graph {self.name}: {info.num_vertices:,} {vertices}, {info.num_edges:,} {kind}, "
@@ -162,6 +189,17 @@ def require_graph(g: Any) -> None:
     if not isinstance(g, Graph):
         raise UsageError(f"{g!r:.80} is not a graph: make one with mg.read, mg.from_edges, mg.rmat, ...")
     g.require_open()
+
+
+def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
+    """Return the ranks to put a graph on: all of the cluster, or as many as make it faster where nobody said."""
+    whole = _cluster(cluster)
+    if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_A_RANK:
+        return whole, Placement(whole.num_ranks, whole.num_ranks)
+    first = whole.narrowed(1)  # held, as it may be the one that is returned
+    (memory,) = first.run(free_bytes)
+    placement = place_graph(source, whole.num_ranks, whole.backend, memory, layout)
+    return whole.narrowed(placement.num_ranks), placement
 
 
 def _cluster(given: Any) -> Cluster:

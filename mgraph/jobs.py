@@ -77,6 +77,11 @@ class Answer(Columns):
     traversal: Traversal
 
 
+def free_bytes(rank: Rank) -> int:
+    """Return how much memory this rank can still allocate."""
+    return rank.backend.free_bytes()
+
+
 def build_graph(
     rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
@@ -108,6 +113,20 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
     connected = [p for p in sources if p < shard.partition.num_positions]
     with trace.phase("traverse"):
         traversal = _search(shard, rank, spec, connected, trace)
+    return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
+
+
+def keep_traversal(
+    rank: Rank,
+    shard: Shard,
+    key: str,
+    spec: TraversalSpec,
+    sources: list[int],
+    traversal: Traversal,
+    trace: Trace,
+) -> dict[str, Any]:
+    """Find predecessors if they are wanted, keep the answer in user ids as `key`, and return this rank's stats."""
+    comm, connected = rank.comm, [p for p in sources if p < shard.partition.num_positions]
     # With several sources the chains of predecessors tell which one is nearest.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.algorithms import bfs_peers
 from mgraph.algorithms.bfs_fused import DEEP_DEGREE, TRACE_ROWS
 from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
 from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, readable_bytes, state_bytes
+from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
 from mgraph.kernels.bfs_fused import queue_capacity, work_words
 from mgraph.partition import Partition
@@ -21,8 +23,10 @@ from mgraph.types import EdgeSource, vertex_dtype
 # What decides the shape of blocks, of a large GPU: graphs for which memory counts are on such.
 SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
+# What ranks that reach each other's memory share, from their first search on.
+WINDOWS = "windows between ranks"
 # The most ranks that a plan looks at.
-MOST_RANKS = 1 << 16
+MOST_PLANNED = 1 << 16
 # A source that does not know how many edges it has is sampled: every 256th of 4096 chunks, of a small one all.
 SAMPLE_CHUNKS = 4096
 SAMPLE_STEP = 256
@@ -50,7 +54,8 @@ class GraphPlan:
     def needed_bytes(self) -> int:
         """What the largest step takes, with what is held meanwhile; blocks for sweeps beside rows are extra."""
         steps = [taken for part, taken in self.parts.items() if part.endswith((" run", " runs"))]
-        return max(self.parts["while it is built"], self.parts["graph"] + max(steps))
+        held = self.parts["graph"] + self.parts.get(WINDOWS, 0)
+        return max(self.parts["while it is built"], held + max(steps))
 
     @property
     def fits(self) -> bool:
@@ -96,7 +101,7 @@ def plan_graph(
     least, most = num_ranks, num_ranks
     while not plan(most, made.layout).fits:
         least, most = most, 2 * most
-        if most > MOST_RANKS:
+        if most > MOST_PLANNED:
             return made
     while most - least > 1:
         middle = (least + most) // 2
@@ -117,7 +122,7 @@ class _Shape:
     @classmethod
     def of(cls, source: EdgeSource, num_edges: int, num_ranks: int) -> _Shape:
         n = source.num_vertices
-        connected = getattr(source, "expected_connected", lambda: n)()
+        connected = expected_connected(source)
         dtype = source.weight_dtype
         top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
         state = state_bytes(dtype, n, getattr(source, "max_weight", None) or top)
@@ -170,6 +175,8 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
         "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
     }
+    if _has_windows(shape, limits):
+        parts[WINDOWS] = HEAD_BYTES + bfs_peers.window_bytes(partition)
     if weight:
         # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
         state = shape.state
@@ -185,9 +192,17 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     return parts
 
 
+def _has_windows(shape: _Shape, limits: Limits) -> bool:
+    """Return whether a search by frontiers has windows, where all ranks are on one host."""
+    return limits.fuses and 1 < shape.partition.num_ranks <= MOST_RANKS
+
+
 def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what a search by frontiers takes: all in one launch where that can be, else step by step."""
     owned, states, vertex = shape.partition.num_owned(0), shape.partition.num_states, shape.partition.dtype.itemsize
+    if _has_windows(shape, limits):
+        work = bfs_peers.work_words(shape.partition, bfs_peers.queue_capacity(shape.partition, 1))
+        return (4 + vertex) * owned + 4 * work
     if limits.fuses and shape.partition.num_ranks == 1:
         deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
         work = 4 * work_words(owned, queue_capacity(owned, 1), vertex, TRACE_ROWS)
@@ -240,6 +255,11 @@ def _sweep_bytes(shape: _Shape, swept: int, state: int) -> int:
 
 
 _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
+
+
+def expected_connected(source: EdgeSource) -> int:
+    """Return how many vertices have edges: all, where the source cannot tell."""
+    return getattr(source, "expected_connected", lambda: source.num_vertices)()
 
 
 def _expected_edges(source: EdgeSource) -> int:

@@ -52,16 +52,16 @@ class Stats(Costs):
         )
 
     @classmethod
-    def of_ranks(cls, spec: TraversalSpec, reason: str, directed: bool, parts: Sequence[dict]) -> Stats:
+    def of_ranks(cls, g: Graph, spec: TraversalSpec, reason: str, parts: Sequence[dict]) -> Stats:
         """Put the ranks' parts together."""
         arcs = sum(part["reached_arcs"] for part in parts)
         return cls(
-            **costs_of_ranks(parts),
+            **costs_of_ranks(g, parts),
             method=spec.method,
             reason=reason,
             form=parts[0]["form"],
             num_reached=sum(part["reached"] for part in parts),
-            num_edges=arcs if directed else arcs // 2,
+            num_edges=arcs if g.info.directed else arcs // 2,
         )
 
 

@@ -110,7 +110,7 @@ class Shard:
     rank: int
     stored_rows: Rows | None  # None in the compact layout, which has blocks and degrees
     user_of_local: Array | None  # the user id of each owned vertex
-    position_of_user: Array | None  # for the user ids of this rank's range
+    position_of_user: Array | None  # for the user ids of this rank's range; from num_positions on it is none
     in_rows: Rows | None = None  # of a directed graph, built when a method wants them
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
     stored_degrees: Array | None = None  # of the compact layout

@@ -60,7 +60,7 @@ def bfs_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
-    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in _roots(roots)]
+    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -101,7 +101,7 @@ def sssp_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
-    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in _roots(roots)]
+    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -126,13 +126,19 @@ def state_dtype(info: GraphInfo) -> np.dtype:
 
 def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     require_graph(g)
-    if limit is not None:
-        limit = as_integer(limit, "depth_limit")
-        if limit < 0:
-            raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
-        # No vertex is farther.
-        limit = min(limit, g.num_vertices)
+    limit = as_depth_limit(g, limit)
     return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
+
+
+def as_depth_limit(g: Graph, limit: Any) -> int | None:
+    """Return a limit of levels as an integer."""
+    if limit is None:
+        return None
+    limit = as_integer(limit, "depth_limit")
+    if limit < 0:
+        raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
+    # No vertex is farther.
+    return min(limit, g.num_vertices)
 
 
 def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
@@ -161,7 +167,7 @@ def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
     return (rounded if rounded.item() <= limit else np.nextafter(rounded, dtype.type(0))).item()
 
 
-def _roots(roots: Any) -> list[int]:
+def as_roots(roots: Any) -> list[int]:
     """Return the roots as a list, in which a vertex may stand again."""
     if isinstance(roots, (str, bytes)) or not isinstance(roots, Iterable):
         raise UsageError(f"roots {roots!r} are not several vertices: give a list, or search from one with bfs or sssp")
@@ -198,6 +204,6 @@ def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traverse
     keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
     by_rank = g.answer(traverse, keys, keys, specs)
     return [
-        Traversed(g, key, spec, Stats.of_ranks(spec, reason, g.info.directed, parts))
+        Traversed(g, key, spec, Stats.of_ranks(g, spec, reason, parts))
         for key, spec, parts in zip(keys, specs, zip(*by_rank, strict=True), strict=True)
     ]

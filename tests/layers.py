@@ -23,9 +23,9 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("generate", "io"),
         ("shard build translate",),
         ("algorithms", "validate validation validation_components"),
-        ("validation_forests", "memory"),
+        ("validation_forests", "memory placement"),
         ("cluster",),
-        ("graph answers results jobs construct traversals components forests",),
+        ("graph answers results jobs construct traversals together components forests",),
         ("graph500 csgraph nx cli plot __main__",),
     )
 )

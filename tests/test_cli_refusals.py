@@ -85,8 +85,10 @@ def bad(tmp_path, monkeypatch):
         ("generate rmat:4 nowhere/out.csv", 2, "there is no folder nowhere"),
         ("generate plain.el out.csv", 2, "'plain.el' is not one of rmat"),
         ("bfs rmat:4 -s 0 --layout compact --method frontier", 2, "--method frontier needs rows"),
-        ("plan", 2, "give INPUT or --scale"),
-        ("plan rmat:5 --gpus 2", 2, "--gpus goes with --memory"),
+        ("plan", 2, "give INPUT, a file or a spec, or --scale: one of them"),
+        ("plan rmat:5 --gpus 2", 2, "how much memory has each GPU. Give it, as in --gpus 2 --memory 139GiB"),
+        ("plan rmat:5 --gpus 2 --ranks 2", 2, "--gpus plans for GPUs and --ranks for ranks on the CPU: give one"),
+        ("plan rmat:5 --directed", 2, "--directed goes with a file"),
         ("plan rmat:5 --memory much", 2, "'much' is not an amount such as 139GiB"),
         ("graph500 --scale 0", 2, "0 is not in the range"),
         ("graph500 --kernel msf", 2, "'msf' is not one of 'bfs', 'sssp'"),
@@ -122,7 +124,7 @@ def test_a_folder_that_cannot_be_written(bad, monkeypatch):
 
 def test_what_does_not_fit(monkeypatch):
     for free, text in (
-        ("2", r"18 KiB is needed on each rank for the order of 256 vertices, and 2 KiB is free: number"),
+        ("2", r"17.9 KiB is needed on each rank for the order of 256 vertices, and 2 KiB is free: number"),
         ("19", r"takes .* more here, and 19 KiB is free: use ranks with more memory"),
     ):
         monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: int(free) << 10)

@@ -114,7 +114,7 @@ def test_a_graph_without_edges_has_no_root(cluster):
 
 def search_of(seconds, num_edges):
     phases = {"prepare": 100.0, "traverse": seconds / 2, "translate": seconds / 2}
-    return Search(Stats(phases, [], [], [], "frontier", "", "steps", 2, 7), num_edges, None)
+    return Search(Stats(phases, [], [], [], "1 rank", "frontier", "", "steps", 2, 7), num_edges, None)
 
 
 def test_the_summary_is_what_the_specification_asks_for():

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from emulator.backend import EmulatedBackend
 from peak_memory import peak_of_build
 
+from mgraph.algorithms.bfs_peers import require_bfs_windows
 from mgraph.build import build as builder
 from mgraph.build.blocks import require_blocks
 from mgraph.build.compact_plan import blocks_beside
-from mgraph.build.plan import Sizes, plan_build, readable_bytes
+from mgraph.build.plan import Sizes, order_bytes, plan_build, readable_bytes
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.comm.peers import HEAD_BYTES
 from mgraph.comm.threads import open_threads
 from mgraph.errors import WouldNotFit
 from mgraph.forests import minimum_spanning_forest
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
+from mgraph.generate.spec import parse_spec
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.graph import Graph
 from mgraph.kernels.backend import LIMITS, CpuBackend
@@ -161,6 +166,47 @@ def test_only_what_has_a_forest_is_planned_one():
     assert "while msf runs" in plan_graph(Rmat(8), 1, "cpu", None).parts
     for source in (Rmat(8, weights=None), FixedOutDegree(90, 5)):
         assert "while msf runs" not in plan_graph(source, 1, "cpu", None).parts
+
+
+@pytest.mark.parametrize(("scale", "num_ranks"), [(28, 1), (30, 1), (30, 2), (30, 4), (31, 2), (32, 4), (32, 8)])
+@pytest.mark.parametrize(("weights", "state_bytes"), [("none", 1), ("int", 4)])
+def test_a_large_compact_build_takes_15_percent_beside_graph_and_state(scale, num_ranks, weights, state_bytes):
+    source = parse_spec(f"rmat:{scale},weights={weights}")
+    parts = plan_graph(source, num_ranks, "cuda", 1 << 50, layout="compact").parts
+    states = Partition(source.expected_connected(), num_ranks, cyclic=True).num_states
+    assert parts["while it is built"] <= 1.15 * (parts["graph"] + 2 * state_bytes * states)
+    # No more than 5 bytes an edge for levels, with weights of 8 bits 8.
+    assert parts["graph"] <= {"none": 5, "int": 8}[weights] * source.num_input_edges / num_ranks
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_windows_between_ranks_are_what_was_planned(num_ranks):
+    source = Rmat(7)
+    planned = plan_graph(source, num_ranks, "cuda", 1 << 30).parts
+
+    def opened(comm):
+        backend = EmulatedBackend(seed=comm.rank)
+        shard = builder.build(source, backend, comm)
+        assert require_bfs_windows(shard, comm)
+        return comm.windows.own.nbytes
+
+    with ThreadPoolExecutor(num_ranks) as pool:
+        found = list(pool.map(opened, open_threads(num_ranks)))
+    assert [planned["windows between ranks"] - HEAD_BYTES] * num_ranks == found
+    # They are held beside the graph whatever runs; ranks without GPUs, too many of them, and a single one have none.
+    made = plan_graph(source, num_ranks, "cuda", 1 << 30)
+    before = made.needed_bytes
+    made.parts["windows between ranks"] += 1 << 20
+    assert made.needed_bytes == before + (1 << 20)
+    for others, backend in ((num_ranks, "cpu"), (1, "cuda"), (9, "cuda")):
+        assert "windows between ranks" not in plan_graph(source, others, backend, 1 << 30).parts
+
+
+def test_the_order_of_a_graph_takes_less_on_several_ranks():
+    limits = LIMITS["cuda"]
+    one, four = (order_bytes(1 << 26, Partition(1 << 25, num_ranks, cyclic=True), limits) for num_ranks in (1, 4))
+    # Each rank has the positions of all, and the user ids of its own.
+    assert one - four == 4 * 3 * (1 << 25) // 4
 
 
 def test_the_plan_refuses_what_does_not_fit_and_says_what_would():

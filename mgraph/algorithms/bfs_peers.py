@@ -34,9 +34,7 @@ INBOX_TOLD = 1024
 
 def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
     """Open what bfs_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
-    partition = shard.partition
-    inbox = MOST_RANKS * INBOX_TOLD * 4 + 2 * partition.stride * partition.dtype.itemsize
-    num_bytes = _window_parts(partition)[-1] + inbox
+    num_bytes = window_bytes(shard.partition)
     return isinstance(shard.backend, FusingBackend) and require_windows(comm, shard.backend, num_bytes) is not None
 
 
@@ -50,7 +48,7 @@ def bfs_peers(
     levels = run.xp.empty(shard.num_owned, LEVEL)
     parents = run.xp.empty(shard.num_owned, partition.dtype)
     starts = sorted({int(partition.state(p)) for p in sources})
-    capacity = max(partition.stride // QUEUE_PART + QUEUE_LEAST, len(starts))
+    capacity = queue_capacity(partition, len(starts))
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
     facts = (
         partition.stride, partition.multiplier, partition.offset(comm.rank), shard.num_owned, partition.num_positions,
@@ -59,11 +57,10 @@ def bfs_peers(
     )  # fmt: skip
     on_host[:TRACE] = (*facts, 0, 0, 0, 0)
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
-    work_words = 4 + 2 * TRACE_ROWS * len(ROW) + capacity * (4 + partition.dtype.itemsize // 4)
     search_ranks[run](
         0, partition.stride, windows.abort_word, windows.table,
         shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets,
-        levels, parents, run.xp.empty(work_words, np.uint32), words,
+        levels, parents, run.xp.empty(work_words(partition, capacity), np.uint32), words,
     )  # fmt: skip
     wait_for_ranks(comm, run)
     done, num_rows, reached, reached_arcs = on_host[len(FACTS) : TRACE].tolist()
@@ -76,6 +73,22 @@ def bfs_peers(
         comm.bytes_sent += num_bytes
         trace.superstep("pull" if pulled else "push", frontier, arcs, nanoseconds / 1000)
     return Traversal(levels, parents, reached, reached_arcs)
+
+
+def window_bytes(partition: Partition) -> int:
+    """Return how long a rank's window is behind its head."""
+    inbox = MOST_RANKS * INBOX_TOLD * 4 + 2 * partition.stride * partition.dtype.itemsize
+    return _window_parts(partition)[-1] + inbox
+
+
+def queue_capacity(partition: Partition, num_sources: int) -> int:
+    """Return how many vertices a rank's queue holds."""
+    return max(partition.stride // QUEUE_PART + QUEUE_LEAST, num_sources)
+
+
+def work_words(partition: Partition, capacity: int) -> int:
+    """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
+    return 4 + 2 * TRACE_ROWS * len(ROW) + capacity * (4 + partition.dtype.itemsize // 4)
 
 
 def _window_parts(partition: Partition) -> tuple[int, int, int]:

@@ -24,6 +24,7 @@ from mgraph.build.fill import Filler, count_buckets, keys_of
 from mgraph.build.headers import choose_shape
 from mgraph.build.keys import KeyLayout, Pass, key_layout, plan_passes
 from mgraph.build.plan import state_bytes
+from mgraph.build.ranked import Positions, rank_positions
 from mgraph.build.room import refusal, refuse_unless_it_fits
 from mgraph.build.survey import Survey
 from mgraph.comm.base import Communicator
@@ -55,7 +56,10 @@ def build_compact(
     layout = key_layout(shape, partition.num_states, starts, survey.num_input_edges // comm.size)
     if not comm.sum(int(layout.fits))[0] == comm.size:
         raise UsageError(f"{partition.num_positions:,} vertices with edges are too many for the compact layout")
-    edges = _Edges(survey, backend, comm, num_chunks, layout)
+    positions = rank_positions(backend, partition, survey.position_of_user)
+    survey.position_of_user = None
+    backend.release()
+    edges = _Edges(survey, backend, comm, num_chunks, layout, positions)
     ends = count_buckets(backend, layout, edges)
     fullest = int(comm.allreduce(np.array([ends[-1]], np.int64), "max")[0])
     sizes = survey.sizes(fullest)
@@ -75,8 +79,8 @@ def build_compact(
     blocks = filler.finish()
     dropped = int(ends[-1]) - blocks.num_edges
     del filler
-    positions = survey.positions_of_range(comm.rank)
-    survey.position_of_user = None
+    position_of_user = positions.of_range(backend, *survey.user_range(comm.rank), partition.dtype)
+    del positions
     backend.release()
     both_ways = 0 if survey.source.directed else 1
     degrees = xp.zeros(partition.num_states, np.uint32)
@@ -86,7 +90,7 @@ def build_compact(
     else:
         degrees = degrees[: partition.num_owned(0)]
     info = survey.describe(comm, "compact", degrees, blocks.weights, both_ways, dropped << both_ways)
-    shard = Shard(backend, info, partition, comm.rank, None, survey.user_of_local, positions)
+    shard = Shard(backend, info, partition, comm.rank, None, survey.user_of_local, position_of_user)
     shard.blocks[width], shard.stored_degrees = blocks, degrees
     return shard
 
@@ -95,10 +99,16 @@ class _Edges:
     """The edges that start at this rank's vertices, read anew each time: keys and weights, a chunk at a time."""
 
     def __init__(
-        self, survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, layout: KeyLayout
+        self,
+        survey: Survey,
+        backend: Backend,
+        comm: Communicator,
+        num_chunks: int,
+        layout: KeyLayout,
+        positions: Positions,
     ) -> None:
         self.survey, self.backend, self.comm = survey, backend, comm
-        self.num_chunks, self.layout = num_chunks, layout
+        self.num_chunks, self.layout, self.positions = num_chunks, layout, positions
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         backend, survey = self.backend, self.survey
@@ -109,7 +119,7 @@ class _Edges:
             ids, others, weights = read_chunk(survey.source, backend, k, self.num_chunks, survey.weight_dtype)
             sources, targets = (xp.empty(len(ids), partition.dtype) for _ in range(2))
             orient_edges[backend](
-                0, len(ids), ids, others, survey.position_of_user, partition.stride, partition.multiplier,
+                0, len(ids), ids, others, *self.positions.arrays, partition.stride, partition.multiplier,
                 int(survey.source.directed), by_parity, sources, targets,
             )  # fmt: skip
             del ids, others

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mgraph.build.keys import KeyLayout
 from mgraph.build.plan import COMPACT_PARTS, LEAST_BATCH_ARCS, PARTS, Sizes, degrees_bytes, order_bytes, readable_bytes
+from mgraph.build.ranked import ranked_bytes
 from mgraph.kernels.backend import Limits
 from mgraph.partition import Partition
 from mgraph.types import vertex_dtype
@@ -34,7 +35,7 @@ class CompactPlan:
     place: int  # beside all that, while keys are placed
     sort: int  # the same, while they are sorted
     degrees: int  # of owned vertices
-    count: int  # beside words and headers, while degrees are counted
+    count: int  # beside words, headers and its own tables, while degrees are counted
 
     @property
     def shard_bytes(self) -> int:
@@ -45,7 +46,7 @@ class CompactPlan:
     def to_allocate_bytes(self) -> int:
         """What is still to be allocated once the order is found."""
         build = self.buffer + max(self.place, self.sort)
-        return self.words + self.headers + max(build, self.count)
+        return self.words + self.headers + max(build, self.count - (self.tables - self.own_tables))
 
     @property
     def peak_bytes(self) -> int:
@@ -69,7 +70,7 @@ def plan_compact(
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     edges = sizes.row_arcs + (sizes.row_arcs & 1)
-    tables = position * n + user * owned if partition.cyclic else 0
+    tables = (ranked_bytes(n, partition) or position * n) + user * owned if partition.cyclic else 0
     own_tables = position * -(-n // partition.num_ranks) + user * owned if partition.cyclic else 0
     words = edges * (4 + weight)
     tiles = min(layout.num_windows * layout.num_tiles // (1 if sizes.directed else 2), edges)
@@ -91,7 +92,7 @@ def plan_compact(
     buffer_keys = min(max(int((slack - beside) // (8 + weight)), least), edges)
     return CompactPlan(
         partition.num_ranks,
-        order=degrees_bytes(n, sizes.directed) + (order_bytes(n, limits) if partition.cyclic else 0),
+        order=degrees_bytes(n, sizes.directed) + (order_bytes(n, partition, limits) if partition.cyclic else 0),
         tables=tables,
         own_tables=own_tables,
         words=words,

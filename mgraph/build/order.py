@@ -26,7 +26,7 @@ def choose_order(order: str, counts: Counts) -> str:
     if order != "auto" or len(counts.out_degrees) == 0:
         return "natural" if order == "auto" else order
     total = total_degrees(counts)
-    connected = int((total > 0).sum())
+    connected = int(np.count_nonzero(total))
     if connected == 0:
         return "natural"
     mean = int(total.sum(dtype=np.int64)) / connected
@@ -34,8 +34,8 @@ def choose_order(order: str, counts: Counts) -> str:
     return "degree" if skewed or connected < (1 - ISOLATED_SHARE) * len(total) else "natural"
 
 
-def degree_order(backend: Backend, degrees: Array, num_ranks: int, rank: int) -> tuple[Partition, Array, Array]:
-    """Return the partition, the user id of each vertex that `rank` owns, and the position of every user id.
+def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: int) -> tuple[Array, Array]:
+    """Return the user id of each vertex that `rank` owns, and the position of every user id.
 
     Positions fall with the degree, ties by user id; vertices without arcs come last, by user id. A vertex comes
     behind those of higher degree, and behind those of its own that stand in the runs of user ids before its
@@ -43,7 +43,7 @@ def degree_order(backend: Backend, degrees: Array, num_ranks: int, rank: int) ->
     """
     xp, n = backend.xp, len(degrees)
     if n == 0:
-        return Partition(0, num_ranks, cyclic=True), *(xp.empty(0, vertex_dtype(0)) for _ in range(2))
+        return xp.empty(0, vertex_dtype(0)), xp.empty(0, vertex_dtype(0))
     step = order_run(n, backend.limits)
     runs = [(first, min(first + step, n)) for first in range(0, n, step)]
     found = [runs_of(backend, xp.sort(degrees[first:last])) for first, last in runs]
@@ -52,7 +52,6 @@ def degree_order(backend: Backend, degrees: Array, num_ranks: int, rank: int) ->
     lengths = np.zeros(len(falling), np.int64)
     np.add.at(lengths, inverse, np.concatenate([counts for _, counts in found]))
     places = np.cumsum(lengths) - lengths
-    partition = Partition(n - int(lengths[falling == 0].sum()), num_ranks, cyclic=True)
     none = none_of(partition.dtype)
     position_of_user = xp.empty(n, partition.dtype)
     owned = xp.empty(partition.num_owned(rank), vertex_dtype(n))
@@ -67,11 +66,11 @@ def degree_order(backend: Backend, degrees: Array, num_ranks: int, rank: int) ->
         places[of_degree] += sizes
         positions = xp.arange(last - first, dtype=np.int64)
         positions += starts[xp.searchsorted(backend.to_device(np.cumsum(sizes)), positions, side="right")]
-        own = (positions % num_ranks == rank) & (positions < partition.num_positions)
-        owned[positions[own] // num_ranks] = keys[own] + first
+        own = (partition.owner(positions) == rank) & (positions < partition.num_positions)
+        owned[partition.local(positions[own])] = keys[own] + first
         # A vertex without arcs may have no place in the dtype: any that is no position will do.
         position_of_user[keys + first] = xp.minimum(positions, none).astype(partition.dtype)
-    return partition, owned, position_of_user
+    return owned, position_of_user
 
 
 def total_degrees(counts: Counts) -> Array:

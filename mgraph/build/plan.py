@@ -74,7 +74,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     degrees = degrees_bytes(n, sizes.directed)
-    order = degrees + (order_bytes(n, limits) if partition.cyclic else 0)
+    order = degrees + (order_bytes(n, partition, limits) if partition.cyclic else 0)
     tables = position * n + user * owned if partition.cyclic else 0
     # Offsets and cursors, and every arc.
     rows = 16 * owned + sizes.row_arcs * (position + weight)
@@ -101,9 +101,9 @@ def degrees_bytes(num_vertices: int, directed: bool) -> int:
     return 4 * num_vertices * (2 if directed else 1)
 
 
-def order_bytes(num_vertices: int, limits: Limits) -> int:
+def order_bytes(num_vertices: int, partition: Partition, limits: Limits) -> int:
     """Return what finding the order by degree takes: both tables, and a run of user ids that is sorted."""
-    tables = 2 * vertex_dtype(num_vertices).itemsize * num_vertices
+    tables = partition.dtype.itemsize * num_vertices + vertex_dtype(num_vertices).itemsize * partition.num_owned(0)
     return tables + ORDER_BYTES * min(order_run(num_vertices, limits), num_vertices)
 
 

@@ -40,12 +40,18 @@ class Survey:
         given, stored = bytes_of(source.weight_dtype), bytes_of(self.weight_dtype)
         return Sizes(source.num_vertices, self.num_input_edges, row_arcs, source.directed, given, stored)
 
+    def user_range(self, rank: int) -> tuple[int, int]:
+        """Return the user ids that a rank hands out, where positions are not ids."""
+        n = self.source.num_vertices
+        stride = -(-n // self.partition.num_ranks)
+        return min(rank * stride, n), min((rank + 1) * stride, n)
+
     def positions_of_range(self, rank: int) -> Array | None:
         """Return the positions of the user ids that a rank hands out."""
         if self.position_of_user is None or self.partition.num_ranks == 1:
             return self.position_of_user
-        stride = -(-self.source.num_vertices // self.partition.num_ranks)
-        return self.position_of_user[rank * stride : (rank + 1) * stride].copy()
+        first, last = self.user_range(rank)
+        return self.position_of_user[first:last].copy()
 
     def describe(
         self, comm: Communicator, layout: str, degrees: Array, weights: Array | None, each_twice: int, dropped: int
@@ -95,8 +101,11 @@ def make_survey(
     order = choose_order(order, counts)
     owned = position_of_user = None
     if order == "degree":
-        refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, backend.limits), backend, comm)
-        partition, owned, position_of_user = degree_order(backend, total_degrees(counts), comm.size, comm.rank)
+        degrees = total_degrees(counts)
+        partition = Partition(int(backend.xp.count_nonzero(degrees)), comm.size, cyclic=True)
+        refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, partition, backend.limits), backend, comm)
+        owned, position_of_user = degree_order(backend, degrees, partition, comm.rank)
+        del degrees
         row_lengths = counts.out_degrees[owned]
     else:
         partition = Partition(n, comm.size, cyclic=False)

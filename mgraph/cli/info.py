@@ -34,7 +34,7 @@ def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
     with cluster_of(**options) as cluster, progress(quiet=as_json) as show:
         show(f"building {source.name}")
         g = Graph.from_source(source, cluster=cluster, layout=layout)
-    facts = {"name": g.name} | dataclasses.asdict(g.info)
+    facts = {"name": g.name} | dataclasses.asdict(g.info) | {"placement": str(g.placement)}
     build_s = max(stats["seconds"] for stats in g.build_stats)
     shard_bytes = [stats["bytes"] for stats in g.build_stats]
     if as_json:

@@ -47,13 +47,13 @@ cluster_options = together(
     click.option("--workers", type=click.IntRange(1), metavar="N", help="How many ranks to use; all there are."),
     click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
 )
-input_options = together(
-    click.argument("input", metavar="INPUT"),
+file_options = together(
     click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file."),
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
     click.option("--num-vertices", type=click.IntRange(0), help="More than the largest id of a file."),
     click.option("--format", "file_format", metavar="NAME", help="Of a file whose name does not tell: text, npz, ..."),
 )
+input_options = together(click.argument("input", metavar="INPUT"), file_options)
 layout_option = click.option(
     "--layout",
     type=click.Choice(LAYOUTS),

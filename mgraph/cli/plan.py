@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 
 import click
 
 from mgraph.build.plan import readable_bytes
-from mgraph.cli.options import json_option, layout_option, print_json, print_table, source_of
+from mgraph.cli.options import (
+    FILE_OPTIONS,
+    file_options,
+    json_option,
+    layout_option,
+    print_json,
+    print_table,
+    source_of,
+)
 from mgraph.errors import WouldNotFit
 from mgraph.memory import GraphPlan, plan_graph
+from mgraph.placement import Placement, place_graph
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -30,42 +40,43 @@ class Bytes(click.ParamType):
 @click.command()
 @click.argument("input", metavar="INPUT", required=False)
 @click.option("--scale", type=click.IntRange(1, 40), help="Instead of INPUT: a Graph500 graph, rmat:SCALE.")
+@file_options
 @click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for so many GPUs.")
 @click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for so many CPU ranks; one by default.")
 @click.option("--memory", type=Bytes(), metavar="AMOUNT", help="What each rank has, such as 139GiB; required for GPUs.")
 @layout_option
 @json_option
-def plan(
-    input: str | None,
-    scale: int | None,
-    gpus: int | None,
-    ranks: int | None,
-    memory: int | None,
-    layout: str,
-    as_json: bool,
-) -> None:
+def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **options: Any) -> None:
     """Tell what memory a graph of this size takes, and whether it fits; nothing is built.
 
     INPUT is a file or a spec such as rmat:20. Exit code 5 if it does not fit.
     """
     if (input is None) == (scale is None):
-        raise click.UsageError("give INPUT or --scale")
-    if gpus and (ranks or memory is None):
-        raise click.UsageError("--gpus goes with --memory, and not with --ranks")
-    source = source_of(input or f"rmat:{scale}", None, None, None, None)
-    made = plan_graph(source, gpus or ranks or 1, "cuda" if gpus else "cpu", memory, layout)
+        raise click.UsageError("give INPUT, a file or a spec, or --scale: one of them")
+    gpus, ranks, memory = (options.pop(name) for name in ("gpus", "ranks", "memory"))
+    if gpus and ranks:
+        raise click.UsageError("--gpus plans for GPUs and --ranks for ranks on the CPU: give one of them")
+    if gpus and memory is None:
+        raise click.UsageError(f"how much memory has each GPU? Give it, as in --gpus {gpus} --memory 139GiB")
+    source = source_of(input or f"rmat:{scale}", *(options[name] for name in FILE_OPTIONS))
+    num_ranks, backend = gpus or ranks or 1, "cuda" if gpus else "cpu"
+    made = plan_graph(source, num_ranks, backend, memory, layout)
+    placement = place_graph(source, num_ranks, backend, made.memory_bytes, layout) if made.fits else None
     if as_json:
-        print_json(dataclasses.asdict(made) | {"needed_bytes": made.needed_bytes, "fits": made.fits})
+        judged = {"needed_bytes": made.needed_bytes, "fits": made.fits}
+        print_json(dataclasses.asdict(made) | judged | {"placement": placement and str(placement)})
     else:
-        _print(made)
+        _print(made, placement)
     if not made.fits:
         raise WouldNotFit(made.advice())
 
 
-def _print(made: GraphPlan) -> None:
+def _print(made: GraphPlan, placement: Placement | None) -> None:
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
     rows.append(["needed at most", readable_bytes(made.needed_bytes)])
     rows.append(["there is", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     sizes = f"{made.num_vertices:,} vertices, {made.num_input_edges:,} input edges"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
+    if placement is not None and placement.is_part:
+        click.echo(f"put on {placement}; --workers {placement.of} puts it on all")

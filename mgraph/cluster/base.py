@@ -44,11 +44,14 @@ class Cluster(ABC):
         What kernels run on: cpu, cuda or emulated.
     launcher
         Who started the ranks: in-process, dask, or the name of a Dask cluster class.
+    may_narrow
+        Whether nobody said how many ranks to use, so that a graph may be put on some of them.
     """
 
     num_ranks: int
     backend: str
     launcher: str
+    may_narrow = False
 
     @abstractmethod
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
@@ -82,6 +85,10 @@ class Cluster(ABC):
         """
 
     @abstractmethod
+    def narrowed(self, num_ranks: int) -> Cluster:
+        """Return the first of the ranks as a cluster of their own, the same one each time; closed with this one."""
+
+    @abstractmethod
     def forget(self, key: str) -> None:
         """Drop `rank.objects[key]` on every rank; only sends a message, so that a finalizer may call it."""
 
@@ -104,6 +111,12 @@ def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:
     """Refuse parts that are not one a rank."""
     if parts is not None and len(parts) != num_ranks:
         raise UsageError(f"parts has {len(parts)} objects for {num_ranks} ranks: give one for each")
+
+
+def check_part(num_ranks: int, of: int) -> None:
+    """Refuse a number of ranks that is no part of a cluster."""
+    if not 1 <= num_ranks <= of:
+        raise UsageError(f"num_ranks is {num_ranks}: the cluster has {of}, and a part of it 1 to {of}")
 
 
 def first_cause(errors: Iterable[BaseException]) -> BaseException | None:

@@ -44,7 +44,8 @@ def connect(
     scheduler, scheduler_file
         Where a running scheduler is.
     num_ranks
-        How many ranks to use; all workers or GPUs when None, one in this process.
+        How many ranks to use, for every graph. None: all workers or GPUs, one rank in this process; of several
+        GPUs a graph is then put on as many as make it faster (`Graph.placement`).
     backend
         auto, cpu or cuda.
     """

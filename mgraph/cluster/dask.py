@@ -19,7 +19,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, check_part, check_parts, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -77,6 +77,11 @@ class DaskCluster(Cluster):
             verb_timeout_s=verb_timeout_s,
         )
         self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
+        self.may_narrow = num_ranks is None
+        self._timeouts = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
+        # Who uses one of these keeps it, and it keeps the cluster of which it is a part, with what that has started.
+        self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
+        self._whole: DaskCluster | None = None
         # Only sends a message: what the ranks hold is freed even if nobody calls close().
         self._finalizer = weakref.finalize(self, _send, client, {"op": "mgraph-close", "session": self._session})
         self._finalizer.atexit = False
@@ -89,11 +94,24 @@ class DaskCluster(Cluster):
         _, futures = self._start(self._run, function, args, None)
         return futures
 
+    def narrowed(self, num_ranks: int) -> Cluster:
+        check_part(num_ranks, self.num_ranks)
+        if num_ranks == self.num_ranks:
+            return self
+        found = self._narrowed.get(num_ranks)
+        if found is None or not found._finalizer.alive:
+            found = DaskCluster(self.client, num_ranks, backend=self.backend, **self._timeouts)
+            found._whole = self
+            self._narrowed[num_ranks] = found
+        return found
+
     def forget(self, key: str) -> None:
         # In the order in which a client says things, so a later call does not find it.
         _send(self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
 
     def close(self) -> None:
+        for part in list(self._narrowed.values()):
+            part.close()
         self._finalizer()
         self.owned.close()
 

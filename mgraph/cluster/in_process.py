@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from mgraph.cluster.base import BLAME_S, Cluster, Objects, Rank, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, Objects, Rank, check_part, check_parts, first_cause
 from mgraph.cluster.leases import Leases
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.comm.threads import open_threads
@@ -46,7 +46,7 @@ class InProcessCluster(Cluster):
     ) -> None:
         if num_ranks < 1:
             raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
-        make = make_backend or _shared_backend(backend, num_ranks)
+        make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks = num_ranks
         self.timeout_s = timeout_s
         self._backends = [make() for _ in range(num_ranks)]
@@ -56,6 +56,7 @@ class InProcessCluster(Cluster):
         self._turn = threading.Condition()
         self._pool = ThreadPoolExecutor(num_ranks, "mgraph-rank") if num_ranks > 1 else None
         self._closed = False
+        self._narrowed: dict[int, InProcessCluster] = {}
         self._ranks = self._open()
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
@@ -88,6 +89,15 @@ class InProcessCluster(Cluster):
         names = [f"{function.__name__}-{r}-{uuid.uuid4().hex}" for r in range(self.num_ranks)]
         return [Delayed(name, {name: value}) for name, value in zip(names, self.run(function, *args), strict=True)]
 
+    def narrowed(self, num_ranks: int) -> Cluster:
+        check_part(num_ranks, self.num_ranks)
+        if num_ranks == self.num_ranks:
+            return self
+        if num_ranks not in self._narrowed:
+            made = InProcessCluster(num_ranks, make_backend=self._make, timeout_s=self.timeout_s)
+            self._narrowed[num_ranks] = made
+        return self._narrowed[num_ranks]
+
     def forget(self, key: str) -> None:
         for objects in self._objects:
             objects.pop(key, None)
@@ -98,6 +108,8 @@ class InProcessCluster(Cluster):
                 return
             self._closed = True
             self._turn.notify_all()
+        for part in self._narrowed.values():
+            part.close()
         for rank in self._ranks:
             rank.comm.abort("the cluster was closed")
             rank.objects.clear()

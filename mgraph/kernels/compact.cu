@@ -1,13 +1,25 @@
-extern "C" __global__ void orient_edges(i64 lo, i64 hi, const id_t* from_ids, const id_t* to_ids, const vertex_t* table,
-                                        i64 stride, i64 multiplier, i64 directed, i64 by_parity, vertex_t* sources,
-                                        vertex_t* targets) {
+__device__ inline i64 position_at(const u32* bits, const vertex_t* before, const vertex_t* table, i64 user) {
+  if (!bits) return table[user];
+  u32 below = bits[user >> 5] & ((1u << (user & 31)) - 1);
+  return table[(i64)before[user >> 5] + __popc(below)];
+}
+
+extern "C" __global__ void find_positions(i64 lo, i64 hi, const u32* bits, const vertex_t* before,
+                                          const vertex_t* table, i64 first, vertex_t* out) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
+    out[i - first] = test_bit(bits, i) ? (vertex_t)position_at(bits, before, table, i) : top_of<vertex_t>::value();
+}
+
+extern "C" __global__ void orient_edges(i64 lo, i64 hi, const id_t* from_ids, const id_t* to_ids, const u32* bits,
+                                        const vertex_t* before, const vertex_t* table, i64 stride, i64 multiplier,
+                                        i64 directed, i64 by_parity, vertex_t* sources, vertex_t* targets) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 u = from_ids[i], v = to_ids[i];
     if (u == v) {
       sources[i] = targets[i] = top_of<vertex_t>::value();
       continue;
     }
-    if (table) u = table[u], v = table[v];
+    if (table) u = position_at(bits, before, table, u), v = position_at(bits, before, table, v);
     bool turn = !directed && (u < v) != (((u + v) & by_parity) == 1);
     sources[i] = (vertex_t)state_of(turn ? v : u, stride, multiplier);
     targets[i] = (vertex_t)state_of(turn ? u : v, stride, multiplier);

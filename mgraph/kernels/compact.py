@@ -10,15 +10,44 @@ import numpy as np
 
 from mgraph.kernels.atomics import atomic_add
 from mgraph.kernels.common import state_of
-from mgraph.kernels.pair import kernel
+from mgraph.kernels.pair import inline, kernel
+
+
+@inline
+def ones_of(word):
+    """Return how many bits of a 32-bit word are set."""
+    word = np.int64(word)
+    word -= (word >> 1) & 0x55555555
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F
+    return (word * 0x01010101 >> 24) & 0xFF
+
+
+@inline
+def position_at(bits, before, table, user):
+    """Return the position of a user id that has one (see Positions in build/ranked.py)."""
+    if bits is None:
+        return np.int64(table[user])
+    below = np.int64(bits[user >> 5]) & ((1 << (user & 31)) - 1)
+    return np.int64(table[np.int64(before[user >> 5]) + ones_of(below)])
+
+
+@kernel(vertex_t="out")
+def find_positions(lo, hi, bits, before, table, first, out):
+    """Write the position of every user id lo .. hi, from `first` on; that of one that has none is no position."""
+    for i in range(lo, hi):
+        has = (bits[i >> 5] >> (i & 31)) & 1
+        out[i - first] = position_at(bits, before, table, i) if has else np.iinfo(out.dtype).max
 
 
 @kernel(id_t="from_ids", vertex_t="sources")
-def orient_edges(lo, hi, from_ids, to_ids, table, stride, multiplier, directed, by_parity, sources, targets):
+def orient_edges(
+    lo, hi, from_ids, to_ids, bits, before, table, stride, multiplier, directed, by_parity, sources, targets
+):  # fmt: skip
     """Translate both ends to state indices; an undirected edge then starts at its larger position.
 
-    But at the smaller one if their sum is odd, where `by_parity` is 1. `table` has the position of every user id,
-    None where they are the same. A loop has no ends.
+    But at the smaller one if their sum is odd, where `by_parity` is 1. `table` has the position of every user id, or
+    with `bits` of those that have one, and is None where they are the same. A loop has no ends.
     """
     none = np.iinfo(sources.dtype).max
     for i in range(lo, hi):
@@ -28,7 +57,7 @@ def orient_edges(lo, hi, from_ids, to_ids, table, stride, multiplier, directed, 
             targets[i] = none
             continue
         if table is not None:
-            u, v = np.int64(table[u]), np.int64(table[v])
+            u, v = position_at(bits, before, table, u), position_at(bits, before, table, v)
         if not directed and (u < v) != ((u + v) & by_parity == 1):
             u, v = v, u
         sources[i] = state_of(u, stride, multiplier)

@@ -5,22 +5,49 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Answer, Case, Unwritten
-from twins.drawing import seeds, vertex_types, weight_types
+from twins.drawing import bits, seeds, vertex_types, weight_types
 from twins.sweeps import SEGMENT_BITS, units
 
 from mgraph.types import none_of
+
+
+def _positions(random: np.random.Generator, users: np.ndarray, n: int, dtype: np.dtype, how: str) -> dict:
+    """Return the arguments that find the positions of these user ids."""
+    nothing = {"bits": None, "before": None, "table": None}
+    if how == "none":
+        return nothing
+    if how == "whole":
+        whole = np.zeros(users.max() + 1, dtype)
+        whole[users] = random.permutation(n)
+        return nothing | {"table": whole}
+    has = np.zeros(-(-(int(users.max()) + 1) // 32) * 32, bool)
+    has[users] = True
+    counts = has.reshape(-1, 32).sum(axis=1)
+    before = (np.cumsum(counts) - counts).astype(dtype)
+    return {"bits": bits(has), "before": before, "table": random.permutation(n).astype(dtype)}
+
+
+def find_positions(draw: st.DrawFn) -> Case:
+    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
+    n = draw(st.integers(1, 60))
+    found = _positions(random, np.sort(random.choice(4 * n, n, replace=False)), n, dtype, "ranked")
+    num_ids = 32 * len(found["bits"])
+    first = draw(st.integers(0, num_ids - 1))
+    return Case({"lo": first, "hi": num_ids, **found, "first": first, "out": Unwritten(num_ids - first, dtype)})
 
 
 def orient_edges(draw: st.DrawFn) -> Case:
     """Few vertices, so that some edges are loops."""
     random, ids, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types), draw(vertex_types)
     n, m, ranks = draw(st.integers(1, 20)), draw(st.integers(1, 200)), draw(st.integers(1, 3))
+    # Beyond the first word of a bitmap, too.
+    ids_used = 13 * random.permutation(n)
     args = {
         "lo": 0,
         "hi": m,
-        "from_ids": random.integers(0, n, m).astype(ids),
-        "to_ids": random.integers(0, n, m).astype(ids),
-        "table": random.permutation(n).astype(dtype) if draw(st.booleans()) else None,
+        "from_ids": ids_used[random.integers(0, n, m)].astype(ids),
+        "to_ids": ids_used[random.integers(0, n, m)].astype(ids),
+        **_positions(random, ids_used, n, dtype, draw(st.sampled_from(["none", "whole", "ranked"]))),
         "stride": 64,
         "multiplier": ranks,
         "directed": draw(st.integers(0, 1)),
