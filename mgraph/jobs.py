@@ -32,6 +32,7 @@ from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
 from mgraph.io.parts import PartEdges
 from mgraph.kernels.backend import FusingBackend
+from mgraph.kernels.totals import total
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
@@ -163,7 +164,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
-        "components": int((labels == rank.backend.xp.arange(lo, hi)).sum()),
+        "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
     }
 
 
@@ -190,7 +191,7 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
     if traversal.num_reached is not None and traversal.reached_arcs is not None:
         return traversal.num_reached, traversal.reached_arcs
     reached = traversal.distances != unreached_of(traversal.distances.dtype)
-    return int(reached.sum()), int((shard.degrees * reached).sum(dtype=np.int64))
+    return total(shard.backend, reached), total(shard.backend, shard.degrees * reached)
 
 
 def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:

@@ -28,6 +28,7 @@ import numpy as np
 from mgraph.build.blocks import require_blocks
 from mgraph.comm.base import Communicator
 from mgraph.errors import ValidationFailed
+from mgraph.kernels.totals import total
 from mgraph.kernels.validation import check_arcs, check_edges
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
@@ -204,7 +205,7 @@ def _follow_chains(check: _Check, comm: Communicator, parent: Array) -> None:
     mine = parent[check.first : check.first + check.shard.partition.stride]
     for _ in range(check.shard.info.num_vertices.bit_length()):
         further = parent[mine]
-        changed = comm.any(bool((further != mine).any()))
+        changed = comm.any(total(check.shard.backend, further != mine) > 0)
         if not changed:
             return
         mine[:] = further

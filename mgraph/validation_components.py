@@ -20,6 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.totals import total
 from mgraph.kernels.validation_components import hook_roots, mark_torn
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
@@ -81,14 +83,14 @@ def _connect(shard: Shard, comm: Communicator) -> Array:
         if not comm.any(int(counters[0]) > 0):
             return roots
         comm.allreduce(lower, "min")
-        roots = _fold(lower)
+        roots = _fold(run, lower)
 
 
-def _fold(parents: Array) -> Array:
+def _fold(run: Backend, parents: Array) -> Array:
     """Return the root of every tree: the same on every rank, so that nobody need be asked."""
     while True:
         further = parents[parents]
-        if bool((further == parents).all()):
+        if total(run, further != parents) == 0:
             return parents
         parents = further
 

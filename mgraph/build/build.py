@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from mgraph.build.chunks import read_chunk, steps
 from mgraph.build.compact import build_compact, would_fit
 from mgraph.build.plan import batch_arcs, default_chunks, plan_build
@@ -14,6 +12,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.rows import look_up
+from mgraph.kernels.totals import total
 from mgraph.shard import Shard, degrees
 from mgraph.types import Array, EdgeSource
 
@@ -50,7 +49,7 @@ def build(
     if layout == "compact":
         del row_lengths
         return build_compact(survey, backend, comm, chunks)
-    num_arcs = int(row_lengths.sum(dtype=np.int64))
+    num_arcs = total(backend, row_lengths)
     why = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
     if why:
         del row_lengths
@@ -64,7 +63,7 @@ def build(
     rows, parallel = builder.finish(batch_arcs(num_arcs, backend.limits))
     del builder
     backend.release()
-    info = survey.describe(comm, "rows", degrees(rows), rows.weights, 0, parallel)
+    info = survey.describe(backend, comm, "rows", degrees(rows), rows.weights, 0, parallel)
     positions = survey.positions_of_range(comm.rank)
     return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
 
@@ -77,7 +76,7 @@ def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
         backend.release()
         u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
         proper = u != v
-        if not proper.all():
+        if total(backend, proper) < len(proper):
             u, v, w = u[proper], v[proper], None if w is None else w[proper]
         if table is not None:
             u, v = _translate(backend, u, table), _translate(backend, v, table)

@@ -89,7 +89,7 @@ def build_compact(
         degrees = comm.allreduce(degrees, "sum")[base : base + partition.num_owned(comm.rank)].copy()
     else:
         degrees = degrees[: partition.num_owned(0)]
-    info = survey.describe(comm, "compact", degrees, blocks.weights, both_ways, dropped << both_ways)
+    info = survey.describe(backend, comm, "compact", degrees, blocks.weights, both_ways, dropped << both_ways)
     shard = Shard(backend, info, partition, comm.rank, None, survey.user_of_local, position_of_user)
     shard.blocks[width], shard.stored_degrees = blocks, degrees
     return shard

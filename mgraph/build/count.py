@@ -10,6 +10,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.count import count_degrees
+from mgraph.kernels.totals import total
 from mgraph.types import Array, EdgeChunk, EdgeSource
 
 INT64 = np.iinfo(np.int64)
@@ -32,14 +33,16 @@ class Counts:
 
     out_degrees: Array  # of every user id; parallel arcs count each
     in_degrees: Array  # the same array where the graph is undirected
+    num_arcs: int  # how many pass 2 will place
+    num_isolated: int
     num_loops: int
     min_weight: float | int
     max_weight: float | int
 
     @property
-    def num_arcs(self) -> int:
-        """How many arcs pass 2 will place."""
-        return int(self.out_degrees.sum(dtype=np.int64))
+    def num_connected(self) -> int:
+        """How many vertices have arcs, out or in."""
+        return len(self.out_degrees) - self.num_isolated
 
     def num_edges(self, directed: bool) -> int:
         """How many edges the input has, loops and parallel ones included."""
@@ -48,9 +51,7 @@ class Counts:
     @property
     def totals(self) -> Totals:
         """The numbers without the arrays."""
-        # A sink of a directed graph has no row, but it has arcs.
-        num_isolated = int(((self.out_degrees == 0) & (self.in_degrees == 0)).sum())
-        return Totals(self.num_arcs, num_isolated, self.num_loops, self.min_weight, self.max_weight)
+        return Totals(self.num_arcs, self.num_isolated, self.num_loops, self.min_weight, self.max_weight)
 
 
 def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
@@ -77,6 +78,9 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
     return Counts(
         out_degrees,
         in_degrees,
+        total(backend, out_degrees),
+        # A sink of a directed graph has no row, but it has arcs.
+        total(backend, (out_degrees == 0) & (in_degrees == 0)),
         comm.sum(int(num_loops[0]))[0],
         low if weighted else 0,
         high if weighted else 0,

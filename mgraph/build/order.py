@@ -25,13 +25,12 @@ def choose_order(order: str, counts: Counts) -> str:
         raise UsageError(f"order {order!r} is not one of {', '.join(ORDERS)}")
     if order != "auto" or len(counts.out_degrees) == 0:
         return "natural" if order == "auto" else order
-    total = total_degrees(counts)
-    connected = int(np.count_nonzero(total))
+    degrees, connected = total_degrees(counts), counts.num_connected
     if connected == 0:
         return "natural"
-    mean = int(total.sum(dtype=np.int64)) / connected
-    skewed = int(total.max()) > SKEW * mean
-    return "degree" if skewed or connected < (1 - ISOLATED_SHARE) * len(total) else "natural"
+    ends = counts.num_arcs if degrees is counts.out_degrees else 2 * counts.num_arcs
+    skewed = int(degrees.max()) > SKEW * ends / connected
+    return "degree" if skewed or connected < (1 - ISOLATED_SHARE) * len(degrees) else "natural"
 
 
 def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: int) -> tuple[Array, Array]:

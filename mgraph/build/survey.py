@@ -12,6 +12,7 @@ from mgraph.build.plan import Sizes, bytes_of, degrees_bytes, order_bytes
 from mgraph.build.room import refuse_without_room
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend
+from mgraph.kernels.totals import total
 from mgraph.partition import Partition
 from mgraph.shard import GraphInfo
 from mgraph.types import Array, EdgeSource
@@ -54,7 +55,14 @@ class Survey:
         return self.position_of_user[first:last].copy()
 
     def describe(
-        self, comm: Communicator, layout: str, degrees: Array, weights: Array | None, each_twice: int, dropped: int
+        self,
+        backend: Backend,
+        comm: Communicator,
+        layout: str,
+        degrees: Array,
+        weights: Array | None,
+        each_twice: int,
+        dropped: int,
     ) -> GraphInfo:
         """Gather what every rank knows of the whole graph.
 
@@ -67,8 +75,8 @@ class Survey:
         dropped
             Parallel arcs that this rank dropped.
         """
-        total_weight = 0.0 if weights is None else float(weights.sum(dtype=np.float64)) * (1 + each_twice)
-        num_arcs, parallel = comm.sum(int(degrees.sum(dtype=np.int64)), dropped)
+        total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + each_twice)
+        num_arcs, parallel = comm.sum(total(backend, degrees), dropped)
         max_degree = int(comm.allreduce(np.array([int(degrees.max()) if len(degrees) else 0], np.int64), "max")[0])
         sums = comm.allreduce(np.array([total_weight]), "sum")
         ends = 1 if self.source.directed else 2
@@ -102,7 +110,7 @@ def make_survey(
     owned = position_of_user = None
     if order == "degree":
         degrees = total_degrees(counts)
-        partition = Partition(int(backend.xp.count_nonzero(degrees)), comm.size, cyclic=True)
+        partition = Partition(counts.num_connected, comm.size, cyclic=True)
         refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, partition, backend.limits), backend, comm)
         owned, position_of_user = degree_order(backend, degrees, partition, comm.rank)
         del degrees
@@ -123,3 +131,9 @@ def storage_dtype(given: np.dtype | None, counts: Counts) -> np.dtype | None:
     narrow = (np.uint8, np.uint16, np.uint32) if counts.min_weight >= 0 else (np.int32,)
     fits = (d for d in narrow if np.iinfo(d).min <= counts.min_weight and counts.max_weight <= np.iinfo(d).max)
     return np.dtype(next(fits, np.int64))
+
+
+def _total_weight(backend: Backend, weights: Array) -> float:
+    if weights.dtype.kind == "f" or weights.dtype.itemsize == 8:
+        return float(weights.sum(dtype=np.float64))
+    return float(total(backend, weights))
