@@ -10,7 +10,7 @@ import sys
 import pytest
 import rank_programs as programs
 from dask_processes import ENVIRONMENT, scheduler_by_hand, worker_by_hand
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import mgraph as mg
 from mgraph.cluster import devices
@@ -26,18 +26,6 @@ from mgraph.errors import ClusterError, UsageError
 def without_gpus(monkeypatch):
     """Without a client, GPUs that are seen would be taken."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-
-
-@pytest.fixture(scope="module")
-def workers():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
-        yield workers
-
-
-@pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers, set_as_default=False) as client:
-        yield client
 
 
 @pytest.mark.parametrize("num_ranks", [0, -1])

@@ -14,8 +14,8 @@ import pytest
 from dask_processes import held, wait_until
 from distributed import Client, LocalCluster, get_worker, wait
 from forest_checks import check as check_forest
-from forest_checks import graph_of as graph_to_span
 from forest_checks import undirected
+from user_graphs import graph_of
 from zoo import random_case
 
 import mgraph as mg
@@ -34,15 +34,7 @@ def cluster(request):
 
 @pytest.fixture(scope="module")
 def graph(cluster):
-    case = CASE
-    with mg.from_edges(
-        case.sources,
-        case.targets,
-        case.weights,
-        num_vertices=case.num_vertices,
-        directed=case.directed,
-        cluster=cluster,
-    ) as g:
+    with graph_of(CASE, cluster) as g:
         yield g
 
 
@@ -333,7 +325,7 @@ def test_results_on_the_workers_of_dask():
         wait(array.persist())
         # A forest's edges stay there too, and who has them does not change them.
         case = undirected(CASE)
-        with graph_to_span(case, None) as both_ways, mg.minimum_spanning_forest(both_ways) as forest:
+        with graph_of(case, None) as both_ways, mg.minimum_spanning_forest(both_ways) as forest:
             check_forest(forest, case, both_ways.info.order)
             mg.validate(forest)
             assert forest.weights.to_dask_array().compute().sum() == forest.total_weight

@@ -7,37 +7,11 @@ import functools
 import numpy as np
 import oracles
 import pytest
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
+from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
 from mgraph.traversals import state_dtype
-
-RANKS = (1, 2, 3, 4, 7)
-METHODS = ("frontier", "sweep")
-ORDERS = ("degree", "natural")
-GRAPHS = [*CASES, *map(random_case, range(6))]
-SEARCHES = {"bfs": mg.bfs, "sssp": mg.sssp}
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    """In-process clusters of each number of ranks, on one thread a rank."""
-    made = {p: mg.connect(num_ranks=p, backend="cpu") for p in RANKS}
-    yield made
-    for cluster in made.values():
-        cluster.close()
-
-
-def graph_of(case, cluster, order="auto"):
-    return mg.from_edges(
-        case.sources,
-        case.targets,
-        case.weights,
-        num_vertices=case.num_vertices,
-        directed=case.directed,
-        cluster=cluster,
-        order=order,
-    )
 
 
 @functools.cache
