@@ -201,7 +201,7 @@ def test_frames_and_files(result, tmp_path):
     with np.load(tmp_path / "r.npz") as archive:
         assert archive.files == list(frame)
         np.testing.assert_array_equal(archive["distances"], frame["distances"])
-    with pytest.raises(mg.UnknownFormat, match=r"'.xlsx' is not one of .npz, .csv, .parquet"):
+    with pytest.raises(mg.UsageError, match=r"'.xlsx' is not one of .npz, .csv, .parquet"):
         result.write(tmp_path / "r.xlsx")
     # A name's end decides, and to_parquet writes Parquet under any.
     result.to_parquet(tmp_path / "columns")

@@ -40,6 +40,8 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
     Times run from the root to every vertex's answer. Rates are of the generated edges in the root's
     component, loops and parallel ones included, as the specification counts them.
     """
+    if official and as_json:
+        raise click.UsageError("--official and --json print the same numbers in two forms: give one of them")
     where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
     with cluster_of(**where) as cluster, progress(quiet=as_json) as show:
         run = run_graph500(Graph500(kernels=kernels or tuple(KERNELS), **options), cluster=cluster, progress=show)

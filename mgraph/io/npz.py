@@ -64,7 +64,9 @@ def read_npz(
     key = _weights_key(path, arrays, weight)
     n = check_num_vertices(num_vertices)
     if n is None and "num_vertices" in arrays:
-        n = check_num_vertices(_scalar(path, arrays, "num_vertices"))
+        n = _scalar(path, arrays, "num_vertices")
+        if not 0 <= n <= np.iinfo(np.int64).max:
+            raise InputError(f"{path}: num_vertices is {n}, which is not a count of vertices")
     if directed is None:
         directed = "directed" in arrays and bool(_scalar(path, arrays, "directed"))
     sources, targets = (as_ids(arrays[end], f"{path}: {end}") for end in ("sources", "targets"))
