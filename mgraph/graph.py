@@ -123,8 +123,10 @@ class Graph:
             for key in keys:
                 self.cluster.forget(key)
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
-                text = f"{job.__name__} on {self.name} takes more memory than there is ({error}): use more ranks"
-                raise WouldNotFit(text) from error
+                raise WouldNotFit(
+                    f"{job.__name__} on {self.name} takes more memory than there is ({error}): "
+                    "`mgraph plan` tells what it takes, and how many ranks would do"
+                ) from error
             raise
 
     def require_open(self) -> None:

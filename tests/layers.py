@@ -22,11 +22,11 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("partition", "kernels", "comm", "exact_sum"),
         ("generate", "io"),
         ("shard build translate",),
-        ("algorithms", "validate validation validation_components"),
+        ("algorithms", "validation validation_components"),
         ("validation_forests", "memory"),
         ("cluster",),
         ("graph answers results jobs construct traversals components forests",),
-        ("graph500 csgraph nx cli plot __main__",),
+        ("graph500 cli plot __main__",),
     )
 )
 ROOT = "mgraph"

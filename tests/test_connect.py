@@ -35,6 +35,18 @@ def test_too_few_ranks_are_refused(num_ranks):
             make(num_ranks)
 
 
+@pytest.mark.parametrize("num_ranks", [1.5, "2", True])
+def test_what_is_no_number_of_ranks_is_refused(num_ranks, client):
+    for make in (InProcessCluster, lambda n: connect(num_ranks=n), lambda n: connect(client, num_ranks=n)):
+        with pytest.raises(UsageError, match=f"num_ranks {num_ranks!r} is not an integer"):
+            make(num_ranks)
+
+
+def test_more_ranks_than_a_process_should_have_are_refused():
+    with pytest.raises(UsageError, match="num_ranks is 257: one process has at most 256"):
+        connect(num_ranks=257, backend="cpu")
+
+
 def test_connect_without_dask_does_not_import_it():
     code = "import sys; from mgraph.cluster.connect import connect; c = connect(backend='cpu'); print(c); c.close()"
     code += "; print([m for m in ('dask', 'distributed', 'cupy') if m in sys.modules])"

@@ -29,7 +29,7 @@ def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communic
     if needed > least:
         raise WouldNotFit(
             f"{readable_bytes(needed)} is needed on each rank for {what}, "
-            f"and {readable_bytes(least)} is free: number the vertices without gaps, or use ranks with more memory"
+            f"and {readable_bytes(least)} is free: use ranks with more memory, or fewer vertices: ids need no gaps"
         )
 
 

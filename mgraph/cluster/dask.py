@@ -19,7 +19,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, check_num_ranks, check_parts, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -59,8 +59,8 @@ class DaskCluster(Cluster):
     ) -> None:
         if client.asynchronous:
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
-        if num_ranks is not None and num_ranks < 1:
-            raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        if num_ranks is not None:
+            num_ranks = check_num_ranks(num_ranks)
         self.client = client
         # What `connect` started for this cluster, and close() ends.
         self.owned = ExitStack()
