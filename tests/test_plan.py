@@ -49,8 +49,10 @@ def test_a_compact_build_takes_what_was_planned_and_little_beside_the_graph(weig
 
 @pytest.mark.parametrize("weights", ["int", None])
 def test_blocks_beside_rows_take_what_was_planned(weights, monkeypatch):
-    shard, _, _ = peak_of_build(monkeypatch, 17, None, weights)
     (comm,) = open_threads(1)
+    # Small ones first, which compile the kernels.
+    require_blocks(peak_of_build(monkeypatch, 6, None, weights)[0], comm, np.dtype(np.int32))
+    shard, _, _ = peak_of_build(monkeypatch, 17, None, weights)
     tracemalloc.start(1)
     blocks = require_blocks(shard, comm, np.dtype(np.int32))
     _, peak = tracemalloc.get_traced_memory()
