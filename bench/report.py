@@ -8,7 +8,7 @@ import re
 
 import record
 
-from mgraph.build.plan import readable_bytes
+from mgraph.readable import readable_bytes
 
 HEAD = """# Benchmarks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
 from mgraph.io.checks import as_integer
 from mgraph.jobs import count_values, digest, fetch, take
+from mgraph.readable import counted, readable_seconds
 from mgraph.validation import Violation, ensure_valid
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Costs:
 
     def __repr__(self) -> str:
         return (
-            f"<Costs: {len(self.supersteps)} supersteps, {sum(self.arcs):,} arcs looked at, "
+            f"<Costs: {counted(len(self.supersteps), 'superstep')}, {counted(sum(self.arcs), 'arc')} looked at, "
             f"{readable_seconds(self.total_s)}>"
         )
 
@@ -70,6 +72,11 @@ def costs_of_ranks(parts: Sequence[dict]) -> dict[str, Any]:
         "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
         "bytes_sent": [part["bytes_sent"] for part in parts],
     }
+
+
+def answer_key() -> str:
+    """Return a name under which ranks keep an answer, never given before."""
+    return f"answer-{uuid.uuid4().hex}"
 
 
 class Kept:
@@ -166,8 +173,7 @@ class Column:
         )
 
     def __repr__(self) -> str:
-        items = "vertices" if self._item == "vertex" else "edges"
-        what = "closed" if self._kept.closed else f"{len(self):,} {items}, {self.dtype}"
+        what = "closed" if self._kept.closed else f"{counted(len(self), self._item)}, {self.dtype}"
         return f"<Column {self.name}: {what}>"
 
 
@@ -255,11 +261,3 @@ def validate(result: Result) -> None:
         raise UsageError(f"{type(result).__name__} is not what an algorithm returns: validate takes one result")
     result.graph.require_open()
     ensure_valid(result.violations())
-
-
-def readable_seconds(seconds: float) -> str:
-    """Return a time as people read it."""
-    for unit, factor in (("s", 1), ("ms", 1e3)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
-    return f"{seconds * 1e6:.3g} us"

@@ -18,6 +18,7 @@ from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
 from mgraph.jobs import build_graph, build_graph_of_parts
+from mgraph.readable import counted
 from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
 
@@ -149,12 +150,11 @@ class Graph:
         if self.closed:
             return f"<Graph {self.name}: closed>"
         info = self.info
-        kind = ("arc" if info.directed else "edge") + ("" if info.num_edges == 1 else "s")
+        edges = counted(info.num_edges, "arc" if info.directed else "edge")
         weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
-        ranks = f"{self.num_ranks} {self.cluster.backend} rank" + ("s" if self.num_ranks > 1 else "")
-        vertices = "vertex" if info.num_vertices == 1 else "vertices"
+        ranks = counted(self.num_ranks, f"{self.cluster.backend} rank")
         return (
-            f"<Graph {self.name}: {info.num_vertices:,} {vertices}, {info.num_edges:,} {kind}, "
+            f"<Graph {self.name}: {counted(info.num_vertices, 'vertex')}, {edges}, "
             f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
         )
 

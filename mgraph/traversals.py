@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from mgraph.answers import answer_key
 from mgraph.errors import InputError, UsageError
 from mgraph.graph import Graph, require_graph
 from mgraph.io.checks import as_integer, check_vertex
@@ -195,7 +195,7 @@ def _method(g: Graph, method: str) -> str:
 def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
     """Run the traversals under one lease and wrap what is known of their answers."""
     reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
-    keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
+    keys = [answer_key() for _ in specs]
     by_rank = g.answer(traverse, keys, keys, specs)
     return [
         Traversed(g, key, spec, Stats.of_ranks(spec, reason, g.info.directed, parts))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
-        ("types", "errors"),
+        ("types", "errors", "readable"),
         ("partition", "kernels", "comm", "exact_sum"),
         ("generate", "io"),
         ("shard build translate",),

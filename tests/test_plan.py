@@ -11,7 +11,7 @@ from peak_memory import peak_of_build
 from mgraph.build import build as builder
 from mgraph.build.blocks import require_blocks
 from mgraph.build.compact_plan import blocks_beside
-from mgraph.build.plan import Sizes, plan_build, readable_bytes
+from mgraph.build.plan import Sizes, plan_build
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.comm.threads import open_threads
 from mgraph.errors import WouldNotFit
@@ -177,19 +177,3 @@ def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
     assert "use ranks with more memory, or fewer edges" in hopeless.advice()
     # What is free here decides where nothing is said.
     assert plan_graph(Rmat(5), 1, "cpu", None).memory_bytes == pytest.approx(CpuBackend(1).free_bytes(), rel=0.5)
-
-
-@pytest.mark.parametrize(
-    ("num_bytes", "text"),
-    [
-        (0, "0 B"),
-        (1000, "1000 B"),
-        (1023, "1023 B"),
-        (1536, "1.5 KiB"),
-        (300_000, "293 KiB"),
-        (5 << 30, "5.0 GiB"),
-        (3 << 39, "1.5 TiB"),
-    ],
-)
-def test_bytes_are_readable(num_bytes, text):
-    assert readable_bytes(num_bytes) == text

@@ -19,7 +19,6 @@ from user_graphs import graph_of
 from zoo import random_case
 
 import mgraph as mg
-from mgraph.answers import readable_seconds
 from mgraph.cluster.in_process import InProcessCluster
 
 CASE = random_case(3)
@@ -102,15 +101,8 @@ def test_repr(graph):
     assert text.startswith("<bfs of edges from 0, 1, 2, ...: ")
     assert f" of {graph.num_vertices:,} vertices reached, frontier, " in text
     assert repr(result.distances) == f"<Column distances: {graph.num_vertices:,} vertices, int32>"
-    assert re.fullmatch(r"<Stats: frontier \(.*\), [\d,]+ reached, \d+ supersteps, [\d,]+ arcs .*>", repr(result.stats))
+    assert re.fullmatch(r"<Stats: frontier \(.*\), [\d,]+ reached, \d+ supersteps?, [\d,]+ arcs .*>", repr(result.stats))
     assert repr(mg.sssp_many(graph, [0, 1])).startswith("<sssp of edges from 2 roots: ")
-    assert [*map(readable_seconds, (1234.5, 1.64, 0.0164, 0.0000164, 0))] == [
-        "1,234 s",
-        "1.64 s",
-        "16.4 ms",
-        "16.4 us",
-        "0 us",
-    ]
 
 
 def test_columns_are_arrays_when_asked_for(result, graph):

@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from mgraph.build.plan import readable_bytes
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
 from mgraph.kernels.backend import Backend
+from mgraph.readable import readable_bytes
 
 
 class Planned(Protocol):

@@ -18,6 +18,7 @@ from mgraph.cli.options import (
     progress,
 )
 from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
+from mgraph.readable import counted
 
 
 @click.command()
@@ -56,12 +57,10 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
 
 
 def _print(run: Graph500Run) -> None:
-    ranks = f"{run.num_ranks} {run.backend} rank" + ("s" if run.num_ranks > 1 else "")
+    ranks = counted(run.num_ranks, f"{run.backend} rank")
     judged = "all validated" if run.validated else "not validated"
-    click.echo(
-        f"{run.graph}: {run.num_vertices:,} vertices, {run.num_edges:,} edges, built in {run.construction_s:.3g} s; "
-        f"{ranks}, {run.launcher}"
-    )
+    sizes = f"{counted(run.num_vertices, 'vertex')}, {counted(run.num_edges, 'edge')}"
+    click.echo(f"{run.graph}: {sizes}, built in {run.construction_s:.3g} s; {ranks}, {run.launcher}")
     rows = []
     for kernel in run.searches:
         facts = run.summary(kernel)
@@ -69,4 +68,4 @@ def _print(run: Graph500Run) -> None:
         rates = [f"{facts[name] / 1e6:,.4g}" for name in ("median_TEPS", "harmonic_mean_TEPS")]
         rows.append([kernel, *times, *rates])
     columns = ["kernel", "min ms", "median ms", "max ms", "million edges/s: median", "harmonic mean"]
-    print_table(f"{len(run.roots)} roots, {judged}", columns, rows)
+    print_table(f"{counted(len(run.roots), 'root')}, {judged}", columns, rows)

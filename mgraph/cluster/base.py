@@ -11,6 +11,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, GraphClosed, UsageError
 from mgraph.io.checks import as_integer
 from mgraph.kernels.backend import Backend
+from mgraph.readable import counted
 
 # How long a failed job waits for the other ranks' errors, to find the one that caused them.
 BLAME_S = 2.0
@@ -97,8 +98,7 @@ class Cluster(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        ranks = "rank" if self.num_ranks == 1 else "ranks"
-        return f"<Cluster: {self.num_ranks} {self.backend} {ranks}, {self.launcher}>"
+        return f"<Cluster: {counted(self.num_ranks, f'{self.backend} rank')}, {self.launcher}>"
 
 
 def check_num_ranks(num_ranks: Any) -> int:
