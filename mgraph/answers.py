@@ -152,6 +152,14 @@ class Column:
             raise IndexError(f"{self._item} {index} is not in 0..{len(self) - 1}")
         return self._fetch(index % len(self), index % len(self) + 1)[0]
 
+    def __eq__(self, other: object) -> bool:
+        """Refuse what would not be a comparison of values, as of an array, but always False."""
+        if other is None or isinstance(other, Column):
+            return self is other
+        raise UsageError(f"the values of column {self.name} are on the ranks: take to_numpy() to compare them")
+
+    __hash__ = object.__hash__
+
     def digest(self) -> int:
         """Return a 64-bit number that depends on every value and its vertex, and not on who holds them."""
         return sum(self._kept.run(digest, self.name)) % 2**64

@@ -10,6 +10,7 @@ from mgraph.answers import Column, Costs, Result, answer_key, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.exact_sum import as_float
 from mgraph.graph import Graph, require_graph
+from mgraph.io.checks import as_flag
 from mgraph.jobs import check_forest, span
 from mgraph.readable import counted, readable_seconds
 from mgraph.shard import GraphInfo
@@ -89,9 +90,9 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
-    key = answer_key()
-    parts = g.answer(span, [key], key, bool(maximum))
-    return Forest(g, key, bool(maximum), parts)
+    maximum, key = as_flag(maximum, "maximum"), answer_key()
+    parts = g.answer(span, [key], key, maximum)
+    return Forest(g, key, maximum, parts)
 
 
 minimum_spanning_tree = minimum_spanning_forest

@@ -11,7 +11,7 @@ import numpy as np
 from mgraph.answers import answer_key
 from mgraph.errors import InputError, UsageError
 from mgraph.graph import Graph, require_graph
-from mgraph.io.checks import as_integer, check_vertex
+from mgraph.io.checks import as_flag, as_integer, check_vertex
 from mgraph.jobs import TraversalSpec, traverse
 from mgraph.results import Stats, Traversed, TraversedMany
 from mgraph.shard import GraphInfo
@@ -132,6 +132,7 @@ def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str
             raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
         # No vertex is farther.
         limit = min(limit, g.num_vertices)
+    predecessors = as_flag(predecessors, "return_predecessors")
     return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
 
 
@@ -144,6 +145,7 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
+    predecessors = as_flag(predecessors, "return_predecessors")
     return TraversalSpec(
         "sssp", _method(g, method), as_sources(g.num_vertices, source), dtype.name, limit, predecessors
     )

@@ -101,8 +101,17 @@ def test_repr(graph):
     assert text.startswith("<bfs of edges from 0, 1, 2, ...: ")
     assert f" of {graph.num_vertices:,} vertices reached, frontier, " in text
     assert repr(result.distances) == f"<Column distances: {graph.num_vertices:,} vertices, int32>"
-    assert re.fullmatch(r"<Stats: frontier \(.*\), [\d,]+ reached, \d+ supersteps?, [\d,]+ arcs .*>", repr(result.stats))
+    stats = r"<Stats: frontier \(.*\), [\d,]+ reached, \d+ supersteps?, [\d,]+ arcs .*>"
+    assert re.fullmatch(stats, repr(result.stats))
     assert repr(mg.sssp_many(graph, [0, 1])).startswith("<sssp of edges from 2 roots: ")
+
+
+def test_a_column_is_not_compared_as_if_it_were_here(result):
+    for compare in (lambda column: column == -1, lambda column: column != -1, lambda column: column == np.zeros(3)):
+        with pytest.raises(mg.UsageError, match="values of column distances are on the ranks: take to_numpy"):
+            compare(result.distances)
+    assert result.distances in {result.distances: 1}
+    assert result.distances != result.predecessors
 
 
 def test_columns_are_arrays_when_asked_for(result, graph):

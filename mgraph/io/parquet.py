@@ -86,7 +86,7 @@ def _open(path: pathlib.Path) -> Any:
     pyarrow, parquet = _pyarrow()
     try:
         return parquet.ParquetFile(path, memory_map=True)
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
 
 
@@ -119,8 +119,10 @@ def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) ->
     pyarrow, _ = _pyarrow()
     try:
         column = file.read_row_group(group, columns=[name]).column(0)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: {name} cannot be read: {error}") from None
+    if len(column) != (rows := file.metadata.row_group(group).num_rows):
+        raise InputError(f"{path}: {name} has {len(column)} values in {rows} rows: truncated?")
     if column.null_count:
         missing = int(np.argmax(column.is_null().to_numpy()))
         raise InputError(f"{_place(path, name, begin)(missing)} is missing")
