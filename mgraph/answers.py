@@ -97,7 +97,13 @@ class Kept:
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks hold of this answer."""
         self.require_open()
-        return self.graph.cluster.run(job, self.key, *args)
+        try:
+            return self.graph.cluster.run(job, self.key, *args)
+        except GraphClosed as error:
+            raise GraphClosed(
+                f"this result about {self.graph.name}, or the graph, is not on its ranks any more, since one of them "
+                "was lost: build the graph again and ask again"
+            ) from error
 
     def require_open(self) -> None:
         """Raise GraphClosed if it was closed."""

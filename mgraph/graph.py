@@ -123,6 +123,10 @@ class Graph:
         except BaseException as error:
             for key in keys:
                 self.cluster.forget(key)
+            if isinstance(error, GraphClosed):
+                raise GraphClosed(
+                    f"the graph {self.name} is not on its ranks any more, since one of them was lost: build it again"
+                ) from error
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
                 raise WouldNotFit(
                     f"{job.__name__} on {self.name} takes more memory than there is ({error}): "

@@ -99,7 +99,7 @@ def test_asynchronous_client_is_refused():
 
 
 def test_too_few_workers_are_named(client):
-    with pytest.raises(ClusterError, match=r"3 workers are wanted and 2 were there after 0\.2 s"):
+    with pytest.raises(ClusterError, match=r"3 workers wanted, 2 there after 0\.2 s: start more"):
         DaskCluster(client, 3, open_timeout_s=0.2)
 
 
@@ -163,10 +163,17 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
         client.wait_for_workers(2, timeout=30)
         with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
             connect(client)
-        with pytest.raises(ClusterError, match=r"2 workers are wanted and 1 were there.*No module named 'mgraph'"):
+        with pytest.raises(ClusterError, match=r"2 workers wanted, 1 there.*No module named 'mgraph'"):
             DaskCluster(client, 2, open_timeout_s=0.2)
         with connect(client, num_ranks=1) as cluster:
             assert cluster.run(programs.total) == [(0, 1, 1, ())]
+
+
+def test_a_closed_client_is_refused(workers):
+    with Client(workers, set_as_default=False) as client:
+        pass
+    with pytest.raises(ClusterError, match="the client of this cluster was closed: connect again"):
+        connect(client)
 
 
 def test_graphs_made_after_a_client_was_closed_do_without_it(workers):

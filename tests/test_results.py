@@ -289,6 +289,17 @@ def test_a_corrupted_answer_is_not_valid(graph, cluster, column):
         result.close()
 
 
+def test_what_the_ranks_lost_is_told_by_name():
+    with InProcessCluster(2) as cluster, graph_of(CASE, cluster) as g, mg.bfs(g, 0) as result:
+        for objects in cluster._objects:
+            objects.clear()
+        with pytest.raises(mg.GraphClosed, match=r"the graph edges is not on its ranks any more, .* build it again"):
+            mg.bfs(g, 0)
+        for ask in (result.distances.to_numpy, lambda: result.path_to(1), lambda: mg.validate(result)):
+            with pytest.raises(mg.GraphClosed, match="this result about edges, or the graph, is not on its ranks"):
+                ask()
+
+
 def test_only_results_are_validated(graph):
     with pytest.raises(mg.UsageError, match="TraversedMany is not what an algorithm returns"):
         mg.validate(mg.bfs_many(graph, [0]))

@@ -62,6 +62,7 @@ class DaskCluster(Cluster):
         if num_ranks is not None:
             num_ranks = check_num_ranks(num_ranks)
         self.client = client
+        self._require_client()
         # What `connect` started for this cluster, and close() ends.
         self.owned = ExitStack()
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
@@ -103,9 +104,12 @@ class DaskCluster(Cluster):
         name = getattr(function, "__name__", "rank")
         return self._sync(how, name, pickle.dumps((function, args)), parts)
 
-    def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def _require_client(self) -> None:
         if self.client.status in ("closing", "closed"):
             raise ClusterError("the client of this cluster was closed: connect again")
+
+    def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        self._require_client()
         try:
             return self.client.sync(function, *args, **kwargs)
         except (OSError, ClosedClientError) as error:
