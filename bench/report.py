@@ -8,8 +8,8 @@ import re
 
 import record
 
-from mgraph.build.plan import readable_bytes
 from mgraph.placement import Placement
+from mgraph.readable import readable_bytes
 
 HEAD = """# Benchmarks
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from mgraph.errors import GraphClosed, UsageError
 from mgraph.graph import Graph
 from mgraph.io.checks import as_integer
 from mgraph.jobs import count_values, digest, fetch, take
+from mgraph.readable import counted, readable_seconds
 from mgraph.validation import Violation, ensure_valid
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ class Costs:
 
     def __repr__(self) -> str:
         return (
-            f"<Costs: {len(self.supersteps)} supersteps, {sum(self.arcs):,} arcs looked at, "
+            f"<Costs: {counted(len(self.supersteps), 'superstep')}, {counted(sum(self.arcs), 'arc')} looked at, "
             f"{readable_seconds(self.total_s)}>"
         )
 
@@ -76,6 +78,11 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
     }
 
 
+def answer_key() -> str:
+    """Return a name under which ranks keep an answer, never given before."""
+    return f"answer-{uuid.uuid4().hex}"
+
+
 class Kept:
     """What the ranks keep of one answer; freed when it is closed, or when nobody holds it any more.
 
@@ -94,7 +101,13 @@ class Kept:
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks hold of this answer."""
         self.require_open()
-        return self.graph.cluster.run(job, self.key, *args)
+        try:
+            return self.graph.cluster.run(job, self.key, *args)
+        except GraphClosed as error:
+            raise GraphClosed(
+                f"this result about {self.graph.name}, or the graph, is not on its ranks any more, since one of them "
+                "was lost: build the graph again and ask again"
+            ) from error
 
     def require_open(self) -> None:
         """Raise GraphClosed if it was closed."""
@@ -149,6 +162,14 @@ class Column:
             raise IndexError(f"{self._item} {index} is not in 0..{len(self) - 1}")
         return self._fetch(index % len(self), index % len(self) + 1)[0]
 
+    def __eq__(self, other: object) -> bool:
+        """Refuse what would not be a comparison of values, as of an array, but always False."""
+        if other is None or isinstance(other, Column):
+            return self is other
+        raise UsageError(f"the values of column {self.name} are on the ranks: take to_numpy() to compare them")
+
+    __hash__ = object.__hash__
+
     def digest(self) -> int:
         """Return a 64-bit number that depends on every value and its vertex, and not on who holds them."""
         return sum(self._kept.run(digest, self.name)) % 2**64
@@ -170,8 +191,7 @@ class Column:
         )
 
     def __repr__(self) -> str:
-        items = "vertices" if self._item == "vertex" else "edges"
-        what = "closed" if self._kept.closed else f"{len(self):,} {items}, {self.dtype}"
+        what = "closed" if self._kept.closed else f"{counted(len(self), self._item)}, {self.dtype}"
         return f"<Column {self.name}: {what}>"
 
 
@@ -259,11 +279,3 @@ def validate(result: Result) -> None:
         raise UsageError(f"{type(result).__name__} is not what an algorithm returns: validate takes one result")
     result.graph.require_open()
     ensure_valid(result.violations())
-
-
-def readable_seconds(seconds: float) -> str:
-    """Return a time as people read it."""
-    for unit, factor in (("s", 1), ("ms", 1e3)):
-        if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}" if seconds < 1000 else f"{seconds:,.0f} s"
-    return f"{seconds * 1e6:.3g} us"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 
 import numpy as np
 
-from mgraph.answers import Column, Costs, Result, costs_of_ranks, readable_seconds
+from mgraph.answers import Column, Costs, Result, answer_key, costs_of_ranks
 from mgraph.graph import Graph, require_graph
 from mgraph.jobs import check_labels, label_components
+from mgraph.readable import counted, readable_seconds
 from mgraph.validation import Violation
 
 
@@ -42,12 +42,8 @@ class Components(Result):
         head = f"components of {self.graph.name}"
         if self.closed:
             return f"<{head}: closed>"
-        what = "component" if self.num_components == 1 else "components"
-        vertices = "vertex" if self.graph.num_vertices == 1 else "vertices"
-        return (
-            f"<{head}: {self.num_components:,} {what} of {self.graph.num_vertices:,} {vertices}, "
-            f"{readable_seconds(self.stats.total_s)}>"
-        )
+        components, vertices = counted(self.num_components, "component"), counted(self.graph.num_vertices, "vertex")
+        return f"<{head}: {components} of {vertices}, {readable_seconds(self.stats.total_s)}>"
 
 
 def connected_components(g: Graph) -> Components:
@@ -60,6 +56,6 @@ def connected_components(g: Graph) -> Components:
     """
     require_graph(g)
     g.require_rows("connected_components")
-    key = f"answer-{uuid.uuid4().hex}"
+    key = answer_key()
     parts = g.answer(label_components, [key], key)
     return Components(g, key, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mgraph.answers import Column, Costs, Result, costs_of_ranks, readable_seconds
+from mgraph.answers import Column, Costs, Result, answer_key, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.exact_sum import as_float
 from mgraph.graph import Graph, require_graph
+from mgraph.io.checks import as_flag
 from mgraph.jobs import check_forest, span
+from mgraph.readable import counted, readable_seconds
 from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
 from mgraph.validation import Violation
@@ -68,8 +69,7 @@ class Forest(Result):
         head = f"{'maximum' if self.maximum else 'minimum'} spanning forest of {self.graph.name}"
         if self.closed:
             return f"<{head}: closed>"
-        edges = f"{self.num_edges:,} edge{'' if self.num_edges == 1 else 's'}"
-        trees = f"{self.num_trees:,} tree{'' if self.num_trees == 1 else 's'}"
+        edges, trees = counted(self.num_edges, "edge"), counted(self.num_trees, "tree")
         seconds = readable_seconds(self.stats.total_s)
         return f"<{head}: {edges} in {trees}, total weight {self.total_weight:,}, {seconds}>"
 
@@ -90,9 +90,9 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
-    key = f"answer-{uuid.uuid4().hex}"
-    parts = g.answer(span, [key], key, bool(maximum))
-    return Forest(g, key, bool(maximum), parts)
+    maximum, key = as_flag(maximum, "maximum"), answer_key()
+    parts = g.answer(span, [key], key, maximum)
+    return Forest(g, key, maximum, parts)
 
 
 minimum_spanning_tree = minimum_spanning_forest

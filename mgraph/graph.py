@@ -19,6 +19,7 @@ from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
 from mgraph.jobs import build_graph, build_graph_of_parts, free_bytes
 from mgraph.placement import ARCS_A_RANK, Placement, place_graph
+from mgraph.readable import counted
 from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
 
@@ -148,9 +149,15 @@ class Graph:
         except BaseException as error:
             for key in keys:
                 self.cluster.forget(key)
+            if isinstance(error, GraphClosed):
+                raise GraphClosed(
+                    f"the graph {self.name} is not on its ranks any more, since one of them was lost: build it again"
+                ) from error
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
-                text = f"{job.__name__} on {self.name} takes more memory than there is ({error}): use more ranks"
-                raise WouldNotFit(text) from error
+                raise WouldNotFit(
+                    f"{job.__name__} on {self.name} takes more memory than there is ({error}): "
+                    "`mgraph plan` tells what it takes, and how many ranks would do"
+                ) from error
             raise
 
     def require_open(self) -> None:
@@ -173,13 +180,12 @@ class Graph:
         if self.closed:
             return f"<Graph {self.name}: closed>"
         info = self.info
-        kind = ("arc" if info.directed else "edge") + ("" if info.num_edges == 1 else "s")
+        edges = counted(info.num_edges, "arc" if info.directed else "edge")
         weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
         among = f"{self.num_ranks} of " if self.placement.is_part else ""
-        ranks = f"{among}{self.placement.of} {self.cluster.backend} rank" + ("s" if self.placement.of > 1 else "")
-        vertices = "vertex" if info.num_vertices == 1 else "vertices"
+        ranks = among + counted(self.placement.of, f"{self.cluster.backend} rank")
         return (
-            f"<Graph {self.name}: {info.num_vertices:,} {vertices}, {info.num_edges:,} {kind}, "
+            f"<Graph {self.name}: {counted(info.num_vertices, 'vertex')}, {edges}, "
             f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
         )
 

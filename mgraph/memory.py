@@ -13,11 +13,12 @@ from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
-from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, readable_bytes, state_bytes
+from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, state_bytes
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
 from mgraph.kernels.bfs_fused import queue_capacity, work_words
 from mgraph.partition import Partition
+from mgraph.readable import readable_bytes
 from mgraph.types import EdgeSource, vertex_dtype
 
 # What decides the shape of blocks, of a large GPU: graphs for which memory counts are on such.

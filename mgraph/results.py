@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.answers import Column, Costs, Result, costs_of_ranks, readable_seconds
+from mgraph.answers import Column, Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.graph import Graph
 from mgraph.io.checks import check_vertex
 from mgraph.jobs import TraversalSpec, check, follow
+from mgraph.readable import counted, readable_seconds
 from mgraph.translate import user_dtype
 from mgraph.validation import Violation
 
@@ -46,9 +47,10 @@ class Stats(Costs):
         return self.num_edges / self.total_s if self.total_s else 0.0
 
     def __repr__(self) -> str:
+        steps, arcs = counted(len(self.supersteps), "superstep"), counted(sum(self.arcs), "arc")
         return (
-            f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {len(self.supersteps)} supersteps, "
-            f"{sum(self.arcs):,} arcs looked at, {readable_seconds(self.total_s)}>"
+            f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {steps}, {arcs} looked at, "
+            f"{readable_seconds(self.total_s)}>"
         )
 
     @classmethod
@@ -119,10 +121,10 @@ class Traversed(Result):
         head = f"{self.spec.algorithm} of {self.graph.name} from {sources}"
         if self.closed:
             return f"<{head}: closed>"
-        stats, steps = self.stats, len(self.stats.supersteps)
+        stats = self.stats
         return (
-            f"<{head}: {stats.num_reached:,} of {self.graph.num_vertices:,} vertices reached, {stats.method}, "
-            f"{steps} superstep{'' if steps == 1 else 's'}, {readable_seconds(stats.total_s)}>"
+            f"<{head}: {stats.num_reached:,} of {counted(self.graph.num_vertices, 'vertex')} reached, {stats.method}, "
+            f"{counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
         )
 
 
@@ -163,4 +165,4 @@ class TraversedMany(Sequence):
     def __repr__(self) -> str:
         total_s = sum(result.stats.total_s for result in self.results)
         what = f"{self.results[0].spec.algorithm} of {self.results[0].graph.name}" if self.results else "nothing"
-        return f"<{what} from {len(self)} roots: {readable_seconds(total_s)} in all>"
+        return f"<{what} from {counted(len(self), 'root')}: {readable_seconds(total_s)} in all>"

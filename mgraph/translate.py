@@ -1,4 +1,4 @@
-"""Between user ids and positions: sources on the way in, answers on the way out."""
+"""Between user ids and positions: edges and sources on the way in, answers on the way out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import Backend
+from mgraph.kernels.rows import look_up
 from mgraph.kernels.translate import translate_distances, translate_predecessors
 from mgraph.shard import Shard
 from mgraph.types import Array
@@ -19,6 +21,13 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     lo, hi = shard.user_range
     found = [int(shard.position_of_user[u - lo]) if lo <= u < hi else -1 for u in users]
     return comm.allreduce(np.array(found, np.int64), "max").tolist()
+
+
+def translated(backend: Backend, ids: Array, table: Array) -> Array:
+    """Return table[ids]."""
+    out = backend.xp.empty(len(ids), table.dtype)
+    look_up[backend](0, len(ids), ids, table, out)
+    return out
 
 
 def user_dtype(dtype: np.dtype) -> np.dtype:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from mgraph.answers import answer_key
 from mgraph.errors import InputError, UsageError
 from mgraph.graph import Graph, require_graph
-from mgraph.io.checks import as_integer, check_vertex
+from mgraph.io.checks import as_flag, as_integer, check_vertex
 from mgraph.jobs import TraversalSpec, traverse
 from mgraph.results import Stats, Traversed, TraversedMany
 from mgraph.shard import GraphInfo
@@ -127,6 +127,7 @@ def state_dtype(info: GraphInfo) -> np.dtype:
 def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     require_graph(g)
     limit = as_depth_limit(g, limit)
+    predecessors = as_flag(predecessors, "return_predecessors")
     return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
 
 
@@ -150,6 +151,7 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
         if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
+    predecessors = as_flag(predecessors, "return_predecessors")
     return TraversalSpec(
         "sssp", _method(g, method), as_sources(g.num_vertices, source), dtype.name, limit, predecessors
     )
@@ -201,7 +203,7 @@ def _method(g: Graph, method: str) -> str:
 def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
     """Run the traversals under one lease and wrap what is known of their answers."""
     reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
-    keys = [f"answer-{uuid.uuid4().hex}" for _ in specs]
+    keys = [answer_key() for _ in specs]
     by_rank = g.answer(traverse, keys, keys, specs)
     return [
         Traversed(g, key, spec, Stats.of_ranks(g, spec, reason, parts))

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 # An array of the backend at hand: numpy.ndarray or cupy.ndarray.
 Array = Any
 
-OFFSET = np.dtype(np.int64)
 LEVEL = np.dtype(np.int32)
 WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"))
 

@@ -19,6 +19,17 @@ def has_gpu() -> bool:
     return cupy.is_available()
 
 
+@functools.cache
+def gpu_count() -> int:
+    """Return how many GPUs there are, without touching them."""
+    try:
+        import cupy
+
+        return cupy.cuda.runtime.getDeviceCount()
+    except Exception:
+        return 0
+
+
 @dataclass(frozen=True)
 class BackendUnderTest:
     """How to make a backend, and whether it can run here."""

@@ -20,16 +20,6 @@ HOST = "127.0.0.1"
 CASE_S = 60.0
 
 
-def gpu_count() -> int:
-    """Return how many GPUs there are, without touching them."""
-    try:
-        import cupy
-
-        return cupy.cuda.runtime.getDeviceCount()
-    except Exception:
-        return 0
-
-
 class Raised:
     """What a rank raised."""
 

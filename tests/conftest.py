@@ -6,8 +6,7 @@ import faulthandler
 import sys
 
 import pytest
-from backends import BACKENDS, available_backends, has_gpu
-from cli_runs import CASE, NO_GPU
+from backends import BACKENDS, available_backends, gpu_count, has_gpu
 
 # How long the interpreter may take to end after the last test, before threads left behind are killed.
 EXIT_S = 60
@@ -37,6 +36,10 @@ def pytest_generate_tests(metafunc):
         marks = {"cuda": [pytest.mark.gpu]}
         names = [pytest.param(name, marks=marks.get(name, [])) for name in available_backends()]
         metafunc.parametrize("backend", names, indirect=True, scope="session")
+    if "gang" in metafunc.fixturenames:
+        # One at least, so that a machine without a GPU shows the tests that it skips.
+        sizes = [size for size in (2, 3, 4) if size <= gpu_count()] or [2]
+        metafunc.parametrize("gang", sizes, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="session")
@@ -47,26 +50,75 @@ def backend(request):
     backend.close()
 
 
+@pytest.fixture(scope="module")
+def clusters():
+    """In-process clusters of each number of ranks, by that number."""
+    import on_ranks
+
+    import mgraph as mg
+
+    made = {p: mg.connect(num_ranks=p, backend="cpu") for p in on_ranks.RANKS}
+    yield made
+    for cluster in made.values():
+        cluster.close()
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """Two workers in processes of their own."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
+        yield workers
+
+
+@pytest.fixture(scope="module")
+def client(workers):
+    from distributed import Client
+
+    with Client(workers, set_as_default=False) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def gang(request):
+    """Start processes with a GPU each, over NCCL."""
+    from comm_ranks import Gang
+
+    gang = Gang("nccl", request.param, 60.0)
+    yield gang
+    gang.kill()
+
+
 @pytest.fixture
 def no_gpus(monkeypatch):
     """Hide the GPUs from this process and from those that it starts."""
-    for name, value in NO_GPU.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Work in a folder with a graph in it."""
+    from cli_runs import CASE
+
     monkeypatch.chdir(tmp_path)
     lines = zip(CASE.sources.tolist(), CASE.targets.tolist(), CASE.weights.tolist(), strict=True)
     (tmp_path / "edges.wel").write_text("".join(f"{u} {v} {w}\n" for u, v, w in lines))
     return tmp_path
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config, items):
     for item in items:
+        if item.get_closest_marker("gpus"):
+            item.add_marker("gpu")
         if item.get_closest_marker("gpu") and not has_gpu():
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+    # On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
+    apart = [item for item in items if item.get_closest_marker("gpus") and gpu_count() == 1]
+    if apart:
+        config.hook.pytest_deselected(items=apart)
+        items[:] = [item for item in items if not item.get_closest_marker("gpus")]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -9,8 +9,6 @@ import numpy as np
 import oracles
 from zoo import CASES, GraphCase, make_case, random_case
 
-import mgraph as mg
-
 
 def undirected(case: GraphCase) -> GraphCase:
     """Return the case with its arcs as edges."""
@@ -36,12 +34,6 @@ FINE = make_case(
 FORESTS = [undirected(case) for case in (*CASES, *map(random_case, range(8)))]
 FORESTS += [signed(case) for case in FORESTS if case.name in ("grid", "many-ties", "random-1", "random-3", "random-5")]
 FORESTS += [STAIRS, WIDE, FINE, replace(FORESTS[-1].with_weights(np.float64))]
-
-
-def graph_of(case, cluster, order="auto"):
-    return mg.from_edges(
-        case.sources, case.targets, case.weights, num_vertices=case.num_vertices, cluster=cluster, order=order
-    )
 
 
 @functools.cache

@@ -18,15 +18,15 @@ from dataclasses import dataclass
 LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
-        ("types", "errors"),
+        ("types", "errors", "readable"),
         ("partition", "kernels", "comm", "exact_sum"),
         ("generate", "io"),
         ("shard build translate",),
-        ("algorithms", "validate validation validation_components"),
+        ("algorithms", "validation validation_components"),
         ("validation_forests", "memory placement"),
         ("cluster",),
         ("graph answers results jobs construct traversals together components forests",),
-        ("graph500 csgraph nx cli plot __main__",),
+        ("graph500 cli plot __main__",),
     )
 )
 ROOT = "mgraph"

@@ -15,7 +15,7 @@ from zoo import GraphCase
 from mgraph.kernels.backend import Backend, CpuBackend
 from mgraph.partition import Partition
 from mgraph.shard import GraphInfo, Rows, Shard
-from mgraph.types import OFFSET, none_of, unreached_of, vertex_dtype
+from mgraph.types import none_of, unreached_of, vertex_dtype
 
 Row = list[tuple[int, object]]
 
@@ -184,7 +184,7 @@ def _sorted_rows(arcs: dict, n: int) -> list[Row]:
 
 def _rows(info: GraphInfo, partition: Partition, rows: list[Row], backend: Backend) -> Rows:
     """Return rows of positions as CSR of state indices."""
-    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(OFFSET)
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     flat = [arc for row in rows for arc in row]
     targets = partition.state(np.array([v for v, _ in flat], np.int64)).astype(partition.dtype)
     weights = None if info.weight_dtype is None else np.array([w for _, w in flat], info.weight_dtype)

@@ -11,6 +11,9 @@ from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted
 from mgraph.shard import Shard
 
+# As many as every algorithm is tested on.
+RANKS = (1, 2, 3, 4, 7)
+
 
 def run_on_ranks(program: Callable, shards: Sequence[Shard], *args: Any, parts: Sequence | None = None) -> list:
     """Return [program(shard, comm, *part, *args) of every rank], where parts[r] is a tuple for rank r."""

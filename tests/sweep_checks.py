@@ -12,7 +12,6 @@ from mgraph.kernels.backend import Backend, CpuBackend
 from mgraph.shard import BlockShape, Shard
 from mgraph.types import unreached_of
 
-RANKS = [1, 2, 3, 4, 7]
 # Segments of 8, sub-windows of 4 in windows of 16, units of 5 edges; and one segment, one window, one unit a rank.
 TINY = BlockShape(segment_bits=3, subwindow_bits=2, window_bits=4, unit_size=5)
 WHOLE = BlockShape(segment_bits=15, subwindow_bits=17, window_bits=22, unit_size=1 << 17)

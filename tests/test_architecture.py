@@ -88,7 +88,7 @@ def test_public_names_resolve():
         ("comm/base.py", "import mgraph.kernels.pair", "comm (layer 1) imports kernels"),
         ("generate/rmat.py", "from mgraph import graph", "generate (layer 2) imports graph"),
         ("algorithms/bfs.py", "def f():\n    from mgraph.cluster import gang", "algorithms (layer 4) imports cluster"),
-        ("validate.py", "from mgraph.algorithms.bfs import bfs", "validate (layer 4) imports algorithms"),
+        ("validation.py", "from mgraph.algorithms.bfs import bfs", "validation (layer 4) imports algorithms"),
         ("strange.py", "import mgraph.types", "strange is in no layer"),
         ("graph.py", "from mgraph.strange import x", "mgraph.strange.x is in no layer"),
         ("graph.py", "import mgraph", "mgraph is in no layer"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from comm_ranks import Gang, check, gpu_count
+from comm_ranks import check
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
 from naive_shard import build_shards, distance_parts, positions_of
@@ -139,20 +139,11 @@ def search_both(comm, xp, spec, num_roots):
     return [(equal, [t.supersteps for t in traces]) for equal, *traces in facts]
 
 
-# On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
-if gpu_count() != 1:
-
-    @pytest.fixture(scope="module", params=[size for size in (2, 3, 4) if size <= gpu_count()])
-    def gang(request):
-        gang = Gang("nccl", request.param, 60.0)
-        yield gang
-        gang.kill()
-
-    @pytest.mark.gpu
-    @pytest.mark.parametrize("spec", ["rmat:18", "ssca2:12", "grid:60x70", "uniform:2^14:4"])
-    def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
-        for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
-            assert all(equal for equal, _ in answers)
-            for _, (ours, theirs) in answers:
-                assert [step["frontier"] for step in ours] == [step["frontier"] for step in theirs]
-                assert sum(step["bytes"] for step in ours) > 0 or len(ours) < 3
+@pytest.mark.gpus
+@pytest.mark.parametrize("spec", ["rmat:18", "ssca2:12", "grid:60x70", "uniform:2^14:4"])
+def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
+    for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
+        assert all(equal for equal, _ in answers)
+        for _, (ours, theirs) in answers:
+            assert [step["frontier"] for step in ours] == [step["frontier"] for step in theirs]
+            assert sum(step["bytes"] for step in ours) > 0 or len(ours) < 3

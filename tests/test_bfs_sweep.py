@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from naive_shard import build_shards, predecessor_parts
 from nvrtc import compile_text
+from on_ranks import RANKS
 from strategies import graphs_and_sources, orders, rank_counts
-from sweep_checks import RANKS, TINY, WHOLE, SnapshotBackend, of_users, run_sweep
+from sweep_checks import TINY, WHOLE, SnapshotBackend, of_users, run_sweep
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.bfs import bfs

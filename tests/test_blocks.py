@@ -10,9 +10,9 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from naive_shard import build_shards, positions_of
-from on_ranks import run_on_ranks
+from on_ranks import RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
-from sweep_checks import RANKS, TINY, WHOLE
+from sweep_checks import TINY, WHOLE
 from test_build import build_on
 from zoo import CASES, ZOO, GraphCase, random_case
 

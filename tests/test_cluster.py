@@ -23,18 +23,6 @@ from mgraph.errors import ClusterError, GraphClosed, UsageError
 from mgraph.kernels.backend import CpuBackend
 
 
-@pytest.fixture(scope="module")
-def workers():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
-        yield workers
-
-
-@pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers, set_as_default=False) as client:
-        yield client
-
-
 @pytest.fixture(params=["one rank here", "three ranks here", "dask"])
 def cluster(request):
     if request.param == "dask":

@@ -12,8 +12,9 @@ import time
 import comm_cases
 import numpy as np
 import pytest
+from backends import gpu_count
 from comm_cases import CASES, same
-from comm_ranks import HOST, Gang, Raised, check, gpu_count, open_socket_threads, run_threads
+from comm_ranks import HOST, Gang, Raised, check, open_socket_threads, run_threads
 
 from mgraph.comm.endpoint import SocketEndpoint
 from mgraph.comm.sockets import open_sockets

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from comm_ranks import gpu_count, open_socket_threads
+from backends import gpu_count
+from comm_ranks import open_socket_threads
 from hypothesis import given, settings
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
@@ -13,7 +14,8 @@ from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY
 from test_build import CaseEdges
 from test_compact import compact_on, squeeze
-from test_traversals import GRAPHS, ORDERS, SEARCHES, check
+from test_traversals import check
+from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
@@ -29,18 +31,8 @@ from mgraph.memory import plan_graph
 from mgraph.types import none_of, unreached_of
 from mgraph.validation import validate_traversal
 
-RANKS = (1, 2, 3, 4, 7)
-STARTABLE = [case for case in GRAPHS if case.num_vertices]
 # Hundreds of supersteps of seven ranks take long, and add nothing to those of three.
 DEEP = ZOO["long-chain"]
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    made = {p: mg.connect(num_ranks=p, backend="cpu") for p in RANKS}
-    yield made
-    for cluster in made.values():
-        cluster.close()
 
 
 def compact_graph(case, cluster, order="auto", layout="compact"):
@@ -95,18 +87,15 @@ def test_answers_on_a_gpu(num_ranks, order):
                     mg.validate(result)
 
 
-# On one GPU it has nothing to run on, and under `--require gpu` a skip would be a failure.
-if gpu_count() != 1:
-
-    @pytest.mark.gpu
-    @pytest.mark.timeout(300)
-    def test_answers_over_nccl():
-        for num_ranks in range(2, min(gpu_count(), 4) + 1):
-            with mg.connect(num_ranks=num_ranks, backend="cuda") as cluster:
-                for case in STARTABLE:
-                    with compact_graph(case, cluster, "degree") as g:
-                        for search in SEARCHES.values():
-                            check(search(g, 0), case, [0], "degree")
+@pytest.mark.gpus
+@pytest.mark.timeout(300)
+def test_answers_over_nccl():
+    for num_ranks in range(2, min(gpu_count(), 4) + 1):
+        with mg.connect(num_ranks=num_ranks, backend="cuda") as cluster:
+            for case in STARTABLE:
+                with compact_graph(case, cluster, "degree") as g:
+                    for search in SEARCHES.values():
+                        check(search(g, 0), case, [0], "degree")
 
 
 @settings(max_examples=60, deadline=None)

@@ -10,25 +10,16 @@ import pytest
 import scipy.sparse
 from hypothesis import given, settings
 from naive_shard import build_shards
-from on_ranks import run_on_ranks
+from on_ranks import RANKS, run_on_ranks
 from scipy.sparse import csgraph
 from strategies import graphs, orders, rank_counts
-from test_traversals import GRAPHS, ORDERS, RANKS, graph_of
+from user_graphs import GRAPHS, ORDERS, graph_of
 from zoo import ZOO, make_case
 
 import mgraph as mg
 from mgraph.algorithms.components import find_components, labels_of_users
 from mgraph.algorithms.traversal import Trace
 from mgraph.cluster.in_process import InProcessCluster
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    """In-process clusters of each number of ranks."""
-    made = {p: mg.connect(num_ranks=p, backend="cpu") for p in RANKS}
-    yield made
-    for cluster in made.values():
-        cluster.close()
 
 
 def check_components(case, cluster, order):

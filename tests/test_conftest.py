@@ -13,13 +13,14 @@ import pytest
 from backends import BACKENDS, available_backends
 
 HERE = pathlib.Path(__file__).parent
-# Appended to the copy of backends.py: a machine with a GPU, as far as the session asks.
-PRETEND_GPU = "\ndef has_gpu():\n    return True\n"
+# Appended to the copy of backends.py: a machine with so many GPUs, as far as the session asks.
+PRETEND = "\ndef has_gpu():\n    return True\n\ndef gpu_count():\n    return {}\n"
 
 
-def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpu: bool = False) -> subprocess.CompletedProcess:
+def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) -> subprocess.CompletedProcess:
     """Run one test file under this suite's settings and conftest, in a folder of its own."""
-    (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + PRETEND_GPU * gpu)
+    pretended = PRETEND.format(gpus) if gpus else ""
+    (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + pretended)
     shutil.copy(HERE / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
     # A copy of pyproject.toml, so that the settings are these and the paths are not.
@@ -74,7 +75,7 @@ GPU_TESTS = {
 
 @pytest.mark.parametrize("test", GPU_TESTS.values(), ids=GPU_TESTS)
 def test_required_gpu_tests_may_not_skip(tmp_path, test):
-    done = run_pytest(tmp_path, test, "--require", "gpu", gpu=True)
+    done = run_pytest(tmp_path, test, "--require", "gpu", gpus=1)
     assert done.returncode in (1, 2)
     assert "--require gpu" in done.stdout
     assert "why not" in done.stdout
@@ -82,7 +83,7 @@ def test_required_gpu_tests_may_not_skip(tmp_path, test):
 
 def test_a_plain_skip_is_no_failure_under_require_gpu(tmp_path):
     test = "import pytest\n@pytest.mark.skip(reason='why not')\ndef test_it():\n    pass"
-    assert run_pytest(tmp_path, test, "--require", "gpu", gpu=True).returncode == 0
+    assert run_pytest(tmp_path, test, "--require", "gpu", gpus=1).returncode == 0
 
 
 def test_require_gpu_without_one_is_refused(tmp_path):
@@ -98,6 +99,16 @@ def test_gpu_tests_skip_visibly_without_one(tmp_path):
     assert done.returncode == 0
     assert "SKIPPED [1] test_it.py" in done.stdout
     assert "no CUDA device" in done.stdout
+
+
+@pytest.mark.parametrize(("gpus", "outcome"), [(0, "2 skipped"), (1, "1 passed, 1 deselected"), (2, "2 passed")])
+def test_what_needs_several_gpus_is_not_asked_of_one(tmp_path, gpus, outcome):
+    (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
+    test = "import pytest\n@pytest.mark.gpus\ndef test_apart():\n    pass\n@pytest.mark.gpu\ndef test_one():\n    pass"
+    for options in ([], ["-m", "gpu"], ["--require", "gpu"] if gpus else []):
+        done = run_pytest(tmp_path, test, *options, gpus=gpus)
+        assert done.returncode == 0
+        assert outcome in done.stdout
 
 
 def test_every_backend_has_its_name(backend):

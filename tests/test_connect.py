@@ -10,7 +10,7 @@ import sys
 import pytest
 import rank_programs as programs
 from dask_processes import ENVIRONMENT, scheduler_by_hand, worker_by_hand
-from distributed import Client, LocalCluster
+from distributed import Client
 
 import mgraph as mg
 from mgraph.cluster import devices
@@ -28,23 +28,23 @@ def without_gpus(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
-@pytest.fixture(scope="module")
-def workers():
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
-        yield workers
-
-
-@pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers, set_as_default=False) as client:
-        yield client
-
-
 @pytest.mark.parametrize("num_ranks", [0, -1])
 def test_too_few_ranks_are_refused(num_ranks):
     for make in (InProcessCluster, lambda n: connect(num_ranks=n)):
         with pytest.raises(UsageError, match=str(num_ranks)):
             make(num_ranks)
+
+
+@pytest.mark.parametrize("num_ranks", [1.5, "2", True])
+def test_what_is_no_number_of_ranks_is_refused(num_ranks, client):
+    for make in (InProcessCluster, lambda n: connect(num_ranks=n), lambda n: connect(client, num_ranks=n)):
+        with pytest.raises(UsageError, match=f"num_ranks {num_ranks!r} is not an integer"):
+            make(num_ranks)
+
+
+def test_more_ranks_than_a_process_should_have_are_refused():
+    with pytest.raises(UsageError, match="num_ranks is 257: one process has at most 256"):
+        connect(num_ranks=257, backend="cpu")
 
 
 def test_connect_without_dask_does_not_import_it():
@@ -99,7 +99,7 @@ def test_asynchronous_client_is_refused():
 
 
 def test_too_few_workers_are_named(client):
-    with pytest.raises(ClusterError, match=r"3 workers are wanted and 2 were there after 0\.2 s"):
+    with pytest.raises(ClusterError, match=r"3 workers wanted, 2 there after 0\.2 s: start more"):
         DaskCluster(client, 3, open_timeout_s=0.2)
 
 
@@ -163,10 +163,17 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
         client.wait_for_workers(2, timeout=30)
         with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
             connect(client)
-        with pytest.raises(ClusterError, match=r"2 workers are wanted and 1 were there.*No module named 'mgraph'"):
+        with pytest.raises(ClusterError, match=r"2 workers wanted, 1 there.*No module named 'mgraph'"):
             DaskCluster(client, 2, open_timeout_s=0.2)
         with connect(client, num_ranks=1) as cluster:
             assert cluster.run(programs.total) == [(0, 1, 1, ())]
+
+
+def test_a_closed_client_is_refused(workers):
+    with Client(workers, set_as_default=False) as client:
+        pass
+    with pytest.raises(ClusterError, match="the client of this cluster was closed: connect again"):
+        connect(client)
 
 
 def test_graphs_made_after_a_client_was_closed_do_without_it(workers):

@@ -9,6 +9,7 @@ from edge_checks import as_rows, assert_chunks_agree, whole
 
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import csr_source, edges_source, scipy_source
+from mgraph.io.formats import read_source
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64", ">i4"])
@@ -95,6 +96,11 @@ def test_scipy_of_every_kind(kind):
         (lambda: edges_source([0], [1], [-np.inf]), r"weights\[0\] = -inf is not a finite number"),
         (lambda: edges_source([0], [1], [1j]), r"weights are complex128: use integers, float32 or float64"),
         (lambda: edges_source([0], [1], np.array([2**63], "u8")), r"weights\[0\] = .* is beyond 64 signed bits"),
+        (
+            lambda: edges_source(np.ma.array([0, 1], mask=[0, 1]), [1, 2]),
+            "sources are masked: leave out",
+        ),
+        (lambda: edges_source([0, 1], [1, 2], np.ma.masked_less([1, -1], 0)), "weights are masked"),
         (lambda: csr_source([], []), r"indptr is empty"),
         (lambda: csr_source([0, 2, 1, 3], [0, 1, 2]), r"indptr\[2\] = 1 is below indptr\[1\] = 2: offsets must rise"),
         (lambda: csr_source([0, 2], [0, 0, 0]), r"indptr goes from 0 to 2, not from 0 to the number of arcs, 3"),
@@ -107,6 +113,17 @@ def test_scipy_of_every_kind(kind):
 def test_refuses(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("directed", ["no", 1, None])
+def test_what_is_neither_true_nor_false_is_refused(directed, tmp_path):
+    (tmp_path / "a.el").write_text("0 1\n")
+    makers = [lambda: edges_source([0], [1], directed=directed), lambda: csr_source([0, 0], [], directed=directed)]
+    if directed is not None:
+        makers.append(lambda: read_source(tmp_path / "a.el", directed=directed))
+    for make in makers:
+        with pytest.raises(UsageError, match=f"directed {directed!r} is not True or False"):
+            make()
 
 
 @pytest.mark.parametrize("num_vertices", [-1, 2.0, True, "3"])

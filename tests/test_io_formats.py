@@ -124,6 +124,7 @@ def test_npz_packed_or_not(tmp_path, save):
         ({"sources": [0], "targets": [5], "num_vertices": 5}, r"targets\[0\] = 5 is not below .*5"),
         ({"sources": [0], "targets": [1], "weights": [np.nan]}, r"weights\[0\] = nan is not a finite number"),
         ({"sources": [0], "targets": [1], "num_vertices": [5, 6]}, "num_vertices must be one integer"),
+        ({"sources": [0], "targets": [1], "num_vertices": -1}, r"graph\.npz: num_vertices is -1, which is not a count"),
     ],
 )
 def test_npz_refuses(tmp_path, arrays, message):
@@ -151,7 +152,7 @@ def test_formats_by_first_bytes(tmp_path):
         path = (tmp_path / name).rename(tmp_path / f"{name[0]}.dat")
         assert read_source(path).num_vertices in (2, 16)
     (tmp_path / "d.dat").write_text("0 1\n")
-    with pytest.raises(UnknownFormat, match=r"d.dat is of no format known by name \(.txt, .el, .*\.csr\)"):
+    with pytest.raises(UnknownFormat, match=r"d.dat is of no format known by name \(.txt, .el, .*\.parquet\)"):
         read_source(tmp_path / "d.dat")
     assert len(whole(read_source(tmp_path / "d.dat", format="text"))) == 1
     assert set(SUFFIXES.values()) == set(READERS)
@@ -162,7 +163,7 @@ def test_refuses_what_is_no_file(tmp_path):
         read_source(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is not a file"):
         read_source(tmp_path)
-    with pytest.raises(UsageError, match="format 'gml' is not one of text, npz, mtx, csr"):
+    with pytest.raises(UsageError, match="format 'gml' is not one of text, npz, mtx, csr, parquet"):
         read_source(tmp_path / "a.gml", format="gml")
     (tmp_path / "a.csr.gz").write_bytes(gzip.compress(b"MGCSR001"))
     with pytest.raises(UnknownFormat, match="is packed by gzip"):
@@ -212,7 +213,7 @@ def test_columns(tmp_path):
     assert pyarrow.parquet.read_table(tmp_path / "a.parquet").to_pydict()["vertex"] == [0, 1, 2, 3]
     with pytest.raises(InputError, match="columns must be one-dimensional and equally long"):
         write_columns(tmp_path / "b.csv", {"a": [1], "b": [1, 2]})
-    with pytest.raises(UnknownFormat, match=r"'.csr' is not one of .npz, .csv, .parquet"):
+    with pytest.raises(UsageError, match=r"'.csr' is not one of .npz, .csv, .parquet"):
         write_columns(tmp_path / "b.csr", columns)
 
 
@@ -233,7 +234,7 @@ def test_nothing_is_half_written(tmp_path, suffix):
 
 
 def test_refuses_where_it_cannot_write(tmp_path):
-    with pytest.raises(UnknownFormat, match=r"'.dat' is not one of .npz, .csv, .csr, .parquet"):
+    with pytest.raises(UsageError, match=r"'.dat' is not one of .npz, .csv, .csr, .parquet"):
         write_edges(tmp_path / "a.dat", Rmat(3))
     with pytest.raises(UsageError, match="there is no folder"):
         write_edges(tmp_path / "none" / "a.csv", Rmat(3))

@@ -7,10 +7,11 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
-from forest_checks import FORESTS, STAIRS, WIDE, check, graph_of, undirected
+from forest_checks import FORESTS, STAIRS, WIDE, check, undirected
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from strategies import graphs, orders, rank_counts
+from user_graphs import ORDERS, graph_of
 from zoo import ZOO, make_case, random_case
 
 import mgraph as mg
@@ -18,18 +19,6 @@ from mgraph.algorithms import msf as loop
 from mgraph.algorithms import own_edges
 from mgraph.exact_sum import as_float, exact_sum
 from mgraph.kernels.msf import TOP
-
-RANKS = (1, 2, 3, 4, 7)
-ORDERS = ("degree", "natural")
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    """In-process clusters of each number of ranks, on one thread a rank."""
-    made = {p: mg.connect(num_ranks=p, backend="cpu") for p in RANKS}
-    yield made
-    for cluster in made.values():
-        cluster.close()
 
 
 @pytest.fixture

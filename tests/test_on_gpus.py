@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from comm_ranks import gpu_count
+from backends import gpu_count
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
-from forest_checks import graph_of as graph_to_span
 from test_components import check_components, planted
-from test_over_sockets import STARTABLE
-from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
+from test_traversals import check
+from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
@@ -50,7 +49,7 @@ def test_components_on_gpus(cluster, case, order):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_on_gpus(cluster, case, order):
-    with graph_to_span(case, cluster, order) as g:
+    with graph_of(case, cluster, order) as g:
         for maximum in (False, True):
             with mg.minimum_spanning_forest(g, maximum=maximum) as forest:
                 check_forest(forest, case, order, maximum)

@@ -6,18 +6,17 @@ import pytest
 from comm_ranks import open_socket_threads
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
-from forest_checks import graph_of as graph_to_span
 from test_components import check_components
-from test_traversals import GRAPHS, METHODS, SEARCHES, check, graph_of
+from test_traversals import check
+from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 from zoo import ZOO
 
 import mgraph as mg
 from mgraph.cluster.base import Rank
 from mgraph.cluster.in_process import InProcessCluster
 
-# Graphs with a vertex to start from. The one of three hundred supersteps takes long on many ranks: levels alone there.
+# The one of three hundred supersteps takes long on many ranks: levels alone there.
 DEEP = ZOO["long-chain"]
-STARTABLE = [case for case in GRAPHS if case.num_vertices]
 
 
 class SocketCluster(InProcessCluster):
@@ -52,6 +51,6 @@ def test_components_over_sockets(cluster, case):
 
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_over_sockets(cluster, case):
-    with graph_to_span(case, cluster, "degree") as g, mg.minimum_spanning_forest(g) as forest:
+    with graph_of(case, cluster, "degree") as g, mg.minimum_spanning_forest(g) as forest:
         check_forest(forest, case, "degree")
         mg.validate(forest)

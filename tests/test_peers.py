@@ -5,7 +5,7 @@ from __future__ import annotations
 import peer_cases
 import pytest
 import rank_programs as programs
-from comm_ranks import Gang, Raised, check, gpu_count, run_threads
+from comm_ranks import Gang, Raised, check, run_threads
 from emulator.backend import EmulatedBackend
 from test_cluster_failures import Killer, exist
 
@@ -81,43 +81,37 @@ def test_one_rank_on_a_gpu():
         peer_cases.check_round([answer], len(answer["sums"]))
 
 
-# On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
-if gpu_count() != 1:
+@pytest.mark.gpus
+def test_gpus_write_into_each_others_windows(gang):
+    for answers in zip(*check(gang.run(peer_cases.twice, on_host=False)), strict=True):
+        peer_cases.check_round(list(answers), len(answers[0]["sums"]))
 
-    @pytest.fixture(scope="module", params=[size for size in (2, 3, 4) if size <= gpu_count()])
-    def gang(request):
-        gang = Gang("nccl", request.param, 60.0)
-        yield gang
+
+@pytest.mark.gpus
+def test_an_abort_ends_the_wait_for_a_gpu(gang):
+    assert check(gang.run(peer_cases.part_early, 1.0, on_host=False))[0] == 0
+
+
+@pytest.mark.gpus
+def test_a_gpu_works_on_when_a_peer_is_killed_in_the_loop():
+    gang = Gang("nccl", 2, 60.0)
+    try:
+        answers = gang.run(peer_cases.die_in_the_loop, on_host=False)
+    finally:
         gang.kill()
+    assert isinstance(answers[1], Raised)
+    met, seconds = check([answers[0]])[0]
+    assert met == 0
+    assert seconds < 5
 
-    @pytest.mark.gpu
-    def test_gpus_write_into_each_others_windows(gang):
-        for answers in zip(*check(gang.run(peer_cases.twice, on_host=False)), strict=True):
-            peer_cases.check_round(list(answers), len(answers[0]["sums"]))
 
-    @pytest.mark.gpu
-    def test_an_abort_ends_the_wait_for_a_gpu(gang):
-        assert check(gang.run(peer_cases.part_early, 1.0, on_host=False))[0] == 0
-
-    @pytest.mark.gpu
-    def test_a_gpu_works_on_when_a_peer_is_killed_in_the_loop():
-        gang = Gang("nccl", 2, 60.0)
-        try:
-            answers = gang.run(peer_cases.die_in_the_loop, on_host=False)
-        finally:
-            gang.kill()
-        assert isinstance(answers[1], Raised)
-        met, seconds = check([answers[0]])[0]
-        assert met == 0
-        assert seconds < 5
-
-    @pytest.mark.gpu
-    def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path):
-        marker = str(tmp_path / "m")
-        with mg.connect(num_ranks=2, backend="cuda") as cluster:
-            killer = Killer(cluster.run(programs.where)[1][0], exist(f"{marker}-0", f"{marker}-1"))
-            with pytest.raises(GangLost) as lost:
-                cluster.run(peer_cases.loop_until_lost, marker)
-            killer.check_prompt()
-            assert lost.value.rank == 1
-            assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+@pytest.mark.gpus
+def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path):
+    marker = str(tmp_path / "m")
+    with mg.connect(num_ranks=2, backend="cuda") as cluster:
+        killer = Killer(cluster.run(programs.where)[1][0], exist(f"{marker}-0", f"{marker}-1"))
+        with pytest.raises(GangLost) as lost:
+            cluster.run(peer_cases.loop_until_lost, marker)
+        killer.check_prompt()
+        assert lost.value.rank == 1
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]

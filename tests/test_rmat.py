@@ -115,7 +115,8 @@ def test_is_a_frozen_value():
     source = Rmat(5, seed=9)
     assert pickle.loads(pickle.dumps(source)) == source
     assert (source.num_vertices, source.num_input_edges, source.directed) == (32, 512, False)
-    assert [Rmat(20).name, Rmat(20, weights=None).name] == ["rmat20", "rmat20"]
+    names = [Rmat(20, weights=weights).name for weights in ("int", "float32", None)]
+    assert names == ["rmat20", "rmat20-float32", "rmat20-unweighted"]
     assert Rmat(20, 8, 3, max_weight=9, scramble=False).name == "rmat20-ef8-seed3-scramble0-w9"
 
 

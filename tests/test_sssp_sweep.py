@@ -7,9 +7,9 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from naive_shard import build_shards, predecessor_parts
-from on_ranks import run_on_ranks
+from on_ranks import RANKS, run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
-from sweep_checks import RANKS, TINY, WHOLE, WHOLE_WIDE, SnapshotBackend, of_users, run_sweep
+from sweep_checks import TINY, WHOLE, WHOLE_WIDE, SnapshotBackend, of_users, run_sweep
 from zoo import CASES, ZOO, random_case, zoo_sources
 
 from mgraph.algorithms.predecessors import find_predecessors

@@ -7,37 +7,11 @@ import functools
 import numpy as np
 import oracles
 import pytest
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
+from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
 from mgraph.traversals import state_dtype
-
-RANKS = (1, 2, 3, 4, 7)
-METHODS = ("frontier", "sweep")
-ORDERS = ("degree", "natural")
-GRAPHS = [*CASES, *map(random_case, range(6))]
-SEARCHES = {"bfs": mg.bfs, "sssp": mg.sssp}
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    """In-process clusters of each number of ranks, on one thread a rank."""
-    made = {p: mg.connect(num_ranks=p, backend="cpu") for p in RANKS}
-    yield made
-    for cluster in made.values():
-        cluster.close()
-
-
-def graph_of(case, cluster, order="auto"):
-    return mg.from_edges(
-        case.sources,
-        case.targets,
-        case.weights,
-        num_vertices=case.num_vertices,
-        directed=case.directed,
-        cluster=cluster,
-        order=order,
-    )
 
 
 @functools.cache
@@ -265,6 +239,9 @@ def test_edges_of_the_component_are_counted_once(clusters):
         (lambda g: mg.bfs(g, 0, depth_limit=True), "depth_limit True is not an integer"),
         (lambda g: mg.bfs(g, 0, depth_limit=-1), "depth_limit is -1"),
         (lambda g: mg.bfs(g, 0, depth_limit=1.5), "depth_limit 1.5 is not an integer"),
+        (lambda g: mg.bfs(g, 0, return_predecessors="no"), "return_predecessors 'no' is not True or False"),
+        (lambda g: mg.sssp_many(g, [0], return_predecessors=0), "return_predecessors 0 is not True or False"),
+        (lambda g: mg.minimum_spanning_forest(g, maximum="no"), "maximum 'no' is not True or False"),
         (lambda g: mg.bfs(g, 0, method="fast"), "method 'fast' is not one of auto, frontier, sweep"),
         (lambda g: mg.sssp(g, 0, cutoff=-1), "cutoff is -1"),
         (lambda g: mg.sssp(g, 0, cutoff=float("nan")), "cutoff is nan"),
@@ -282,6 +259,16 @@ def test_edges_of_the_component_are_counted_once(clusters):
 def test_bad_arguments_are_refused_by_value(call, message, clusters):
     with graph_of(ZOO["path"], clusters[1]) as g, pytest.raises(mg.UsageError, match=message):
         call(g)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_weights_whose_sum_is_beyond_all_floats(num_ranks, clusters):
+    case = make_case("huge", 4, [(0, 1, 1e308), (1, 2, 1e307), (2, 3, 1.7e308), (0, 3, 1.75e308)], np.float64)
+    with graph_of(case, clusters[num_ranks]) as g:
+        assert g.info.sum_weights == np.finfo(np.float64).max
+        for method in METHODS:
+            check(mg.sssp(g, 0, method=method), case, [0], g.info.order)
+        assert mg.minimum_spanning_forest(g).num_edges == 3
 
 
 def test_searches_that_need_weights_say_so(clusters):

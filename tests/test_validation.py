@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
-from on_ranks import run_on_ranks
+from on_ranks import RANKS, run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
@@ -19,7 +19,6 @@ from mgraph.errors import ValidationFailed
 from mgraph.types import none_of, unreached_of
 from mgraph.validation import Violation, ensure_valid, validate_traversal
 
-RANKS = [1, 2, 3, 4, 7]
 # The slow part of many tests here; nothing changes a shard.
 shards_of = functools.lru_cache(maxsize=16)(build_shards)
 

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_shard import build_shards
-from on_ranks import run_on_ranks
+from on_ranks import RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from zoo import CASES, ZOO, make_case, random_case
 
 from mgraph import validation_components
 from mgraph.validation_components import validate_labels
 
-RANKS = (1, 2, 3, 4, 7)
 shards_of = functools.lru_cache(maxsize=16)(build_shards)
 
 

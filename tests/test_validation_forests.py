@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from forest_checks import graph_of, undirected
+from forest_checks import undirected
+from user_graphs import graph_of
 from zoo import ZOO, make_case, random_case
 
 import mgraph as mg

@@ -30,7 +30,7 @@ from mgraph.kernels.msf import (
     renumber,
     take_edges,
 )
-from mgraph.kernels.rows import look_up
+from mgraph.translate import translated
 from mgraph.types import Array
 
 # What the ranks agree on in a round, if there are several: best names and who is above, from one's own.
@@ -155,10 +155,3 @@ def join_and_renumber(run: Backend, above: Array, work: WorkList | None = None) 
         # A long way to the root takes several launches, each of which makes it many times shorter.
         if not short:
             return Joined(labels, numbers, num_trees), rest.first(length)
-
-
-def translated(run: Backend, ids: Array, table: Array) -> Array:
-    """Return table[ids]."""
-    out = run.xp.empty(len(ids), table.dtype)
-    look_up[run](0, len(ids), ids, table, out)
-    return out

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.boruvka import WorkList, boruvka, join_and_renumber, translated
+from mgraph.algorithms.boruvka import WorkList, boruvka, join_and_renumber
 from mgraph.algorithms.own_edges import LEAST, OwnEdges, forest_weights, order_keys
 from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
 from mgraph.kernels.msf import EDGE_MASK, TOP, lightest_arcs, lightest_arcs_of_hubs, remove_cycles, take_edges
 from mgraph.shard import Shard
-from mgraph.translate import gather_states
+from mgraph.translate import gather_states, translated
 from mgraph.types import Array, none_of
 
 # How many edges between trees are light: so many for each tree that the vertices' own lightest edges leave, and at

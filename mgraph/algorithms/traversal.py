@@ -41,7 +41,7 @@ class Trace:
         Parameters
         ----------
         method
-            push, pull, walk or sweep.
+            What it did, in the word of its loop: push, pull, walk, sweep, sample, shrink, meet, ...
         frontier
             Vertices over all ranks it started from; of a sweep, those it lowered.
         arcs

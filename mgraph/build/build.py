@@ -11,10 +11,10 @@ from mgraph.build.survey import Survey, make_survey
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.kernels.backend import Backend
-from mgraph.kernels.rows import look_up
 from mgraph.kernels.totals import total
 from mgraph.shard import Shard, degrees
-from mgraph.types import Array, EdgeSource
+from mgraph.translate import translated
+from mgraph.types import EdgeSource
 
 LAYOUTS = ("rows", "compact", "auto")
 
@@ -79,15 +79,8 @@ def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
         if total(backend, proper) < len(proper):
             u, v, w = u[proper], v[proper], None if w is None else w[proper]
         if table is not None:
-            u, v = _translate(backend, u, table), _translate(backend, v, table)
+            u, v = translated(backend, u, table), translated(backend, v, table)
         u, v = u.astype(dtype, copy=False), v.astype(dtype, copy=False)
         builder.add(u, v, w)
         if not source.directed:
             builder.add(v, u, w)
-
-
-def _translate(backend: Backend, ids: Array, table: Array) -> Array:
-    """Return table[ids]."""
-    out = backend.xp.empty(len(ids), table.dtype)
-    look_up[backend](0, len(ids), ids, table, out)
-    return out

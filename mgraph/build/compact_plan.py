@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 
 from mgraph.build.keys import KeyLayout
-from mgraph.build.plan import COMPACT_PARTS, LEAST_BATCH_ARCS, PARTS, Sizes, degrees_bytes, order_bytes, readable_bytes
+from mgraph.build.plan import COMPACT_PARTS, LEAST_BATCH_ARCS, PARTS, Sizes, degrees_bytes, order_bytes
 from mgraph.build.ranked import ranked_bytes
 from mgraph.kernels.backend import Limits
 from mgraph.partition import Partition
+from mgraph.readable import readable_bytes
 from mgraph.types import vertex_dtype
 
 # Beside the graph and the state of a search, a build may take 15 % of both; they are smaller than planned where

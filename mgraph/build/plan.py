@@ -9,6 +9,7 @@ import numpy as np
 
 from mgraph.kernels.backend import Limits
 from mgraph.partition import Partition
+from mgraph.readable import readable_bytes
 from mgraph.types import vertex_dtype
 
 # A build reads the input in at least this many chunks and sorts its rows in as many batches, so that
@@ -123,15 +124,6 @@ def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, 
 def batch_arcs(row_arcs: int, limits: Limits) -> int:
     """Return how many arcs to sort at once."""
     return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
-
-
-def readable_bytes(num_bytes: float) -> str:
-    """Return a number of bytes as people read it."""
-    for unit in ("B", "KiB", "MiB"):
-        if abs(num_bytes) < 1024:
-            return f"{num_bytes:.0f} {unit}" if abs(num_bytes) >= 100 else f"{num_bytes:.3g} {unit}"
-        num_bytes /= 1024
-    return f"{num_bytes:.1f} GiB" if abs(num_bytes) < 1024 else f"{num_bytes / 1024:.1f} TiB"
 
 
 def bytes_of(dtype: np.dtype | None) -> int:

@@ -6,10 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
-from mgraph.build.plan import readable_bytes
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
 from mgraph.kernels.backend import Backend
+from mgraph.readable import readable_bytes
 
 
 class Planned(Protocol):
@@ -29,7 +29,7 @@ def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communic
     if needed > least:
         raise WouldNotFit(
             f"{readable_bytes(needed)} is needed on each rank for {what}, "
-            f"and {readable_bytes(least)} is free: number the vertices without gaps, or use ranks with more memory"
+            f"and {readable_bytes(least)} is free: use ranks with more memory, or fewer vertices: ids need no gaps"
         )
 
 

@@ -75,10 +75,12 @@ class Survey:
         dropped
             Parallel arcs that this rank dropped.
         """
-        total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + each_twice)
+        # Of weights near the largest float the sum is not finite; it is for a mean that decides on speed alone.
+        with np.errstate(over="ignore"):
+            total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + each_twice)
+            sum_weights = float(comm.allreduce(np.array([total_weight]), "sum")[0])
         num_arcs, parallel = comm.sum(total(backend, degrees), dropped)
         max_degree = int(comm.allreduce(np.array([int(degrees.max()) if len(degrees) else 0], np.int64), "max")[0])
-        sums = comm.allreduce(np.array([total_weight]), "sum")
         ends = 1 if self.source.directed else 2
         assert num_arcs + parallel == self.totals.num_arcs, "an arc was lost on its way"
         return GraphInfo(
@@ -90,7 +92,7 @@ class Survey:
             weight_dtype=None if self.weight_dtype is None else self.weight_dtype.name,
             min_weight=self.totals.min_weight,
             max_weight=self.totals.max_weight,
-            sum_weights=float(sums[0]),
+            sum_weights=min(sum_weights, float(np.finfo(np.float64).max)),
             max_degree=max_degree,
             num_isolated=self.totals.num_isolated,
             num_loops=self.totals.num_loops,

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 import click
 
 import mgraph
-from mgraph.build.plan import readable_bytes
 from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
 from mgraph.kernels.backend import CpuBackend, available_cores
+from mgraph.readable import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
 GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")

@@ -18,6 +18,7 @@ from mgraph.cli.options import (
     progress,
 )
 from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
+from mgraph.readable import counted
 
 
 @click.command()
@@ -41,6 +42,8 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
     Times run from the root to every vertex's answer, of --roots-at-once to its level. Rates are of the generated
     edges in the root's component, loops and parallel ones included, as the specification counts them.
     """
+    if official and as_json:
+        raise click.UsageError("--official and --json print the same numbers in two forms: give one of them")
     where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
     with cluster_of(**where) as cluster, progress(quiet=as_json) as show:
         run = run_graph500(Graph500(kernels=kernels or tuple(KERNELS), **options), cluster=cluster, progress=show)
@@ -55,12 +58,10 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
 
 
 def _print(run: Graph500Run) -> None:
-    ranks = f"{run.num_ranks} {run.backend} rank" + ("s" if run.num_ranks > 1 else "")
+    ranks = counted(run.num_ranks, f"{run.backend} rank")
     judged = "all validated" if run.validated else "not validated"
-    click.echo(
-        f"{run.graph}: {run.num_vertices:,} vertices, {run.num_edges:,} edges, built in {run.construction_s:.3g} s; "
-        f"{ranks}, {run.launcher}"
-    )
+    sizes = f"{counted(run.num_vertices, 'vertex')}, {counted(run.num_edges, 'edge')}"
+    click.echo(f"{run.graph}: {sizes}, built in {run.construction_s:.3g} s; {ranks}, {run.launcher}")
     rows = []
     for kernel in run.searches:
         facts = run.summary(kernel)
@@ -68,7 +69,7 @@ def _print(run: Graph500Run) -> None:
         rates = [f"{facts[name] / 1e6:,.4g}" for name in ("median_TEPS", "harmonic_mean_TEPS")]
         rows.append([kernel, *times, *rates])
     columns = ["kernel", "min ms", "median ms", "max ms", "million edges/s: median", "harmonic mean"]
-    print_table(f"{len(run.roots)} roots, {judged}", columns, rows)
+    print_table(f"{counted(len(run.roots), 'root')}, {judged}", columns, rows)
     if (found := run.at_once) is not None:
         parts = (
             f"{found.search_s * 1e3:.3g} in {found.supersteps} supersteps, {found.translate_s * 1e3:.3g} into user ids"

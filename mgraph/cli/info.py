@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from mgraph.build.plan import readable_bytes
 from mgraph.cli.options import (
     FILE_OPTIONS,
     cluster_of,
@@ -21,6 +20,7 @@ from mgraph.cli.options import (
     source_of,
 )
 from mgraph.graph import Graph
+from mgraph.readable import readable_bytes
 
 
 @click.command()

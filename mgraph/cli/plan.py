@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from mgraph.build.plan import readable_bytes
 from mgraph.cli.options import (
     FILE_OPTIONS,
     file_options,
@@ -21,6 +20,7 @@ from mgraph.cli.options import (
 from mgraph.errors import WouldNotFit
 from mgraph.memory import GraphPlan, plan_graph
 from mgraph.placement import Placement, place_graph
+from mgraph.readable import counted, readable_bytes
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -76,7 +76,7 @@ def _print(made: GraphPlan, placement: Placement | None) -> None:
     rows.append(["needed at most", readable_bytes(made.needed_bytes)])
     rows.append(["there is", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
-    sizes = f"{made.num_vertices:,} vertices, {made.num_input_edges:,} input edges"
+    sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
     if placement is not None and placement.is_part:
         click.echo(f"put on {placement}; --workers {placement.of} puts it on all")

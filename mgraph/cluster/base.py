@@ -9,7 +9,9 @@ from typing import Any
 
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, GraphClosed, UsageError
+from mgraph.io.checks import as_integer
 from mgraph.kernels.backend import Backend
+from mgraph.readable import counted
 
 # How long a failed job waits for the other ranks' errors, to find the one that caused them.
 BLAME_S = 2.0
@@ -103,8 +105,14 @@ class Cluster(ABC):
         self.close()
 
     def __repr__(self) -> str:
-        ranks = "rank" if self.num_ranks == 1 else "ranks"
-        return f"<Cluster: {self.num_ranks} {self.backend} {ranks}, {self.launcher}>"
+        return f"<Cluster: {counted(self.num_ranks, f'{self.backend} rank')}, {self.launcher}>"
+
+
+def check_num_ranks(num_ranks: Any) -> int:
+    """Return a number of ranks that was asked for; anything but a positive integer is refused."""
+    if as_integer(num_ranks, "num_ranks") < 1:
+        raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+    return int(num_ranks)
 
 
 def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:

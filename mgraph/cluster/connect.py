@@ -10,7 +10,7 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from mgraph.cluster.base import Cluster
+from mgraph.cluster.base import Cluster, check_num_ranks
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import ClusterError, UsageError
@@ -53,8 +53,8 @@ def connect(
         raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
     if sum(given is not None for given in (client, scheduler, scheduler_file)) > 1:
         raise UsageError("give one of client, scheduler and scheduler_file")
-    if num_ranks is not None and num_ranks < 1:
-        raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+    if num_ranks is not None:
+        num_ranks = check_num_ranks(num_ranks)
     if scheduler is not None or scheduler_file is not None:
         return _on_scheduler(num_ranks, backend, address=scheduler, scheduler_file=scheduler_file)
     if client is None:

@@ -19,7 +19,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_part, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, check_num_ranks, check_part, check_parts, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -59,9 +59,10 @@ class DaskCluster(Cluster):
     ) -> None:
         if client.asynchronous:
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
-        if num_ranks is not None and num_ranks < 1:
-            raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        if num_ranks is not None:
+            num_ranks = check_num_ranks(num_ranks)
         self.client = client
+        self._require_client()
         # What `connect` started for this cluster, and close() ends.
         self.owned = ExitStack()
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
@@ -121,9 +122,12 @@ class DaskCluster(Cluster):
         name = getattr(function, "__name__", "rank")
         return self._sync(how, name, pickle.dumps((function, args)), parts)
 
-    def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+    def _require_client(self) -> None:
         if self.client.status in ("closing", "closed"):
             raise ClusterError("the client of this cluster was closed: connect again")
+
+    def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
+        self._require_client()
         try:
             return self.client.sync(function, *args, **kwargs)
         except (OSError, ClosedClientError) as error:

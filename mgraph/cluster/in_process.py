@@ -11,12 +11,24 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any
 
-from mgraph.cluster.base import BLAME_S, Cluster, Objects, Rank, check_part, check_parts, first_cause
+from mgraph.cluster.base import (
+    BLAME_S,
+    Cluster,
+    Objects,
+    Rank,
+    check_num_ranks,
+    check_part,
+    check_parts,
+    first_cause,
+)
 from mgraph.cluster.leases import Leases
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, UsageError
 from mgraph.kernels.backend import Backend, make_backend
+
+# More threads than any process has cores for would only wait for each other.
+MOST_RANKS = 256
 
 
 class InProcessCluster(Cluster):
@@ -44,8 +56,9 @@ class InProcessCluster(Cluster):
         make_backend: Callable[[], Backend] | None = None,
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
-        if num_ranks < 1:
-            raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        num_ranks = check_num_ranks(num_ranks)
+        if num_ranks > MOST_RANKS:
+            raise UsageError(f"num_ranks is {num_ranks}: one process has at most {MOST_RANKS}, which share its cores")
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks = num_ranks
         self.timeout_s = timeout_s

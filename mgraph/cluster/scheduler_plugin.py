@@ -21,6 +21,7 @@ from mgraph.cluster.leases import Change, Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
 from mgraph.cluster.worker_plugin import RankPlugin
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
+from mgraph.readable import counted
 
 
 def _answer(handler: Callable) -> Callable:
@@ -233,7 +234,7 @@ class GangPlugin(SchedulerPlugin):
                 await self._changed.wait_for(lambda: len(self._places) >= count)
         except TimeoutError:
             raise ClusterError(
-                f"{count} workers are wanted and {len(self._places)} were there after {timeout_s:g} s: start more"
+                f"{counted(count, 'worker')} wanted, {len(self._places)} there after {timeout_s:g} s: start more"
                 + (f"; {self._describe_unfit()}" if self._unfit else "")
             ) from None
         return sorted(self._places.values())

@@ -70,9 +70,13 @@ def weight_dtype(generator: Weighted) -> np.dtype | None:
     return None if generator.weights is None else np.dtype(generator.weights)
 
 
-def name_of(stem: str, **options: tuple[Any, Any]) -> str:
+def name_of(generator: Weighted, stem: str, **options: tuple[Any, Any]) -> str:
     """Return a graph's name: its stem, and every option (value, usual value) that is not as usual."""
-    return "-".join((stem, *(f"{option}{value}" for option, (value, usual) in options.items() if value != usual)))
+    scramble = int(getattr(generator, "scramble", True))
+    options |= {"seed": (generator.seed, 1), "scramble": (scramble, 1), "w": (generator.max_weight, 255)}
+    unusual = [f"{option}{value}" for option, (value, usual) in options.items() if value != usual]
+    kind = [] if generator.weights == "int" else [generator.weights or "unweighted"]
+    return "-".join((stem, *unusual, *kind))
 
 
 def signed(word: int) -> int:

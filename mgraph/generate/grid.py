@@ -65,7 +65,7 @@ class Grid:
             stem = f"grid{thousands}k" if thousands and not rest else f"grid{self.rows}"
         else:
             stem = f"grid{self.rows}x{self.columns}"
-        return name_of(stem, drop=(self.drop, 0.10), seed=(self.seed, 1), w=(self.max_weight, 255))
+        return name_of(self, stem, drop=(self.drop, 0.10))
 
     @property
     def num_vertices(self) -> int:

@@ -56,13 +56,7 @@ class Rmat:
 
     @property
     def name(self) -> str:
-        return name_of(
-            f"rmat{self.scale}",
-            ef=(self.edge_factor, 16),
-            seed=(self.seed, 1),
-            scramble=(int(self.scramble), 1),
-            w=(self.max_weight, 255),
-        )
+        return name_of(self, f"rmat{self.scale}", ef=(self.edge_factor, 16))
 
     @property
     def num_vertices(self) -> int:

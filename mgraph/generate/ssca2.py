@@ -61,13 +61,7 @@ class Ssca2:
 
     @property
     def name(self) -> str:
-        return name_of(
-            f"ssca2-{self.scale}",
-            clique=(self.max_clique, None),
-            seed=(self.seed, 1),
-            scramble=(int(self.scramble), 1),
-            w=(self.max_weight, 255),
-        )
+        return name_of(self, f"ssca2-{self.scale}", clique=(self.max_clique, None))
 
     @property
     def num_vertices(self) -> int:

@@ -55,7 +55,7 @@ class Uniform:
     def name(self) -> str:
         n = self.num_vertices
         stem = f"uni{n.bit_length() - 1}" if n > 0 and n & (n - 1) == 0 else f"uni{n}v"
-        return name_of(stem, d=(f"{self.degree:g}", "16"), seed=(self.seed, 1), w=(self.max_weight, 255))
+        return name_of(self, stem, d=(f"{self.degree:g}", "16"))
 
     @property
     def num_input_edges(self) -> int:
@@ -103,7 +103,7 @@ class FixedOutDegree:
 
     @property
     def name(self) -> str:
-        return name_of(f"out{self.num_vertices}x{self.out_degree}", seed=(self.seed, 1), w=(self.max_weight, 255))
+        return name_of(self, f"out{self.num_vertices}x{self.out_degree}")
 
     @property
     def num_input_edges(self) -> int:

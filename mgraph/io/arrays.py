@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices
+from mgraph.io.checks import as_flag, as_ids, as_weights, check_ids, check_num_vertices
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, vertex_dtype
@@ -121,7 +121,7 @@ def edges_source(
     n = check_num_vertices(num_vertices)
     top = max(check_ids(sources, n, lambda i: f"sources[{i}]"), check_ids(targets, n, lambda i: f"targets[{i}]"))
     checked = None if weights is None else as_weights(weights, len(sources))
-    return ArrayEdges(sources, targets, checked, top + 1 if n is None else n, bool(directed), name)
+    return ArrayEdges(sources, targets, checked, top + 1 if n is None else n, as_flag(directed, "directed"), name)
 
 
 def csr_source(
@@ -144,7 +144,7 @@ def csr_source(
     check_indptr(indptr, len(indices), "indptr")
     check_ids(indices, len(indptr) - 1, lambda i: f"indices[{i}]")
     checked = None if weights is None else as_weights(weights, len(indices))
-    return CsrEdges(indptr.astype(np.int64, copy=False), indices, checked, bool(directed), name)
+    return CsrEdges(indptr.astype(np.int64, copy=False), indices, checked, as_flag(directed, "directed"), name)
 
 
 def check_indptr(indptr: np.ndarray, num_arcs: int, what: str) -> None:

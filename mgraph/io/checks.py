@@ -17,7 +17,7 @@ WIDER = {"int8": "int32", "int16": "int32", "float16": "float32", "uint64": "int
 
 def as_ids(values: Any, what: str) -> np.ndarray:
     """Return ids as a one-dimensional integer array; anything else is refused."""
-    ids = np.asarray(values)
+    ids = _unmasked(values, what)
     if ids.ndim != 1:
         raise InputError(f"{what} must be one-dimensional, not of shape {ids.shape}")
     if ids.size == 0 and ids.dtype.kind == "f":
@@ -31,7 +31,7 @@ def as_ids(values: Any, what: str) -> np.ndarray:
 
 def as_weights(values: Any, num_edges: int, what: str = "weights") -> np.ndarray:
     """Return weights in one of WEIGHT_DTYPES, one for each edge and all finite."""
-    weights = np.asarray(values)
+    weights = _unmasked(values, what)
     if weights.shape != (num_edges,):
         raise InputError(f"{what} must be one for each of the {num_edges} edges, not of shape {weights.shape}")
     if weights.size == 0 and weights.dtype.kind not in "iuf":
@@ -40,6 +40,13 @@ def as_weights(values: Any, num_edges: int, what: str = "weights") -> np.ndarray
         raise InputError(f"{what} are {weights.dtype}: use integers, float32 or float64")
     check_weights(weights, lambda i: f"{what}[{i}]")
     return weights.astype(weights_dtype(weights.dtype), copy=False)
+
+
+def _unmasked(values: Any, what: str) -> np.ndarray:
+    """Return an array; what a mask hides would be taken for values."""
+    if np.ma.is_masked(values):
+        raise InputError(f"{what} are masked: leave out what is missing, as with {what}.compressed()")
+    return np.asarray(values)
 
 
 def weights_dtype(dtype: np.dtype) -> np.dtype:
@@ -98,6 +105,13 @@ def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
         known = f"ids are 0..{num_vertices - 1}" if num_vertices else "the graph has none"
         raise UsageError(f"{name} {index} is not a vertex: {known}")
     return index
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """Return an argument that must be True or False; of a word such as "no" both would be true."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise UsageError(f"{name} {value!r} is not True or False")
 
 
 def as_integer(value: Any, name: str) -> int:

@@ -9,13 +9,21 @@ from typing import Any
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
+from mgraph.io.checks import as_flag
 from mgraph.io.csr import MAGIC, read_csr
 from mgraph.io.mtx import BANNER, read_mtx
 from mgraph.io.npz import read_npz
+from mgraph.io.parquet import read_parquet
 from mgraph.io.text import is_packed, read_text
 from mgraph.types import EdgeSource
 
-READERS: dict[str, Callable[..., EdgeSource]] = {"text": read_text, "npz": read_npz, "mtx": read_mtx, "csr": read_csr}
+READERS: dict[str, Callable[..., EdgeSource]] = {
+    "text": read_text,
+    "npz": read_npz,
+    "mtx": read_mtx,
+    "csr": read_csr,
+    "parquet": read_parquet,
+}
 SUFFIXES = {
     ".txt": "text",
     ".el": "text",
@@ -25,8 +33,9 @@ SUFFIXES = {
     ".npz": "npz",
     ".mtx": "mtx",
     ".csr": "csr",
+    ".parquet": "parquet",
 }
-FIRST_BYTES = {MAGIC: "csr", b"PK\x03\x04": "npz", BANNER.encode(): "mtx"}
+FIRST_BYTES = {MAGIC: "csr", b"PK\x03\x04": "npz", BANNER.encode(): "mtx", b"PAR1": "parquet"}
 
 
 def read_source(
@@ -51,10 +60,12 @@ def read_source(
     num_vertices
         None means what the file says, or one more than the largest id.
     format
-        One of text, npz, mtx, csr; None means by the name's end, else by the first bytes.
+        One of text, npz, mtx, csr, parquet (which needs mgraph[io]); None means by the name's end, else by
+        the first bytes.
     """
     if format is not None and format not in READERS:
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
+    directed = None if directed is None else as_flag(directed, "directed")
     options = {"weight": weight, "directed": directed, "num_vertices": num_vertices}
     path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
     if not path.is_file():

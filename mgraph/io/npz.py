@@ -64,7 +64,9 @@ def read_npz(
     key = _weights_key(path, arrays, weight)
     n = check_num_vertices(num_vertices)
     if n is None and "num_vertices" in arrays:
-        n = check_num_vertices(_scalar(path, arrays, "num_vertices"))
+        n = _scalar(path, arrays, "num_vertices")
+        if not 0 <= n <= np.iinfo(np.int64).max:
+            raise InputError(f"{path}: num_vertices is {n}, which is not a count of vertices")
     if directed is None:
         directed = "directed" in arrays and bool(_scalar(path, arrays, "directed"))
     sources, targets = (as_ids(arrays[end], f"{path}: {end}") for end in ("sources", "targets"))
@@ -97,7 +99,7 @@ def mapped_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-    except zipfile.BadZipFile:
+    except spool.DAMAGES:
         raise InputError(f"{path} is no NumPy archive, or truncated") from None
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         return mapped_arrays(spool.stored(path))
@@ -107,7 +109,10 @@ def mapped_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
             if not member.filename.endswith(".npy"):
                 continue
             file.seek(member.header_offset)
-            name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+            header = file.read(_LOCAL_HEADER.size)
+            if len(header) < _LOCAL_HEADER.size:
+                raise InputError(f"{path}: {member.filename} is not where the archive says: damaged?")
+            name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
             file.seek(member.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes)
             arrays[member.filename.removesuffix(".npy")] = _mapped(path, file, member.filename)
     return arrays
@@ -119,10 +124,13 @@ def _mapped(path: pathlib.Path, file, name: str) -> np.ndarray:
         version = np.lib.format.read_magic(file)
         read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, _, dtype = read_header(file)
-    except ValueError as error:
+    except Exception as error:  # whatever Python's parser raises of a damaged header
         raise InputError(f"{path}: {name} is no NumPy array: {error}") from None
     if dtype.hasobject:
         raise InputError(f"{path}: {name} holds Python objects, which are not read from files")
     if 0 in shape or shape == ():
         return np.frombuffer(file.read(dtype.itemsize if shape == () else 0), dtype).reshape(shape)
-    return np.memmap(path, dtype, "r", file.tell(), shape)
+    try:
+        return np.memmap(path, dtype, "r", file.tell(), shape)
+    except (ValueError, OverflowError):
+        raise InputError(f"{path}: {name} is to be {dtype} of shape {shape}, which is not there: truncated?") from None

@@ -1,16 +1,136 @@
-"""Parquet files, written by pyarrow, which the extra `io` installs."""
+"""Parquet files, read and written by pyarrow, which the extra `io` installs.
+
+The ends of the edges are the columns `source` and `target`, or else the first two. A part is read by row groups: who
+reads a few rows of a large one reads all of it.
+"""
 
 from __future__ import annotations
 
 import json
 import pathlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from mgraph.errors import UsageError
+from mgraph.errors import InputError, UsageError
+from mgraph.io.arrays import on_backend
+from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
+from mgraph.io.text import weight_column
+from mgraph.kernels.backend import Backend
+from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+
+ENDS = ["source", "target"]
+
+
+@dataclass(frozen=True)
+class ParquetEdges:
+    """A file whose columns have been checked."""
+
+    path: pathlib.Path
+    columns: tuple[str, ...]  # the ends, and the weight if there is one
+    num_vertices: int
+    directed: bool
+    weight_dtype: np.dtype | None
+    num_input_edges: int
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
+        groups = [arrays for _, arrays in _rows(self.path, self.columns, lo, hi)]
+        nothing = [np.empty(0, np.int64)] * 2 + [np.empty(0, self.weight_dtype)]
+        ends_and_weights = [np.concatenate(parts) for parts in zip(*groups, strict=True)] or nothing
+        sources, targets = ends_and_weights[:2]
+        weights = None if self.weight_dtype is None else ends_and_weights[2].astype(self.weight_dtype, copy=False)
+        return on_backend(sources, targets, weights, self.num_vertices, backend)
+
+
+def read_parquet(
+    path: pathlib.Path,
+    *,
+    weight: str | int | bool | None = None,
+    directed: bool | None = None,
+    num_vertices: int | None = None,
+) -> ParquetEdges:
+    """Check the columns of a file once and return it as a source; `weight` is a column as in a text file."""
+    file = _open(path)
+    schema, about = file.schema_arrow, _told(path, file)
+    ends = ENDS if set(ENDS) <= set(schema.names) else schema.names[:2]
+    names = [*ends, *(name for name in schema.names if name not in ends)]
+    if len(names) < 2 or len(set(schema.names)) < len(schema.names):
+        raise InputError(f"{path} needs two columns of vertices and names that differ, not {schema.names}")
+    weighted = weight_column(path, weight, names, names)
+    columns = (*ends, names[weighted]) if weighted >= 0 else tuple(ends)
+    dtype = None
+    if weighted >= 0:
+        kind = np.dtype(schema.field(columns[2]).type.to_pandas_dtype())
+        dtype = as_weights(np.zeros(1, kind), 1, f"{path}: {columns[2]}").dtype
+    n, top = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices), -1
+    for first, arrays in _rows(path, columns, 0, file.metadata.num_rows):
+        for name, ids in zip(ends, arrays, strict=False):
+            top = max(top, check_ids(as_ids(ids, f"{path}: {name}"), n, _place(path, name, first)))
+        if weighted >= 0:
+            check_weights(arrays[2], _place(path, columns[2], first))
+    if directed is None:
+        directed = bool(about.get("directed"))
+    return ParquetEdges(path, columns, top + 1 if n is None else n, directed, dtype, file.metadata.num_rows)
+
+
+def _open(path: pathlib.Path) -> Any:
+    """Return the file as pyarrow sees it."""
+    pyarrow, parquet = _pyarrow()
+    try:
+        return parquet.ParquetFile(path, memory_map=True)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
+
+
+def _told(path: pathlib.Path, file: Any) -> dict[str, Any]:
+    """Return what the writer of the file said about its graph."""
+    text = (file.schema_arrow.metadata or {}).get(b"mgraph", b"{}")
+    try:
+        about = json.loads(text)
+        number = about.get("num_vertices", 0)
+        if type(number) is int and 0 <= number <= np.iinfo(np.int64).max:
+            return about
+    except (ValueError, AttributeError):
+        pass
+    raise InputError(f"{path}: its metadata {text[:80]!r} do not tell a number of vertices")
+
+
+def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Iterator[tuple[int, list[np.ndarray]]]:
+    """Yield the rows lo..hi of some columns, a row group at a time, and the number of the first of them."""
+    file, begin = _open(path), 0
+    for group in range(file.metadata.num_row_groups):
+        end = begin + file.metadata.row_group(group).num_rows
+        if begin < hi and lo < end:
+            first, last = max(lo, begin), min(hi, end)
+            yield first, [_values(path, file, group, name, begin)[first - begin : last - begin] for name in columns]
+        begin = end
+
+
+def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) -> np.ndarray:
+    """Return a column of a row group, whose first row is number `begin`."""
+    pyarrow, _ = _pyarrow()
+    try:
+        column = file.read_row_group(group, columns=[name]).column(0)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"{path}: {name} cannot be read: {error}") from None
+    if len(column) != (rows := file.metadata.row_group(group).num_rows):
+        raise InputError(f"{path}: {name} has {len(column)} values in {rows} rows: truncated?")
+    if column.null_count:
+        missing = int(np.argmax(column.is_null().to_numpy()))
+        raise InputError(f"{_place(path, name, begin)(missing)} is missing")
+    return column.to_numpy()
+
+
+def _place(path: pathlib.Path, name: str, first: int) -> Callable[[int], str]:
+    return lambda i: f"{path}: {name} of row {first + i}"
 
 
 def write_parquet_edges(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:

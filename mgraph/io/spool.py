@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import functools
 import gzip
+import lzma
 import os
 import pathlib
 import shutil
+import struct
 import sys
 import tempfile
 import threading
@@ -20,6 +22,10 @@ from mgraph.errors import InputError
 
 # What the copy of standard input is called.
 STDIN = "stdin"
+# What the standard library raises of a packed file that is damaged, or that it cannot unpack.
+DAMAGES = (
+    EOFError, ValueError, RuntimeError, struct.error, gzip.BadGzipFile, lzma.LZMAError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _lock = threading.Lock()
 
 
@@ -71,7 +77,7 @@ def _gunzip(path: pathlib.Path, out: IO[bytes]) -> None:
     try:
         with gzip.open(path) as text:
             shutil.copyfileobj(text, out, 1 << 20)
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except DAMAGES as error:
         raise InputError(f"{path} is damaged or truncated: {error}") from None
 
 
@@ -81,5 +87,5 @@ def _store(path: pathlib.Path, out: IO[bytes]) -> None:
             for name in packed.namelist():
                 with packed.open(name) as array, plain.open(name, "w", force_zip64=True) as copy:
                     shutil.copyfileobj(array, copy, 1 << 20)
-    except (EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except DAMAGES as error:
         raise InputError(f"{path} is damaged or truncated: {error}") from None

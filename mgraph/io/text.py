@@ -85,7 +85,7 @@ def read_text(
     packed = is_packed(path)
     file = spool.unpacked(path) if packed else path
     begin, fields, header = _first_line(file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
-    weight_field = _weight_field(path, weight, fields, header)
+    weight_field = weight_column(path, weight, fields, header)
     layout = TextEdges(path, packed, begin, len(fields), weight_field, 0, bool(directed))
     return scanned(layout, check_num_vertices(num_vertices))
 
@@ -266,7 +266,7 @@ def _first_line(file: pathlib.Path, may_have_header: bool) -> tuple[int, list[st
     return begin, header, header
 
 
-def _weight_field(path: pathlib.Path, weight: str | int | bool | None, fields: list[str], header: list[str]) -> int:
+def weight_column(path: pathlib.Path, weight: str | int | bool | None, fields: list[str], header: list[str]) -> int:
     """Return the weight's column, -1 for none."""
     if fields and len(fields) < 2:
         raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.errors import InputError, UnknownFormat
+from mgraph.errors import InputError, UsageError
 from mgraph.io.csr import write_csr
 from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
 from mgraph.io.replace import replacing, require_place
@@ -84,7 +84,7 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
 
 def _writer(path: pathlib.Path, writers: dict[str, Callable[..., None]]) -> Callable[..., None]:
     if path.suffix.lower() not in writers:
-        raise UnknownFormat(f"{path}: {path.suffix!r} is not one of {', '.join(writers)}")
+        raise UsageError(f"{path}: {path.suffix!r} is not one of {', '.join(writers)}")
     return writers[path.suffix.lower()]
 
 

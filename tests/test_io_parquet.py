@@ -1,0 +1,115 @@
+"""Parquet files in: mgraph's own, and whatever else has two columns of vertices."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+
+import numpy as np
+import pandas
+import pyarrow
+import pyarrow.parquet
+import pytest
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, whole
+
+from mgraph.errors import InputError, UsageError
+from mgraph.generate.rmat import Rmat
+from mgraph.generate.uniform import FixedOutDegree
+from mgraph.io import write
+from mgraph.io.formats import read_source
+
+EDGES = {"u": [0, 1, 2, 5], "v": [1, 2, 0, 0], "w": [0.5, 1.5, 2.5, 0.0]}
+
+
+def save(path, columns, **options):
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, **options)
+    return path
+
+
+@pytest.mark.parametrize("source", [Rmat(6), Rmat(5, weights="float64"), FixedOutDegree(90, 3, weights=None)])
+def test_what_is_written_is_read(tmp_path, source, monkeypatch):
+    monkeypatch.setattr(write, "CHUNK_EDGES", 50)  # several row groups
+    path = tmp_path / "graph.parquet"
+    write.write_edges(path, source)
+    back = read_source(path)
+    assert (back.name, back.num_vertices, back.directed) == ("graph", source.num_vertices, source.directed)
+    assert back.weight_dtype == source.weight_dtype
+    assert as_rows(whole(back)) == as_rows(whole(source))
+    assert_chunks_agree(back)
+    assert pickle.loads(pickle.dumps(back)) == back
+
+
+@pytest.mark.parametrize("groups", [1, 3, 100])
+def test_columns_are_found_by_place_or_name(tmp_path, groups):
+    path = save(tmp_path / "a.parquet", EDGES, row_group_size=groups)
+    edges = list(zip(*EDGES.values(), strict=True))
+    source = read_source(path)
+    assert (source.num_vertices, source.directed, source.weight_dtype) == (6, False, np.float64)
+    assert as_rows(whole(source)) == edges
+    assert_chunks_agree(source)
+    assert as_rows(whole(read_source(path, weight=False))) == [edge[:2] for edge in edges]
+    assert read_source(path, num_vertices=9, directed=True).num_vertices == 9
+    more = {"length": [7, 8, 9, 1], "target": EDGES["v"], "w": EDGES["w"], "source": EDGES["u"]}
+    path = save(tmp_path / "b.dat", more)
+    assert as_rows(whole(read_source(path))) == edges
+    lengths = as_rows(whole(read_source(path, weight="length")))
+    assert lengths == [(u, v, length) for (u, v, _), length in zip(edges, more["length"], strict=True)]
+
+
+def test_frames_and_files_without_rows_are_read(tmp_path):
+    pandas.DataFrame(EDGES, index=[4, 5, 6, 7]).to_parquet(tmp_path / "frame.parquet")
+    assert len(whole(read_source(tmp_path / "frame.parquet", weight="w"))) == 4
+    empty = save(tmp_path / "empty.parquet", {"u": np.empty(0, np.int64), "v": np.empty(0, np.int64)})
+    source = read_source(empty)
+    assert (source.num_vertices, source.num_input_edges) == (0, 0)
+    assert len(source.chunk(0, 1, BACKEND)) == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        ({"u": [0]}, InputError, r"needs two columns of vertices and names that differ, not \['u'\]"),
+        ({"u": [0, 1, -7], "v": [1, 1, 1]}, InputError, "u of row 2 = -7 is negative"),
+        ({"u": [0, 1], "v": [1, None]}, InputError, "v of row 1 is missing"),
+        ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u are float64, not integers"),
+        ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u are object, not integers"),
+        ({"u": [0, 1], "v": [1, 2], "w": [1.0, np.inf]}, InputError, "w of row 1 = inf is not a finite number"),
+        ({"u": [0, 1], "v": [1, 2], "w": ["x", "y"]}, InputError, "w are object: use integers"),
+        ({"u": [0], "v": [1], "a": [1], "b": [1]}, UsageError, "has 4 columns: say which is the weight"),
+    ],
+)
+def test_what_is_no_edge_is_refused(tmp_path, columns, error, message):
+    with pytest.raises(error, match=message):
+        read_source(save(tmp_path / "bad.parquet", columns, row_group_size=2))
+
+
+def test_what_is_damaged_is_refused(tmp_path):
+    path = save(tmp_path / "a.parquet", EDGES)
+    data = path.read_bytes()
+    for damaged in (data[:-10], data[: len(data) // 2], b"PAR1 and no more"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"a\.parquet is no Parquet file, or truncated"):
+            read_source(path)
+    with pytest.raises(UsageError, match="no column 'length', only u, v, w"):
+        read_source(save(path, EDGES), weight="length")
+    with pytest.raises(InputError, match="u of row 3 = 5 is not below the number of vertices, 5"):
+        read_source(path, num_vertices=5)
+    for about in (b"nonsense", b"[1]", b'{"num_vertices": -1}', b'{"num_vertices": "6"}'):
+        table = pyarrow.table(EDGES).replace_schema_metadata({"mgraph": about})
+        pyarrow.parquet.write_table(table, path)
+        with pytest.raises(InputError, match="do not tell a number of vertices"):
+            read_source(path)
+
+
+def test_without_pyarrow_it_is_said_where_it_comes_from(tmp_path, monkeypatch):
+    path = save(tmp_path / "a.parquet", EDGES)
+    right = builtins.__import__
+
+    def without(name, *args, **options):
+        if name.startswith("pyarrow"):
+            raise ImportError(name)
+        return right(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UsageError, match=r"Parquet needs pyarrow: pip install 'mgraph\[io\]'"):
+        read_source(path)
