@@ -105,8 +105,8 @@ class Kept:
             return self.graph.cluster.run(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
-                f"this result about {self.graph.name}, or the graph, is not on its ranks any more, since one of them "
-                "was lost: build the graph again and ask again"
+                f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
+                "one of them was lost; build the graph again and ask again"
             ) from error
 
     def require_open(self) -> None:

@@ -151,7 +151,8 @@ class Graph:
                 self.cluster.forget(key)
             if isinstance(error, GraphClosed):
                 raise GraphClosed(
-                    f"the graph {self.name} is not on its ranks any more, since one of them was lost: build it again"
+                    f"the graph {self.name} is not on its ranks any more: it was closed, or one of them was lost; "
+                    "build it again"
                 ) from error
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
                 raise WouldNotFit(

@@ -293,7 +293,7 @@ def test_what_the_ranks_lost_is_told_by_name():
     with InProcessCluster(2) as cluster, graph_of(CASE, cluster) as g, mg.bfs(g, 0) as result:
         for objects in cluster._objects:
             objects.clear()
-        with pytest.raises(mg.GraphClosed, match=r"the graph edges is not on its ranks any more, .* build it again"):
+        with pytest.raises(mg.GraphClosed, match=r"the graph edges is not on its ranks any more: .* build it again"):
             mg.bfs(g, 0)
         for ask in (result.distances.to_numpy, lambda: result.path_to(1), lambda: mg.validate(result)):
             with pytest.raises(mg.GraphClosed, match="this result about edges, or the graph, is not on its ranks"):
