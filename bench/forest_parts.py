@@ -11,7 +11,7 @@ The forest is found from the rows as they are built; each line below is one thin
     two minima        the same weights as they are, by two minima instead of one
     sorted rows       every row sorted by weight, alone: what the papers' search for a lightest edge starts from
 
-Compressed neighbour ids are not measured: no kernel reads them.
+What compressed neighbour ids would bring is measured by `bench/neighbours.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 import click
 import numpy as np
+import record
 from run import source_of
 
 import mgraph as mg
@@ -40,7 +41,8 @@ from mgraph.types import Array
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
 @click.option("--runs", type=int, default=5, show_default=True)
-def main(graphs: tuple[str, ...], backend: str, runs: int) -> None:
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+def main(graphs: tuple[str, ...], backend: str, runs: int, commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend=backend) as cluster:
         for name in graphs:
             lines = {}
@@ -50,6 +52,9 @@ def main(graphs: tuple[str, ...], backend: str, runs: int) -> None:
                     lines |= found if order == "auto" else {"natural order": found["as it is"]}
             print(f"{name}: {g.num_edges:,} edges")
             for part, (milliseconds, prepared) in lines.items():
+                times = {"forest_ms": round(milliseconds, 4), "prepare_ms": round(prepared, 4)}
+                facts = {"bench": "forest parts", "algorithm": "msf", "graph": name, "part": part}
+                record.append(backend, commit, facts | times)
                 print(f"  {part:16} {milliseconds:9.2f} ms" + (f" and {prepared:9.2f} ms before" if prepared else ""))
 
 
@@ -70,10 +75,10 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
 
     # The same order of edges under weights that no float32 holds.
     fine = dataclasses.replace(shard.rows, weights=shard.rows.weights.astype(np.float64) * (1 + 2**-40))
-    wide = dataclasses.replace(shard, rows=fine)
+    wide = dataclasses.replace(shard, stored_rows=fine)
     lines["two minima"] = (timed(rank, lambda: forest(wide), runs), 0.0)
     assert (sorted_arcs(rank, forest(wide)) == wanted).all()
-    ranked = dataclasses.replace(shard, rows=dataclasses.replace(fine, weights=ranks(rank, fine.weights)))
+    ranked = dataclasses.replace(shard, stored_rows=dataclasses.replace(fine, weights=ranks(rank, fine.weights)))
     prepared = timed(rank, lambda: ranks(rank, fine.weights), runs)
     lines["ranks"] = (timed(rank, lambda: forest(ranked), runs), prepared)
     lines["sorted rows"] = (0.0, timed(rank, lambda: sort_rows(rank, shard), runs))
