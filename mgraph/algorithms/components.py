@@ -5,18 +5,17 @@
     giant = the tree that most vertices are in
     tell the other ranks who is with it
     for every vertex outside of the giant: link it to the rest of its neighbours
-    tell the other ranks who is with it by now, and of whom else which root
+    tell the other ranks of whom else which root
 
 Nearly all arcs lie within the giant and are never looked at (Sutton, Ben-Nun and Barak, 2018); an edge
 between it and another vertex is seen from the other end. Where arcs are known at one end alone, in
 directed graphs, none is skipped.
 
 Each rank has a forest over all positions, from the arcs of its own rows and from what it was told. At the end all
-must know what any does. Most of that is a bit a vertex: whether it is with the giant. In undirected graphs its
-owner alone need tell: an arc that another rank knows to lead to it is the owner's too, which has either skipped it,
-being with the giant, or linked it. All others that hang under a root are told as pairs of (vertex, root); where those
-are many, whole forests travel: for step = 1, 2, 4, ... < ranks to the rank `step` further on, so that after the k-th
-exchange a rank knows the arcs of 2^k ranks.
+must know what any does. Most of that is a bit a vertex: whether it is with the giant, which its owner tells before the
+last step. What is known of all others is told as pairs of (vertex, root); where those are many, whole forests travel:
+for step = 1, 2, 4, ... < ranks to the rank `step` further on, so that after the k-th exchange a rank knows the arcs of
+2^k ranks.
 
 Left fresh: the root of every position, on every rank, the smallest position of its component.
 """
@@ -64,17 +63,19 @@ class _Union:
         self.giant = self.run.xp.empty(1, partition.dtype)
 
     def find(self) -> Array:
-        shard, several = self.shard, self.comm.size > 1
+        several = self.comm.size > 1
         self.sample()
-        if several and not shard.info.directed:
+        if several:
             self.tell_hubs()
         self.vote()
-        if several and not shard.info.directed:
-            self.tell_giant()
-        rows, arcs = self.link_all() if shard.info.directed else self.link_outside()
-        self.trace.superstep(method="finish", frontier=self.comm.sum(rows)[0], arcs=arcs)
-        if several:
-            self.meet()
+        told = self.tell_giant() if several else None
+        num_rows, arcs = self.link_all() if self.shard.info.directed else self.link_outside()
+        if told is not None:
+            self.meet(told, num_rows, arcs)
+            return self.parents
+        if arcs:
+            self.fold()
+        self.trace.superstep(method="finish", frontier=num_rows, arcs=arcs)
         return self.parents
 
     def sample(self) -> None:
@@ -86,7 +87,6 @@ class _Union:
         # grid4k).
         self.fold_own()
         link_sample[run](0, owned, *of_rows, *self.layout, self.parents)
-        self.fold_own()
         # At most: the second arc of a row is looked at in a sample alone.
         sampled = min(2 * owned, len(rows.targets))
         self.trace.superstep(method="sample", frontier=len(self.parents), arcs=sampled)
@@ -100,12 +100,11 @@ class _Union:
         compress[self.run](0, len(self.parents), 0, 1, self.parents)
 
     def tell_hubs(self) -> None:
-        """Exchange the roots of the first positions: in order of degree, most vertices hang under those."""
+        """Exchange what the first positions hang under, which come before them: most vertices hang under those."""
         xp, hubs, size = self.run.xp, min(HUBS, len(self.parents)), self.comm.size
-        roots = self.comm.allgather(self.parents[:hubs], xp.empty(size * hubs, self.parents.dtype))
-        for theirs in roots.reshape(size, hubs):
+        parents = self.comm.allgather(self.parents[:hubs], xp.empty(size * hubs, self.parents.dtype))
+        for theirs in parents.reshape(size, hubs):
             link_roots[self.run](0, hubs, None, theirs, self.parents)
-        self.fold_own()
         self.trace.superstep(method="tell", frontier=hubs, arcs=0)
 
     def vote(self) -> None:
@@ -118,23 +117,21 @@ class _Union:
         if self.comm.size > 1:
             self.comm.allreduce(self.giant, "min")
 
-    def tell_giant(self) -> None:
-        """Exchange bits of who is with the giant: of owned states, in directed graphs of all."""
+    def tell_giant(self) -> Array:
+        """Exchange who is with the giant, a bit for every owned state; return those of all."""
         run, xp, partition, n = self.run, self.run.xp, self.shard.partition, len(self.parents)
-        base, states = (0, partition.num_states) if self.shard.info.directed else (self.base, partition.stride)
-        part = xp.empty(states // 32, np.uint32)
-        mark_giant[run](0, len(part), base, n, *self.layout, self.giant, self.parents, part)
-        bits = self.comm.allgather(part, xp.empty(self.comm.size * len(part), np.uint32))
-        num_bits = 32 * len(bits)
-        join_giant[run](0, n, num_bits, partition.num_states, *self.layout, bits, self.giant, self.parents)
+        part = xp.empty(partition.stride // 32, np.uint32)
+        mark_giant[run](0, len(part), self.base, n, *self.layout, self.giant, self.parents, part)
+        bits = self.comm.allgather(part, xp.empty(partition.num_states // 32, np.uint32))
+        join_giant[run](0, n, *self.layout, bits, self.giant, self.parents)
         self.trace.superstep(method="tell", frontier=n, arcs=0)
+        return bits
 
     def link_all(self) -> tuple[int, int]:
         """Link both ends of every arc; return how many rows and arcs were looked at."""
         rows, n = self.shard.rows, self.shard.num_owned
         of_rows = (rows.indptr, rows.indptr, rows.targets, self.base)
         link_arcs[self.run](0, len(rows.targets), None, n, *of_rows, *self.layout, self.parents)
-        self.fold()
         return n, len(rows.targets)
 
     def link_outside(self) -> tuple[int, int]:
@@ -148,29 +145,37 @@ class _Union:
             xp.cumsum(lengths[:num_rows], out=offsets[1:])
             of_rows = (offsets, rows.indptr, rows.targets, self.base)
             link_arcs[run](0, arcs, outside, num_rows, *of_rows, *self.layout, self.parents)
-        # One rank has no more to hear; others are told once more.
-        if self.comm.size == 1 and arcs:
-            self.fold()
         return num_rows, arcs
 
-    def meet(self) -> None:
-        """Make all forests one."""
+    def meet(self, told: Array, num_rows: int, arcs: int) -> None:
+        """Make all forests one, which are told of but for who was with the giant."""
         run, xp, comm, n = self.run, self.run.xp, self.comm, len(self.parents)
         # All ranks' pairs together take no more than a quarter of a forest.
         room = n // (8 * comm.size)
-        others, roots, counters = *(xp.empty(room, self.parents.dtype) for _ in range(2)), xp.zeros(1, np.int64)
-        list_others[run](0, n, room, self.giant, self.parents, counters, others, roots)
-        if int(comm.allreduce(counters.copy(), "max")[0]) > room:
-            self.exchange_forests()
-            return
-        self.tell_giant()
-        found = int(counters[0])
-        pairs = xp.concatenate([others[:found], roots[:found]])
-        for theirs in comm.alltoallv([pairs] * comm.size):
+        others, roots = (xp.empty(room, self.parents.dtype) for _ in range(2))
+        for again in (False, True):
+            counters = xp.zeros(1, np.int64)
+            of_states = (room, n, *self.layout, told, self.giant, self.parents)
+            list_others[run](0, len(told), *of_states, counters, others, roots)
+            found = int(counters[0])
+            total_rows, crowded = comm.sum(num_rows, found > room)
+            if not again:
+                self.trace.superstep(method="finish", frontier=total_rows, arcs=arcs)
+            if not crowded:
+                self.exchange_pairs(xp.concatenate([others[:found], roots[:found]]))
+                return
+            if not again:
+                # Many may have come to the giant since.
+                told = self.tell_giant()
+        self.exchange_forests()
+
+    def exchange_pairs(self, pairs: Array) -> None:
+        """Tell all ranks of vertices and then of their roots."""
+        for theirs in self.comm.alltoallv([pairs] * self.comm.size):
             vertices, roots = theirs.reshape(2, -1)
-            link_roots[run](0, len(vertices), vertices, roots, self.parents)
+            link_roots[self.run](0, len(vertices), vertices, roots, self.parents)
         self.fold()
-        self.trace.superstep(method="meet", frontier=found, arcs=0)
+        self.trace.superstep(method="meet", frontier=len(pairs) // 2, arcs=0)
 
     def exchange_forests(self) -> None:
         """Send whole forests: after 1, 2, 4, ... < size everyone has heard of everyone."""

@@ -10,7 +10,8 @@
 
 Edges are ordered by (weight, lower position, higher position), so that the answer is one set of edges for
 any number of ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may
-forget what is outside of its own, and what the ranks tell each other is in proportion to trees.
+forget what is outside of its own, and what the ranks tell each other is in proportion to trees. On a GPU all
+rounds of a rank by itself take one launch (msf_fused.py).
 Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
 """
 
@@ -23,6 +24,7 @@ from mgraph.algorithms.msf_fused import boruvka_fused, join_vertices_fused
 from mgraph.algorithms.own_edges import LEAST, OwnEdges, forest_weights, order_keys
 from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.msf import EDGE_MASK, TOP, lightest_arcs, lightest_arcs_of_hubs, remove_cycles, take_edges
 from mgraph.shard import Shard
 from mgraph.translate import gather_states, translated
@@ -64,7 +66,7 @@ class _Forest:
         of_rows = (rows.indptr, rows.targets, self.weights)
         lightest_arcs[run](0, num_owned, *of_rows, base, LONG_ROW, own, arcs)
         lightest_arcs_of_hubs[run](0, _most_hubs(self.shard), *of_rows, LONG_ROW, own, arcs)
-        if self.comm.size == 1 and run.fuses:
+        if self.comm.size == 1 and isinstance(run, FusingBackend):
             taken, self.labels, self.num_trees = join_vertices_fused(run, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
             return taken
@@ -104,7 +106,7 @@ class _Forest:
 
     def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
         """Join trees over edges of this rank, in one launch where that can be: what boruvka() returns."""
-        if self.run.fuses and len(work):
+        if isinstance(self.run, FusingBackend) and len(work):
             return boruvka_fused(self.run, work, num_trees, last)
         return boruvka(self.run, work, num_trees)
 

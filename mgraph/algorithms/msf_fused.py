@@ -9,12 +9,12 @@ import numpy as np
 
 from mgraph.algorithms.boruvka import WorkList
 from mgraph.errors import CommAborted
-from mgraph.kernels.backend import Backend
+from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.msf_fused import COUNTERS, DONE, TAKEN, join_trees, join_vertices
 from mgraph.types import Array
 
 
-def join_vertices_fused(run: Backend, above: Array, arcs: Array) -> tuple[Array, Array, int]:
+def join_vertices_fused(run: FusingBackend, above: Array, arcs: Array) -> tuple[Array, Array, int]:
     """Join vertices that are each below the one that its arc leads to.
 
     Return the arcs taken, the tree of every vertex, and how many trees there are.
@@ -27,7 +27,9 @@ def join_vertices_fused(run: Backend, above: Array, arcs: Array) -> tuple[Array,
     return taken[:num_taken], labels, size - num_taken
 
 
-def boruvka_fused(run: Backend, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
+def boruvka_fused(
+    run: FusingBackend, work: WorkList, num_trees: int, last: bool = False
+) -> tuple[Array, Array | None, int]:
     """Join trees 0 .. num_trees - 1 over the edges of a list, as boruvka() does; the list is lost.
 
     With `last`, nobody asks which tree became which.
@@ -45,7 +47,7 @@ def boruvka_fused(run: Backend, work: WorkList, num_trees: int, last: bool = Fal
     return words[-num_trees:][:num_taken], tree_of, num_trees - num_taken
 
 
-def _num_taken(run: Backend, counters: Array) -> int:
+def _num_taken(run: FusingBackend, counters: Array) -> int:
     """Wait for the launch; return how many edges it took."""
     words = run.to_host(counters)
     if not words[DONE]:

@@ -13,6 +13,17 @@ __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
   return parent;
 }
 
+// Hang v right under its root, which is returned; a thread writes v's entry alone, at each hop.
+__device__ inline vertex_t fold(vertex_t* parents, i64 v) {
+  vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
+  while (above != parent) {
+    store_relaxed(&parents[v], above);
+    parent = above;
+    above = load_stale(&parents[parent]);
+  }
+  return parent;
+}
+
 // Join the trees of u and v: the larger root hangs under the smaller.
 __device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
   vertex_t high = find(parents, u), low = find(parents, v);
@@ -56,22 +67,14 @@ extern "C" __global__ void link_sample(i64 lo, i64 hi, const i64* indptr, const 
 }
 
 extern "C" __global__ void compress(i64 lo, i64 hi, i64 first, i64 step, vertex_t* parents) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 v = first + i * step;
-    vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
-    while (above != parent) {
-      store_relaxed(&parents[v], above);
-      parent = above;
-      above = load_stale(&parents[parent]);
-    }
-  }
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) fold(parents, first + i * step);
 }
 
-extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 first, i64 step, i64 num_owned, const vertex_t* parents,
+extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 first, i64 step, i64 num_owned, vertex_t* parents,
                                       vertex_t* giant) {
   for (i64 item = lo + warp_index(); item < hi; item += warp_count()) {
     vertex_t root = top_of<vertex_t>::value();
-    if (num_owned) root = parents[first + num_owned * lane_index() / 32 * step];
+    if (num_owned) root = find(parents, (vertex_t)(first + num_owned * lane_index() / 32 * step));
     int votes = 0;
     for (int lane = 0; lane < 32; lane++) votes += __shfl_sync(0xFFFFFFFFu, root, lane) == root;
     for (int d = 16; d; d >>= 1) {
@@ -93,7 +96,7 @@ extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 f
   vertex_t root = root_of(parents, giant);
   i64 arcs = 0;
   for (i64 row = lo + thread_index(); row < hi; row += thread_count()) {
-    if (find(parents, (vertex_t)(first + row * step)) == root) continue;
+    if (fold(parents, first + row * step) == root) continue;
     i64 length = indptr[row + 1] - indptr[row];
     if (length <= 0) continue;
     i64 slot = reserve(&counters[0]);
@@ -125,27 +128,35 @@ extern "C" __global__ void mark_giant(i64 lo, i64 hi, i64 base, i64 num_position
   vertex_t root = root_of(parents, giant);
   for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
     vertex_t v = position_of((vertex_t)(base + 32 * word + lane_index()), stride, multiplier);
-    u32 mask = __ballot_sync(0xFFFFFFFFu, v < num_positions && find(parents, v) == root);
+    u32 mask = __ballot_sync(0xFFFFFFFFu, v < num_positions && fold(parents, v) == root);
     if (lane_index() == 0) bits[word] = mask;
   }
 }
 
-extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 num_bits, i64 num_states, i64 stride, i64 multiplier,
-                                      const u32* bits, const vertex_t* giant, vertex_t* parents) {
+extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier, const u32* bits,
+                                      const vertex_t* giant, vertex_t* parents) {
   vertex_t root = root_of(parents, giant);
-  for (i64 v = lo + thread_index(); v < hi; v += thread_count())
-    for (i64 i = state_of(v, stride, multiplier); i < num_bits; i += num_states)
-      if (test_bit(bits, i) && load_stale(&parents[v]) != root) link(parents, (vertex_t)v, root);
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    if (!test_bit(bits, state_of(v, stride, multiplier))) continue;
+    vertex_t parent = load_stale(&parents[v]);
+    if (parent == root) continue;
+    if ((i64)parent == v && (i64)root < v)
+      store_relaxed(&parents[v], root);
+    else
+      link(parents, (vertex_t)v, root);
+  }
 }
 
-extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, const vertex_t* giant, vertex_t* parents,
-                                       i64* counters, vertex_t* others, vertex_t* roots) {
-  vertex_t tree = root_of(parents, giant);
-  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    vertex_t root = find(parents, (vertex_t)v);
-    if (root == (vertex_t)v || root == tree) continue;
+extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positions, i64 stride, i64 multiplier,
+                                       const u32* bits, const vertex_t* giant, vertex_t* parents, i64* counters,
+                                       vertex_t* others, vertex_t* roots) {
+  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
+    vertex_t v = position_of((vertex_t)(32 * word + lane_index()), stride, multiplier);
+    if (v >= num_positions || (test_bit(bits, 32 * word + lane_index()) && v != giant[0])) continue;
+    vertex_t root = find(parents, v);
+    if (root == v) continue;
     i64 slot = reserve(&counters[0]);
-    if (slot < room) others[slot] = (vertex_t)v, roots[slot] = root;
+    if (slot < room) others[slot] = v, roots[slot] = root;
   }
 }
 
@@ -166,6 +177,16 @@ extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* positions, 
     id_t user = (id_t)(first + i);
     if (root != last && load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
     last = root;
+  }
+}
+
+extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 first, i64 step, i64 room, const vertex_t* roots,
+                                      i64* counters, vertex_t* found) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 v = first + i * step;
+    if ((i64)roots[v] != v) continue;
+    i64 slot = reserve(&counters[0]);
+    if (slot < room) found[slot] = (vertex_t)v;
   }
 }
 

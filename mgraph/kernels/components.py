@@ -87,20 +87,23 @@ def link_sample(lo, hi, indptr, targets, base, stride, multiplier, parents):
                 link(parents, v, target)
 
 
+@inline
+def fold(parents, v):
+    """Hang v right under its root, which is returned; an entry is written at each hop, for others to skip along."""
+    parent = parents[v]
+    above = parents[parent]
+    while above != parent:
+        parents[v] = above
+        parent = above
+        above = parents[parent]
+    return parent
+
+
 @kernel(vertex_t="parents")
 def compress(lo, hi, first, step, parents):
-    """Hang positions `first`, `first + step`, ... right under their roots.
-
-    A thread writes its own entry alone, at each hop, for others to skip along.
-    """
+    """Hang positions `first`, `first + step`, ... right under their roots. A thread writes its own entries alone."""
     for i in range(lo, hi):
-        v = first + i * step
-        parent = parents[v]
-        above = parents[parent]
-        while above != parent:
-            parents[v] = above
-            parent = above
-            above = parents[parent]
+        fold(parents, first + i * step)
 
 
 @kernel(lanes=32, vertex_t="parents")
@@ -113,9 +116,9 @@ def vote_giant(lo, hi, first, step, num_owned, parents, giant):
         giant[item] = np.iinfo(parents.dtype).max
         most = 0
         for i in range(VOTERS if num_owned else 0):
-            root, votes = parents[first + num_owned * i // VOTERS * step], 0
+            root, votes = find(parents, first + num_owned * i // VOTERS * step), 0
             for k in range(VOTERS):
-                votes += parents[first + num_owned * k // VOTERS * step] == root
+                votes += find(parents, first + num_owned * k // VOTERS * step) == root
             if votes > most or (votes == most and root < giant[item]):
                 most = votes
                 giant[item] = root
@@ -130,7 +133,7 @@ def root_of(parents, vertices):
 
 @kernel(vertex_t="parents")
 def list_outside(lo, hi, indptr, first, step, giant, parents, outside, lengths, counters):
-    """List the rows that are not in the tree of giant[0], with their lengths; empty ones are left out.
+    """Fold all rows, and list those that are not in the tree of giant[0], with their lengths; empty ones are left out.
 
     `counters` are: rows listed, their arcs.
     """
@@ -138,14 +141,14 @@ def list_outside(lo, hi, indptr, first, step, giant, parents, outside, lengths, 
     rows, arcs = 0, 0
     for row in range(lo, hi):
         length = indptr[row + 1] - indptr[row]
-        if length > 0 and find(parents, first + row * step) != root:
+        if fold(parents, first + row * step) != root and length > 0:
             rows += 1
             arcs += length
     slot = atomic_add(counters, 0, rows)
     atomic_add(counters, 1, arcs)
     for row in range(lo, hi):
         length = indptr[row + 1] - indptr[row]
-        if length > 0 and find(parents, first + row * step) != root:
+        if parents[first + row * step] != root and length > 0:
             outside[slot] = row
             lengths[slot] = length
             slot += 1
@@ -174,45 +177,50 @@ def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, mu
 
 @kernel(lanes=32, vertex_t="parents")
 def mark_giant(lo, hi, base, num_positions, stride, multiplier, giant, parents, bits):
-    """Write a bitmap of the states from `base` on that are in the tree of giant[0]; work items are its words."""
+    """Fold the states from `base` on, and write a bitmap of those in the tree of giant[0]; work items are its words."""
     root = root_of(parents, giant)
     for word in range(lo, hi):
         bits[word] = 0
         for i in range(32):
             v = position_of(np.int64(base + 32 * word + i), stride, multiplier)
-            if v < num_positions and find(parents, v) == root:
+            if v < num_positions and fold(parents, v) == root:
                 bits[word] |= np.uint32(1) << np.uint32(i)
 
 
 @kernel(vertex_t="parents")
-def join_giant(lo, hi, num_bits, num_states, stride, multiplier, bits, giant, parents):
-    """Join with giant[0] every position whose bit is set in one of the bitmaps of all states, one after another."""
+def join_giant(lo, hi, stride, multiplier, bits, giant, parents):
+    """Join with giant[0] every position whose state has its bit set.
+
+    All that is joined in this launch becomes one tree: so a root may be hung under what was the tree's root by a
+    plain store. One that is lost, to whoever joined that root at the same time, said no more than that.
+    """
     root = root_of(parents, giant)
     for v in range(lo, hi):
-        for i in range(state_of(v, stride, multiplier), num_bits, num_states):
-            if test_bit(bits, i) and parents[v] != root:
-                link(parents, v, root)
+        if not test_bit(bits, state_of(v, stride, multiplier)) or parents[v] == root:
+            continue
+        if parents[v] == v and root < v:
+            parents[v] = root
+        else:
+            link(parents, v, root)
 
 
-@kernel(vertex_t="parents")
-def list_others(lo, hi, room, giant, parents, counters, others, roots):
-    """List the positions that are neither roots nor in the tree of giant[0], and their roots.
+@kernel(lanes=32, vertex_t="parents")
+def list_others(lo, hi, room, num_positions, stride, multiplier, bits, giant, parents, counters, others, roots):
+    """List positions that are not roots, with their roots: giant[0], and those whose state has no bit in `bits`.
 
-    No more than `room` are written, but all of them are counted, in counters[0].
+    Work items are words of bits. No more than `room` are written, but all are counted, in counters[0].
     """
-    tree = root_of(parents, giant)
-    found = 0
-    for v in range(lo, hi):
-        root = find(parents, v)
-        found += root != v and root != tree
-    slot = atomic_add(counters, 0, found)
-    for v in range(lo, hi):
-        root = find(parents, v)
-        if root != v and root != tree:
-            if slot < room:
-                others[slot] = v
-                roots[slot] = root
-            slot += 1
+    for word in range(lo, hi):
+        for i in range(32):
+            v = position_of(np.int64(32 * word + i), stride, multiplier)
+            if v >= num_positions or (test_bit(bits, 32 * word + i) and v != giant[0]):
+                continue
+            root = find(parents, v)
+            if root != v:
+                slot = atomic_add(counters, 0, 1)
+                if slot < room:
+                    others[slot] = v
+                    roots[slot] = root
 
 
 @kernel(vertex_t="parents")
@@ -237,6 +245,20 @@ def find_smallest(lo, hi, positions, first, num_positions, roots, smallest):
             if root != last and smallest[root] > first + i:
                 atomic_min(smallest, root, first + i)
             last = root
+
+
+@kernel(vertex_t="roots")
+def list_roots(lo, hi, first, step, room, roots, counters, found):
+    """List the positions `first`, `first + step`, ... that are roots.
+
+    No more than `room` are written, but all of them are counted, in counters[0].
+    """
+    for i in range(lo, hi):
+        v = first + i * step
+        if roots[v] == v:
+            slot = atomic_add(counters, 0, 1)
+            if slot < room:
+                found[slot] = v
 
 
 @kernel(vertex_t="roots", id_t="smallest")

@@ -70,8 +70,8 @@ def vote_giant(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = {"lo": 0, "hi": 1, **_own(r), "num_owned": draw(st.sampled_from([0, r.num_owned]))}
     # Few roots, so that several have many votes, perhaps equally many.
-    parents = r.random.integers(0, draw(st.integers(1, 40)), r.num_states).astype(r.types.vertex)
-    return Case({**args, "parents": parents, "giant": Unwritten(1, r.types.vertex)})
+    parents = _forest(r.random, r.num_states, r.types.vertex, hooked=1 - draw(st.integers(0, 40)) / r.num_states)
+    return Case({**args, "parents": parents, "giant": Unwritten(1, r.types.vertex)}, _with_roots)
 
 
 def _giant(draw: st.DrawFn, num: int, dtype: np.dtype) -> np.ndarray:
@@ -120,17 +120,18 @@ def mark_giant(draw: st.DrawFn) -> Case:
 
 
 def join_giant(draw: st.DrawFn) -> Case:
-    r, maps = draw(unweighted), draw(st.sampled_from([1, 3]))
-    args = {"lo": 0, "hi": r.num_states, "num_bits": maps * r.num_states, "num_states": r.num_states, **_layout(r)}
-    args |= {"bits": bits(some(r.random, maps * r.num_states, 0.3))}
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_states, **_layout(r), "bits": bits(some(r.random, r.num_states, 0.3))}
     giant = np.array([draw(st.integers(0, r.num_states - 1))], r.types.vertex)
     return Case({**args, "giant": giant, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
 
 
 def list_others(draw: st.DrawFn) -> Case:
-    n, dtype, random = draw(st.integers(1, 500)), draw(vertex_types), np.random.default_rng(draw(seeds))
-    args = {"lo": 0, "hi": n, "room": draw(st.sampled_from([n, n // 8])), "giant": _giant(draw, n, dtype)}
-    args |= {"parents": _forest(random, n, dtype), "counters": np.zeros(1, np.int64)}
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_states // 32, "room": draw(st.sampled_from([r.num_states, r.num_states // 8]))}
+    args |= {"num_positions": draw(st.integers(1, r.num_states)), **_layout(r)}
+    args |= {"bits": bits(some(r.random, r.num_states, 0.6)), "giant": _giant(draw, r.num_states, r.types.vertex)}
+    args |= {"parents": _forest(r.random, r.num_states, r.types.vertex), "counters": np.zeros(1, np.int64)}
 
     def normal(answer: Answer) -> Answer:
         answer = _with_roots(answer)
@@ -138,7 +139,8 @@ def list_others(draw: st.DrawFn) -> Case:
             return queues(counters_0=("others", "roots"))(answer)
         return {name: answer[name] for name in ("parents", "counters", "written others", "written roots")}
 
-    return Case({**args, "others": Unwritten(args["room"], dtype), "roots": Unwritten(args["room"], dtype)}, normal)
+    out = {name: Unwritten(args["room"], r.types.vertex) for name in ("others", "roots")}
+    return Case({**args, **out}, normal)
 
 
 def link_roots(draw: st.DrawFn) -> Case:
@@ -166,6 +168,20 @@ def find_smallest(draw: st.DrawFn) -> Case:
     taken = some(r.random, r.num_states, 0.3)
     smallest[taken] = r.random.integers(0, 300, taken.sum())
     return Case({**_users(draw, r), "smallest": smallest})
+
+
+def list_roots(draw: st.DrawFn) -> Case:
+    n, dtype, random = draw(st.integers(1, 200)), draw(vertex_types), np.random.default_rng(draw(seeds))
+    step, room = draw(st.sampled_from([1, 3])), draw(st.sampled_from([n, n // 8]))
+    roots = _roots(_forest(random, n * step, dtype))
+    args = {"lo": 0, "hi": n, "first": draw(st.integers(0, step - 1)), "step": step, "room": room, "roots": roots}
+
+    def normal(answer: Answer) -> Answer:
+        if answer["counters"][0] <= room:
+            return queues(counters_0=("found",))(answer)
+        return {name: answer[name] for name in ("counters", "written found")}
+
+    return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(room, dtype)}, normal)
 
 
 def label_users(draw: st.DrawFn) -> Case:
