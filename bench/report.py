@@ -104,8 +104,9 @@ done otherwise, and those of the preparation, which would come on top. Rows sort
 start, take longer to sort than the forest takes; so do ranks of weights that do not fit 32 bits.
 """,
     "neighbours": """
-Whether compressed neighbours would pay (`bench/neighbours.py`): all arcs of a graph, read alone, and looked up as a
-spanning forest does, which reads few of them so.
+Whether compressed neighbours would pay (`bench/neighbours.py`): all arcs of a graph, read alone, and looked up. To look
+up the trees that neighbours are in takes many times longer than to read them, and a spanning forest does no less: so
+they are not compressed.
 """,
 }
 PART_COLUMNS = {
@@ -126,14 +127,14 @@ NEIGHBOUR_COLUMNS = {
 }
 PARTS = (
     ("forest parts", PART_COLUMNS, ("graph", "part")),
-    ("neighbours", NEIGHBOUR_COLUMNS, ("graph", "phase", "bits")),
+    ("neighbours", NEIGHBOUR_COLUMNS, ("graph", "order", "phase", "bits")),
 )
 
 
 def _place_of_part(line: dict) -> tuple:
     method = line.get("part", "")
     place = _place({"algorithm": "", "graph": line["graph"], "method": method})
-    return *place, line.get("phase"), -line.get("bits", 0)
+    return *place, line.get("order"), line.get("phase"), -line.get("bits", 0)
 
 
 SEARCH_COLUMNS = {

@@ -172,7 +172,7 @@ class _Union:
     def exchange_pairs(self, pairs: Array) -> None:
         """Tell all ranks of vertices and then of their roots."""
         for theirs in self.comm.alltoallv([pairs] * self.comm.size):
-            vertices, roots = theirs.reshape(2, -1)
+            vertices, roots = theirs.reshape(2, len(theirs) // 2)
             link_roots[self.run](0, len(vertices), vertices, roots, self.parents)
         self.fold()
         self.trace.superstep(method="meet", frontier=len(pairs) // 2, arcs=0)
