@@ -4,6 +4,8 @@
 #   bench/device.sh tests LOGS      the whole suite with --require gpu
 #   bench/device.sh searches LOGS   one GPU: scales 20 to 24 and a grid, fresh roots, frontier and sweep
 #   bench/device.sh forests LOGS    one GPU: components and spanning forests, RMAT and SSCA2 graphs
+#   bench/device.sh parts LOGS      one GPU: what each preparation of a forest brings, and compressed neighbours would
+#   bench/device.sh wide LOGS       one GPU: a forest of a graph of more than 2^32 edges
 #   bench/device.sh compact LOGS N  N GPUs: scale 28, and as large a one as they hold, in the compact layout
 #   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
@@ -30,6 +32,15 @@ case $what in
     ;;
   forests)
     run rmat16 rmat20 rmat21 rmat22 rmat24 uni24 grid4k ssca2-16 ssca2-21 ssca2-24 --algorithm components --algorithm msf
+    ;;
+  parts)
+    {
+      python3 bench/forest_parts.py rmat22 ssca2-21 --backend cuda ${COMMIT:+--commit "$COMMIT"}
+      python3 bench/neighbours.py rmat24 uni24 ssca2-21 ${COMMIT:+--commit "$COMMIT"}
+    } 2>&1 | tee "$logs/parts.log"
+    ;;
+  wide)
+    run rmat28-ef17 --algorithm msf --sources 3 --builds 1
     ;;
   compact)
     run rmat28 --ranks "$gpus" --layout compact --sources 4 --builds 1
@@ -59,7 +70,7 @@ case $what in
     cp docs/scaling* "$logs/"
     ;;
   *)
-    sed -n '2,13p' "$0" >&2
+    sed -n '2,14p' "$0" >&2
     exit 2
     ;;
 esac

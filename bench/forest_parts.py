@@ -5,13 +5,14 @@
 The forest is found from the rows as they are built; each line below is one thing done otherwise.
 
     natural order     vertices keep the numbers of the input (the graph is built anew; not timed)
+    local order       the same without scrambled labels: neighbours have near numbers where the generator gave them
     one list          all edges between trees in one list: no light ones first
     wide keys         weight and edge apart, as for weights that do not fit 32 bits
     ranks             float64 weights that need 64 bits, replaced by their ranks: sorted, made unique, searched
     two minima        the same weights as they are, by two minima instead of one
     sorted rows       every row sorted by weight, alone: what the papers' search for a lightest edge starts from
 
-Compressed neighbour ids are not measured: no kernel reads them.
+What compressed neighbour ids would bring is measured by `bench/neighbours.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable
 
 import click
 import numpy as np
+import record
 from run import source_of
 
 import mgraph as mg
@@ -33,24 +35,37 @@ from mgraph.cluster.base import Rank
 from mgraph.graph import Graph
 from mgraph.kernels.rows import unpack_rows
 from mgraph.shard import Shard
-from mgraph.types import Array
+from mgraph.types import Array, EdgeSource
 
 
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
 @click.option("--runs", type=int, default=5, show_default=True)
-def main(graphs: tuple[str, ...], backend: str, runs: int) -> None:
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+def main(graphs: tuple[str, ...], backend: str, runs: int, commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend=backend) as cluster:
         for name in graphs:
             lines = {}
-            for order in ("auto", "natural"):
-                with Graph.from_source(source_of(name, "int"), cluster=cluster, order=order) as g:
-                    (found,) = cluster.run(measure, g.key, runs, order == "auto")
-                    lines |= found if order == "auto" else {"natural order": found["as it is"]}
+            source = source_of(name, "int")
+            built = {"as it is": (source, "auto"), "natural order": (source, "natural")}
+            if local := unscrambled(source):
+                built["local order"] = (local, "natural")
+            for part, (edges, order) in built.items():
+                with Graph.from_source(edges, cluster=cluster, order=order) as g:
+                    (found,) = cluster.run(measure, g.key, runs, part == "as it is")
+                    lines |= found if part == "as it is" else {part: found["as it is"]}
             print(f"{name}: {g.num_edges:,} edges")
             for part, (milliseconds, prepared) in lines.items():
+                times = {"forest_ms": round(milliseconds, 4), "prepare_ms": round(prepared, 4)}
+                facts = {"bench": "forest parts", "algorithm": "msf", "graph": name, "part": part}
+                record.append(backend, commit, facts | times)
                 print(f"  {part:16} {milliseconds:9.2f} ms" + (f" and {prepared:9.2f} ms before" if prepared else ""))
+
+
+def unscrambled(source: EdgeSource) -> EdgeSource | None:
+    """Return the same graph under the labels that the generator gave, None if it has those."""
+    return dataclasses.replace(source, scramble=False) if getattr(source, "scramble", False) else None  # type: ignore[type-var]
 
 
 def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tuple[float, float]]:
@@ -70,10 +85,10 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
 
     # The same order of edges under weights that no float32 holds.
     fine = dataclasses.replace(shard.rows, weights=shard.rows.weights.astype(np.float64) * (1 + 2**-40))
-    wide = dataclasses.replace(shard, rows=fine)
+    wide = dataclasses.replace(shard, stored_rows=fine)
     lines["two minima"] = (timed(rank, lambda: forest(wide), runs), 0.0)
     assert (sorted_arcs(rank, forest(wide)) == wanted).all()
-    ranked = dataclasses.replace(shard, rows=dataclasses.replace(fine, weights=ranks(rank, fine.weights)))
+    ranked = dataclasses.replace(shard, stored_rows=dataclasses.replace(fine, weights=ranks(rank, fine.weights)))
     prepared = timed(rank, lambda: ranks(rank, fine.weights), runs)
     lines["ranks"] = (timed(rank, lambda: forest(ranked), runs), prepared)
     lines["sorted rows"] = (0.0, timed(rank, lambda: sort_rows(rank, shard), runs))

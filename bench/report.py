@@ -17,14 +17,14 @@ One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it,
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
 GAP benchmark and SciPy in one run. `bench/device.sh` is what is sent to a machine with GPUs.
 
-A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each, `uni24` has 2^24 vertices
-of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are integers
-1..255. Times are medians over random roots (of components and spanning forests, over as many runs), from a built
-graph to every vertex's distance and predecessor, or component, or to the forest's edges, with all that these need
-inside; `translate` is the way into user ids, `prep` what the method needs once for a graph, such as blocks. GTEPS
-are 10^9 undirected edges a second, of the root's component or, without roots, of the graph. `B an edge` is device
-memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the most that the build
-held. Lines with one digest gave the same answers, to the bit.
+A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F),
+`uni24` has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed,
+weights are integers 1..255. Times are medians over random roots (of components and spanning forests, over as many
+runs), from a built graph to every vertex's distance and predecessor, or component, or to the forest's edges, with all
+that these need inside; `translate` is the way into user ids, `prep` what the method needs once for a graph, such as
+blocks. GTEPS are 10^9 undirected edges a second, of the root's component or, without roots, of the graph. `B an edge`
+is device memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the most that the
+build held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """
@@ -43,6 +43,10 @@ def main() -> None:
         if ablations:
             text.append(ABLATION)
             text.append(_ablation_table(ablations))
+        for title, columns, kind in PARTS:
+            if parts := [line for line in lines if line.get("bench") == title]:
+                newest = {tuple(line[name] for name in kind): line for line in parts}
+                text += [ABOUT[title], _table(columns, sorted(newest.values(), key=_place_of_part))]
         if rivals := _newest([line for line in lines if "gap_ms" in line]):
             text.append(f"\nAgainst others on the same {rivals[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
             text.append(_table(RIVAL_COLUMNS, rivals))
@@ -91,6 +95,46 @@ def _ablation_table(lines: list[dict]) -> str:
         columns[f"{order}, {variant}"] = lambda kind, key=(order, variant): f"{rates[*kind, *key] / 1e9:.3g}"
     rows = sorted(kinds, key=lambda kind: _place({"algorithm": kind[0], "graph": kind[1], "method": ""}))
     return _table(columns, rows)
+
+
+ABOUT = {
+    "forest parts": """
+What each preparation of a spanning forest brings (`bench/forest_parts.py`): the forest's milliseconds with one thing
+done otherwise, and those of the preparation, which would come on top. Rows sorted by weight, from which the papers
+start, take longer to sort than the forest takes; so do ranks of weights that do not fit 32 bits.
+""",
+    "neighbours": """
+Whether compressed neighbours would pay (`bench/neighbours.py`): all arcs of a graph, read alone, and looked up. To look
+up the trees that neighbours are in takes many times longer than to read them, and a spanning forest does no less: so
+they are not compressed.
+""",
+}
+PART_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "done otherwise": lambda line: line["part"],
+    "forest ms": lambda line: f"{line['forest_ms']:.3g}" if line["forest_ms"] else "",
+    "before, ms": lambda line: f"{line['prepare_ms']:.3g}" if line["prepare_ms"] else "",
+    "commit": lambda line: line["commit"],
+}
+NEIGHBOUR_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "order": lambda line: line["order"],
+    "phase": lambda line: line["phase"],
+    "bits": lambda line: str(line["bits"]),
+    "B an arc": lambda line: f"{line['bytes_per_arc']:.3g}",
+    "median ms": lambda line: f"{line['median_ms']:.3g}",
+    "commit": lambda line: line["commit"],
+}
+PARTS = (
+    ("forest parts", PART_COLUMNS, ("graph", "part")),
+    ("neighbours", NEIGHBOUR_COLUMNS, ("graph", "order", "phase", "bits")),
+)
+
+
+def _place_of_part(line: dict) -> tuple:
+    method = line.get("part", "")
+    place = _place({"algorithm": "", "graph": line["graph"], "method": method})
+    return *place, line.get("order"), line.get("phase"), -line.get("bits", 0)
 
 
 SEARCH_COLUMNS = {

@@ -45,6 +45,7 @@ METHODS = {"components": ("union-find",), "msf": ("boruvka",)}
 ALGORITHMS = [*KERNELS, *METHODS]
 NAMES = {
     r"rmat(\d+)": "rmat:{0}",
+    r"rmat(\d+)-ef(\d+)": "rmat:{0},edge_factor={1}",
     r"uni(\d+)": "uniform:2^{0}:16",
     r"grid(\d+)k": "grid:{0}k",
     r"ssca2-(\d+)": "ssca2:{0},max_clique=48",
@@ -127,7 +128,7 @@ def source_of(name: str, weights: str) -> EdgeSource:
     for pattern, spec in NAMES.items():
         if match := re.fullmatch(pattern, name):
             size = match[1] if "grid" not in name else f"{1024 * int(match[1])}x{1024 * int(match[1])}"
-            return parse_spec(f"{spec.replace('{0}k', '{0}').format(size)},weights={weights}")
+            return parse_spec(f"{spec.replace('{0}k', '{0}').format(size, *match.groups()[1:])},weights={weights}")
     return read_source(name)
 
 

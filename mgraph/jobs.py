@@ -17,7 +17,8 @@ from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_fused import bfs_fused
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.bfs_sweep import bfs_sweep
-from mgraph.algorithms.components import find_components, labels_of_users
+from mgraph.algorithms.components import find_components
+from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
@@ -33,6 +34,7 @@ from mgraph.exact_sum import exact_sum
 from mgraph.io.parts import PartEdges
 from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.totals import total
+from mgraph.memory import refuse_forest_without_room
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
@@ -171,6 +173,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
 def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     """Find a spanning forest, keep its edges as `key`, and return this rank's part of the stats."""
     shard: Shard = rank.objects[graph]
+    refuse_forest_without_room(shard, rank.comm)
     comm, trace = rank.comm, Trace(rank.backend, rank.comm)
     with trace.phase("forest"):
         arcs = msf(shard, comm, trace, maximum)

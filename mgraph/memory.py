@@ -14,11 +14,15 @@ from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
 from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, state_bytes
+from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
+from mgraph.errors import WouldNotFit
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
 from mgraph.kernels.bfs_fused import queue_capacity, work_words
+from mgraph.kernels.msf import EDGE_MASK
 from mgraph.partition import Partition
 from mgraph.readable import readable_bytes
+from mgraph.shard import Shard
 from mgraph.types import EdgeSource, vertex_dtype
 
 # What decides the shape of blocks, of a large GPU: graphs for which memory counts are on such.
@@ -32,6 +36,8 @@ MOST_PLANNED = 1 << 16
 SAMPLE_CHUNKS = 4096
 SAMPLE_STEP = 256
 SMALL = 1 << 20
+# What takes less beside a graph is tried without asking how much is free.
+ASKED_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -189,7 +195,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     labelling = 8 * shape.users + (vertex_dtype(source.num_vertices).itemsize * states if partition.cyclic else 0)
     parts["while components run"] = vertex * states + max(joining, labelling)
     if weight and not source.directed:
-        parts["while msf runs"] = _forest_bytes(shape, arcs)
+        parts["while msf runs"] = forest_bytes(partition, source.num_vertices, shape.edges, weight)
     return parts
 
 
@@ -212,23 +218,54 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     return 4 * owned + 2 * vertex * states + 3 * states // 8 + (16 + 8 + 12) * owned
 
 
-def _forest_bytes(shape: _Shape, arcs: int) -> int:
+def forest_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:
     """Return what a spanning forest takes: its rounds, then its edges in user ids.
 
     The vertices' own lightest edges are taken to leave a tree for every four of them: on average each tree
     has more. A weight that fits 32 bits only as a float, or not at all, is tried in a copy.
+
+    Parameters
+    ----------
+    edges
+        Of a rank.
+    weight
+        Bytes of one.
     """
-    partition, own, wide = shape.partition, shape.edges, shape.weight == 8
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
-    trees = states // 4
+    trees, wide = states // 4, weight == 8 or edges >= EDGE_MASK
     # A list may be twice as long as the light edges, and has a quarter more room; a round makes another one of it.
-    listed = min(own, 5 * max(LIGHT * trees, own // SHARE) // 2)
-    lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (4 * arcs if wide else 0)
+    listed = min(edges, 5 * max(LIGHT * trees, edges // SHARE) // 2)
+    lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (8 * edges if weight == 8 else 0)
     # Of a vertex: its lightest arc, that if taken, where its edges start, the edge of the forest; whom it is below.
     vertices = (4 * 8 + vertex) * owned + 3 * vertex * states + trees * (3 * 8 + 4 * vertex)
     # Of an edge: three columns, before and after they are sorted, and their order; user ids of all states.
-    columns = 8 * 8 * owned + (vertex * states if partition.cyclic else 0)
+    columns = 8 * 8 * owned + (vertex_dtype(num_vertices).itemsize * states if partition.cyclic else 0)
     return max(vertices + lists, columns)
+
+
+def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
+    """Raise on every rank if any has no room for a spanning forest beside the graph; say what would fit."""
+    info = shard.info
+    weight = bytes_of(None if info.weight_dtype is None else np.dtype(info.weight_dtype))
+
+    def needed(num_ranks: int) -> int:
+        partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
+        return forest_bytes(partition, info.num_vertices, -(-info.num_edges // num_ranks), weight)
+
+    # What takes little is not asked about: to ask the device takes longer than some forests.
+    if needed(comm.size) < ASKED_BYTES:
+        return
+    free = int(comm.allreduce(np.array([shard.backend.free_bytes()], np.int64), "min")[0])
+    if needed(comm.size) <= free:
+        return
+    graph = int(comm.allreduce(np.array([shard.nbytes], np.int64), "max")[0])
+    fitting = (r for r in range(comm.size, MOST_PLANNED) if graph * comm.size // r + needed(r) <= free + graph)
+    enough = next(fitting, None)
+    raise WouldNotFit(
+        f"a spanning forest takes {readable_bytes(needed(comm.size))} beside the graph on each rank, and "
+        f"{readable_bytes(free)} is free: use {f'{enough} ranks with as much' if enough else 'ranks with more memory'}"
+        ", or fewer edges"
+    )
 
 
 def _parts_of_blocks(shape: _Shape, limits: Limits) -> dict[str, int]:

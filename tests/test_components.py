@@ -17,7 +17,8 @@ from user_graphs import GRAPHS, ORDERS, graph_of
 from zoo import ZOO, make_case
 
 import mgraph as mg
-from mgraph.algorithms.components import find_components, labels_of_users
+from mgraph.algorithms.components import find_components
+from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.traversal import Trace
 from mgraph.cluster.in_process import InProcessCluster
 
@@ -96,17 +97,64 @@ def test_generated_graphs(spec, num_ranks, clusters):
             assert steps["finish"]["arcs"] < 0.1 * g.info.num_arcs
 
 
-def test_every_forest_reaches_every_rank_in_few_exchanges(clusters):
-    for num_ranks, exchanges in zip(RANKS, (0, 1, 2, 2, 3), strict=True):
-        with mg.rmat(10, cluster=clusters[num_ranks]) as g:
+def test_a_bit_a_vertex_travels_where_there_is_a_giant(clusters, monkeypatch):
+    monkeypatch.setattr("mgraph.algorithms.components.HUBS", 256)
+    for num_ranks in RANKS:
+        with mg.rmat(15, cluster=clusters[num_ranks]) as g:
             stats = mg.connected_components(g).stats
-            meets = [step for step in stats.supersteps if step["method"] == "meet"]
-            assert len(meets) == exchanges
-            # In proportion to vertices: a forest an exchange, then the smallest ids.
-            assert max(stats.bytes_sent) <= (exchanges + 1) * 5 * g.num_vertices + 4096
+            several = num_ranks > 1
+            methods = [step["method"] for step in stats.supersteps]
+            assert methods[0] == "sample"
+            assert methods[-1] == ("meet" if several else "finish")
+            assert (methods.count("tell"), methods.count("meet")) in ([(2, 1), (3, 1)] if several else [(0, 0)])
+            # Bits go to every other rank, and few pairs: no more than a byte a vertex from each rank, where a forest is
+            # four. The labels want four more.
+            told = sum(step["bytes"] for step in stats.supersteps)
+            assert told <= g.num_vertices * num_ranks + 4096
+            assert max(stats.bytes_sent) <= told + 5 * g.num_vertices + 4096
             assert set(stats.seconds) == {"find", "translate"}
             assert len(stats.arcs) == len(stats.bytes_sent) == num_ranks
             assert stats.total_s > 0
+
+
+def test_whole_forests_travel_where_there_is_none(clusters):
+    case = planted(1, 40, 30, 2)
+    for num_ranks, exchanges in zip(RANKS, (0, 1, 2, 2, 3), strict=True):
+        with graph_of(case, clusters[num_ranks], "degree") as g:
+            found = mg.connected_components(g)
+            meets = [step for step in found.stats.supersteps if step["method"] == "meet"]
+            assert [step["frontier"] for step in meets] == [g.num_vertices - g.info.num_isolated] * exchanges
+            np.testing.assert_array_equal(found.labels.to_numpy(), oracles.components(case))
+
+
+def meet_of(found):
+    """Return how the ranks told each other of their forests at the end."""
+    steps = found.stats.supersteps
+    meets = [step for step in steps if step["method"] == "meet"]
+    return "alone" if not meets else "forests" if meets[0]["frontier"] == steps[0]["frontier"] else "pairs"
+
+
+@pytest.mark.parametrize("hubs", [1, 8])
+@pytest.mark.parametrize("num_ranks", RANKS)
+def test_pairs_of_few_and_many_small_components(num_ranks, hubs, clusters, monkeypatch):
+    """A giant, and beside it from none to many vertices whose roots are told one by one."""
+    monkeypatch.setattr("mgraph.algorithms.components.HUBS", hubs)
+    ways = set()
+    for seed, small in enumerate((0, 1, 5, 20, 60, 200)):
+        random, n = np.random.default_rng(seed), 900
+        ends = random.integers(0, n, (4 * n, 2)).tolist()
+        # Rings whose vertices know few others each, so that no rank has a ring by itself.
+        for ring in range(small):
+            ends += [(n + 7 * ring + i, n + 7 * ring + (i + 1) % 7) for i in range(7)]
+        case = make_case("rings", n + 7 * small, [])
+        names = random.permutation(case.num_vertices).astype(np.uint32)
+        sources, targets = names[np.array(ends)].T
+        case = replace(case, sources=sources, targets=targets, weights=None, directed=False)
+        for order in ORDERS:
+            with graph_of(case, clusters[num_ranks], order) as g, mg.connected_components(g) as found:
+                np.testing.assert_array_equal(found.labels.to_numpy(), oracles.components(case))
+                ways.add(meet_of(found))
+    assert ("pairs" in ways) == (num_ranks > 1)
 
 
 def test_a_result_is_columns_like_any_other(clusters, tmp_path):

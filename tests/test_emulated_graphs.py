@@ -15,7 +15,8 @@ from zoo import ZOO, random_case
 
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
-from mgraph.algorithms.components import find_components, labels_of_users
+from mgraph.algorithms.components import find_components
+from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
 from mgraph.algorithms.predecessors import find_predecessors
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,7 +27,8 @@ from mgraph.generate.spec import parse_spec
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.graph import Graph
 from mgraph.kernels.backend import LIMITS, CpuBackend
-from mgraph.memory import plan_graph
+from mgraph.kernels.msf import EDGE_MASK
+from mgraph.memory import forest_bytes, plan_graph
 from mgraph.partition import Partition
 from mgraph.traversals import bfs, sssp
 
@@ -162,6 +164,29 @@ def test_a_forest_takes_no_more_than_is_planned(source, num_ranks):
         tracemalloc.stop()
     # Samples and a thread's buffers are of one size, whatever the graph's.
     assert 0.2 * planned < taken < planned + (1 << 19)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
+    source = Rmat(13)
+    planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
+    monkeypatch.setattr("mgraph.memory.ASKED_BYTES", 0)
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
+        monkeypatch.setattr("mgraph.jobs.msf", lambda *args: pytest.fail("it began"))
+        for free in (0, planned // 3, planned // 2):
+            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: free)
+            with pytest.raises(WouldNotFit, match="a spanning forest takes") as refused:
+                minimum_spanning_forest(g)
+            ranks = re.search(r"use (\d+) ranks with as much", str(refused.value))
+            assert ranks, str(refused.value)
+            assert num_ranks < int(ranks[1]) < 10 * num_ranks
+        monkeypatch.undo()
+        minimum_spanning_forest(g).close()
+
+
+def test_edges_beyond_32_bits_take_a_word_more():
+    few, many = (forest_bytes(Partition(1 << 20, 1, True), 1 << 20, edges, 1) for edges in (EDGE_MASK - 1, EDGE_MASK))
+    assert 1.2 * few < many
 
 
 def test_only_what_has_a_forest_is_planned_one():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from emulator.sanitizers import run_python
+from test_contract import FOLDER
 
 PLANTED = """
 import numpy as np
@@ -34,3 +35,24 @@ def test_no_kernel_has_a_fault():
     done = run_python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, timeout_s=380)
     assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
     assert " passed" in done.stdout
+
+
+# What covers each fused loop and does not take long.
+FUSED = {
+    "bfs_fused": "depth or deeper or walked",
+    "sssp_fused": "any_grid",
+    "msf_fused": "lists or vertices or way",
+}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("stem", FUSED)
+def test_no_fused_loop_has_a_fault(stem):
+    tests = [f"tests/test_{stem}.py", "-k", f"({FUSED[stem]}) and not gpu"]
+    done = run_python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, timeout_s=380)
+    assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
+    assert " passed" in done.stdout
+
+
+def test_every_fused_loop_is_looked_at():
+    assert {path.stem for path in FOLDER.glob("*_fused.cu")} == FUSED.keys()

@@ -1,20 +1,23 @@
 """Connected components by union-find: sample, skip the giant, finish, and let the forests meet.
 
     hook every vertex to its first neighbour, link a sample of them to the second
+    tell the other ranks about hubs
     giant = the tree that most vertices are in
+    tell the other ranks who is with it
     for every vertex outside of the giant: link it to the rest of its neighbours
-    for step = 1, 2, 4, ... < ranks:
-        theirs = the forest of the rank `step` before this one
-        link every state to its root in theirs
+    tell the other ranks of whom else which root
 
 Nearly all arcs lie within the giant and are never looked at (Sutton, Ben-Nun and Barak, 2018); an edge
 between it and another vertex is seen from the other end. Where arcs are known at one end alone, in
 directed graphs, none is skipped.
 
-Each rank has a forest over all states, from the arcs of its own rows. A forest says all that its rank
-knows, in one word a state, so forests travel and arcs do not; after the k-th exchange a rank knows the
-arcs of 2^k ranks. Left fresh: the root of every state, on every rank, the smallest state index of its
-component.
+Each rank has a forest over all positions, from the arcs of its own rows and from what it was told. At the end all
+must know what any does. Most of that is a bit a vertex: whether it is with the giant, which its owner tells before the
+last step. What is known of all others is told as pairs of (vertex, root); where those are many, whole forests travel:
+for step = 1, 2, 4, ... < ranks to the rank `step` further on, so that after the k-th exchange a rank knows the arcs of
+2^k ranks.
+
+Left fresh: the root of every position, on every rank, the smallest position of its component.
 """
 
 from __future__ import annotations
@@ -25,105 +28,163 @@ from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
 from mgraph.kernels.components import (
     compress,
-    find_smallest,
     hook_first,
-    label_users,
+    join_giant,
     link_arcs,
+    link_roots,
     link_sample,
-    link_states,
+    list_others,
     list_outside,
+    mark_giant,
     vote_giant,
 )
 from mgraph.shard import Shard
-from mgraph.types import Array, none_of, vertex_dtype
+from mgraph.types import Array
+
+# The roots of so many first positions are told before there is a giant.
+HUBS = 1 << 16
 
 
 def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Array:
-    """Return the root of every state, those of padding themselves."""
-    run, num_states = shard.backend, shard.partition.num_states
-    parents = run.xp.empty(num_states, shard.partition.dtype)
-    _sample(shard, parents)
-    # At most: the second arc of a row is looked at in a sample alone.
-    sampled = min(2 * shard.num_owned, len(shard.rows.targets))
-    trace.superstep(method="sample", frontier=shard.partition.num_positions, arcs=sampled)
-    if shard.info.directed:
-        rows, arcs = _link_all(shard, parents)
-    else:
-        rows, arcs = _link_outside(shard, comm, parents)
-    trace.superstep(method="finish", frontier=comm.sum(rows)[0], arcs=arcs)
-    for step in _steps(comm.size):
-        theirs = _exchange(comm, parents, step)
-        link_states[run](0, num_states, theirs, parents)
-        compress[run](0, num_states, parents)
-        trace.superstep(method="meet", frontier=num_states, arcs=0)
-    return parents
+    """Return the root of every position."""
+    return _Union(shard, comm, trace).find()
 
 
-def _sample(shard: Shard, parents: Array) -> None:
-    """Link owned vertices to their first neighbours."""
-    run, rows, base = shard.backend, shard.rows, shard.rank * shard.partition.stride
-    hook_first[run](0, len(parents), rows.indptr, rows.targets, base, shard.num_owned, parents)
-    # Paths are long on meshes, a hundred steps: links are found faster when those are folded first (by half on grid4k).
-    compress[run](0, len(parents), parents)
-    link_sample[run](0, shard.num_owned, rows.indptr, rows.targets, base, parents)
-    compress[run](0, len(parents), parents)
+class _Union:
+    """A rank's forest over all positions, and the vertex whose tree is the giant, the same one on all ranks."""
 
+    def __init__(self, shard: Shard, comm: Communicator, trace: Trace) -> None:
+        partition = shard.partition
+        self.shard, self.comm, self.trace, self.run = shard, comm, trace, shard.backend
+        self.base, self.layout = shard.rank * partition.stride, (partition.stride, partition.multiplier)
+        # Owned positions are these apart from the first one on.
+        self.own = (partition.offset(shard.rank), partition.multiplier)
+        self.parents = self.run.xp.empty(partition.num_positions, partition.dtype)
+        self.giant = self.run.xp.empty(1, partition.dtype)
 
-def _link_all(shard: Shard, parents: Array) -> tuple[int, int]:
-    """Link both ends of every arc; return how many rows and arcs were looked at."""
-    run, rows, base = shard.backend, shard.rows, shard.rank * shard.partition.stride
-    n, arcs = shard.num_owned, len(rows.targets)
-    link_arcs[run](0, arcs, None, n, rows.indptr, rows.indptr, rows.targets, base, parents)
-    compress[run](0, len(parents), parents)
-    return n, arcs
+    def find(self) -> Array:
+        several = self.comm.size > 1
+        self.sample()
+        if several:
+            self.tell_hubs()
+        self.vote()
+        told = self.tell_giant() if several else None
+        num_rows, arcs = self.link_all() if self.shard.info.directed else self.link_outside()
+        if told is not None:
+            self.meet(told, num_rows, arcs)
+            return self.parents
+        if arcs:
+            self.fold()
+        self.trace.superstep(method="finish", frontier=num_rows, arcs=arcs)
+        return self.parents
 
+    def sample(self) -> None:
+        """Link owned vertices to their first neighbours."""
+        run, rows, owned = self.run, self.shard.rows, self.shard.num_owned
+        of_rows = (rows.indptr, rows.targets, self.base)
+        hook_first[run](0, len(self.parents), *of_rows, owned, *self.layout, self.parents)
+        # Paths are long on meshes, a hundred steps: links are found faster when those are folded first (by half on
+        # grid4k).
+        self.fold_own()
+        link_sample[run](0, owned, *of_rows, *self.layout, self.parents)
+        # At most: the second arc of a row is looked at in a sample alone.
+        sampled = min(2 * owned, len(rows.targets))
+        self.trace.superstep(method="sample", frontier=len(self.parents), arcs=sampled)
 
-def _link_outside(shard: Shard, comm: Communicator, parents: Array) -> tuple[int, int]:
-    """Link the vertices outside of the giant to the rest of their neighbours; return how many rows and arcs."""
-    run, rows, base = shard.backend, shard.rows, shard.rank * shard.partition.stride
-    xp, n, dtype = run.xp, shard.num_owned, parents.dtype
-    # The ranks agree on a vertex, and each skips what is with it in its own forest. So whoever wins the vote,
-    # an edge that both ends skip joins two vertices that are known to be connected.
-    giant = xp.empty(1, dtype)
-    vote_giant[run](0, 1, base, n, parents, giant)
-    if comm.size > 1:
-        comm.allreduce(giant, "min")
-    outside, lengths, counters = xp.empty(n, dtype), xp.empty(n, np.int64), xp.zeros(2, np.int64)
-    list_outside[run](0, n, rows.indptr, base, parents, giant, outside, lengths, counters)
-    num_rows, arcs = run.to_host(counters).tolist()
-    if arcs:
-        offsets = xp.zeros(num_rows + 1, np.int64)
-        xp.cumsum(lengths[:num_rows], out=offsets[1:])
-        link_arcs[run](0, arcs, outside, num_rows, offsets, rows.indptr, rows.targets, base, parents)
-        compress[run](0, len(parents), parents)
-    return num_rows, arcs
+    def fold_own(self) -> None:
+        """Hang every owned position right under its root."""
+        compress[self.run](0, self.shard.num_owned, *self.own, self.parents)
 
+    def fold(self) -> None:
+        """Hang every position right under its root."""
+        compress[self.run](0, len(self.parents), 0, 1, self.parents)
 
-def _steps(size: int) -> list[int]:
-    """Return the distances between ranks that meet: after 1, 2, 4, .. < size everyone has heard of everyone."""
-    return [1 << k for k in range((size - 1).bit_length())]
+    def tell_hubs(self) -> None:
+        """Exchange what the first positions hang under, which come before them: most vertices hang under those."""
+        xp, hubs, size = self.run.xp, min(HUBS, len(self.parents)), self.comm.size
+        parents = self.comm.allgather(self.parents[:hubs], xp.empty(size * hubs, self.parents.dtype))
+        for theirs in parents.reshape(size, hubs):
+            link_roots[self.run](0, hubs, None, theirs, self.parents)
+        self.trace.superstep(method="tell", frontier=hubs, arcs=0)
 
+    def vote(self) -> None:
+        """Agree with all ranks on a vertex.
 
-def _exchange(comm: Communicator, parents: Array, step: int) -> Array:
-    """Send the forest to the rank `step` after this one, return that of the rank `step` before."""
-    parts = [parents[:0]] * comm.size
-    parts[(comm.rank + step) % comm.size] = parents
-    return comm.alltoallv(parts)[(comm.rank - step) % comm.size]
+        Each skips what is with it in its own forest. So whoever wins the vote, an edge that both ends skip joins two
+        vertices that are known to be connected.
+        """
+        vote_giant[self.run](0, 1, *self.own, self.shard.num_owned, self.parents, self.giant)
+        if self.comm.size > 1:
+            self.comm.allreduce(self.giant, "min")
 
+    def tell_giant(self) -> Array:
+        """Exchange who is with the giant, a bit for every owned state; return those of all."""
+        run, xp, partition, n = self.run, self.run.xp, self.shard.partition, len(self.parents)
+        part = xp.empty(partition.stride // 32, np.uint32)
+        mark_giant[run](0, len(part), self.base, n, *self.layout, self.giant, self.parents, part)
+        bits = self.comm.allgather(part, xp.empty(partition.num_states // 32, np.uint32))
+        join_giant[run](0, n, *self.layout, bits, self.giant, self.parents)
+        self.trace.superstep(method="tell", frontier=n, arcs=0)
+        return bits
 
-def labels_of_users(shard: Shard, comm: Communicator, roots: Array) -> Array:
-    """Return, for this rank's range of user ids, the smallest user id of each one's component, as int64."""
-    run, partition = shard.backend, shard.partition
-    if not partition.cyclic:
-        # In natural order a state index is a user id.
-        own = shard.rank * partition.stride
-        return roots[own : own + shard.num_owned].astype(np.int64)
-    (lo, hi), ids = shard.user_range, vertex_dtype(shard.info.num_vertices)
-    shape = (shard.position_of_user, lo, partition.num_positions, partition.stride, partition.multiplier)
-    smallest = run.xp.full(partition.num_states, none_of(ids), ids)
-    find_smallest[run](0, hi - lo, *shape, roots, smallest)
-    if comm.size > 1:
-        comm.allreduce(smallest, "min")
-    labels = run.xp.empty(hi - lo, np.int64)
-    label_users[run](0, hi - lo, *shape, roots, smallest, labels)
-    return labels
+    def link_all(self) -> tuple[int, int]:
+        """Link both ends of every arc; return how many rows and arcs were looked at."""
+        rows, n = self.shard.rows, self.shard.num_owned
+        of_rows = (rows.indptr, rows.indptr, rows.targets, self.base)
+        link_arcs[self.run](0, len(rows.targets), None, n, *of_rows, *self.layout, self.parents)
+        return n, len(rows.targets)
+
+    def link_outside(self) -> tuple[int, int]:
+        """Link the vertices outside of the giant to the rest of their neighbours; return how many rows and arcs."""
+        run, xp, rows, n = self.run, self.run.xp, self.shard.rows, self.shard.num_owned
+        outside, lengths, counters = xp.empty(n, self.parents.dtype), xp.empty(n, np.int64), xp.zeros(2, np.int64)
+        list_outside[run](0, n, rows.indptr, *self.own, self.giant, self.parents, outside, lengths, counters)
+        num_rows, arcs = run.to_host(counters).tolist()
+        if arcs:
+            offsets = xp.zeros(num_rows + 1, np.int64)
+            xp.cumsum(lengths[:num_rows], out=offsets[1:])
+            of_rows = (offsets, rows.indptr, rows.targets, self.base)
+            link_arcs[run](0, arcs, outside, num_rows, *of_rows, *self.layout, self.parents)
+        return num_rows, arcs
+
+    def meet(self, told: Array, num_rows: int, arcs: int) -> None:
+        """Make all forests one, which are told of but for who was with the giant."""
+        run, xp, comm, n = self.run, self.run.xp, self.comm, len(self.parents)
+        # All ranks' pairs together take no more than a quarter of a forest.
+        room = n // (8 * comm.size)
+        others, roots = (xp.empty(room, self.parents.dtype) for _ in range(2))
+        for again in (False, True):
+            counters = xp.zeros(1, np.int64)
+            of_states = (room, n, *self.layout, told, self.giant, self.parents)
+            list_others[run](0, len(told), *of_states, counters, others, roots)
+            found = int(counters[0])
+            total_rows, crowded = comm.sum(num_rows, found > room)
+            if not again:
+                self.trace.superstep(method="finish", frontier=total_rows, arcs=arcs)
+            if not crowded:
+                self.exchange_pairs(xp.concatenate([others[:found], roots[:found]]))
+                return
+            if not again:
+                # Many may have come to the giant since.
+                told = self.tell_giant()
+        self.exchange_forests()
+
+    def exchange_pairs(self, pairs: Array) -> None:
+        """Tell all ranks of vertices and then of their roots."""
+        for theirs in self.comm.alltoallv([pairs] * self.comm.size):
+            vertices, roots = theirs.reshape(2, len(theirs) // 2)
+            link_roots[self.run](0, len(vertices), vertices, roots, self.parents)
+        self.fold()
+        self.trace.superstep(method="meet", frontier=len(pairs) // 2, arcs=0)
+
+    def exchange_forests(self) -> None:
+        """Send whole forests: after 1, 2, 4, ... < size everyone has heard of everyone."""
+        size, rank = self.comm.size, self.comm.rank
+        for step in [1 << k for k in range((size - 1).bit_length())]:
+            self.fold()
+            parts = [self.parents[:0]] * size
+            parts[(rank + step) % size] = self.parents
+            theirs = self.comm.alltoallv(parts)[(rank - step) % size]
+            link_roots[self.run](0, len(self.parents), None, theirs, self.parents)
+            self.trace.superstep(method="meet", frontier=len(self.parents), arcs=0)
+        self.fold()

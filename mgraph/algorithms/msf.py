@@ -10,7 +10,8 @@
 
 Edges are ordered by (weight, lower position, higher position), so that the answer is one set of edges for
 any number of ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may
-forget what is outside of its own, and what the ranks tell each other is in proportion to trees.
+forget what is outside of its own, and what the ranks tell each other is in proportion to trees. On a GPU all
+rounds of a rank by itself take one launch (msf_fused.py).
 Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
 """
 
@@ -19,9 +20,11 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.boruvka import WorkList, boruvka, join_and_renumber
+from mgraph.algorithms.msf_fused import boruvka_fused, join_vertices_fused
 from mgraph.algorithms.own_edges import LEAST, OwnEdges, forest_weights, order_keys
 from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
+from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.msf import EDGE_MASK, TOP, lightest_arcs, lightest_arcs_of_hubs, remove_cycles, take_edges
 from mgraph.shard import Shard
 from mgraph.translate import gather_states, translated
@@ -62,7 +65,11 @@ class _Forest:
         own, arcs = xp.empty(num_owned, self.shard.partition.dtype), xp.empty(num_owned, np.int64)
         of_rows = (rows.indptr, rows.targets, self.weights)
         lightest_arcs[run](0, num_owned, *of_rows, base, LONG_ROW, own, arcs)
-        lightest_arcs_of_hubs[run](0, _num_hubs(self.shard), *of_rows, LONG_ROW, own, arcs)
+        lightest_arcs_of_hubs[run](0, _most_hubs(self.shard), *of_rows, LONG_ROW, own, arcs)
+        if self.comm.size == 1 and isinstance(run, FusingBackend):
+            taken, self.labels, self.num_trees = join_vertices_fused(run, own, arcs)
+            self.trace.superstep("rows", num_owned, len(rows.targets))
+            return taken
         above = gather_states(self.shard, self.comm, own)
         remove_cycles[run](0, len(above), above)
         joined, _ = join_and_renumber(run, above)
@@ -83,18 +90,25 @@ class _Forest:
         light = max(LIGHT * self.num_trees, num_between // SHARE)
         if num_between <= 2 * light:
             work = own.between(self.labels, LEAST, TOP, num_between)
-            taken, _, _ = boruvka(self.run, work, self.num_trees)
+            taken, _, _ = self.join(work, self.num_trees, last=True)
             self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(work), heavy=0)
             return taken
-        most = int(keys[light // weight])
+        rank = light // weight
+        most = int(np.partition(keys, rank)[rank])
         lightest = own.between(self.labels, LEAST, most, light)
-        taken, tree_of, num_trees = boruvka(self.run, lightest, self.num_trees)
+        taken, tree_of, num_trees = self.join(lightest, self.num_trees)
         labels = self.labels if tree_of is None else translated(self.run, self.labels, tree_of)
         keys, weight = own.sample(labels)
         heavy = own.between(labels, most + 1, TOP, len(keys) * weight)
-        rest, _, _ = boruvka(self.run, heavy, num_trees)
+        rest, _, _ = self.join(heavy, num_trees, last=True)
         self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(lightest), heavy=len(heavy))
         return self.run.xp.concatenate([taken, rest])
+
+    def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
+        """Join trees over edges of this rank, in one launch where that can be: what boruvka() returns."""
+        if isinstance(self.run, FusingBackend) and len(work):
+            return boruvka_fused(self.run, work, num_trees, last)
+        return boruvka(self.run, work, num_trees)
 
     def meet(self, own: OwnEdges, edges: Array) -> Array:
         """Return those of the edges that are in the forest of all ranks' edges."""
@@ -134,13 +148,11 @@ class _Forest:
         return xp.where(stands, mine, TOP), above
 
 
-def _num_hubs(shard: Shard) -> int:
-    """Return how many rows from the first on hold all those of LONG_ROW arcs and more."""
-    if shard.info.max_degree < LONG_ROW:
+def _most_hubs(shard: Shard) -> int:
+    """Return how many rows from the first on hold all those of LONG_ROW arcs and more, or are a few too many."""
+    info = shard.info
+    if info.max_degree < LONG_ROW:
         return 0
-    if shard.info.order == "natural":
-        return shard.num_owned
-    # In order of falling degree they come first, up to parallel arcs, which degrees count and rows have no more.
-    xp, indptr = shard.backend.xp, shard.rows.indptr
-    ends = xp.where(indptr[1:] - indptr[:-1] >= LONG_ROW, xp.arange(1, len(indptr)), 0)
-    return int(ends.max()) if len(ends) else 0
+    # In order of falling degree they come first; degrees count parallel arcs, and rows have no more.
+    num_arcs = info.num_arcs + 2 * info.num_parallel
+    return shard.num_owned if info.order == "natural" else min(shard.num_owned, num_arcs // LONG_ROW + 1)

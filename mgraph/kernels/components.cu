@@ -13,6 +13,17 @@ __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
   return parent;
 }
 
+// Hang v right under its root, which is returned; a thread writes v's entry alone, at each hop.
+__device__ inline vertex_t fold(vertex_t* parents, i64 v) {
+  vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
+  while (above != parent) {
+    store_relaxed(&parents[v], above);
+    parent = above;
+    above = load_stale(&parents[parent]);
+  }
+  return parent;
+}
+
 // Join the trees of u and v: the larger root hangs under the smaller.
 __device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
   vertex_t high = find(parents, u), low = find(parents, v);
@@ -30,44 +41,40 @@ __device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
 }
 
 extern "C" __global__ void hook_first(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
-                                      i64 num_owned, vertex_t* parents) {
+                                      i64 num_owned, i64 stride, i64 multiplier, vertex_t* parents) {
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    i64 row = v - base;
+    i64 row = state_of(v, stride, multiplier) - base;
     vertex_t parent = (vertex_t)v;
     if (0 <= row && row < num_owned && indptr[row] < indptr[row + 1]) {
-      vertex_t first = targets[indptr[row]];
+      vertex_t first = position_of(targets[indptr[row]], stride, multiplier);
       if (first < parent) parent = first;
     }
     parents[v] = parent;
   }
 }
 
-extern "C" __global__ void link_sample(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
-                                       vertex_t* parents) {
+extern "C" __global__ void link_sample(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base, i64 stride,
+                                       i64 multiplier, vertex_t* parents) {
   for (i64 row = lo + thread_index(); row < hi; row += thread_count()) {
     if ((u32)(row >> 5) * 0x9E3779B1u >= 1u << 30) continue;
     i64 begin = indptr[row], end = indptr[row + 1];
-    vertex_t v = (vertex_t)(base + row);
-    if (begin < end && targets[begin] > v) link(parents, v, targets[begin]);
-    if (begin + 1 < end) link(parents, v, targets[begin + 1]);
-  }
-}
-
-extern "C" __global__ void compress(i64 lo, i64 hi, vertex_t* parents) {
-  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
-    while (above != parent) {
-      store_relaxed(&parents[v], above);
-      parent = above;
-      above = load_stale(&parents[parent]);
+    vertex_t v = position_of((vertex_t)(base + row), stride, multiplier);
+    for (i64 arc = begin; arc < begin + 2 && arc < end; arc++) {
+      vertex_t target = position_of(targets[arc], stride, multiplier);
+      if (target > v || arc > begin) link(parents, v, target);
     }
   }
 }
 
-extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 base, i64 num_owned, const vertex_t* parents,
+extern "C" __global__ void compress(i64 lo, i64 hi, i64 first, i64 step, vertex_t* parents) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) fold(parents, first + i * step);
+}
+
+extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 first, i64 step, i64 num_owned, vertex_t* parents,
                                       vertex_t* giant) {
   for (i64 item = lo + warp_index(); item < hi; item += warp_count()) {
-    vertex_t root = num_owned ? parents[base + num_owned * lane_index() / 32] : top_of<vertex_t>::value();
+    vertex_t root = top_of<vertex_t>::value();
+    if (num_owned) root = find(parents, (vertex_t)(first + num_owned * lane_index() / 32 * step));
     int votes = 0;
     for (int lane = 0; lane < 32; lane++) votes += __shfl_sync(0xFFFFFFFFu, root, lane) == root;
     for (int d = 16; d; d >>= 1) {
@@ -79,13 +86,17 @@ extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 base, i64 num_owned, c
   }
 }
 
-extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 base, const vertex_t* parents,
-                                        const vertex_t* giant, vertex_t* outside, i64* lengths, i64* counters) {
-  vertex_t root = giant[0];
-  if (root != top_of<vertex_t>::value()) root = parents[root];
+// The root of the first of some vertices, top if that is top: nobody.
+__device__ inline vertex_t root_of(vertex_t* parents, const vertex_t* vertices) {
+  return vertices[0] == top_of<vertex_t>::value() ? vertices[0] : find(parents, vertices[0]);
+}
+
+extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 first, i64 step, const vertex_t* giant,
+                                        vertex_t* parents, vertex_t* outside, i64* lengths, i64* counters) {
+  vertex_t root = root_of(parents, giant);
   i64 arcs = 0;
   for (i64 row = lo + thread_index(); row < hi; row += thread_count()) {
-    if (parents[base + row] == root) continue;
+    if (fold(parents, first + row * step) == root) continue;
     i64 length = indptr[row + 1] - indptr[row];
     if (length <= 0) continue;
     i64 slot = reserve(&counters[0]);
@@ -97,43 +108,92 @@ extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 b
 }
 
 extern "C" __global__ void link_arcs(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows, const i64* offsets,
-                                     const i64* indptr, const vertex_t* targets, i64 base, vertex_t* parents) {
+                                     const i64* indptr, const vertex_t* targets, i64 base, i64 stride, i64 multiplier,
+                                     vertex_t* parents) {
   i64 length = ArcTile::length(hi - lo);
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
     i64 end = begin + length < hi ? begin + length : hi;
     ArcTile tile(offsets, num_rows, begin, end);
     for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
       i64 k = tile.row_of(arc), row = rows ? (i64)rows[k] : k;
-      vertex_t u = (vertex_t)(base + row), v = targets[indptr[row] + arc - offsets[k]];
+      vertex_t u = position_of((vertex_t)(base + row), stride, multiplier);
+      vertex_t v = position_of(targets[indptr[row] + arc - offsets[k]], stride, multiplier);
       if (load_stale(&parents[u]) != load_stale(&parents[v])) link(parents, u, v);
     }
   }
 }
 
-extern "C" __global__ void link_states(i64 lo, i64 hi, const vertex_t* roots, vertex_t* parents) {
+extern "C" __global__ void mark_giant(i64 lo, i64 hi, i64 base, i64 num_positions, i64 stride, i64 multiplier,
+                                      const vertex_t* giant, vertex_t* parents, u32* bits) {
+  vertex_t root = root_of(parents, giant);
+  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
+    vertex_t v = position_of((vertex_t)(base + 32 * word + lane_index()), stride, multiplier);
+    u32 mask = __ballot_sync(0xFFFFFFFFu, v < num_positions && fold(parents, v) == root);
+    if (lane_index() == 0) bits[word] = mask;
+  }
+}
+
+extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier, const u32* bits,
+                                      const vertex_t* giant, vertex_t* parents) {
+  vertex_t root = root_of(parents, giant);
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    vertex_t root = roots[v];
-    if (root != (vertex_t)v && root != load_stale(&parents[v])) link(parents, (vertex_t)v, root);
+    if (!test_bit(bits, state_of(v, stride, multiplier))) continue;
+    vertex_t parent = load_stale(&parents[v]);
+    if (parent == root) continue;
+    if ((i64)parent == v && (i64)root < v)
+      store_relaxed(&parents[v], root);
+    else
+      link(parents, (vertex_t)v, root);
+  }
+}
+
+extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positions, i64 stride, i64 multiplier,
+                                       const u32* bits, const vertex_t* giant, vertex_t* parents, i64* counters,
+                                       vertex_t* others, vertex_t* roots) {
+  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
+    vertex_t v = position_of((vertex_t)(32 * word + lane_index()), stride, multiplier);
+    if (v >= num_positions || (test_bit(bits, 32 * word + lane_index()) && v != giant[0])) continue;
+    vertex_t root = find(parents, v);
+    if (root == v) continue;
+    i64 slot = reserve(&counters[0]);
+    if (slot < room) others[slot] = v, roots[slot] = root;
+  }
+}
+
+extern "C" __global__ void link_roots(i64 lo, i64 hi, const vertex_t* vertices, const vertex_t* roots,
+                                      vertex_t* parents) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = vertices ? vertices[i] : (vertex_t)i, root = roots[i];
+    if (root != v && root != load_stale(&parents[v])) link(parents, v, root);
   }
 }
 
 extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions,
-                                         i64 stride, i64 multiplier, const vertex_t* roots, id_t* smallest) {
+                                         const vertex_t* roots, id_t* smallest) {
   vertex_t last = top_of<vertex_t>::value();
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     if ((i64)positions[i] >= num_positions) continue;
-    vertex_t root = roots[state_of((i64)positions[i], stride, multiplier)];
+    vertex_t root = roots[positions[i]];
     id_t user = (id_t)(first + i);
     if (root != last && load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
     last = root;
   }
 }
 
-extern "C" __global__ void label_users(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions, i64 stride,
-                                       i64 multiplier, const vertex_t* roots, const id_t* smallest, i64* labels) {
+extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 first, i64 step, i64 room, const vertex_t* roots,
+                                      i64* counters, vertex_t* found) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 v = first + i * step;
+    if ((i64)roots[v] != v) continue;
+    i64 slot = reserve(&counters[0]);
+    if (slot < room) found[slot] = (vertex_t)v;
+  }
+}
+
+extern "C" __global__ void label_users(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions,
+                                       const vertex_t* roots, const id_t* smallest, i64* labels) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 position = (i64)positions[i];
-    labels[i] =
-        position < num_positions ? (i64)smallest[roots[state_of(position, stride, multiplier)]] : (i64)(first + i);
+    labels[i] = position < num_positions ? (i64)smallest[roots[position]] : (i64)(first + i);
   }
 }

@@ -1,8 +1,8 @@
 """Connected components: union-find whose roots are the smallest members, by hooking with minima.
 
-`parents` holds a state index for every state: itself for a root, else a smaller one of the same
-component. It only says more: a tree hangs under another, never comes apart. Any thread may hook and
-shorten at any time, because
+`parents` holds a position for every position: itself for a root, else a smaller one of the same component.
+Positions, and not state indices, because in order of degree small ones are hubs, whoever owns them. It only
+says more: a tree hangs under another, never comes apart. Any thread may hook and shorten at any time, because
 
 - a hook is an atomic minimum. If the entry was no longer a root's, the smaller of the two parents stays
   and the thread goes on to join both, so that no connection is lost, whoever came first;
@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add, atomic_min
-from mgraph.kernels.common import row_of_arc, state_of
+from mgraph.kernels.common import position_of, row_of_arc, state_of, test_bit
 from mgraph.kernels.pair import inline, kernel
 
 # How many labels the vote for the giant component asks, a warp's.
@@ -55,23 +55,23 @@ def link(parents, u, v):
 
 
 @kernel(vertex_t="targets")
-def hook_first(lo, hi, indptr, targets, base, num_owned, parents):
+def hook_first(lo, hi, indptr, targets, base, num_owned, stride, multiplier, parents):
     """Let every owned vertex hang under the first neighbour of its row, if that is smaller; all others are roots.
 
-    Work items are all states. Rows are sorted by position, so in degree order the first neighbour is the
+    Work items are all positions. Rows are sorted by position, so in degree order the first neighbour is the
     greatest hub among them, and most of the graph hangs under few roots already.
     """
     for v in range(lo, hi):
         parents[v] = v
-        row = v - base
+        row = state_of(v, stride, multiplier) - base
         if row >= 0 and row < num_owned and indptr[row] < indptr[row + 1]:
-            first = targets[indptr[row]]
+            first = position_of(np.int64(targets[indptr[row]]), stride, multiplier)
             if first < v:
                 parents[v] = first
 
 
 @kernel(vertex_t="targets")
-def link_sample(lo, hi, indptr, targets, base, parents):
+def link_sample(lo, hi, indptr, targets, base, stride, multiplier, parents):
     """Link a sample of the owned vertices to their second neighbour, and to the first where hook_first did not.
 
     A quarter of all runs of 32 rows is sampled (an eighth leaves too much outside of the giant of uni24, a half
@@ -80,27 +80,34 @@ def link_sample(lo, hi, indptr, targets, base, parents):
     for row in range(lo, hi):
         if ((row >> 5) * 0x9E3779B1) & 0xFFFFFFFF >= 1 << 30:
             continue
-        begin, end = indptr[row], indptr[row + 1]
-        if begin < end and targets[begin] > base + row:
-            link(parents, base + row, targets[begin])
-        if begin + 1 < end:
-            link(parents, base + row, targets[begin + 1])
+        v = position_of(np.int64(base + row), stride, multiplier)
+        for arc in range(indptr[row], min(indptr[row] + 2, indptr[row + 1])):
+            target = position_of(np.int64(targets[arc]), stride, multiplier)
+            if target > v or arc > indptr[row]:
+                link(parents, v, target)
+
+
+@inline
+def fold(parents, v):
+    """Hang v right under its root, which is returned; an entry is written at each hop, for others to skip along."""
+    parent = parents[v]
+    above = parents[parent]
+    while above != parent:
+        parents[v] = above
+        parent = above
+        above = parents[parent]
+    return parent
 
 
 @kernel(vertex_t="parents")
-def compress(lo, hi, parents):
-    """Hang every state under its root. A thread writes its own entry alone, at each step, for others to skip along."""
-    for v in range(lo, hi):
-        parent = parents[v]
-        above = parents[parent]
-        while above != parent:
-            parents[v] = above
-            parent = above
-            above = parents[parent]
+def compress(lo, hi, first, step, parents):
+    """Hang positions `first`, `first + step`, ... right under their roots. A thread writes its own entries alone."""
+    for i in range(lo, hi):
+        fold(parents, first + i * step)
 
 
 @kernel(lanes=32, vertex_t="parents")
-def vote_giant(lo, hi, base, num_owned, parents, giant):
+def vote_giant(lo, hi, first, step, num_owned, parents, giant):
     """Write the root that most of 32 owned vertices have, spread evenly, the smallest of equals; top if there is none.
 
     There is one work item.
@@ -109,40 +116,46 @@ def vote_giant(lo, hi, base, num_owned, parents, giant):
         giant[item] = np.iinfo(parents.dtype).max
         most = 0
         for i in range(VOTERS if num_owned else 0):
-            root, votes = parents[base + num_owned * i // VOTERS], 0
+            root, votes = find(parents, first + num_owned * i // VOTERS * step), 0
             for k in range(VOTERS):
-                votes += parents[base + num_owned * k // VOTERS] == root
+                votes += find(parents, first + num_owned * k // VOTERS * step) == root
             if votes > most or (votes == most and root < giant[item]):
                 most = votes
                 giant[item] = root
 
 
+@inline
+def root_of(parents, vertices):
+    """Return the root of the first of some vertices, top if that is top: nobody."""
+    top = np.iinfo(parents.dtype).max
+    return top if vertices[0] == top else find(parents, vertices[0])
+
+
 @kernel(vertex_t="parents")
-def list_outside(lo, hi, indptr, base, parents, giant, outside, lengths, counters):
-    """List the rows that are not in the tree of giant[0], with their lengths; empty ones are left out.
+def list_outside(lo, hi, indptr, first, step, giant, parents, outside, lengths, counters):
+    """Fold all rows, and list those that are not in the tree of giant[0], with their lengths; empty ones are left out.
 
     `counters` are: rows listed, their arcs.
     """
-    nobody = giant[0] == np.iinfo(parents.dtype).max
-    root = giant[0] if nobody else parents[giant[0]]
+    root = root_of(parents, giant)
     rows, arcs = 0, 0
     for row in range(lo, hi):
         length = indptr[row + 1] - indptr[row]
-        if length > 0 and parents[base + row] != root:
+        if fold(parents, first + row * step) != root and length > 0:
             rows += 1
             arcs += length
     slot = atomic_add(counters, 0, rows)
     atomic_add(counters, 1, arcs)
     for row in range(lo, hi):
         length = indptr[row + 1] - indptr[row]
-        if length > 0 and parents[base + row] != root:
+        if parents[first + row * step] != root and length > 0:
             outside[slot] = row
             lengths[slot] = length
             slot += 1
 
 
 @kernel(vertex_t="targets")
-def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, parents):
+def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, multiplier, parents):
     """Link both ends of every arc.
 
     Work items are arcs: entry k of `rows` (None: row k) has arcs offsets[k] .. offsets[k + 1].
@@ -151,26 +164,76 @@ def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, parents):
     arc = lo
     while arc < hi:
         row = k if rows is None else rows[k]
+        u = position_of(np.int64(base + row), stride, multiplier)
         begin = indptr[row] - offsets[k]
         end = min(offsets[k + 1], hi)
         for i in range(arc, end):
-            v = targets[begin + i]
-            if parents[v] != parents[base + row]:
-                link(parents, base + row, v)
+            v = position_of(np.int64(targets[begin + i]), stride, multiplier)
+            if parents[v] != parents[u]:
+                link(parents, u, v)
         arc = end
         k += 1
 
 
+@kernel(lanes=32, vertex_t="parents")
+def mark_giant(lo, hi, base, num_positions, stride, multiplier, giant, parents, bits):
+    """Fold the states from `base` on, and write a bitmap of those in the tree of giant[0]; work items are its words."""
+    root = root_of(parents, giant)
+    for word in range(lo, hi):
+        bits[word] = 0
+        for i in range(32):
+            v = position_of(np.int64(base + 32 * word + i), stride, multiplier)
+            if v < num_positions and fold(parents, v) == root:
+                bits[word] |= np.uint32(1) << np.uint32(i)
+
+
 @kernel(vertex_t="parents")
-def link_states(lo, hi, roots, parents):
-    """Join every state with its root in another rank's forest."""
+def join_giant(lo, hi, stride, multiplier, bits, giant, parents):
+    """Join with giant[0] every position whose state has its bit set.
+
+    All that is joined in this launch becomes one tree: so a root may be hung under what was the tree's root by a
+    plain store. One that is lost, to whoever joined that root at the same time, said no more than that.
+    """
+    root = root_of(parents, giant)
     for v in range(lo, hi):
-        if roots[v] != v and roots[v] != parents[v]:
-            link(parents, v, roots[v])
+        if not test_bit(bits, state_of(v, stride, multiplier)) or parents[v] == root:
+            continue
+        if parents[v] == v and root < v:
+            parents[v] = root
+        else:
+            link(parents, v, root)
+
+
+@kernel(lanes=32, vertex_t="parents")
+def list_others(lo, hi, room, num_positions, stride, multiplier, bits, giant, parents, counters, others, roots):
+    """List positions that are not roots, with their roots: giant[0], and those whose state has no bit in `bits`.
+
+    Work items are words of bits. No more than `room` are written, but all are counted, in counters[0].
+    """
+    for word in range(lo, hi):
+        for i in range(32):
+            v = position_of(np.int64(32 * word + i), stride, multiplier)
+            if v >= num_positions or (test_bit(bits, 32 * word + i) and v != giant[0]):
+                continue
+            root = find(parents, v)
+            if root != v:
+                slot = atomic_add(counters, 0, 1)
+                if slot < room:
+                    others[slot] = v
+                    roots[slot] = root
+
+
+@kernel(vertex_t="parents")
+def link_roots(lo, hi, vertices, roots, parents):
+    """Join vertices with their roots in another rank's forest; without `vertices`, root i is that of position i."""
+    for i in range(lo, hi):
+        v = i if vertices is None else vertices[i]
+        if roots[i] != v and roots[i] != parents[v]:
+            link(parents, v, roots[i])
 
 
 @kernel(vertex_t="roots", id_t="smallest")
-def find_smallest(lo, hi, positions, first, num_positions, stride, multiplier, roots, smallest):
+def find_smallest(lo, hi, positions, first, num_positions, roots, smallest):
     """Lower smallest[root] to the smallest user id of a component, over a range of user ids from `first` on.
 
     A thread takes rising ids: of a run of one root the first is enough.
@@ -178,16 +241,30 @@ def find_smallest(lo, hi, positions, first, num_positions, stride, multiplier, r
     last = -1
     for i in range(lo, hi):
         if positions[i] < num_positions:
-            root = roots[state_of(positions[i], stride, multiplier)]
+            root = roots[positions[i]]
             if root != last and smallest[root] > first + i:
                 atomic_min(smallest, root, first + i)
             last = root
 
 
+@kernel(vertex_t="roots")
+def list_roots(lo, hi, first, step, room, roots, counters, found):
+    """List the positions `first`, `first + step`, ... that are roots.
+
+    No more than `room` are written, but all of them are counted, in counters[0].
+    """
+    for i in range(lo, hi):
+        v = first + i * step
+        if roots[v] == v:
+            slot = atomic_add(counters, 0, 1)
+            if slot < room:
+                found[slot] = v
+
+
 @kernel(vertex_t="roots", id_t="smallest")
-def label_users(lo, hi, positions, first, num_positions, stride, multiplier, roots, smallest, labels):
+def label_users(lo, hi, positions, first, num_positions, roots, smallest, labels):
     """Write the smallest user id of every user's component; a vertex without arcs is its own."""
     for i in range(lo, hi):
         labels[i] = first + i
         if positions[i] < num_positions:
-            labels[i] = smallest[roots[state_of(positions[i], stride, multiplier)]]
+            labels[i] = smallest[roots[positions[i]]]

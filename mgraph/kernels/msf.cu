@@ -1,7 +1,7 @@
-constexpr i64 TOP = top_of<i64>::value();
 constexpr int HOPS = 128;
-// Edges that a warp of list_edges takes after one search for their rows, and loads of each lane at a time.
-constexpr int TILE = 2048, BATCH = 4;
+// Edges that a warp of list_edges takes after one search for their rows, and loads of each lane at a time. Where rows
+// have few edges a tile takes long: tiles are smaller where there are few, so that no warp is long behind the others.
+constexpr int LEAST_TILE = 256, MOST_TILE = 2048, TILES_A_WARP = 8, BATCH = 4;
 
 // The lightest arc that a thread has seen, the first of equal ones.
 struct Lightest {
@@ -84,52 +84,6 @@ extern "C" __global__ void find_arcs(i64 lo, i64 hi, const i64* chosen, const i6
 // Weight and edge in one word; the weight's sign stays its own.
 __device__ inline i64 pack(i64 weight, i64 edge) { return (i64)((u64)weight << 32) | edge; }
 
-// What a warp appends to a work list waits in shared memory: one atomic and whole lines for dozens of edges.
-struct Appender {
-  static constexpr int ROOM = 96, MOST_WARPS = 8;
-  i64 room;
-  i64* count;
-  vertex_t* ends;
-  i64 *keys, *edges;
-  vertex_t* waiting_ends;
-  i64 *waiting_keys, *waiting_edges;
-  int length;
-  __device__ inline Appender(i64 room_, i64* count_, vertex_t* ends_, i64* keys_, i64* edges_)
-      : room(room_), count(count_), ends(ends_), keys(keys_), edges(edges_), length(0) {
-    __shared__ vertex_t all_ends[MOST_WARPS][2 * ROOM];
-    __shared__ i64 all_keys[MOST_WARPS][ROOM], all_edges[MOST_WARPS][ROOM];
-    int warp = threadIdx.x >> 5;
-    waiting_ends = all_ends[warp], waiting_keys = all_keys[warp], waiting_edges = all_edges[warp];
-  }
-  // Append an edge of each lane that has one; all lanes come along.
-  __device__ inline void push(bool has, vertex_t u, vertex_t v, i64 key, i64 edge) {
-    u32 who = __ballot_sync(0xFFFFFFFFu, has);
-    if (!who) return;
-    if (has) {
-      int place = length + __popc(who & ((1u << lane_index()) - 1));
-      waiting_ends[2 * place] = u, waiting_ends[2 * place + 1] = v;
-      waiting_keys[place] = key;
-      if (edges) waiting_edges[place] = edge;
-    }
-    length += __popc(who);
-    if (length > ROOM - 32) flush();
-  }
-  __device__ inline void flush() {
-    i64 first = 0;
-    if (lane_index() == 0 && length) first = atomic_add(count, (i64)length);
-    __syncwarp();
-    first = __shfl_sync(0xFFFFFFFFu, first, 0);
-    int fitting = first + length <= room ? length : first < room ? (int)(room - first) : 0;
-    for (int i = lane_index(); i < fitting; i += 32) {
-      keys[first + i] = waiting_keys[i];
-      if (edges) edges[first + i] = waiting_edges[i];
-    }
-    for (int i = lane_index(); i < 2 * fitting; i += 32) ends[2 * first + i] = waiting_ends[i];
-    __syncwarp();  // all have read what the next push overwrites
-    length = 0;
-  }
-};
-
 extern "C" __global__ void sample_edges(i64 lo, i64 hi, i64 step, i64 packed, const i64* offsets, i64 num_rows,
                                         const i64* uppers, const vertex_t* targets, const weight_t* weights,
                                         const vertex_t* labels, i64 base, i64* keys) {
@@ -149,12 +103,14 @@ extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, i64 nu
   Appender list(bounds[2], &counters[0], ends, keys, edges);
   auto key_of = [&](i64 arc, i64 e) { return edges ? order_of(weights[arc]) : pack(order_of(weights[arc]), e); };
   auto is_asked = [&](i64 key) { return key >= least && key <= most; };
-  for (i64 begin = lo + warp_index() * TILE; begin < hi; begin += warp_count() * TILE) {
-    i64 end = begin + TILE < hi ? begin + TILE : hi;
+  i64 tile = (hi - lo) / (TILES_A_WARP * warp_count()) / LEAST_TILE * LEAST_TILE;
+  tile = tile < LEAST_TILE ? LEAST_TILE : tile > MOST_TILE ? MOST_TILE : tile;
+  for (i64 begin = lo + warp_index() * tile; begin < hi; begin += warp_count() * tile) {
+    i64 end = begin + tile < hi ? begin + tile : hi;
     i64 found = row_of_arc(offsets, num_rows, lane_index() & 1 ? end - 1 : begin);
     i64 first_row = __shfl_sync(0xFFFFFFFFu, found, 0), last_row = __shfl_sync(0xFFFFFFFFu, found, 1);
     // Where most rows have no edge, each lane searches for its own.
-    for (i64 at = begin; last_row - first_row >= TILE && at < end; at += 32) {
+    for (i64 at = begin; last_row - first_row >= tile && at < end; at += 32) {
       i64 e = at + lane_index(), key = 0;
       vertex_t u = 0, v = 0;
       if (e < end) {
@@ -166,12 +122,12 @@ extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, i64 nu
       list.push(u != v, u, v, key, e);
     }
     // Elsewhere the rows are taken 32 at a time: a lane knows where one of them starts, and asks the others.
-    for (; last_row - first_row < TILE && first_row <= last_row; first_row += 32) {
+    for (; last_row - first_row < tile && first_row <= last_row; first_row += 32) {
       bool is_row = first_row + lane_index() <= last_row;
       i64 row = is_row ? first_row + lane_index() : last_row;
       i64 offset = offsets[row], shift = uppers[row] - offset;
       vertex_t own = labels[base + row];
-      int start = !is_row ? TILE : offset <= begin ? 0 : (int)(offset - begin);
+      int start = !is_row ? MOST_TILE : offset <= begin ? 0 : (int)(offset - begin);
       // Few rows take few questions; one takes none.
       int others = (int)(last_row - first_row < 31 ? last_row - first_row : 31);
       int widest = others ? 1 << (31 - __clz(others)) : 0;
@@ -198,21 +154,12 @@ extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, i64 nu
 }
 
 extern "C" __global__ void find_lightest(i64 lo, i64 hi, const vertex_t* ends, const i64* keys, i64* best) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
-    for (int side = 0; side < 2; side++) {
-      vertex_t tree = ends[2 * i + side];
-      // Most edges are not the lightest: a look spares them the atomic. A stale value is only higher.
-      if (keys[i] < load_relaxed(&best[tree])) atomic_min(&best[tree], keys[i]);
-    }
+  offer_edges(lo, hi, ends, keys, nullptr, nullptr, best);
 }
 
 extern "C" __global__ void find_first(i64 lo, i64 hi, const vertex_t* ends, const i64* keys, const i64* edges,
                                       const i64* best, i64* first) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
-    for (int side = 0; side < 2; side++) {
-      vertex_t tree = ends[2 * i + side];
-      if (keys[i] == best[tree] && edges[i] < load_relaxed(&first[tree])) atomic_min(&first[tree], edges[i]);
-    }
+  offer_edges(lo, hi, ends, keys, edges, best, first);
 }
 
 extern "C" __global__ void hook(i64 lo, i64 hi, const vertex_t* ends, const i64* names, const i64* best,

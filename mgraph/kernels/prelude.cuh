@@ -205,10 +205,14 @@ struct ArcTile {
 };
 __device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplier) {
   if (multiplier == 1) return state;
-  return (vertex_t)(state % stride * multiplier + state / stride);
+  // In the width of a vertex: 64 bits are divided several times slower than 32.
+  vertex_t owner = state / (vertex_t)stride;
+  return (state - owner * (vertex_t)stride) * (vertex_t)multiplier + owner;
 }
 __device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
-  return multiplier == 1 ? position : position % multiplier * stride + position / multiplier;
+  if (multiplier == 1) return position;
+  vertex_t local = (vertex_t)position / (vertex_t)multiplier;
+  return (i64)((vertex_t)position - local * (vertex_t)multiplier) * stride + local;
 }
 
 // An integer of the weight's order, of 32 bits where the weight has no more.

@@ -29,12 +29,13 @@ WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64,
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
 
-    A file too long for one reading has its lower half beside it, as a .cuh of its stem.
+    A file too long for one reading has its lower half beside it, as a .cuh of its stem; a fused loop sees that of its
+    step form too.
     The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
     """
     types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
-    lower = source.with_suffix(".cuh")
-    parts = (*PRELUDE, lower, source) if lower.exists() else (*PRELUDE, source)
+    lower = {source.with_name(f"{stem}.cuh"): None for stem in (source.stem.removesuffix("_fused"), source.stem)}
+    parts = (*PRELUDE, *filter(pathlib.Path.exists, lower), source)
     return "".join(
         (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in parts)),
     )

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Answer, Case, Unwritten, queues
-from twins.drawing import TYPES, DrawnRows, rows, seeds, some, vertex_types, widths
+from twins.drawing import TYPES, DrawnRows, bits, rows, seeds, some, vertex_types, widths
+
+from mgraph.types import none_of
 
 # No weights here: what differs is the width of a vertex.
 unweighted = rows(widths(TYPES[0], TYPES[2]))
@@ -34,46 +36,64 @@ def _with_roots(answer: Answer) -> Answer:
     return answer | {"parents": _roots(answer["parents"])}
 
 
+def _layout(r: DrawnRows) -> dict:
+    """Return what tells positions from states."""
+    return {"stride": r.stride, "multiplier": r.multiplier}
+
+
+def _own(r: DrawnRows) -> dict:
+    """Return where the owned positions are: one a state apart, or all ranks in turn."""
+    return {"first": r.first if r.multiplier > 1 else r.base, "step": r.multiplier}
+
+
 def hook_first(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = {"lo": 0, "hi": r.num_states, "indptr": r.indptr, "targets": r.targets, "base": r.base}
-    return Case({**args, "num_owned": r.num_owned, "parents": Unwritten(r.num_states, r.types.vertex)})
+    args |= {"num_owned": r.num_owned, **_layout(r)}
+    return Case({**args, "parents": Unwritten(r.num_states, r.types.vertex)})
 
 
 def link_sample(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    args = {"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "base": r.base}
+    args = {"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "base": r.base, **_layout(r)}
     return Case({**args, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
 
 
 def compress(draw: st.DrawFn) -> Case:
-    n, random = draw(st.integers(1, 500)), np.random.default_rng(draw(seeds))
-    return Case({"lo": 0, "hi": n, "parents": _forest(random, n, draw(vertex_types), hooked=0.97)})
+    n, random, step = draw(st.integers(1, 500)), np.random.default_rng(draw(seeds)), draw(st.sampled_from([1, 3]))
+    first = draw(st.integers(0, step - 1))
+    parents = _forest(random, n * step, draw(vertex_types), hooked=0.97)
+    return Case({"lo": 0, "hi": n, "first": first, "step": step, "parents": parents})
 
 
 def vote_giant(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    args = {"lo": 0, "hi": 1, "base": r.base, "num_owned": draw(st.sampled_from([0, r.num_owned]))}
+    args = {"lo": 0, "hi": 1, **_own(r), "num_owned": draw(st.sampled_from([0, r.num_owned]))}
     # Few roots, so that several have many votes, perhaps equally many.
-    parents = r.random.integers(0, draw(st.integers(1, 40)), r.num_states).astype(r.types.vertex)
-    return Case({**args, "parents": parents, "giant": Unwritten(1, r.types.vertex)})
+    parents = _forest(r.random, r.num_states, r.types.vertex, hooked=1 - draw(st.integers(0, 40)) / r.num_states)
+    return Case({**args, "parents": parents, "giant": Unwritten(1, r.types.vertex)}, _with_roots)
+
+
+def _giant(draw: st.DrawFn, num: int, dtype: np.dtype) -> np.ndarray:
+    """Return a vertex, or nobody."""
+    giant = draw(st.none() | st.integers(0, num - 1))
+    return np.array([none_of(dtype) if giant is None else giant], dtype)
 
 
 def list_outside(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    giant = draw(st.none() | st.integers(0, r.num_states - 1))
     args = {
         "lo": 0,
         "hi": r.num_owned,
         "indptr": r.indptr,
-        "base": r.base,
-        "parents": _roots(_forest(r.random, r.num_states, r.types.vertex)),
-        "giant": r.nobody(1) if giant is None else np.array([giant], r.types.vertex),
+        **_own(r),
+        "giant": _giant(draw, r.num_states, r.types.vertex),
+        "parents": _forest(r.random, r.num_states, r.types.vertex),
         "outside": Unwritten(r.num_owned, r.types.vertex),
         "lengths": Unwritten(r.num_owned, np.int64),
         "counters": np.zeros(2, np.int64),
     }
-    return Case(args, queues(counters_0=("outside", "lengths")))
+    return Case(args, lambda answer: _with_roots(queues(counters_0=("outside", "lengths"))(answer)))
 
 
 def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
@@ -83,7 +103,7 @@ def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
         states = r.owned()
         rows, offsets = (states - r.types.vertex.type(r.base)), r.offsets(states)
     args = {"lo": 0, "hi": int(offsets[-1]), "rows": rows, "num_rows": len(offsets) - 1, "offsets": offsets}
-    return {**args, "indptr": r.indptr, "targets": r.targets, "base": r.base}
+    return {**args, "indptr": r.indptr, "targets": r.targets, "base": r.base, **_layout(r)}
 
 
 def link_arcs(draw: st.DrawFn) -> Case:
@@ -91,17 +111,53 @@ def link_arcs(draw: st.DrawFn) -> Case:
     return Case({**_listed(draw, r), "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
 
 
-def link_states(draw: st.DrawFn) -> Case:
+def mark_giant(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.stride // 32, "base": r.base, "num_positions": draw(st.integers(0, r.num_states))}
+    args |= {**_layout(r), "giant": _giant(draw, r.num_states, r.types.vertex)}
+    parents, bits = _forest(r.random, r.num_states, r.types.vertex), Unwritten(r.stride // 32, np.uint32)
+    return Case({**args, "parents": parents, "bits": bits}, _with_roots)
+
+
+def join_giant(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_states, **_layout(r), "bits": bits(some(r.random, r.num_states, 0.3))}
+    giant = np.array([draw(st.integers(0, r.num_states - 1))], r.types.vertex)
+    return Case({**args, "giant": giant, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
+
+
+def list_others(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_states // 32, "room": draw(st.sampled_from([r.num_states, r.num_states // 8]))}
+    args |= {"num_positions": draw(st.integers(1, r.num_states)), **_layout(r)}
+    args |= {"bits": bits(some(r.random, r.num_states, 0.6)), "giant": _giant(draw, r.num_states, r.types.vertex)}
+    args |= {"parents": _forest(r.random, r.num_states, r.types.vertex), "counters": np.zeros(1, np.int64)}
+
+    def normal(answer: Answer) -> Answer:
+        answer = _with_roots(answer)
+        if answer["counters"][0] <= args["room"]:
+            return queues(counters_0=("others", "roots"))(answer)
+        return {name: answer[name] for name in ("parents", "counters", "written others", "written roots")}
+
+    out = {name: Unwritten(args["room"], r.types.vertex) for name in ("others", "roots")}
+    return Case({**args, **out}, normal)
+
+
+def link_roots(draw: st.DrawFn) -> Case:
     n, dtype, random = draw(st.integers(1, 500)), draw(vertex_types), np.random.default_rng(draw(seeds))
     theirs, mine = (_forest(random, n, dtype, hooked) for hooked in (0.3, draw(st.sampled_from([0.1, 0.9]))))
-    return Case({"lo": 0, "hi": n, "roots": _roots(theirs), "parents": mine}, _with_roots)
+    roots, vertices = _roots(theirs), None
+    if draw(st.booleans()):
+        vertices = random.permutation(n)[: draw(st.integers(0, n))].astype(dtype)
+        roots = roots[vertices]
+    return Case({"lo": 0, "hi": len(roots), "vertices": vertices, "roots": roots, "parents": mine}, _with_roots)
 
 
 def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
     """Return a range of user ids; the last positions are of vertices without arcs."""
     n = draw(st.integers(1, r.num_owned))
     positions = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
-    shape = {"num_positions": draw(st.integers(0, r.num_owned)), "stride": r.stride, "multiplier": r.multiplier}
+    shape = {"num_positions": draw(st.integers(0, r.num_owned))}
     roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
     return {"lo": 0, "hi": n, "positions": positions, "first": draw(st.integers(0, 100)), **shape, "roots": roots}
 
@@ -112,6 +168,20 @@ def find_smallest(draw: st.DrawFn) -> Case:
     taken = some(r.random, r.num_states, 0.3)
     smallest[taken] = r.random.integers(0, 300, taken.sum())
     return Case({**_users(draw, r), "smallest": smallest})
+
+
+def list_roots(draw: st.DrawFn) -> Case:
+    n, dtype, random = draw(st.integers(1, 200)), draw(vertex_types), np.random.default_rng(draw(seeds))
+    step, room = draw(st.sampled_from([1, 3])), draw(st.sampled_from([n, n // 8]))
+    roots = _roots(_forest(random, n * step, dtype))
+    args = {"lo": 0, "hi": n, "first": draw(st.integers(0, step - 1)), "step": step, "room": room, "roots": roots}
+
+    def normal(answer: Answer) -> Answer:
+        if answer["counters"][0] <= room:
+            return queues(counters_0=("found",))(answer)
+        return {name: answer[name] for name in ("counters", "written found")}
+
+    return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(room, dtype)}, normal)
 
 
 def label_users(draw: st.DrawFn) -> Case:

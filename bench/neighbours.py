@@ -1,0 +1,93 @@
+"""Whether compressed neighbour ids would pay: all of a graph's neighbours are read, in 32, 24 and 16 bits.
+
+    python bench/neighbours.py rmat24 uni24 ssca2-21
+
+In 16 bits 128 arcs share a base of 32; groups that lie too far apart stay in 32 bits. `read` counts the ids that are
+not one id, and so does nothing but read; `look up` asks for each neighbour's tree, as a spanning forest does. Graphs
+are read in the order that mgraph chooses and, if their labels are scrambled, in that of the generator, which is local.
+Compressing is not timed. All forms must count the same.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+
+import click
+import cupy
+import numpy as np
+import record
+from forest_parts import unscrambled
+from run import source_of
+
+import mgraph as mg
+from mgraph.graph import Graph
+from mgraph.shard import Shard
+
+CODE = (pathlib.Path(__file__).parent / "papers" / "neighbours.cu").read_text()
+GROUP, THREADS, RUNS = 128, 256, 9
+NO_BASE = 0xFFFFFFFF
+
+
+@click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+def main(graphs: tuple[str, ...], commit: str | None) -> None:
+    with mg.connect(num_ranks=1, backend="cuda") as cluster:
+        for name in graphs:
+            source = source_of(name, "int")
+            for edges, order in ((source, "auto"), (unscrambled(source), "natural")):
+                if edges is None:
+                    continue
+                with Graph.from_source(edges, cluster=cluster, order=order) as g:
+                    (rank,) = cluster._ranks  # in process: its shard is at hand
+                    named = g.info.order if edges is source else "local"
+                    for facts in measure(rank.objects[g.key]):
+                        facts = {"bench": "neighbours", "algorithm": "msf", "graph": name, "order": named} | facts
+                        print({k: v for k, v in facts.items() if k != "bench"}, flush=True)
+                        record.append("cuda", commit, facts)
+
+
+def measure(shard: Shard) -> Iterator[dict]:
+    """Yield the time of every form, with what it takes for an arc."""
+    ids = shard.rows.targets[: len(shard.rows.targets) // GROUP * GROUP]
+    # Half of the vertices are in one tree, at random.
+    trees = cupy.random.default_rng(1).integers(0, 2, shard.num_owned).astype(np.uint32)
+    counts = {}
+    for bits, (packed, bases, arc_bytes) in forms(ids, shard.num_owned):
+        for look_up in (False, True):
+            options = (f"-DBITS={bits}", f"-DLOOK_UP={int(look_up)}")
+            kernel = cupy.RawKernel(CODE, "read_neighbours", options=options)
+            times, outside = [], 0
+            for _ in range(RUNS):
+                found, (begin, end) = cupy.zeros(1, np.uint64), (cupy.cuda.Event(), cupy.cuda.Event())
+                begin.record()
+                blocks = 2048 // THREADS * cupy.cuda.Device().attributes["MultiProcessorCount"]
+                kernel((blocks,), (THREADS,), (np.int64(len(ids)), ids, packed, bases, trees, np.uint32(1), found))
+                end.record()
+                end.synchronize()
+                times.append(cupy.cuda.get_elapsed_time(begin, end))
+                outside = int(found[0])
+            assert counts.setdefault(look_up, outside) == outside, "the forms read different neighbours"
+            phase = "look up" if look_up else "read"
+            yield {"phase": phase, "bits": bits, "bytes_per_arc": arc_bytes, "arcs": len(ids), **record.spread(times)}
+        del packed, bases
+
+
+def forms(ids: cupy.ndarray, num_vertices: int) -> Iterator[tuple[int, tuple]]:
+    """Yield the neighbours in every form that can hold them: words, bases and bytes an arc."""
+    nothing = cupy.zeros(1, np.uint32)
+    yield 32, (nothing, nothing, 4.0)
+    if num_vertices <= 1 << 24:
+        low_bytes = cupy.ascontiguousarray(ids.view(np.uint8).reshape(-1, 4)[:, :3])
+        yield 24, (low_bytes.ravel().view(np.uint32), nothing, 3.0)
+    groups = ids.reshape(-1, GROUP)
+    bases, fits = groups.min(axis=1), groups.max(axis=1) - groups.min(axis=1) < 1 << 16
+    packed = (groups - bases[:, None]).astype(np.uint16).ravel().view(np.uint32)
+    bases[~fits] = NO_BASE
+    share = float(fits.mean())
+    yield 16, (packed, bases, round(2 * share + 4 * (1 - share) + 4 / GROUP, 3))
+
+
+if __name__ == "__main__":
+    main()
