@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from run import source_of
 from superstep_model import Model, can_predict, fit, predict_ms
 
+from mgraph.build.plan import readable_bytes
 from mgraph.graph500 import KERNELS
+from mgraph.memory import plan_graph
 from mgraph.placement import ARCS_A_RANK, place_graph
 
 # So much that the memory of a rank does not decide on how many a graph is put.
@@ -33,6 +35,14 @@ FASTEST = """
 Medians in milliseconds on 1, 2, 4, ... ranks of one commit, `auto` methods. A graph is put on fewer ranks than there
 are where nobody asks for a number: on no more than one for every {arcs:,} arcs, and on as few as hold it where it has
 few arcs a vertex (`mgraph/placement.py`).
+
+{table}
+"""
+MEMORY = """
+## Memory, planned and measured
+
+The most that the fullest rank held while it built, and what `mgraph plan` says of it beforehand; of the newest line of
+each graph that took a gigabyte and more. The plan is off by {error:.0%} in the median and {worst:.0%} at most.
 
 {table}
 """
@@ -80,6 +90,7 @@ def write_report(path: pathlib.Path) -> None:
             text.append(_measured(lines))
             text.append(_fastest(every))
             text.append(_model(lines))
+            text.append(_memory(every))
     path.write_text("\n".join(text).rstrip() + "\n")
 
 
@@ -137,6 +148,24 @@ def _fastest(lines: list[dict]) -> str:
     head = ["algorithm", "graph", "arcs", *(f"{ranks}" for ranks in most), "fastest", f"taken of {most[-1]}", "commit"]
     table = _table(head, rows)
     return FASTEST.format(arcs=ARCS_A_RANK["cuda"], table=table)
+
+
+def _memory(lines: list[dict]) -> str:
+    """Return what builds took and what is planned of them."""
+    large = [line for line in lines if line.get("build_peak_bytes", 0) >= 1 << 30]
+    newest = {(line["graph"], line["layout"], line["weights"] or "none", line["ranks"]): line for line in large}
+    rows, errors = [], []
+    for kind, line in sorted(newest.items(), key=lambda item: (_size(item[0][0]), item[0][1:])):
+        graph, layout, weights, ranks = kind
+        source = source_of(graph, "none" if weights == "none" else "int")
+        planned = plan_graph(source, ranks, line["backend"], ENOUGH_BYTES, layout).parts["while it is built"]
+        errors.append(abs(planned / line["build_peak_bytes"] - 1))
+        sizes = (readable_bytes(line["build_peak_bytes"]), readable_bytes(planned))
+        rows.append([graph, layout, weights, str(ranks), *sizes, f"{errors[-1]:.1%}", line["commit"]])
+    head = ["graph", "layout", "weights", "ranks", "measured", "planned", "off by", "commit"]
+    if not rows:
+        return ""
+    return MEMORY.format(error=statistics.median(errors), worst=max(errors), table=_table(head, rows))
 
 
 def _size(graph: str) -> tuple[str, int]:
