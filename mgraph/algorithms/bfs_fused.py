@@ -11,6 +11,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
 from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
@@ -43,7 +44,7 @@ def bfs_fused(
     deep = shard.info.num_arcs <= DEEP_DEGREE * num
     search_levels[run](
         0, num, run.abort_word,
-        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets,
+        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, require_firsts(shard),
         levels, parents, run.xp.empty(work_words(num, capacity, partition.dtype.itemsize, TRACE_ROWS), np.uint32),
         run.xp.empty(num, np.int64) if deep else None, run.arrived, words,
     )  # fmt: skip

@@ -6,14 +6,18 @@
 constexpr i64 NARROW_LEVELS = 8, NARROW_SHARE = 4;
 // Levels of a walk between two meetings; arcs that a walking thread takes alone.
 constexpr i64 STRIDE = 16, LONG_ROW = 64;
-// A block's own queue has so many places a thread; one for so many threads has a long row.
-constexpr int LOCAL = 2, LONGS = 16;
+// A block's own queue has a place a thread; one for so many threads has a long row.
+constexpr int LONGS = 16;
+// The first vertices of a walking block are dealt to so many warps: the loads and atomics of one alone queue up.
+constexpr int SPREAD = 8;
 // Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next ones.
 constexpr i64 AHEAD = 8;
+// So many looks of a pull take as long as an offer of a push.
+constexpr double LOOKS_AN_OFFER = 4;
 
 struct Search : Levels {
-  i64 num_rows = 0, started = 0, narrow = 0;
-  bool clean = true, in_bits = false, in_queue = true, pulling = false;
+  i64 num_rows = 0, started = 0, narrow = 0, looked = 0;
+  bool clean = true, in_bits = false, in_queue = true, pulling = false, uncounted = false;
 
   __device__ void run() {
     started = clock_ns();
@@ -23,16 +27,16 @@ struct Search : Levels {
     if (!meet()) return;
     arrive();
     for (i64 arcs_before = 0; count && level != order(DEPTH_LIMIT);) {
-      i64 frontier = count, looked = arcs;
+      i64 frontier = count;
       pulling = pull_pays(arcs_before);
       arcs_before = arcs;
       if (!(pulling ? pull_level() : push_level())) return;
-      if (pulling) looked = total(LOOKED);
       arrive();
       trace(pulling ? PULL : PUSH, frontier, looked, 1);
       narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
       if (sizeof(vertex_t) == 4 && packed && narrow == NARROW_LEVELS && !walk()) return;
     }
+    if (uncounted && !count_reached_arcs()) return;
     if (blockIdx.x == 0) tell();
   }
 
@@ -41,7 +45,7 @@ struct Search : Levels {
     if (in_bits && count > order(CAPACITY)) return true;
     if (pulling) return count * order(BETA) > n;
     double left = (double)(order(NUM_ARCS) - reached_arcs) * (double)(n - reached);
-    return arcs > order(GROWTH) * arcs_before && (double)arcs * (double)arcs > left;
+    return arcs > order(GROWTH) * arcs_before && LOOKS_AN_OFFER * (double)arcs * (double)arcs > left;
   }
 
   __device__ bool push_level() {
@@ -50,7 +54,7 @@ struct Search : Levels {
       if (!meet()) return false;
       turn_queues();
     }
-    in_queue = arcs <= n / QUEUE_SHARE, in_bits = !in_queue;
+    looked = arcs, in_queue = arcs <= n / QUEUE_SHARE, in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
       return meet();
@@ -63,9 +67,11 @@ struct Search : Levels {
 
   __device__ bool pull_level() {
     if (!in_bits && !mark_queue()) return false;
-    in_bits = true, in_queue = false;
+    in_bits = uncounted = true, in_queue = false;
     pull();
-    return meet();
+    if (!meet()) return false;
+    looked = total(LOOKED);
+    return true;
   }
   // From a queue to a bitmap.
   __device__ bool mark_queue() {
@@ -75,6 +81,15 @@ struct Search : Levels {
     }
     for (i64 i = thread_index(); i < count; i += thread_count()) set_bit(bits(), pushed().vertices[i]);
     return meet();
+  }
+
+  // Pull counts no arcs, so that those reached are too few until the search ends.
+  __device__ bool count_reached_arcs() {
+    bool others = 2 * reached > n;
+    count_arcs(others);
+    if (!meet()) return false;
+    reached_arcs = others ? order(NUM_ARCS) - total(ARCS) : total(ARCS);
+    return true;
   }
 
   // Count what a level found.
@@ -136,7 +151,7 @@ struct Search : Levels {
     unpack(kept);
     if (!meet()) return false;
     turn_queues();
-    in_queue = true, in_bits = false, narrow = 0;
+    in_queue = true, in_bits = uncounted = false, narrow = 0;
     reached = total(COUNT), reached_arcs = total(ARCS), level = kept;
     return true;
   }
@@ -169,23 +184,24 @@ struct Search : Levels {
   __device__ void stride(const i64* from, i64 size, i64* to, i64 goal) {
     // Of the turn that runs, the one before and the next: who is slow still reads what the next turn does not touch.
     __shared__ u32 lengths[3], num_long[3];
-    i64 places = LOCAL * blockDim.x;
+    i64 places = blockDim.x;
     __shared__ i64 longs[BLOCK / LONGS];
     i64 share = (size + gridDim.x - 1) / gridDim.x,
         end = (blockIdx.x + 1) * share < size ? (blockIdx.x + 1) * share : size;
+    int warps = blockDim.x >> 5, spread = warps < SPREAD ? warps : SPREAD;
+    int place = threadIdx.x < 32 * spread ? lane_index() * spread + (threadIdx.x >> 5) : threadIdx.x;
     for (i64 begin = blockIdx.x * share; begin < end; begin += places) {
       i64 taken = end - begin < places ? end - begin : places;
-      for (i64 i = threadIdx.x; i < taken; i += blockDim.x) block->room[i] = from[begin + i];
+      if (place < taken) put(block->room, place, from[begin + place]);
       if (threadIdx.x == 0) lengths[0] = (u32)taken, lengths[1] = num_long[0] = 0;
       __syncthreads();
       for (u32 turn = 0; lengths[turn % 3]; turn++) {
         // Lengths count on where the room is full: what was beyond it was spilled.
-        i64 length = lengths[turn % 3] < places ? lengths[turn % 3] : places;
-        const i64* own = block->room + (turn & 1) * places;
-        Found next = {block->room + (~turn & 1) * places, &lengths[(turn + 1) % 3], to, goal};
+        const i64* own = block->room + (turn & 1) * 2 * places;
+        Found next = {block->room + (~turn & 1) * 2 * places, &lengths[(turn + 1) % 3], to, goal};
         u32* longs_here = &num_long[turn % 3];
         if (threadIdx.x == 0) lengths[(turn + 2) % 3] = num_long[(turn + 1) % 3] = 0;
-        for (i64 i = threadIdx.x; i < length; i += blockDim.x) visit(own[i], next, longs, longs_here);
+        if (place < lengths[turn % 3]) visit(own[place], own[places + place], next, longs, longs_here);
         __syncthreads();
         if (!*longs_here) continue;
         for (u32 k = 0; k < *longs_here && k < blockDim.x / LONGS; k++) {
@@ -205,33 +221,25 @@ struct Search : Levels {
     i64* to;
     i64 goal;
   };
-  // A thread's vertices, all of one level; bit k of `which` says that the k-th is one.
-  __device__ void keep(i64 of_level, const vertex_t (&near)[4], u32 which, const Found& next) {
-    u32 slot = LOCAL * blockDim.x;
-    if (of_level < next.goal) slot = atomic_add(next.length, (u32)__popc(which));
-    for (int k = 0; k < 4; k++) {
-      if (!(which >> k & 1)) continue;
-      i64 kept = entry(of_level, (i64)near[k]);
-      if (slot < LOCAL * blockDim.x)
-        next.local[slot++] = kept;
-      else
-        spill(kept, next);
-    }
+  // An entry's place in a block's queue, and beside it the arcs of its vertex: (where they begin, how many), 255 for
+  // more than that.
+  __device__ void put(i64* local, i64 slot, i64 kept) {
+    i64 begin = load_readonly(indptr + (u32)kept), length = load_readonly(indptr + (u32)kept + 1) - begin;
+    local[slot] = kept, local[blockDim.x + slot] = arcs_entry(begin, length);
   }
+  __device__ static i64 arcs_entry(i64 begin, i64 length) { return begin << 8 | (length < 255 ? length : 255); }
   __device__ void spill(i64 kept, const Found& next) {
     my_count += kept >> 32 < next.goal;
     i64 slot = reserve(counter(FOUND));
     if (slot < order(CAPACITY)) next.to[slot] = kept;
   }
 
-  __device__ void visit(i64 own, const Found& next, i64* longs, u32* num_long) {
-    i64 v = (u32)own;
-    i64 begin = load_readonly(indptr + v), end = load_readonly(indptr + v + 1);
-    if (load_relaxed(&packed[v]) >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
+  __device__ void visit(i64 own, i64 arcs_of_own, const Found& next, i64* longs, u32* num_long) {
+    i64 v = (u32)own, begin = arcs_of_own >> 8, length = arcs_of_own & 255;
     if (own >> 32 >= next.goal) return spill(own, next);
-    if (end - begin <= LONG_ROW) {
-      offer(own, begin, end, 1, next);
-      bring_nearer(v, begin, end);
+    if (length <= LONG_ROW) {
+      offer(own, begin, begin + length, 1, next);
+      bring_nearer(v, begin, begin + length);
       return;
     }
     u32 slot = atomic_add(num_long, 1u);
@@ -242,19 +250,32 @@ struct Search : Levels {
   }
 
   // Every `step`-th arc of begin .. end offers the vertex as a parent; four at a time and without a branch, so that all
-  // atomics are under way together.
+  // atomics are under way together, and with them what the next level begins with.
   __device__ void offer(i64 own, i64 begin, i64 end, i64 step, const Found& next) {
-    i64 of_level = (own >> 32) + 1, offered = entry(of_level, (u32)own);
+    i64 of_level = (own >> 32) + 1, offered = entry(of_level, (u32)own), now = load_relaxed(&packed[(u32)own]);
     for (i64 i = begin; i < end; i += 4 * step) {
       vertex_t near[4];
-      i64 old[4];
+      i64 old[4], first[4], last[4];
       for (int k = 0; k < 4; k++) near[k] = load_readonly(targets + (i + k * step < end ? i + k * step : i));
-      for (int k = 0; k < 4; k++)
-        old[k] = atomic_min(&packed[near[k]], i + k * step < end ? offered : top_of<i64>::value());
+      if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
+      for (int k = 0; k < 4; k++) {
+        old[k] = 0;
+        if (i + k * step < end) old[k] = atomic_min(&packed[near[k]], offered), my_looked++;
+      }
+      for (int k = 0; k < 4; k++) first[k] = load_readonly(indptr + near[k]), last[k] = load_readonly(indptr + near[k] + 1);
       u32 which = 0;
-      for (int k = 0; k < 4; k++) which |= (u32)(i + k * step < end && old[k] >> 32 > of_level) << k;
-      my_looked += (end - i + step - 1) / step < 4 ? (end - i + step - 1) / step : 4;
-      if (which) keep(of_level, near, which, next);
+      for (int k = 0; k < 4; k++) which |= (u32)(old[k] >> 32 > of_level) << k;
+      if (!which) continue;
+      u32 slot = blockDim.x;
+      if (of_level < next.goal) slot = atomic_add(next.length, (u32)__popc(which));
+      for (int k = 0; k < 4; k++) {
+        if (!(which >> k & 1)) continue;
+        i64 kept = entry(of_level, (i64)near[k]);
+        if (slot < blockDim.x)
+          next.local[slot] = kept, next.local[blockDim.x + slot++] = arcs_entry(first[k], last[k] - first[k]);
+        else
+          spill(kept, next);
+      }
     }
   }
 
@@ -271,8 +292,8 @@ struct Search : Levels {
 // Find levels and parents from the sources in `host`.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_levels(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets, const i64* in_indptr,
-                  const vertex_t* in_targets, i32* levels, vertex_t* parents, u32* work, i64* packed, i64* arrived,
-                  i64* host) {
+                  const vertex_t* in_targets, const vertex_t* firsts, i32* levels, vertex_t* parents, u32* work,
+                  i64* packed, i64* arrived, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
   if (threadIdx.x < NUM_ORDERS) block.orders[threadIdx.x] = host[threadIdx.x];
@@ -280,6 +301,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   Search search;
   search.n = hi, search.abort = abort;
   search.indptr = indptr, search.targets = targets, search.in_indptr = in_indptr, search.in_targets = in_targets;
+  search.firsts = firsts;
   search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
   search.arrived = arrived, search.host = host, search.block = &block;
   search.run();

@@ -13,11 +13,14 @@ constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
 // Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it.
 constexpr i64 QUEUE_SHARE = 16;
+// Bytes that atomics find in the cache, on an H200; so many offers a vertex are often.
+constexpr i64 CACHED = 32 << 20, OFTEN = 2;
 
 // What a block keeps in shared memory.
 struct Block {
   i64 room[4 * BLOCK];  // rows that are pushed, words that are pulled, queues of a walk
   i64 sums[3];          // for meet()
+  i64 totals[CELL];     // of the phase before
   i64 orders[NUM_ORDERS];
 };
 
@@ -28,6 +31,7 @@ struct Levels {
   const vertex_t* targets;
   const i64* in_indptr;
   const vertex_t* in_targets;
+  const vertex_t* firsts;
   i32* levels;
   vertex_t* parents;
   u32* work;
@@ -58,9 +62,7 @@ struct Levels {
 
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ i64* counter(Counter which) { return (i64*)work + phase % NUM_CELLS * CELL + which; }
-  __device__ i64 total(Counter which) {
-    return load_relaxed((i64*)work + (phase + NUM_CELLS - 1) % NUM_CELLS * CELL + which);
-  }
+  __device__ i64 total(Counter which) { return block->totals[which]; }
   __device__ void add_up(Counter which, i64& mine) {
     if (!__any_sync(WARP, mine != 0)) return;
     i64 sum = warp_sum(mine);
@@ -78,7 +80,10 @@ struct Levels {
     phase++;
     // Nobody counts there: the totals of two phases ago were read before the meeting that began this one.
     if (thread_index() < CELL) store_relaxed(counter((Counter)thread_index()), (i64)0);
-    return grid_barrier(arrived, abort);
+    const i64* told = (i64*)work + (phase + NUM_CELLS - 1) % NUM_CELLS * CELL;
+    return grid_barrier(arrived, abort, [&]() {
+      for (int k = 0; k < CELL; k++) block->totals[k] = load_relaxed(told + k);
+    });
   }
 
   // Nothing is reached. Bits behind the last vertex are visited.
@@ -125,14 +130,14 @@ struct Levels {
   }
 
   // How many words a warp takes at once: so few that all have work, and enough for all lanes.
-  __device__ i64 run_of_words() {
-    i64 each = words() / (4 * warp_count());
-    return each < 2 ? 2 : each > 8 ? 8 : each;
+  __device__ i64 run_of_words(i64 least, i64 most) {
+    i64 each = words() / (2 * warp_count());
+    return each < least ? least : each > most ? most : each;
   }
 
   // From a bitmap to a queue.
   __device__ void queue_bits() {
-    i64 run = run_of_words();
+    i64 run = run_of_words(2, 32);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       i64 w = word + lane_index();
       u32 own = lane_index() < run && w < words() ? bits()[w] : 0;
@@ -167,34 +172,47 @@ struct Levels {
     });
   }
 
-  // Many arcs: parents alone; mark_found() looks for who has one.
+  // Many arcs: parents alone; mark_found() looks for who has one. Parents that do not fit the cache are offered to one
+  // part after another: an atomic beyond the cache takes three times as long as another look at an arc and one within.
   __device__ void push_to_parents() {
+    i64 parts = arcs > n / 2 ? 1 + (n * (i64)sizeof(vertex_t) - 1) / CACHED : 1;
+    // Where offers to a vertex are many most are in vain, and a look beforehand spares them.
+    bool look = arcs > OFTEN * (n - reached);
+    for (i64 part = 0; part < parts; part++) push_to_part(n * part / parts, n * (part + 1) / parts, look);
+  }
+  __device__ void push_to_part(i64 first, i64 last, bool look) {
     const u32* seen = visited();
     push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
       // Without branches between them all loads are under way together.
       u32 word[4];
       vertex_t parent[4];
-      for (int k = 0; k < 4; k++) word[k] = seen[v[k] >> 5], parent[k] = load_relaxed(&parents[v[k]]);
+      bool open[4];
+      for (int k = 0; k < 4; k++) open[k] = there[k] && v[k] >= first && v[k] < last;
+      for (int k = 0; k < 4; k++) word[k] = seen[open[k] ? v[k] >> 5 : 0];
+      for (int k = 0; k < 4; k++) open[k] = open[k] && !(word[k] >> (v[k] & 31) & 1);
+      for (int k = 0; k < 4; k++) parent[k] = look && open[k] ? load_relaxed(&parents[v[k]]) : top_of<vertex_t>::value();
       for (int k = 0; k < 4; k++)
-        if (there[k] && !(word[k] >> (v[k] & 31) & 1) && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
+        if (open[k] && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
     });
   }
   __device__ void mark_found() {
-    for (i64 word = warp_index() * 4; word < words(); word += warp_count() * 4) {
-      u32 seen[4];
-      vertex_t parent[4];
-      for (int k = 0; k < 4; k++) {
+    constexpr int WIDE = 8;
+    for (i64 word = warp_index() * WIDE; word < words(); word += warp_count() * WIDE) {
+      bool mine = lane_index() < WIDE && word + lane_index() < words();
+      u32 seen = mine ? visited()[word + lane_index()] : ~0u, found = 0;
+      vertex_t parent[WIDE];
+      for (int k = 0; k < WIDE; k++) {
         i64 v = (word + k) << 5 | lane_index();
-        seen[k] = word + k < words() ? visited()[word + k] : ~0u;
         parent[k] = v < n ? parents[v] : top_of<vertex_t>::value();
       }
-      for (int k = 0; k < 4; k++) {
-        i64 v = (word + k) << 5 | lane_index();
-        bool here = !(seen[k] >> lane_index() & 1) && parent[k] != top_of<vertex_t>::value();
+      for (int k = 0; k < WIDE; k++) {
+        bool here = !(__shfl_sync(WARP, seen, k) >> lane_index() & 1) && parent[k] != top_of<vertex_t>::value();
         u32 hits = __ballot_sync(WARP, here);
-        if (here) settle(v);
-        if (lane_index() == 0 && word + k < words()) next_bits()[word + k] = hits, visited()[word + k] = seen[k] | hits;
+        if (here) settle((word + k) << 5 | lane_index());
+        if (lane_index() == k) found = hits;
       }
+      if (mine) next_bits()[word + lane_index()] = found;
+      if (found) visited()[word + lane_index()] = seen | found;
     }
   }
   __device__ void settle(i64 v) {
@@ -204,50 +222,87 @@ struct Levels {
   }
 
   // ---- pull ------------------------------------------------------------------------------------------
-  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest.
+  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest. A warp takes a run
+  // of words: first all their vertices look at the first of their row, of which there is a copy side by side and which
+  // most find there, where hubs come first; then those that found nothing look on, all lanes at work again.
   __device__ void pull() {
-    i64 run = run_of_words();
-    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
-    auto word_of = [&](i64 word) {
-      return lane_index() < run && word + lane_index() < words() ? visited()[word + lane_index()] : ~0u;
-    };
-    u32 coming = word_of(warp_index() * run);
+    i64 run = run_of_words(4, 16);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
-      u32 seen = coming;
-      coming = word_of(word + warp_count() * run);
-      hits[lane_index()] = 0;
-      __syncwarp();
-      each_bit(word, ~seen, [&](const i64(&v)[2], const bool (&open)[2]) {
-        find_parents(v, open, [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
-      });
-      __syncwarp();
-      u32 own = hits[lane_index()];
-      if (lane_index() < run && word + lane_index() < words()) {
-        next_bits()[word + lane_index()] = own;
-        if (own) visited()[word + lane_index()] = seen | own;
-      }
-      __syncwarp();
+      bool mine = lane_index() < run && word + lane_index() < words();
+      u32 seen = mine ? visited()[word + lane_index()] : ~0u;
+      u32 found = look_first(word, run, seen);
+      found |= look_on(word, ~(seen | found));
+      if (mine) next_bits()[word + lane_index()] = found;
+      if (found) visited()[word + lane_index()] = seen | found;
     }
   }
-
-  // A warp together, each lane for two vertices of its own; call hit(v) for those that find a parent.
+  // Lane k has in `seen` who is visited of the k-th word, and returns who of that finds a parent.
+  __device__ u32 look_first(i64 word, i64 run, u32 seen) {
+    constexpr int WIDE = 4;
+    const u32* frontier = bits();
+    u32 found = 0;
+    for (int k = 0; k < run; k += WIDE) {
+      if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && ~seen)) continue;
+      bool open[WIDE];
+      vertex_t first[WIDE];
+      u32 near[WIDE];
+      for (int j = 0; j < WIDE; j++) {
+        open[j] = !(__shfl_sync(WARP, seen, k + j) >> lane_index() & 1);
+        first[j] = open[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
+      }
+      for (int j = 0; j < WIDE; j++) near[j] = frontier[first[j] >> 5];
+      for (int j = 0; j < WIDE; j++) {
+        bool here = open[j] && near[j] >> (first[j] & 31) & 1;
+        u32 hits = __ballot_sync(WARP, here);
+        if (here) settle((word + k + j) << 5 | lane_index(), first[j]);
+        if (lane_index() == k + j) found = hits;
+        my_looked += open[j];
+      }
+    }
+    return found;
+  }
+  __device__ u32 look_on(i64 word, u32 open) {
+    if (!__any_sync(WARP, open)) return 0;
+    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
+    hits[lane_index()] = 0;
+    __syncwarp();
+    each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
+      find_parents(v, there, [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
+    });
+    __syncwarp();
+    u32 found = hits[lane_index()];
+    __syncwarp();
+    return found;
+  }
+  // Behind the first of the rows. A warp together, each lane for two vertices of its own; call hit(v) for those that find
+  // a parent.
   template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
     i64 begin[2], length[2], place[2];
     vertex_t parent[2] = {};
     for (int half = 0; half < 2; half++) {
-      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) : 0;
+      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + 1 : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
+      if (length[half] <= 0) begin[half] = length[half] = 0;
     }
     RowSearch{bits(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
       if (place[half] == length[half]) continue;
-      parents[v[half]] = parent[half];
-      levels[v[half]] = (i32)(level + 1);
-      my_count++;
-      my_arcs +=
-          indptr == in_indptr ? length[half] : load_readonly(indptr + v[half] + 1) - load_readonly(indptr + v[half]);
+      settle(v[half], parent[half]);
       hit(v[half]);
     }
+  }
+  // Its arcs are not counted: nobody asks for them before the search turns to push again.
+  __device__ void settle(i64 v, vertex_t parent) {
+    parents[v] = parent, levels[v] = (i32)(level + 1);
+    my_count++;
+  }
+  // Arcs of all that are reached, if those who are not are fewer: of all that are not.
+  __device__ void count_arcs(bool others) {
+    for (i64 w = thread_index(); w < words(); w += thread_count())
+      for (u32 own = others ? ~visited()[w] : visited()[w]; own; own &= own - 1) {
+        i64 v = w << 5 | (__ffs(own) - 1);
+        if (v < n) my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
+      }
   }
 };
