@@ -47,7 +47,7 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
 
 
 def require_firsts(shard: Shard) -> Array:
-    """Return the first of every row by target, on the one rank that holds the graph; an empty row has its own vertex."""
+    """Return the first of every row by target, where one rank holds the graph; an empty row has its own vertex."""
     rows = shard.incoming
     if rows.firsts is None:
         rows.firsts = shard.backend.xp.empty(shard.num_owned, rows.targets.dtype)
