@@ -262,7 +262,8 @@ struct Search : Levels {
         old[k] = 0;
         if (i + k * step < end) old[k] = atomic_min(&packed[near[k]], offered), my_looked++;
       }
-      for (int k = 0; k < 4; k++) first[k] = load_readonly(indptr + near[k]), last[k] = load_readonly(indptr + near[k] + 1);
+      for (int k = 0; k < 4; k++)
+        first[k] = load_readonly(indptr + near[k]), last[k] = load_readonly(indptr + near[k] + 1);
       u32 which = 0;
       for (int k = 0; k < 4; k++) which |= (u32)(old[k] >> 32 > of_level) << k;
       if (!which) continue;

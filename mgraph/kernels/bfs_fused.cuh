@@ -190,7 +190,8 @@ struct Levels {
       for (int k = 0; k < 4; k++) open[k] = there[k] && v[k] >= first && v[k] < last;
       for (int k = 0; k < 4; k++) word[k] = seen[open[k] ? v[k] >> 5 : 0];
       for (int k = 0; k < 4; k++) open[k] = open[k] && !(word[k] >> (v[k] & 31) & 1);
-      for (int k = 0; k < 4; k++) parent[k] = look && open[k] ? load_relaxed(&parents[v[k]]) : top_of<vertex_t>::value();
+      for (int k = 0; k < 4; k++)
+        parent[k] = look && open[k] ? load_relaxed(&parents[v[k]]) : top_of<vertex_t>::value();
       for (int k = 0; k < 4; k++)
         if (open[k] && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
     });
@@ -222,9 +223,9 @@ struct Levels {
   }
 
   // ---- pull ------------------------------------------------------------------------------------------
-  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest. A warp takes a run
-  // of words: first all their vertices look at the first of their row, of which there is a copy side by side and which
-  // most find there, where hubs come first; then those that found nothing look on, all lanes at work again.
+  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest. A warp takes a
+  // run of words: first all their vertices look at the first of their row, of which there is a copy side by side and
+  // which most find there, where hubs come first; then those that found nothing look on, all lanes at work again.
   __device__ void pull() {
     i64 run = run_of_words(4, 16);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
@@ -274,8 +275,8 @@ struct Levels {
     __syncwarp();
     return found;
   }
-  // Behind the first of the rows. A warp together, each lane for two vertices of its own; call hit(v) for those that find
-  // a parent.
+  // Behind the first of the rows. A warp together, each lane for two vertices of its own; call hit(v) for those that
+  // find a parent.
   template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
     i64 begin[2], length[2], place[2];
     vertex_t parent[2] = {};
