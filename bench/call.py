@@ -24,7 +24,6 @@ from run import source_of
 
 import mgraph as mg
 from mgraph import jobs, traversals
-from mgraph.algorithms import bfs_fused
 from mgraph.algorithms.traversal import Trace
 from mgraph.graph import Graph
 from mgraph.graph500 import random_roots
@@ -38,7 +37,6 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "_search", "the search: memory, orders"),
     (CudaBackend, "launch", "launches"),
     (CudaBackend, "synchronize", "waiting"),
-    (bfs_fused, "_note", "the trace"),
     (Trace, "superstep", "the trace"),
     (jobs, "_translate", "translation: memory, arguments"),
     (jobs, "_traverse", "the job besides"),

@@ -5,15 +5,83 @@
 // has more.
 constexpr i64 NARROW_LEVELS = 8, NARROW_SHARE = 4;
 // Levels of a walk between two meetings; arcs that a walking thread takes alone.
-constexpr i64 STRIDE = 16, LONG_ROW = 64;
+constexpr i64 STRIDE = 64, LONG_ROW = 64;
 // A block's own queue has a place a thread; one for so many threads has a long row.
 constexpr int LONGS = 16;
-// The first vertices of a walking block are dealt to so many warps: the loads and atomics of one alone queue up.
-constexpr int SPREAD = 8;
 // Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next ones.
 constexpr i64 AHEAD = 8;
 // So many looks of a pull take as long as an offer of a push.
 constexpr double LOOKS_AN_OFFER = 4;
+
+// What a walking block has at hand. Entries are (level, vertex): of the grid's queues, and of the block's own, in which
+// stands beside an entry the row of its vertex: (where it begins, how long, LONG_ROW + 1 for longer).
+struct Walker {
+  const i64* indptr;
+  const vertex_t* targets;
+  i64* packed;
+  i64 goal, capacity;
+  i64 *to, *found;  // the grid's next queue, and how many it has
+  i64* local;       // the block's next queue, its rows behind it
+  u32* length;
+  u32 looked, num_spilled;
+
+  __device__ static i64 entry(i64 of_level, i64 vertex) { return of_level << 32 | vertex; }
+  __device__ static i64 row_of(i64 begin, i64 end) {
+    return begin << 8 | (end - begin < LONG_ROW ? end - begin : LONG_ROW + 1);
+  }
+
+  // To the grid's queue: what is at the goal, or what the block's own has no place for. A function that is called: it
+  // is rarely.
+  static __device__ __noinline__ void to_grid(i64* found, i64 capacity, i64* to, i64 kept) {
+    i64 slot = reserve(found);
+    if (slot < capacity) to[slot] = kept;
+  }
+  __device__ void spill(i64 kept) {
+    num_spilled += kept >> 32 < goal;
+    to_grid(found, capacity, to, kept);
+  }
+
+  // Arcs first, first + 1 .. first + 3 of a row, and so on at every `step`-th, offer the vertex as a parent. Without a
+  // branch all atomics are under way together, and with them what the next level begins with.
+  __device__ void offer(i64 own, const vertex_t* row, u32 first, u32 size, u32 step) {
+    i64 offered = own + entry(1, 0), now = load_relaxed(&packed[(u32)own]);
+    for (u32 i = first; i < size; i += step) {
+      vertex_t near[4];
+      i64 old[4], begin[4], end[4];
+      for (u32 k = 0; k < 4; k++) near[k] = load_readonly(row + (i + k < size ? i + k : i));
+      if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
+      for (u32 k = 0; k < 4; k++) {
+        old[k] = 0;
+        if (i + k < size) old[k] = atomic_min(&packed[near[k]], offered);
+      }
+      for (u32 k = 0; k < 4; k++)
+        begin[k] = load_readonly(indptr + near[k]), end[k] = load_readonly(indptr + near[k] + 1);
+      looked += size - i < 4 ? size - i : 4;
+      u32 which = 0;
+      for (u32 k = 0; k < 4; k++) which |= (u32)(old[k] >> 32 > offered >> 32) << k;
+      if (!which) continue;
+      u32 slot = blockDim.x;
+      if (offered >> 32 < goal) slot = atomic_add(length, (u32)__popc(which));
+      for (u32 k = 0; k < 4; k++) {
+        if (!(which >> k & 1)) continue;
+        i64 kept = entry(offered >> 32, (i64)near[k]);
+        if (slot < blockDim.x)
+          local[slot] = kept, local[blockDim.x + slot++] = row_of(begin[k], end[k]);
+        else
+          spill(kept);
+      }
+    }
+  }
+
+  // Bring nearer what is beside a vertex.
+  __device__ void prefetch_beside(i64 own, i64 row, i64 n, i64 num_arcs) const {
+    i64 v = (u32)own, after = v + AHEAD < n ? v + AHEAD : n - 1, before = v > AHEAD ? v - AHEAD : 0;
+    prefetch(indptr + after), prefetch(packed + after), prefetch(indptr + before), prefetch(packed + before);
+    i64 begin = row >> 8, span = AHEAD * (row & 255), next = begin + span + (row & 255);
+    prefetch(targets + (next < num_arcs ? next : num_arcs - 1));
+    prefetch(targets + (begin > span ? begin - span : 0));
+  }
+};
 
 struct Search : Levels {
   i64 num_rows = 0, started = 0, narrow = 0, looked = 0;
@@ -29,8 +97,8 @@ struct Search : Levels {
     for (i64 arcs_before = 0; count && level != order(DEPTH_LIMIT);) {
       i64 frontier = count;
       pulling = pull_pays(arcs_before);
-      arcs_before = arcs;
       if (!(pulling ? pull_level() : push_level())) return;
+      arcs_before = looked;
       arrive();
       trace(pulling ? PULL : PUSH, frontier, looked, 1);
       narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
@@ -54,7 +122,8 @@ struct Search : Levels {
       if (!meet()) return false;
       turn_queues();
     }
-    looked = arcs, in_queue = arcs <= n / QUEUE_SHARE, in_bits = !in_queue;
+    bool few = arcs <= n / QUEUE_SHARE || arcs <= QUEUE_LEAST;
+    looked = arcs, in_queue = few && arcs <= order(CAPACITY), in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
       return meet();
@@ -129,8 +198,6 @@ struct Search : Levels {
   // on from it by itself, level after level up to `goal`, before all meet again. Who lowers a level hands the vertex
   // on, so that when all meet every level up to the goal is final, and so are parents: an offer of a level that was
   // lowered later loses. Entries are (level, vertex) too.
-  __device__ static i64 entry(i64 of_level, i64 vertex) { return of_level << 32 | vertex; }
-
   __device__ bool walk() {
     pack();
     if (!meet()) return false;
@@ -158,9 +225,9 @@ struct Search : Levels {
 
   __device__ void pack() {
     for (i64 v = thread_index(); v < n; v += thread_count())
-      packed[v] = levels[v] == top_of<i32>::value() ? top_of<i64>::value() : entry(levels[v], (i64)parents[v]);
+      packed[v] = levels[v] == top_of<i32>::value() ? top_of<i64>::value() : Walker::entry(levels[v], (i64)parents[v]);
     for (i64 i = thread_index(); i < count; i += thread_count())
-      filled().offsets[i] = entry(level, (i64)pushed().vertices[i]);
+      filled().offsets[i] = Walker::entry(level, (i64)pushed().vertices[i]);
   }
 
   // What is above `kept` is not reached; what is at it is the frontier.
@@ -176,7 +243,7 @@ struct Search : Levels {
         my_count++;
         my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
       }
-      if (__any_sync(WARP, state >> 32 == kept)) enqueue(v, state >> 32 == kept);
+      enqueue<1>({(vertex_t)v}, {state >> 32 == kept});
     }
   }
 
@@ -184,109 +251,58 @@ struct Search : Levels {
   __device__ void stride(const i64* from, i64 size, i64* to, i64 goal) {
     // Of the turn that runs, the one before and the next: who is slow still reads what the next turn does not touch.
     __shared__ u32 lengths[3], num_long[3];
-    i64 places = blockDim.x;
     __shared__ i64 longs[BLOCK / LONGS];
-    i64 share = (size + gridDim.x - 1) / gridDim.x,
-        end = (blockIdx.x + 1) * share < size ? (blockIdx.x + 1) * share : size;
-    int warps = blockDim.x >> 5, spread = warps < SPREAD ? warps : SPREAD;
-    int place = threadIdx.x < 32 * spread ? lane_index() * spread + (threadIdx.x >> 5) : threadIdx.x;
-    for (i64 begin = blockIdx.x * share; begin < end; begin += places) {
-      i64 taken = end - begin < places ? end - begin : places;
-      if (place < taken) put(block->room, place, from[begin + place]);
-      if (threadIdx.x == 0) lengths[0] = (u32)taken, lengths[1] = num_long[0] = 0;
+    u32 places = blockDim.x, spread = blockDim.x < 64 ? 1 : blockDim.x / 64;
+    u32 dealt = lane_index() * spread + (threadIdx.x >> 5), place = threadIdx.x < 32 * spread ? dealt : threadIdx.x;
+    // Half of the warps share the first of the queue, one after another, and the others prefetch what is beside those.
+    u32 beside = threadIdx.x >= 32 * spread && threadIdx.x < 64 * spread ? dealt - spread : places;
+    Walker walker = {indptr, targets, packed, goal, order(CAPACITY), to, counter(FOUND)};
+    u32 share = ((u32)size + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
+    u32 after = first + share < size ? first + share : (u32)size;
+    for (u32 begin = first; begin < after; begin += places) {
+      u32 taken = after - begin < places ? after - begin : places;
+      if (place < taken) begin_with(walker, place, from[begin + place]);
+      if (threadIdx.x == 0) lengths[0] = taken, lengths[1] = num_long[0] = 0;
       __syncthreads();
-      for (u32 turn = 0; lengths[turn % 3]; turn++) {
+      for (u32 turn = 0, now = 0; lengths[now]; turn++) {
+        u32 next = now == 2 ? 0 : now + 1, last = next == 2 ? 0 : next + 1;
+        const i64 *own = block->room + (turn & 1) * 2 * places, *rows_of_own = own + places;
+        walker.local = block->room + (~turn & 1) * 2 * places, walker.length = &lengths[next];
+        if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
         // Lengths count on where the room is full: what was beyond it was spilled.
-        const i64* own = block->room + (turn & 1) * 2 * places;
-        Found next = {block->room + (~turn & 1) * 2 * places, &lengths[(turn + 1) % 3], to, goal};
-        u32* longs_here = &num_long[turn % 3];
-        if (threadIdx.x == 0) lengths[(turn + 2) % 3] = num_long[(turn + 1) % 3] = 0;
-        if (place < lengths[turn % 3]) visit(own[place], own[places + place], next, longs, longs_here);
+        if (place < lengths[now]) visit(walker, own[place], rows_of_own[place], longs, &num_long[now]);
+        if (beside < lengths[now]) walker.prefetch_beside(own[beside], rows_of_own[beside], n, order(NUM_ARCS));
         __syncthreads();
-        if (!*longs_here) continue;
-        for (u32 k = 0; k < *longs_here && k < blockDim.x / LONGS; k++) {
-          i64 u = (u32)longs[k];
-          offer(longs[k], load_readonly(indptr + u) + threadIdx.x, load_readonly(indptr + u + 1), blockDim.x, next);
+        u32 num = num_long[now];
+        now = next;
+        if (!num) continue;
+        for (u32 k = 0; k < num && k < blockDim.x / LONGS; k++) {
+          i64 u = (u32)longs[k], row = load_readonly(indptr + u);
+          u32 length = (u32)(load_readonly(indptr + u + 1) - row);
+          walker.offer(longs[k], targets + row, 4 * threadIdx.x, length, 4 * blockDim.x);
         }
         __syncthreads();
       }
       __syncthreads();
     }
+    my_looked += walker.looked, my_count += walker.num_spilled;
   }
-
-  // Where what is found goes: the block's next queue, or the grid's if it is at the goal or there is no room.
-  struct Found {
-    i64* local;
-    u32* length;
-    i64* to;
-    i64 goal;
-  };
-  // An entry's place in a block's queue, and beside it the arcs of its vertex: (where they begin, how many), 255 for
-  // more than that.
-  __device__ void put(i64* local, i64 slot, i64 kept) {
-    i64 begin = load_readonly(indptr + (u32)kept), length = load_readonly(indptr + (u32)kept + 1) - begin;
-    local[slot] = kept, local[blockDim.x + slot] = arcs_entry(begin, length);
+  // Take over an entry of the grid's queue; one at the goal stays there.
+  __device__ void begin_with(Walker& walker, u32 place, i64 own) {
+    bool there = own >> 32 < walker.goal;
+    if (!there) walker.spill(own);
+    block->room[place] = own;
+    i64 v = (u32)own, begin = load_readonly(indptr + v);
+    block->room[blockDim.x + place] = Walker::row_of(begin, there ? load_readonly(indptr + v + 1) : begin);
   }
-  __device__ static i64 arcs_entry(i64 begin, i64 length) { return begin << 8 | (length < 255 ? length : 255); }
-  __device__ void spill(i64 kept, const Found& next) {
-    my_count += kept >> 32 < next.goal;
-    i64 slot = reserve(counter(FOUND));
-    if (slot < order(CAPACITY)) next.to[slot] = kept;
-  }
-
-  __device__ void visit(i64 own, i64 arcs_of_own, const Found& next, i64* longs, u32* num_long) {
-    i64 v = (u32)own, begin = arcs_of_own >> 8, length = arcs_of_own & 255;
-    if (own >> 32 >= next.goal) return spill(own, next);
-    if (length <= LONG_ROW) {
-      offer(own, begin, begin + length, 1, next);
-      bring_nearer(v, begin, begin + length);
-      return;
-    }
+  __device__ void visit(Walker& walker, i64 own, i64 row, i64* longs, u32* num_long) {
+    u32 length = (u32)row & 255;
+    if (length <= LONG_ROW) return walker.offer(own, targets + (row >> 8), 0, length, 4);
     u32 slot = atomic_add(num_long, 1u);
     if (slot < blockDim.x / LONGS)
       longs[slot] = own;
     else
-      spill(own, next);
-  }
-
-  // Every `step`-th arc of begin .. end offers the vertex as a parent; four at a time and without a branch, so that all
-  // atomics are under way together, and with them what the next level begins with.
-  __device__ void offer(i64 own, i64 begin, i64 end, i64 step, const Found& next) {
-    i64 of_level = (own >> 32) + 1, offered = entry(of_level, (u32)own), now = load_relaxed(&packed[(u32)own]);
-    for (i64 i = begin; i < end; i += 4 * step) {
-      vertex_t near[4];
-      i64 old[4], first[4], last[4];
-      for (int k = 0; k < 4; k++) near[k] = load_readonly(targets + (i + k * step < end ? i + k * step : i));
-      if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
-      for (int k = 0; k < 4; k++) {
-        old[k] = 0;
-        if (i + k * step < end) old[k] = atomic_min(&packed[near[k]], offered), my_looked++;
-      }
-      for (int k = 0; k < 4; k++)
-        first[k] = load_readonly(indptr + near[k]), last[k] = load_readonly(indptr + near[k] + 1);
-      u32 which = 0;
-      for (int k = 0; k < 4; k++) which |= (u32)(old[k] >> 32 > of_level) << k;
-      if (!which) continue;
-      u32 slot = blockDim.x;
-      if (of_level < next.goal) slot = atomic_add(next.length, (u32)__popc(which));
-      for (int k = 0; k < 4; k++) {
-        if (!(which >> k & 1)) continue;
-        i64 kept = entry(of_level, (i64)near[k]);
-        if (slot < blockDim.x)
-          next.local[slot] = kept, next.local[blockDim.x + slot++] = arcs_entry(first[k], last[k] - first[k]);
-        else
-          spill(kept, next);
-      }
-    }
-  }
-
-  __device__ void bring_nearer(i64 v, i64 begin, i64 end) {
-    i64 after = v + AHEAD < n ? v + AHEAD : n - 1, before = v > AHEAD ? v - AHEAD : 0;
-    prefetch(indptr + after), prefetch(packed + after), prefetch(indptr + before), prefetch(packed + before);
-    if (begin == end) return;
-    i64 span = AHEAD * (end - begin), last = order(NUM_ARCS) - 1;
-    prefetch(targets + (end + span < last ? end + span : last));
-    prefetch(targets + (begin > span ? begin - span : 0));
+      walker.spill(own);
   }
 };
 

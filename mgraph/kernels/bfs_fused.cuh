@@ -11,8 +11,9 @@ enum Method { PUSH, PULL, WALK };
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
 constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
-// Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it.
-constexpr i64 QUEUE_SHARE = 16;
+// Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it;
+// so many arcs are few in any graph.
+constexpr i64 QUEUE_SHARE = 32, QUEUE_LEAST = 1024;
 // Bytes that atomics find in the cache, on an H200; so many offers a vertex are often.
 constexpr i64 CACHED = 32 << 20, OFTEN = 2;
 
@@ -23,6 +24,29 @@ struct Block {
   i64 totals[CELL];     // of the phase before
   i64 orders[NUM_ORDERS];
 };
+
+__device__ inline void add_up(i64* sum, i64 mine) {
+  if (!__any_sync(WARP, mine != 0)) return;
+  mine = warp_sum(mine);
+  if (lane_index() == 0) atomic_add(sum, mine);
+}
+// All blocks meet: what threads counted is added up in the phase's cell of `cells`, and the next phase has its counters
+// at 0. A function that is called: it stands in a dozen places, and most time would go into fetching its instructions.
+__device__ __noinline__ bool meet_blocks(Block* block, i64* cells, u32 phase, i64* arrived, const u32* abort, i64 count,
+                                         i64 arcs, i64 looked) {
+  add_up(&block->sums[COUNT], count), add_up(&block->sums[ARCS], arcs), add_up(&block->sums[LOOKED], looked);
+  __syncthreads();
+  i64 *own = cells + phase % NUM_CELLS * CELL, *next = cells + (phase + 1) % NUM_CELLS * CELL;
+  if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
+    atomic_add(own + threadIdx.x, block->sums[threadIdx.x]);
+    block->sums[threadIdx.x] = 0;
+  }
+  // Nobody counts there: the totals of two phases ago were read before the meeting that began this one.
+  if (thread_index() < CELL) store_relaxed(next + thread_index(), (i64)0);
+  return grid_barrier(arrived, abort, [&]() {
+    for (int k = 0; k < CELL; k++) block->totals[k] = load_relaxed(own + k);
+  });
+}
 
 struct Levels {
   i64 n;
@@ -63,27 +87,11 @@ struct Levels {
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ i64* counter(Counter which) { return (i64*)work + phase % NUM_CELLS * CELL + which; }
   __device__ i64 total(Counter which) { return block->totals[which]; }
-  __device__ void add_up(Counter which, i64& mine) {
-    if (!__any_sync(WARP, mine != 0)) return;
-    i64 sum = warp_sum(mine);
-    if (lane_index() == 0) atomic_add(&block->sums[which], sum);
-    mine = 0;
-  }
-  // All blocks meet: what threads counted becomes the phase's totals, and the next phase has its counters at 0.
+  // All blocks meet: what threads counted becomes the phase's totals.
   __device__ bool meet() {
-    add_up(COUNT, my_count), add_up(ARCS, my_arcs), add_up(LOOKED, my_looked);
-    __syncthreads();
-    if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
-      atomic_add(counter((Counter)threadIdx.x), block->sums[threadIdx.x]);
-      block->sums[threadIdx.x] = 0;
-    }
-    phase++;
-    // Nobody counts there: the totals of two phases ago were read before the meeting that began this one.
-    if (thread_index() < CELL) store_relaxed(counter((Counter)thread_index()), (i64)0);
-    const i64* told = (i64*)work + (phase + NUM_CELLS - 1) % NUM_CELLS * CELL;
-    return grid_barrier(arrived, abort, [&]() {
-      for (int k = 0; k < CELL; k++) block->totals[k] = load_relaxed(told + k);
-    });
+    bool met = meet_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_looked);
+    my_count = my_arcs = my_looked = 0;
+    return met;
   }
 
   // Nothing is reached. Bits behind the last vertex are visited.
@@ -99,13 +107,14 @@ struct Levels {
     for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count()) store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // A warp's vertices, those `there`, go to the next queue.
-  __device__ void enqueue(vertex_t v, bool there, i64 begin, i64 length) {
+  // A warp's vertices, EACH a lane, go to the next queue if they are `there`.
+  template <int EACH> __device__ void enqueue(const vertex_t (&v)[EACH], const bool (&there)[EACH]) {
+    i64 begin[EACH], length[EACH];
+    for (int k = 0; k < EACH; k++) {
+      begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
+      length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
+    }
     ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, there, begin, length);
-  }
-  __device__ void enqueue(i64 v, bool there) {
-    i64 begin = there ? load_readonly(indptr + v) : 0, end = there ? load_readonly(indptr + v + 1) : 0;
-    enqueue((vertex_t)v, there, begin, end - begin);
   }
   // What was queued becomes the frontier.
   __device__ void turn_queues() {
@@ -125,7 +134,7 @@ struct Levels {
       vertex_t v =
           there ? (vertex_t)host[NUM_ORDERS + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
       if (there) set_bit(visited(), v), levels[v] = 0, parents[v] = v;
-      enqueue((i64)v, there);
+      enqueue<1>({v}, {there});
     }
   }
 
@@ -141,10 +150,8 @@ struct Levels {
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       i64 w = word + lane_index();
       u32 own = lane_index() < run && w < words() ? bits()[w] : 0;
-      each_bit(word, own, [&](const i64(&v)[2], const bool (&there)[2]) {
-        enqueue(v[0], there[0]);
-        enqueue(v[1], there[1]);
-      });
+      each_bit(word, own,
+               [&](const i64(&v)[2], const bool (&there)[2]) { enqueue<2>({(vertex_t)v[0], (vertex_t)v[1]}, there); });
     }
   }
 
@@ -158,17 +165,24 @@ struct Levels {
   // Few arcs: who finds a vertex gives it its level and queues it. A level is unreached or this one for all that may
   // still be offered to, whenever it is looked at.
   __device__ void push_to_queue() {
-    push<1>([&](const vertex_t(&v)[1], const vertex_t(&u)[1], const bool (&there)[1]) {
-      i64 begin = 0, end = 0;
-      bool found = false;
-      if (there[0]) {
-        i32 seen = load_relaxed(&levels[v[0]]);
-        vertex_t parent = load_relaxed(&parents[v[0]]);
-        begin = load_readonly(indptr + v[0]), end = load_readonly(indptr + v[0] + 1);
-        found = seen > level && parent > u[0] && atomic_min(&parents[v[0]], u[0]) == top_of<vertex_t>::value();
+    push<2>([&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
+      i64 begin[2], length[2];
+      i32 seen[2];
+      vertex_t parent[2];
+      bool found[2];
+      for (int k = 0; k < 2; k++) {
+        seen[k] = there[k] ? load_relaxed(&levels[v[k]]) : -1;
+        parent[k] = there[k] ? load_relaxed(&parents[v[k]]) : 0;
+        begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
+        length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
       }
-      if (found) store_relaxed(&levels[v[0]], (i32)(level + 1)), set_bit(visited(), v[0]);
-      enqueue(v[0], found, begin, end - begin);
+      for (int k = 0; k < 2; k++) {
+        found[k] = seen[k] > level && parent[k] > u[k];
+        if (found[k]) found[k] = atomic_min(&parents[v[k]], u[k]) == top_of<vertex_t>::value();
+      }
+      for (int k = 0; k < 2; k++)
+        if (found[k]) store_relaxed(&levels[v[k]], (i32)(level + 1)), set_bit(visited(), v[k]);
+      ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, found, begin, length);
     });
   }
 
@@ -197,7 +211,7 @@ struct Levels {
     });
   }
   __device__ void mark_found() {
-    constexpr int WIDE = 8;
+    constexpr int WIDE = 4;
     for (i64 word = warp_index() * WIDE; word < words(); word += warp_count() * WIDE) {
       bool mine = lane_index() < WIDE && word + lane_index() < words();
       u32 seen = mine ? visited()[word + lane_index()] : ~0u, found = 0;

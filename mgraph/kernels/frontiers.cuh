@@ -43,18 +43,29 @@ struct Queue {
 constexpr int ARC_BITS = 36;
 __device__ inline i64 queued_vertices(i64 counter) { return counter >> ARC_BITS; }
 __device__ inline i64 queued_arcs(i64 counter) { return counter & ((1ll << ARC_BITS) - 1); }
-// A warp's vertices, those `there`, go to the queue with their arcs; those that find no place are counted only.
+// A warp's vertices, EACH a lane, go to the queue with their arcs if they are `there`; those that find no place are
+// counted only.
+template <int EACH> __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter,
+                                                   const vertex_t (&v)[EACH], const bool (&there)[EACH],
+                                                   const i64 (&begin)[EACH], const i64 (&length)[EACH]) {
+  i64 own = 0, base = 0;
+  for (int k = 0; k < EACH; k++)
+    if (there[k]) own += (1ll << ARC_BITS) + length[k];
+  if (!__any_sync(WARP, own != 0)) return;
+  i64 upto = scan_warp(own);
+  if (lane_index() == 31) base = atomic_add(counter, upto);
+  i64 at = __shfl_sync(WARP, base, 31) + upto - own;
+  for (int k = 0; k < EACH; k++) {
+    i64 slot = queued_vertices(at), offset = queued_arcs(at);
+    if (!there[k]) continue;
+    at += (1ll << ARC_BITS) + length[k];
+    if (slot < capacity)
+      queue.vertices[slot] = v[k], queue.offsets[slot] = offset, queue.first[slot] = begin[k] - offset;
+  }
+}
 __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter, vertex_t v, bool there, i64 begin,
                                i64 length) {
-  u32 together = __ballot_sync(WARP, there);
-  if (!together) return;
-  i64 upto = scan_warp(there ? length : 0), base = 0;
-  if (lane_index() == 31) base = atomic_add(counter, ((i64)__popc(together) << ARC_BITS) + upto);
-  base = __shfl_sync(WARP, base, 31);
-  i64 slot = queued_vertices(base) + __popc(together & ((1u << lane_index()) - 1));
-  i64 offset = queued_arcs(base) + upto - length;
-  if (!there || slot >= capacity) return;
-  queue.vertices[slot] = v, queue.offsets[slot] = offset, queue.first[slot] = begin - offset;
+  enqueue<1>(queue, capacity, counter, {v}, {there}, {begin}, {length});
 }
 // The last of `count` rising offsets that is not above `arc`: a block looks at as many places at once as it has
 // threads.
