@@ -72,8 +72,8 @@ def _place(line: dict) -> tuple:
     return line["algorithm"], stem, int(size or 0), line.get("ranks", 1), line["method"]
 
 
-GOALS = """What `bench/peers.toml` says others reach on this machine and mgraph goes for, in milliseconds: the best of mgraph's methods
-on one device, what cannot be avoided as counted there, and how often the best peer's time holds ours.
+GOALS = """What others reach on this machine and mgraph goes for (`bench/peers.toml`), in milliseconds: the best of
+mgraph's methods on one device; the floor, counted there; the best peer, and how often its time holds ours.
 """
 
 

@@ -206,7 +206,7 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
     if (spec.algorithm, spec.method) == ("bfs", "frontier"):
         if rank.size > 1:
             require_bfs_windows(shard, rank.comm)
-        elif shard.backend.fuses:
+        elif isinstance(shard.backend, FusingBackend):
             require_firsts(shard)
 
 

@@ -12,6 +12,8 @@ constexpr int LONGS = 16;
 constexpr i64 AHEAD = 8;
 // So many looks of a pull take as long as an offer of a push.
 constexpr double LOOKS_AN_OFFER = 4;
+// Few are left when they are less than one in so many.
+constexpr i64 FEW_LEFT = 64;
 
 // What a walking block has at hand. Entries are (level, vertex): of the grid's queues, and of the block's own, in which
 // stands beside an entry the row of its vertex: (where it begins, how long, LONG_ROW + 1 for longer).
@@ -85,7 +87,7 @@ struct Walker {
 
 struct Search : Levels {
   i64 num_rows = 0, started = 0, narrow = 0, looked = 0;
-  bool clean = true, in_bits = false, in_queue = true, pulling = false, uncounted = false;
+  bool clean = true, in_bits = false, in_queue = true, pulling = false;
 
   __device__ void run() {
     started = clock_ns();
@@ -104,14 +106,14 @@ struct Search : Levels {
       narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
       if (sizeof(vertex_t) == 4 && packed && narrow == NARROW_LEVELS && !walk()) return;
     }
-    if (uncounted && !count_reached_arcs()) return;
     if (blockIdx.x == 0) tell();
   }
 
   // As _pull_pays in algorithms/bfs.py; a frontier that no queue holds is pulled.
   __device__ bool pull_pays(i64 arcs_before) {
     if (in_bits && count > order(CAPACITY)) return true;
-    if (pulling) return count * order(BETA) > n;
+    // Where few are left, all of them look sooner than a queue is made of who was found.
+    if (pulling) return count * order(BETA) > n || (n - reached) * FEW_LEFT < n;
     double left = (double)(order(NUM_ARCS) - reached_arcs) * (double)(n - reached);
     return arcs > order(GROWTH) * arcs_before && LOOKS_AN_OFFER * (double)arcs * (double)arcs > left;
   }
@@ -136,7 +138,7 @@ struct Search : Levels {
 
   __device__ bool pull_level() {
     if (!in_bits && !mark_queue()) return false;
-    in_bits = uncounted = true, in_queue = false;
+    in_bits = true, in_queue = false;
     pull();
     if (!meet()) return false;
     looked = total(LOOKED);
@@ -152,21 +154,13 @@ struct Search : Levels {
     return meet();
   }
 
-  // Pull counts no arcs, so that those reached are too few until the search ends.
-  __device__ bool count_reached_arcs() {
-    bool others = 2 * reached > n;
-    count_arcs(others);
-    if (!meet()) return false;
-    reached_arcs = others ? order(NUM_ARCS) - total(ARCS) : total(ARCS);
-    return true;
-  }
-
   // Count what a level found.
   __device__ void arrive() {
     if (in_bits)
       turn_bits(), clean = false;
     else
       turn_queues();
+    if (pulling) arcs = order(NUM_ARCS) - reached_arcs - arcs;  // counted were those of who is left
     reached += count, reached_arcs += arcs, level++;
   }
 
@@ -218,7 +212,7 @@ struct Search : Levels {
     unpack(kept);
     if (!meet()) return false;
     turn_queues();
-    in_queue = true, in_bits = uncounted = false, narrow = 0;
+    in_queue = true, in_bits = false, narrow = 0;
     reached = total(COUNT), reached_arcs = total(ARCS), level = kept;
     return true;
   }

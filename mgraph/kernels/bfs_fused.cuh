@@ -10,7 +10,7 @@ enum Method { PUSH, PULL, WALK };
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
 constexpr i64 NUM_CELLS = 3;
-constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
+constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
 // Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it;
 // so many arcs are few in any graph.
 constexpr i64 QUEUE_SHARE = 32, QUEUE_LEAST = 1024;
@@ -233,8 +233,9 @@ struct Levels {
   __device__ void settle(i64 v) {
     levels[v] = (i32)(level + 1);
     my_count++;
-    my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
+    my_arcs += arcs_from(v);
   }
+  __device__ i64 arcs_from(i64 v) { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
 
   // ---- pull ------------------------------------------------------------------------------------------
   // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest. A warp takes a
@@ -289,35 +290,30 @@ struct Levels {
     __syncwarp();
     return found;
   }
-  // Behind the first of the rows. A warp together, each lane for two vertices of its own; call hit(v) for those that
-  // find a parent.
+  // Behind the first of the rows; arcs are counted of those that find nothing. A warp together, each lane for two
+  // vertices of its own; call hit(v) for those that find a parent.
   template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
-    i64 begin[2], length[2], place[2];
+    i64 begin[2], length[2], place[2], arcs_of[2] = {};
     vertex_t parent[2] = {};
     for (int half = 0; half < 2; half++) {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + 1 : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
+      if (open[half]) arcs_of[half] = indptr == in_indptr ? length[half] + 1 : arcs_from(v[half]);
       if (length[half] <= 0) begin[half] = length[half] = 0;
     }
     RowSearch{bits(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
-      if (place[half] == length[half]) continue;
+      if (place[half] == length[half]) {
+        my_arcs += arcs_of[half];
+        continue;
+      }
       settle(v[half], parent[half]);
       hit(v[half]);
     }
   }
-  // Its arcs are not counted: nobody asks for them before the search turns to push again.
   __device__ void settle(i64 v, vertex_t parent) {
     parents[v] = parent, levels[v] = (i32)(level + 1);
     my_count++;
-  }
-  // Arcs of all that are reached, if those who are not are fewer: of all that are not.
-  __device__ void count_arcs(bool others) {
-    for (i64 w = thread_index(); w < words(); w += thread_count())
-      for (u32 own = others ? ~visited()[w] : visited()[w]; own; own &= own - 1) {
-        i64 v = w << 5 | (__ffs(own) - 1);
-        if (v < n) my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
-      }
   }
 };

@@ -32,7 +32,7 @@ def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int
     return fixed + capacity * entry_bytes // 4 + 6 * -(-num_positions // 64)
 
 
-@fused(block=768, vertex_t="targets")
+@fused(block=640, vertex_t="targets")
 def search_levels(
     lo, hi, abort, indptr, targets, in_indptr, in_targets, firsts, levels, parents, work, packed, arrived, host
 ) -> None:
