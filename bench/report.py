@@ -16,7 +16,8 @@ HEAD = """# Benchmarks
 
 One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
-GAP benchmark and SciPy in one run. `bench/device.sh` is what is sent to a machine with GPUs.
+GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
+what a GPU's memory gives at most. `bench/device.sh` is what is sent to a machine with GPUs.
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F),
 `uni24` has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed,

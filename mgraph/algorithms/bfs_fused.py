@@ -1,8 +1,8 @@
 """Breadth-first search by frontiers on one rank, the whole of it in one launch.
 
-The loop of bfs.py runs inside kernels/bfs_fused.cu, by the same rule of when to pull, and nobody asks the host
-in between. On a sparse graph whose frontiers stay narrow it walks: each superstep takes many levels, which
-every block of threads finds by itself from a part of the frontier, before all meet.
+The loop of bfs.py runs inside kernels/bfs_fused.cu, by its rule of when to pull with what looks and offers cost
+there, and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
+takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ struct Search : Levels {
     if (blockIdx.x == 0) tell();
   }
 
-  // As _pull_pays in algorithms/bfs.py; a frontier that no queue holds is pulled.
+  // As _pull_pays in algorithms/bfs.py, with what looks and offers cost here; a frontier that no queue holds is pulled.
   __device__ bool pull_pays(i64 arcs_before) {
     if (in_bits && count > order(CAPACITY)) return true;
     // Where few are left, all of them look sooner than a queue is made of who was found.
