@@ -86,7 +86,7 @@ struct Walker {
 };
 
 struct Search : Levels {
-  i64 num_rows = 0, started = 0, narrow = 0, looked = 0;
+  i64 num_rows = 0, started = 0, narrow = 0, looked = 0, lingering = 0;
   bool clean = true, in_bits = false, in_queue = true, pulling = false;
 
   __device__ void run() {
@@ -112,8 +112,8 @@ struct Search : Levels {
   // As _pull_pays in algorithms/bfs.py, with what looks and offers cost here; a frontier that no queue holds is pulled.
   __device__ bool pull_pays(i64 arcs_before) {
     if (in_bits && count > order(CAPACITY)) return true;
-    // Where few are left, all of them look sooner than a queue is made of who was found.
-    if (pulling) return count * order(BETA) > n || (n - reached) * FEW_LEFT < n;
+    // Where few are left, all of them look sooner than a queue is made of who was found; if they are not deep.
+    if (pulling) return count * order(BETA) > n || ((n - reached) * FEW_LEFT < n && lingering++ < NARROW_LEVELS);
     double left = (double)(order(NUM_ARCS) - reached_arcs) * (double)(n - reached);
     return arcs > order(GROWTH) * arcs_before && LOOKS_AN_OFFER * (double)arcs * (double)arcs > left;
   }
