@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import re
+import tomllib
 
 import record
 
@@ -15,7 +16,8 @@ HEAD = """# Benchmarks
 
 One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
-GAP benchmark and SciPy in one run. `bench/device.sh` is what is sent to a machine with GPUs.
+GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
+what a GPU's memory gives at most. `bench/device.sh` is what is sent to a machine with GPUs.
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F),
 `uni24` has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed,
@@ -38,6 +40,7 @@ def main() -> None:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         text.append(f"\n## {path.stem}\n")
         ablations = [line for line in lines if line.get("bench") == "ablation"]
+        text += _goals(path.stem, lines) + _calls(lines)
         if searches := _newest([line for line in lines if "gap_ms" not in line and "bench" not in line]):
             text.append(_table(SEARCH_COLUMNS, searches))
         if ablations:
@@ -68,6 +71,54 @@ def _all_ranks(ranks: int) -> str:
 def _place(line: dict) -> tuple:
     stem, size = re.fullmatch(r"(\D+)(\d*).*", line["graph"]).groups()  # type: ignore[union-attr]
     return line["algorithm"], stem, int(size or 0), line.get("ranks", 1), line["method"]
+
+
+GOALS = """What others reach on this machine and mgraph goes for (`bench/peers.toml`), in milliseconds: the best of
+mgraph's methods on one device; the floor, counted there; the best peer, and how often its time holds ours.
+"""
+
+
+def _goals(machine: str, lines: list[dict]) -> list[str]:
+    """Return the table of what mgraph goes for on a machine, and beneath it why a cell misses that."""
+    with open(pathlib.Path(__file__).with_name("peers.toml"), "rb") as file:
+        peers = tomllib.load(file)
+    if peers.pop("machine") != machine:
+        return []
+    found = _newest([line for line in lines if line.get("gpus") == 1 and "bench" not in line])
+    cells, reasons = [], []
+    for algorithm, graphs in peers.items():
+        for graph, cell in graphs.items():
+            own = [line for line in found if (line["algorithm"], line["graph"]) == (algorithm, graph)]
+            best = min(own, key=lambda line: line["median_ms"])
+            cells.append({**cell, **best})
+            if best["median_ms"] > cell["goal_ms"] and "why" in cell:
+                reasons.append(f"- {algorithm}, {graph}: {cell['why']}")
+    return [GOALS, _table(GOAL_COLUMNS, cells), "", *reasons, ""]
+
+
+CALLS = """Where the microseconds of a whole call of `mg.bfs` go, of which the medians over random roots stand here
+(`bench/call.py`), with what the kernels take by themselves, and the translation into user ids beside its floor: its
+streams and its random loads at the rates of the device.
+"""
+
+
+def _calls(lines: list[dict]) -> list[str]:
+    """Return the table of calls and their parts, none where none was measured."""
+    calls = {line["graph"]: line for line in lines if line.get("bench") == "call"}
+    if not calls:
+        return []
+    parts = dict.fromkeys(name for line in calls.values() for name in line["parts_us"])
+    columns: dict = {"microseconds": lambda row: row[0]}
+    for graph, line in calls.items():
+        columns[graph] = lambda row, line=line: f"{row[1](line):.1f}"
+    rows: list[tuple] = [
+        ("a call", lambda line: line["call_us"]),
+        ("its kernels", lambda line: line["kernels_us"]),
+        ("its translation", lambda line: line["translate_us"]),
+        ("translation, at least", lambda line: line["translate_floor_us"]),
+        *((f"part: {name}", lambda line, name=name: line["parts_us"].get(name, 0.0)) for name in parts),
+    ]
+    return [CALLS, _table(columns, rows), ""]
 
 
 ABLATION = """
@@ -153,6 +204,19 @@ SEARCH_COLUMNS = {
     "build peak": lambda line: readable_bytes(line["build_peak_bytes"]) if "build_peak_bytes" in line else "",
     "roots": lambda line: str(line["sources"]),
     "commit": lambda line: line["commit"],
+}
+GOAL_COLUMNS = {
+    "algorithm": lambda cell: cell["algorithm"],
+    "graph": lambda cell: cell["graph"],
+    "ours": lambda cell: f"{cell['median_ms']:.3g}",
+    "method": lambda cell: cell["method"],
+    "floor": lambda cell: f"{cell['floor_ms']:.2g}" if "floor_ms" in cell else "",
+    "best peer": lambda cell: f"{cell['peer_ms']:.3g}",
+    "which": lambda cell: cell["peer"],
+    "faster": lambda cell: f"{cell['peer_ms'] / cell['median_ms']:.2f}x",
+    "goal": lambda cell: f"{cell['goal_ms']:.3g}",
+    "of the goal": lambda cell: f"{cell['median_ms'] / cell['goal_ms']:.2f}",
+    "commit": lambda cell: cell["commit"],
 }
 RIVAL_COLUMNS = {
     "graph": lambda line: line["graph"],

@@ -28,7 +28,7 @@ from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.blocks import require_blocks
 from mgraph.build.build import build
-from mgraph.build.in_rows import require_in_rows
+from mgraph.build.in_rows import require_firsts, require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
 from mgraph.io.parts import PartEdges
@@ -203,8 +203,11 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         require_blocks(shard, rank.comm, np.dtype(spec.dtype))
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
         require_in_rows(shard, rank.comm)
-    if (spec.algorithm, spec.method) == ("bfs", "frontier") and rank.size > 1:
-        require_bfs_windows(shard, rank.comm)
+    if (spec.algorithm, spec.method) == ("bfs", "frontier"):
+        if rank.size > 1:
+            require_bfs_windows(shard, rank.comm)
+        elif isinstance(shard.backend, FusingBackend):
+            require_firsts(shard)
 
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:

@@ -213,7 +213,8 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     if limits.fuses and shape.partition.num_ranks == 1:
         deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
         work = 4 * work_words(owned, queue_capacity(owned, 1), vertex, TRACE_ROWS)
-        return (4 + vertex + (8 if deep else 0)) * owned + work
+        # Levels, parents, the first target of every row.
+        return (4 + 2 * vertex + (8 if deep else 0)) * owned + work
     # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.
     return 4 * owned + 2 * vertex * states + 3 * states // 8 + (16 + 8 + 12) * owned
 

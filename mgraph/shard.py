@@ -19,10 +19,12 @@ class Rows:
     indptr: Array
     targets: Array
     weights: Array | None
+    firsts: Array | None = None  # the first target of every row, side by side; made when a method wants them
 
     @property
     def nbytes(self) -> int:
-        return self.indptr.nbytes + self.targets.nbytes + (0 if self.weights is None else self.weights.nbytes)
+        parts = (self.indptr, self.targets, self.weights, self.firsts)
+        return sum(part.nbytes for part in parts if part is not None)
 
 
 @dataclass(frozen=True)

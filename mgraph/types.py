@@ -20,11 +20,13 @@ WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32", "
 # which both NumPy and Numba turn into float64 when an int64 is added.
 SMALL_VERTEX = np.dtype(np.uint32)
 LARGE_VERTEX = np.dtype(np.int64)
+# The id that means no vertex, where ids are small.
+_SMALL_NONE = int(np.iinfo(SMALL_VERTEX).max)
 
 
 def vertex_dtype(count: int) -> np.dtype:
     """Return the dtype of ids 0..count-1 that leaves room for the sentinel `none_of`."""
-    return SMALL_VERTEX if count < np.iinfo(SMALL_VERTEX).max else LARGE_VERTEX
+    return SMALL_VERTEX if count < _SMALL_NONE else LARGE_VERTEX
 
 
 def none_of(dtype: np.dtype) -> int:

@@ -1,8 +1,8 @@
 """Breadth-first search by frontiers on one rank, the whole of it in one launch.
 
-The loop of bfs.py runs inside kernels/bfs_fused.cu, by the same rule of when to pull, and nobody asks the host
-in between. On a sparse graph whose frontiers stay narrow it walks: each superstep takes many levels, which
-every block of threads finds by itself from a part of the frontier, before all meet.
+The loop of bfs.py runs inside kernels/bfs_fused.cu, by its rule of when to pull with what looks and offers cost
+there, and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
+takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
 from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
@@ -30,9 +31,10 @@ def bfs_fused(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
-    run, partition, num = shard.backend, shard.partition, shard.num_owned
+    run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
     assert isinstance(run, FusingBackend), "who calls has asked"
-    levels, parents = run.xp.empty(num, LEVEL), run.xp.empty(num, partition.dtype)
+    vertex = rows.targets.dtype
+    levels, parents = run.xp.empty(num, LEVEL), run.xp.empty(num, vertex)
     starts = sorted(set(sources))
     capacity = queue_capacity(num, len(starts))
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
@@ -43,8 +45,8 @@ def bfs_fused(
     deep = shard.info.num_arcs <= DEEP_DEGREE * num
     search_levels[run](
         0, num, run.abort_word,
-        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets,
-        levels, parents, run.xp.empty(work_words(num, capacity, partition.dtype.itemsize, TRACE_ROWS), np.uint32),
+        rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
+        levels, parents, run.xp.empty(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.uint32),
         run.xp.empty(num, np.int64) if deep else None, run.arrived, words,
     )  # fmt: skip
     run.synchronize()
@@ -53,10 +55,7 @@ def bfs_fused(
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
     trace.form = "fused"
-    _note(trace, on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW)))
+    steps = on_host[TRACE : TRACE + num_rows * len(ROW)].reshape(-1, len(ROW))
+    for method, frontier, arcs, nanoseconds, num_levels in steps.tolist():
+        trace.superstep(METHODS[method], frontier, arcs, nanoseconds / 1000, levels=num_levels)
     return Traversal(levels, parents, reached, reached_arcs)
-
-
-def _note(trace: Trace, rows: np.ndarray) -> None:
-    for method, frontier, arcs, nanoseconds, levels in rows.tolist():
-        trace.superstep(METHODS[method], frontier, arcs, nanoseconds / 1000, levels=levels)

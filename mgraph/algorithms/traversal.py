@@ -55,7 +55,7 @@ class Trace:
         if microseconds is None:
             microseconds = round(1e6 * (now - self._stepped), 1)
         facts = {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds}
-        self.supersteps.append(facts | {"bytes": sent - self._bytes_stepped} | more)
+        self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
         self._stepped, self._bytes_stepped = now, sent
 
     @property

@@ -1,4 +1,4 @@
-"""Rows by target of a directed graph, from the rows by source; built when a method wants them."""
+"""Rows by target of a directed graph, and the first of each row side by side; built when a method wants them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from mgraph.build.plan import batch_arcs
 from mgraph.build.rows import RowsBuilder
 from mgraph.comm.base import Communicator
 from mgraph.kernels.count import count_values
-from mgraph.kernels.rows import unpack_rows
+from mgraph.kernels.rows import first_targets, unpack_rows
 from mgraph.shard import Shard
+from mgraph.types import Array
 
 
 def require_in_rows(shard: Shard, comm: Communicator) -> None:
@@ -43,3 +44,12 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
         weights = None if rows.weights is None else rows.weights[begin:end]
         builder.add(partition.position(rows.targets[begin:end]), sources, weights)
     shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run.limits))
+
+
+def require_firsts(shard: Shard) -> Array:
+    """Return the first of every row by target, where one rank holds the graph; an empty row has its own vertex."""
+    rows = shard.incoming
+    if rows.firsts is None:
+        rows.firsts = shard.backend.xp.empty(shard.num_owned, rows.targets.dtype)
+        first_targets[shard.backend](0, shard.num_owned, rows.indptr, rows.targets, rows.firsts)
+    return rows.firsts

@@ -5,14 +5,88 @@
 // has more.
 constexpr i64 NARROW_LEVELS = 8, NARROW_SHARE = 4;
 // Levels of a walk between two meetings; arcs that a walking thread takes alone.
-constexpr i64 STRIDE = 16, LONG_ROW = 64;
-// A block's own queue has so many places a thread; one for so many threads has a long row.
-constexpr int LOCAL = 2, LONGS = 16;
+constexpr i64 STRIDE = 64, LONG_ROW = 64;
+// A block's own queue has a place a thread; one for so many threads has a long row.
+constexpr int LONGS = 16;
 // Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next ones.
 constexpr i64 AHEAD = 8;
+// So many looks of a pull take as long as an offer of a push.
+constexpr double LOOKS_AN_OFFER = 4;
+// Few are left when they are less than one in so many.
+constexpr i64 FEW_LEFT = 64;
+
+// What a walking block has at hand. Entries are (level, vertex): of the grid's queues, and of the block's own, in which
+// stands beside an entry the row of its vertex: (where it begins, how long, LONG_ROW + 1 for longer).
+struct Walker {
+  const i64* indptr;
+  const vertex_t* targets;
+  i64* packed;
+  i64 goal, capacity;
+  i64 *to, *found;  // the grid's next queue, and how many it has
+  i64* local;       // the block's next queue, its rows behind it
+  u32* length;
+  u32 looked, num_spilled;
+
+  __device__ static i64 entry(i64 of_level, i64 vertex) { return of_level << 32 | vertex; }
+  __device__ static i64 row_of(i64 begin, i64 end) {
+    return begin << 8 | (end - begin < LONG_ROW ? end - begin : LONG_ROW + 1);
+  }
+
+  // To the grid's queue: what is at the goal, or what the block's own has no place for. A function that is called: it
+  // is rarely.
+  static __device__ __noinline__ void to_grid(i64* found, i64 capacity, i64* to, i64 kept) {
+    i64 slot = reserve(found);
+    if (slot < capacity) to[slot] = kept;
+  }
+  __device__ void spill(i64 kept) {
+    num_spilled += kept >> 32 < goal;
+    to_grid(found, capacity, to, kept);
+  }
+
+  // Arcs first, first + 1 .. first + 3 of a row, and so on at every `step`-th, offer the vertex as a parent. Without a
+  // branch all atomics are under way together, and with them what the next level begins with.
+  __device__ void offer(i64 own, const vertex_t* row, u32 first, u32 size, u32 step) {
+    i64 offered = own + entry(1, 0), now = load_relaxed(&packed[(u32)own]);
+    for (u32 i = first; i < size; i += step) {
+      vertex_t near[4];
+      i64 old[4], begin[4], end[4];
+      for (u32 k = 0; k < 4; k++) near[k] = load_readonly(row + (i + k < size ? i + k : i));
+      if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
+      for (u32 k = 0; k < 4; k++) {
+        old[k] = 0;
+        if (i + k < size) old[k] = atomic_min(&packed[near[k]], offered);
+      }
+      for (u32 k = 0; k < 4; k++)
+        begin[k] = load_readonly(indptr + near[k]), end[k] = load_readonly(indptr + near[k] + 1);
+      looked += size - i < 4 ? size - i : 4;
+      u32 which = 0;
+      for (u32 k = 0; k < 4; k++) which |= (u32)(old[k] >> 32 > offered >> 32) << k;
+      if (!which) continue;
+      u32 slot = blockDim.x;
+      if (offered >> 32 < goal) slot = atomic_add(length, (u32)__popc(which));
+      for (u32 k = 0; k < 4; k++) {
+        if (!(which >> k & 1)) continue;
+        i64 kept = entry(offered >> 32, (i64)near[k]);
+        if (slot < blockDim.x)
+          local[slot] = kept, local[blockDim.x + slot++] = row_of(begin[k], end[k]);
+        else
+          spill(kept);
+      }
+    }
+  }
+
+  // Bring nearer what is beside a vertex.
+  __device__ void prefetch_beside(i64 own, i64 row, i64 n, i64 num_arcs) const {
+    i64 v = (u32)own, after = v + AHEAD < n ? v + AHEAD : n - 1, before = v > AHEAD ? v - AHEAD : 0;
+    prefetch(indptr + after), prefetch(packed + after), prefetch(indptr + before), prefetch(packed + before);
+    i64 begin = row >> 8, span = AHEAD * (row & 255), next = begin + span + (row & 255);
+    prefetch(targets + (next < num_arcs ? next : num_arcs - 1));
+    prefetch(targets + (begin > span ? begin - span : 0));
+  }
+};
 
 struct Search : Levels {
-  i64 num_rows = 0, started = 0, narrow = 0;
+  i64 num_rows = 0, started = 0, narrow = 0, looked = 0, lingering = 0;
   bool clean = true, in_bits = false, in_queue = true, pulling = false;
 
   __device__ void run() {
@@ -23,11 +97,10 @@ struct Search : Levels {
     if (!meet()) return;
     arrive();
     for (i64 arcs_before = 0; count && level != order(DEPTH_LIMIT);) {
-      i64 frontier = count, looked = arcs;
+      i64 frontier = count;
       pulling = pull_pays(arcs_before);
-      arcs_before = arcs;
       if (!(pulling ? pull_level() : push_level())) return;
-      if (pulling) looked = total(LOOKED);
+      arcs_before = looked;
       arrive();
       trace(pulling ? PULL : PUSH, frontier, looked, 1);
       narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
@@ -36,12 +109,13 @@ struct Search : Levels {
     if (blockIdx.x == 0) tell();
   }
 
-  // As _pull_pays in algorithms/bfs.py; a frontier that no queue holds is pulled.
+  // As _pull_pays in algorithms/bfs.py, with what looks and offers cost here; a frontier that no queue holds is pulled.
   __device__ bool pull_pays(i64 arcs_before) {
     if (in_bits && count > order(CAPACITY)) return true;
-    if (pulling) return count * order(BETA) > n;
+    // Where few are left, all of them look sooner than a queue is made of who was found; if they are not deep.
+    if (pulling) return count * order(BETA) > n || ((n - reached) * FEW_LEFT < n && lingering++ < NARROW_LEVELS);
     double left = (double)(order(NUM_ARCS) - reached_arcs) * (double)(n - reached);
-    return arcs > order(GROWTH) * arcs_before && (double)arcs * (double)arcs > left;
+    return arcs > order(GROWTH) * arcs_before && LOOKS_AN_OFFER * (double)arcs * (double)arcs > left;
   }
 
   __device__ bool push_level() {
@@ -50,7 +124,8 @@ struct Search : Levels {
       if (!meet()) return false;
       turn_queues();
     }
-    in_queue = arcs <= n / QUEUE_SHARE, in_bits = !in_queue;
+    bool few = arcs <= n / QUEUE_SHARE || arcs <= QUEUE_LEAST;
+    looked = arcs, in_queue = few && arcs <= order(CAPACITY), in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
       return meet();
@@ -65,7 +140,9 @@ struct Search : Levels {
     if (!in_bits && !mark_queue()) return false;
     in_bits = true, in_queue = false;
     pull();
-    return meet();
+    if (!meet()) return false;
+    looked = total(LOOKED);
+    return true;
   }
   // From a queue to a bitmap.
   __device__ bool mark_queue() {
@@ -83,6 +160,7 @@ struct Search : Levels {
       turn_bits(), clean = false;
     else
       turn_queues();
+    if (pulling) arcs = order(NUM_ARCS) - reached_arcs - arcs;  // counted were those of who is left
     reached += count, reached_arcs += arcs, level++;
   }
 
@@ -114,8 +192,6 @@ struct Search : Levels {
   // on from it by itself, level after level up to `goal`, before all meet again. Who lowers a level hands the vertex
   // on, so that when all meet every level up to the goal is final, and so are parents: an offer of a level that was
   // lowered later loses. Entries are (level, vertex) too.
-  __device__ static i64 entry(i64 of_level, i64 vertex) { return of_level << 32 | vertex; }
-
   __device__ bool walk() {
     pack();
     if (!meet()) return false;
@@ -143,9 +219,9 @@ struct Search : Levels {
 
   __device__ void pack() {
     for (i64 v = thread_index(); v < n; v += thread_count())
-      packed[v] = levels[v] == top_of<i32>::value() ? top_of<i64>::value() : entry(levels[v], (i64)parents[v]);
+      packed[v] = levels[v] == top_of<i32>::value() ? top_of<i64>::value() : Walker::entry(levels[v], (i64)parents[v]);
     for (i64 i = thread_index(); i < count; i += thread_count())
-      filled().offsets[i] = entry(level, (i64)pushed().vertices[i]);
+      filled().offsets[i] = Walker::entry(level, (i64)pushed().vertices[i]);
   }
 
   // What is above `kept` is not reached; what is at it is the frontier.
@@ -161,7 +237,7 @@ struct Search : Levels {
         my_count++;
         my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
       }
-      if (__any_sync(WARP, state >> 32 == kept)) enqueue(v, state >> 32 == kept);
+      enqueue<1>({(vertex_t)v}, {state >> 32 == kept});
     }
   }
 
@@ -169,110 +245,66 @@ struct Search : Levels {
   __device__ void stride(const i64* from, i64 size, i64* to, i64 goal) {
     // Of the turn that runs, the one before and the next: who is slow still reads what the next turn does not touch.
     __shared__ u32 lengths[3], num_long[3];
-    i64 places = LOCAL * blockDim.x;
     __shared__ i64 longs[BLOCK / LONGS];
-    i64 share = (size + gridDim.x - 1) / gridDim.x,
-        end = (blockIdx.x + 1) * share < size ? (blockIdx.x + 1) * share : size;
-    for (i64 begin = blockIdx.x * share; begin < end; begin += places) {
-      i64 taken = end - begin < places ? end - begin : places;
-      for (i64 i = threadIdx.x; i < taken; i += blockDim.x) block->room[i] = from[begin + i];
-      if (threadIdx.x == 0) lengths[0] = (u32)taken, lengths[1] = num_long[0] = 0;
+    u32 places = blockDim.x, spread = blockDim.x < 64 ? 1 : blockDim.x / 64;
+    u32 dealt = lane_index() * spread + (threadIdx.x >> 5), place = threadIdx.x < 32 * spread ? dealt : threadIdx.x;
+    // Half of the warps share the first of the queue, one after another, and the others prefetch what is beside those.
+    u32 beside = threadIdx.x >= 32 * spread && threadIdx.x < 64 * spread ? dealt - spread : places;
+    Walker walker = {indptr, targets, packed, goal, order(CAPACITY), to, counter(FOUND)};
+    u32 share = ((u32)size + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
+    u32 after = first + share < size ? first + share : (u32)size;
+    for (u32 begin = first; begin < after; begin += places) {
+      u32 taken = after - begin < places ? after - begin : places;
+      if (place < taken) begin_with(walker, place, from[begin + place]);
+      if (threadIdx.x == 0) lengths[0] = taken, lengths[1] = num_long[0] = 0;
       __syncthreads();
-      for (u32 turn = 0; lengths[turn % 3]; turn++) {
+      for (u32 turn = 0, now = 0; lengths[now]; turn++) {
+        u32 next = now == 2 ? 0 : now + 1, last = next == 2 ? 0 : next + 1;
+        const i64 *own = block->room + (turn & 1) * 2 * places, *rows_of_own = own + places;
+        walker.local = block->room + (~turn & 1) * 2 * places, walker.length = &lengths[next];
+        if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
         // Lengths count on where the room is full: what was beyond it was spilled.
-        i64 length = lengths[turn % 3] < places ? lengths[turn % 3] : places;
-        const i64* own = block->room + (turn & 1) * places;
-        Found next = {block->room + (~turn & 1) * places, &lengths[(turn + 1) % 3], to, goal};
-        u32* longs_here = &num_long[turn % 3];
-        if (threadIdx.x == 0) lengths[(turn + 2) % 3] = num_long[(turn + 1) % 3] = 0;
-        for (i64 i = threadIdx.x; i < length; i += blockDim.x) visit(own[i], next, longs, longs_here);
+        if (place < lengths[now]) visit(walker, own[place], rows_of_own[place], longs, &num_long[now]);
+        if (beside < lengths[now]) walker.prefetch_beside(own[beside], rows_of_own[beside], n, order(NUM_ARCS));
         __syncthreads();
-        if (!*longs_here) continue;
-        for (u32 k = 0; k < *longs_here && k < blockDim.x / LONGS; k++) {
-          i64 u = (u32)longs[k];
-          offer(longs[k], load_readonly(indptr + u) + threadIdx.x, load_readonly(indptr + u + 1), blockDim.x, next);
+        u32 num = num_long[now];
+        now = next;
+        if (!num) continue;
+        for (u32 k = 0; k < num && k < blockDim.x / LONGS; k++) {
+          i64 u = (u32)longs[k], row = load_readonly(indptr + u);
+          u32 length = (u32)(load_readonly(indptr + u + 1) - row);
+          walker.offer(longs[k], targets + row, 4 * threadIdx.x, length, 4 * blockDim.x);
         }
         __syncthreads();
       }
       __syncthreads();
     }
+    my_looked += walker.looked, my_count += walker.num_spilled;
   }
-
-  // Where what is found goes: the block's next queue, or the grid's if it is at the goal or there is no room.
-  struct Found {
-    i64* local;
-    u32* length;
-    i64* to;
-    i64 goal;
-  };
-  // A thread's vertices, all of one level; bit k of `which` says that the k-th is one.
-  __device__ void keep(i64 of_level, const vertex_t (&near)[4], u32 which, const Found& next) {
-    u32 slot = LOCAL * blockDim.x;
-    if (of_level < next.goal) slot = atomic_add(next.length, (u32)__popc(which));
-    for (int k = 0; k < 4; k++) {
-      if (!(which >> k & 1)) continue;
-      i64 kept = entry(of_level, (i64)near[k]);
-      if (slot < LOCAL * blockDim.x)
-        next.local[slot++] = kept;
-      else
-        spill(kept, next);
-    }
+  // Take over an entry of the grid's queue; one at the goal stays there.
+  __device__ void begin_with(Walker& walker, u32 place, i64 own) {
+    bool there = own >> 32 < walker.goal;
+    if (!there) walker.spill(own);
+    block->room[place] = own;
+    i64 v = (u32)own, begin = load_readonly(indptr + v);
+    block->room[blockDim.x + place] = Walker::row_of(begin, there ? load_readonly(indptr + v + 1) : begin);
   }
-  __device__ void spill(i64 kept, const Found& next) {
-    my_count += kept >> 32 < next.goal;
-    i64 slot = reserve(counter(FOUND));
-    if (slot < order(CAPACITY)) next.to[slot] = kept;
-  }
-
-  __device__ void visit(i64 own, const Found& next, i64* longs, u32* num_long) {
-    i64 v = (u32)own;
-    i64 begin = load_readonly(indptr + v), end = load_readonly(indptr + v + 1);
-    if (load_relaxed(&packed[v]) >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
-    if (own >> 32 >= next.goal) return spill(own, next);
-    if (end - begin <= LONG_ROW) {
-      offer(own, begin, end, 1, next);
-      bring_nearer(v, begin, end);
-      return;
-    }
+  __device__ void visit(Walker& walker, i64 own, i64 row, i64* longs, u32* num_long) {
+    u32 length = (u32)row & 255;
+    if (length <= LONG_ROW) return walker.offer(own, targets + (row >> 8), 0, length, 4);
     u32 slot = atomic_add(num_long, 1u);
     if (slot < blockDim.x / LONGS)
       longs[slot] = own;
     else
-      spill(own, next);
-  }
-
-  // Every `step`-th arc of begin .. end offers the vertex as a parent; four at a time and without a branch, so that all
-  // atomics are under way together.
-  __device__ void offer(i64 own, i64 begin, i64 end, i64 step, const Found& next) {
-    i64 of_level = (own >> 32) + 1, offered = entry(of_level, (u32)own);
-    for (i64 i = begin; i < end; i += 4 * step) {
-      vertex_t near[4];
-      i64 old[4];
-      for (int k = 0; k < 4; k++) near[k] = load_readonly(targets + (i + k * step < end ? i + k * step : i));
-      for (int k = 0; k < 4; k++)
-        old[k] = atomic_min(&packed[near[k]], i + k * step < end ? offered : top_of<i64>::value());
-      u32 which = 0;
-      for (int k = 0; k < 4; k++) which |= (u32)(i + k * step < end && old[k] >> 32 > of_level) << k;
-      my_looked += (end - i + step - 1) / step < 4 ? (end - i + step - 1) / step : 4;
-      if (which) keep(of_level, near, which, next);
-    }
-  }
-
-  __device__ void bring_nearer(i64 v, i64 begin, i64 end) {
-    i64 after = v + AHEAD < n ? v + AHEAD : n - 1, before = v > AHEAD ? v - AHEAD : 0;
-    prefetch(indptr + after), prefetch(packed + after), prefetch(indptr + before), prefetch(packed + before);
-    if (begin == end) return;
-    i64 span = AHEAD * (end - begin), last = order(NUM_ARCS) - 1;
-    prefetch(targets + (end + span < last ? end + span : last));
-    prefetch(targets + (begin > span ? begin - span : 0));
+      walker.spill(own);
   }
 };
 
 // Find levels and parents from the sources in `host`.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_levels(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets, const i64* in_indptr,
-                  const vertex_t* in_targets, i32* levels, vertex_t* parents, u32* work, i64* packed, i64* arrived,
-                  i64* host) {
+                  const vertex_t* in_targets, const vertex_t* firsts, i32* levels, vertex_t* parents, u32* work,
+                  i64* packed, i64* arrived, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
   if (threadIdx.x < NUM_ORDERS) block.orders[threadIdx.x] = host[threadIdx.x];
@@ -280,6 +312,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   Search search;
   search.n = hi, search.abort = abort;
   search.indptr = indptr, search.targets = targets, search.in_indptr = in_indptr, search.in_targets = in_targets;
+  search.firsts = firsts;
   search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
   search.arrived = arrived, search.host = host, search.block = &block;
   search.run();

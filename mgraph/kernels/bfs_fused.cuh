@@ -10,16 +10,43 @@ enum Method { PUSH, PULL, WALK };
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
 constexpr i64 NUM_CELLS = 3;
-constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
-// Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it.
-constexpr i64 QUEUE_SHARE = 16;
+constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
+// Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it;
+// so many arcs are few in any graph.
+constexpr i64 QUEUE_SHARE = 32, QUEUE_LEAST = 1024;
+// Bytes that atomics find in the cache, on an H200; so many offers a vertex are often.
+constexpr i64 CACHED = 32 << 20, OFTEN = 2;
 
 // What a block keeps in shared memory.
 struct Block {
   i64 room[4 * BLOCK];  // rows that are pushed, words that are pulled, queues of a walk
   i64 sums[3];          // for meet()
+  i64 totals[CELL];     // of the phase before
   i64 orders[NUM_ORDERS];
 };
+
+__device__ inline void add_up(i64* sum, i64 mine) {
+  if (!__any_sync(WARP, mine != 0)) return;
+  mine = warp_sum(mine);
+  if (lane_index() == 0) atomic_add(sum, mine);
+}
+// All blocks meet: what threads counted is added up in the phase's cell of `cells`, and the next phase has its counters
+// at 0. A function that is called: it stands in a dozen places, and most time would go into fetching its instructions.
+__device__ __noinline__ bool meet_blocks(Block* block, i64* cells, u32 phase, i64* arrived, const u32* abort, i64 count,
+                                         i64 arcs, i64 looked) {
+  add_up(&block->sums[COUNT], count), add_up(&block->sums[ARCS], arcs), add_up(&block->sums[LOOKED], looked);
+  __syncthreads();
+  i64 *own = cells + phase % NUM_CELLS * CELL, *next = cells + (phase + 1) % NUM_CELLS * CELL;
+  if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
+    atomic_add(own + threadIdx.x, block->sums[threadIdx.x]);
+    block->sums[threadIdx.x] = 0;
+  }
+  // Nobody counts there: the totals of two phases ago were read before the meeting that began this one.
+  if (thread_index() < CELL) store_relaxed(next + thread_index(), (i64)0);
+  return grid_barrier(arrived, abort, [&]() {
+    for (int k = 0; k < CELL; k++) block->totals[k] = load_relaxed(own + k);
+  });
+}
 
 struct Levels {
   i64 n;
@@ -28,6 +55,7 @@ struct Levels {
   const vertex_t* targets;
   const i64* in_indptr;
   const vertex_t* in_targets;
+  const vertex_t* firsts;
   i32* levels;
   vertex_t* parents;
   u32* work;
@@ -58,27 +86,12 @@ struct Levels {
 
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ i64* counter(Counter which) { return (i64*)work + phase % NUM_CELLS * CELL + which; }
-  __device__ i64 total(Counter which) {
-    return load_relaxed((i64*)work + (phase + NUM_CELLS - 1) % NUM_CELLS * CELL + which);
-  }
-  __device__ void add_up(Counter which, i64& mine) {
-    if (!__any_sync(WARP, mine != 0)) return;
-    i64 sum = warp_sum(mine);
-    if (lane_index() == 0) atomic_add(&block->sums[which], sum);
-    mine = 0;
-  }
-  // All blocks meet: what threads counted becomes the phase's totals, and the next phase has its counters at 0.
+  __device__ i64 total(Counter which) { return block->totals[which]; }
+  // All blocks meet: what threads counted becomes the phase's totals.
   __device__ bool meet() {
-    add_up(COUNT, my_count), add_up(ARCS, my_arcs), add_up(LOOKED, my_looked);
-    __syncthreads();
-    if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
-      atomic_add(counter((Counter)threadIdx.x), block->sums[threadIdx.x]);
-      block->sums[threadIdx.x] = 0;
-    }
-    phase++;
-    // Nobody counts there: the totals of two phases ago were read before the meeting that began this one.
-    if (thread_index() < CELL) store_relaxed(counter((Counter)thread_index()), (i64)0);
-    return grid_barrier(arrived, abort);
+    bool met = meet_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_looked);
+    my_count = my_arcs = my_looked = 0;
+    return met;
   }
 
   // Nothing is reached. Bits behind the last vertex are visited.
@@ -94,13 +107,14 @@ struct Levels {
     for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count()) store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // A warp's vertices, those `there`, go to the next queue.
-  __device__ void enqueue(vertex_t v, bool there, i64 begin, i64 length) {
+  // A warp's vertices, EACH a lane, go to the next queue if they are `there`.
+  template <int EACH> __device__ void enqueue(const vertex_t (&v)[EACH], const bool (&there)[EACH]) {
+    i64 begin[EACH], length[EACH];
+    for (int k = 0; k < EACH; k++) {
+      begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
+      length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
+    }
     ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, there, begin, length);
-  }
-  __device__ void enqueue(i64 v, bool there) {
-    i64 begin = there ? load_readonly(indptr + v) : 0, end = there ? load_readonly(indptr + v + 1) : 0;
-    enqueue((vertex_t)v, there, begin, end - begin);
   }
   // What was queued becomes the frontier.
   __device__ void turn_queues() {
@@ -120,26 +134,24 @@ struct Levels {
       vertex_t v =
           there ? (vertex_t)host[NUM_ORDERS + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
       if (there) set_bit(visited(), v), levels[v] = 0, parents[v] = v;
-      enqueue((i64)v, there);
+      enqueue<1>({v}, {there});
     }
   }
 
   // How many words a warp takes at once: so few that all have work, and enough for all lanes.
-  __device__ i64 run_of_words() {
-    i64 each = words() / (4 * warp_count());
-    return each < 2 ? 2 : each > 8 ? 8 : each;
+  __device__ i64 run_of_words(i64 least, i64 most) {
+    i64 each = words() / (2 * warp_count());
+    return each < least ? least : each > most ? most : each;
   }
 
   // From a bitmap to a queue.
   __device__ void queue_bits() {
-    i64 run = run_of_words();
+    i64 run = run_of_words(2, 32);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       i64 w = word + lane_index();
       u32 own = lane_index() < run && w < words() ? bits()[w] : 0;
-      each_bit(word, own, [&](const i64(&v)[2], const bool (&there)[2]) {
-        enqueue(v[0], there[0]);
-        enqueue(v[1], there[1]);
-      });
+      each_bit(word, own,
+               [&](const i64(&v)[2], const bool (&there)[2]) { enqueue<2>({(vertex_t)v[0], (vertex_t)v[1]}, there); });
     }
   }
 
@@ -153,101 +165,155 @@ struct Levels {
   // Few arcs: who finds a vertex gives it its level and queues it. A level is unreached or this one for all that may
   // still be offered to, whenever it is looked at.
   __device__ void push_to_queue() {
-    push<1>([&](const vertex_t(&v)[1], const vertex_t(&u)[1], const bool (&there)[1]) {
-      i64 begin = 0, end = 0;
-      bool found = false;
-      if (there[0]) {
-        i32 seen = load_relaxed(&levels[v[0]]);
-        vertex_t parent = load_relaxed(&parents[v[0]]);
-        begin = load_readonly(indptr + v[0]), end = load_readonly(indptr + v[0] + 1);
-        found = seen > level && parent > u[0] && atomic_min(&parents[v[0]], u[0]) == top_of<vertex_t>::value();
+    push<2>([&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
+      i64 begin[2], length[2];
+      i32 seen[2];
+      vertex_t parent[2];
+      bool found[2];
+      for (int k = 0; k < 2; k++) {
+        seen[k] = there[k] ? load_relaxed(&levels[v[k]]) : -1;
+        parent[k] = there[k] ? load_relaxed(&parents[v[k]]) : 0;
+        begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
+        length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
       }
-      if (found) store_relaxed(&levels[v[0]], (i32)(level + 1)), set_bit(visited(), v[0]);
-      enqueue(v[0], found, begin, end - begin);
+      for (int k = 0; k < 2; k++) {
+        found[k] = seen[k] > level && parent[k] > u[k];
+        if (found[k]) found[k] = atomic_min(&parents[v[k]], u[k]) == top_of<vertex_t>::value();
+      }
+      for (int k = 0; k < 2; k++)
+        if (found[k]) store_relaxed(&levels[v[k]], (i32)(level + 1)), set_bit(visited(), v[k]);
+      ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, found, begin, length);
     });
   }
 
-  // Many arcs: parents alone; mark_found() looks for who has one.
+  // Many arcs: parents alone; mark_found() looks for who has one. Parents that do not fit the cache are offered to one
+  // part after another: an atomic beyond the cache takes three times as long as another look at an arc and one within.
   __device__ void push_to_parents() {
+    i64 parts = arcs > n / 2 ? 1 + (n * (i64)sizeof(vertex_t) - 1) / CACHED : 1;
+    // Where offers to a vertex are many most are in vain, and a look beforehand spares them.
+    bool look = arcs > OFTEN * (n - reached);
+    for (i64 part = 0; part < parts; part++) push_to_part(n * part / parts, n * (part + 1) / parts, look);
+  }
+  __device__ void push_to_part(i64 first, i64 last, bool look) {
     const u32* seen = visited();
     push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
       // Without branches between them all loads are under way together.
       u32 word[4];
       vertex_t parent[4];
-      for (int k = 0; k < 4; k++) word[k] = seen[v[k] >> 5], parent[k] = load_relaxed(&parents[v[k]]);
+      bool open[4];
+      for (int k = 0; k < 4; k++) open[k] = there[k] && v[k] >= first && v[k] < last;
+      for (int k = 0; k < 4; k++) word[k] = seen[open[k] ? v[k] >> 5 : 0];
+      for (int k = 0; k < 4; k++) open[k] = open[k] && !(word[k] >> (v[k] & 31) & 1);
       for (int k = 0; k < 4; k++)
-        if (there[k] && !(word[k] >> (v[k] & 31) & 1) && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
+        parent[k] = look && open[k] ? load_relaxed(&parents[v[k]]) : top_of<vertex_t>::value();
+      for (int k = 0; k < 4; k++)
+        if (open[k] && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
     });
   }
   __device__ void mark_found() {
-    for (i64 word = warp_index() * 4; word < words(); word += warp_count() * 4) {
-      u32 seen[4];
-      vertex_t parent[4];
-      for (int k = 0; k < 4; k++) {
+    constexpr int WIDE = 4;
+    for (i64 word = warp_index() * WIDE; word < words(); word += warp_count() * WIDE) {
+      bool mine = lane_index() < WIDE && word + lane_index() < words();
+      u32 seen = mine ? visited()[word + lane_index()] : ~0u, found = 0;
+      vertex_t parent[WIDE];
+      for (int k = 0; k < WIDE; k++) {
         i64 v = (word + k) << 5 | lane_index();
-        seen[k] = word + k < words() ? visited()[word + k] : ~0u;
         parent[k] = v < n ? parents[v] : top_of<vertex_t>::value();
       }
-      for (int k = 0; k < 4; k++) {
-        i64 v = (word + k) << 5 | lane_index();
-        bool here = !(seen[k] >> lane_index() & 1) && parent[k] != top_of<vertex_t>::value();
+      for (int k = 0; k < WIDE; k++) {
+        bool here = !(__shfl_sync(WARP, seen, k) >> lane_index() & 1) && parent[k] != top_of<vertex_t>::value();
         u32 hits = __ballot_sync(WARP, here);
-        if (here) settle(v);
-        if (lane_index() == 0 && word + k < words()) next_bits()[word + k] = hits, visited()[word + k] = seen[k] | hits;
+        if (here) settle((word + k) << 5 | lane_index());
+        if (lane_index() == k) found = hits;
       }
+      if (mine) next_bits()[word + lane_index()] = found;
+      if (found) visited()[word + lane_index()] = seen | found;
     }
   }
   __device__ void settle(i64 v) {
     levels[v] = (i32)(level + 1);
     my_count++;
-    my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
+    my_arcs += arcs_from(v);
   }
+  __device__ i64 arcs_from(i64 v) { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
 
   // ---- pull ------------------------------------------------------------------------------------------
-  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest.
+  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest. A warp takes a
+  // run of words: first all their vertices look at the first of their row, of which there is a copy side by side and
+  // which most find there, where hubs come first; then those that found nothing look on, all lanes at work again.
   __device__ void pull() {
-    i64 run = run_of_words();
-    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
-    auto word_of = [&](i64 word) {
-      return lane_index() < run && word + lane_index() < words() ? visited()[word + lane_index()] : ~0u;
-    };
-    u32 coming = word_of(warp_index() * run);
+    i64 run = run_of_words(4, 16);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
-      u32 seen = coming;
-      coming = word_of(word + warp_count() * run);
-      hits[lane_index()] = 0;
-      __syncwarp();
-      each_bit(word, ~seen, [&](const i64(&v)[2], const bool (&open)[2]) {
-        find_parents(v, open, [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
-      });
-      __syncwarp();
-      u32 own = hits[lane_index()];
-      if (lane_index() < run && word + lane_index() < words()) {
-        next_bits()[word + lane_index()] = own;
-        if (own) visited()[word + lane_index()] = seen | own;
-      }
-      __syncwarp();
+      bool mine = lane_index() < run && word + lane_index() < words();
+      u32 seen = mine ? visited()[word + lane_index()] : ~0u;
+      u32 found = look_first(word, run, seen);
+      found |= look_on(word, ~(seen | found));
+      if (mine) next_bits()[word + lane_index()] = found;
+      if (found) visited()[word + lane_index()] = seen | found;
     }
   }
-
-  // A warp together, each lane for two vertices of its own; call hit(v) for those that find a parent.
+  // Lane k has in `seen` who is visited of the k-th word, and returns who of that finds a parent.
+  __device__ u32 look_first(i64 word, i64 run, u32 seen) {
+    constexpr int WIDE = 4;
+    const u32* frontier = bits();
+    u32 found = 0;
+    for (int k = 0; k < run; k += WIDE) {
+      if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && ~seen)) continue;
+      bool open[WIDE];
+      vertex_t first[WIDE];
+      u32 near[WIDE];
+      for (int j = 0; j < WIDE; j++) {
+        open[j] = !(__shfl_sync(WARP, seen, k + j) >> lane_index() & 1);
+        first[j] = open[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
+      }
+      for (int j = 0; j < WIDE; j++) near[j] = frontier[first[j] >> 5];
+      for (int j = 0; j < WIDE; j++) {
+        bool here = open[j] && near[j] >> (first[j] & 31) & 1;
+        u32 hits = __ballot_sync(WARP, here);
+        if (here) settle((word + k + j) << 5 | lane_index(), first[j]);
+        if (lane_index() == k + j) found = hits;
+        my_looked += open[j];
+      }
+    }
+    return found;
+  }
+  __device__ u32 look_on(i64 word, u32 open) {
+    if (!__any_sync(WARP, open)) return 0;
+    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
+    hits[lane_index()] = 0;
+    __syncwarp();
+    each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
+      find_parents(v, there, [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
+    });
+    __syncwarp();
+    u32 found = hits[lane_index()];
+    __syncwarp();
+    return found;
+  }
+  // Behind the first of the rows; arcs are counted of those that find nothing. A warp together, each lane for two
+  // vertices of its own; call hit(v) for those that find a parent.
   template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
-    i64 begin[2], length[2], place[2];
+    i64 begin[2], length[2], place[2], arcs_of[2] = {};
     vertex_t parent[2] = {};
     for (int half = 0; half < 2; half++) {
-      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) : 0;
+      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + 1 : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
+      if (open[half]) arcs_of[half] = indptr == in_indptr ? length[half] + 1 : arcs_from(v[half]);
+      if (length[half] <= 0) begin[half] = length[half] = 0;
     }
     RowSearch{bits(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
-      if (place[half] == length[half]) continue;
-      parents[v[half]] = parent[half];
-      levels[v[half]] = (i32)(level + 1);
-      my_count++;
-      my_arcs +=
-          indptr == in_indptr ? length[half] : load_readonly(indptr + v[half] + 1) - load_readonly(indptr + v[half]);
+      if (place[half] == length[half]) {
+        my_arcs += arcs_of[half];
+        continue;
+      }
+      settle(v[half], parent[half]);
       hit(v[half]);
     }
+  }
+  __device__ void settle(i64 v, vertex_t parent) {
+    parents[v] = parent, levels[v] = (i32)(level + 1);
+    my_count++;
   }
 };

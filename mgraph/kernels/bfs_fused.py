@@ -32,12 +32,13 @@ def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int
     return fixed + capacity * entry_bytes // 4 + 6 * -(-num_positions // 64)
 
 
-@fused(block=768, vertex_t="targets")
+@fused(block=640, vertex_t="targets")
 def search_levels(
-    lo, hi, abort, indptr, targets, in_indptr, in_targets, levels, parents, work, packed, arrived, host
+    lo, hi, abort, indptr, targets, in_indptr, in_targets, firsts, levels, parents, work, packed, arrived, host
 ) -> None:
     """Find levels and parents of vertices 0 .. hi from the sources in `host`.
 
-    `levels` and `parents` need not be initialised, nor `work`. With `packed`, a word a vertex, the search walks
+    `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised, nor
+    `work`. With `packed`, a word a vertex, the search walks
     where the graph is deep: levels run ahead in every block by themselves, up to a goal where all meet.
     """

@@ -43,18 +43,29 @@ struct Queue {
 constexpr int ARC_BITS = 36;
 __device__ inline i64 queued_vertices(i64 counter) { return counter >> ARC_BITS; }
 __device__ inline i64 queued_arcs(i64 counter) { return counter & ((1ll << ARC_BITS) - 1); }
-// A warp's vertices, those `there`, go to the queue with their arcs; those that find no place are counted only.
+// A warp's vertices, EACH a lane, go to the queue with their arcs if they are `there`; those that find no place are
+// counted only.
+template <int EACH> __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter,
+                                                   const vertex_t (&v)[EACH], const bool (&there)[EACH],
+                                                   const i64 (&begin)[EACH], const i64 (&length)[EACH]) {
+  i64 own = 0, base = 0;
+  for (int k = 0; k < EACH; k++)
+    if (there[k]) own += (1ll << ARC_BITS) + length[k];
+  if (!__any_sync(WARP, own != 0)) return;
+  i64 upto = scan_warp(own);
+  if (lane_index() == 31) base = atomic_add(counter, upto);
+  i64 at = __shfl_sync(WARP, base, 31) + upto - own;
+  for (int k = 0; k < EACH; k++) {
+    i64 slot = queued_vertices(at), offset = queued_arcs(at);
+    if (!there[k]) continue;
+    at += (1ll << ARC_BITS) + length[k];
+    if (slot < capacity)
+      queue.vertices[slot] = v[k], queue.offsets[slot] = offset, queue.first[slot] = begin[k] - offset;
+  }
+}
 __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter, vertex_t v, bool there, i64 begin,
                                i64 length) {
-  u32 together = __ballot_sync(WARP, there);
-  if (!together) return;
-  i64 upto = scan_warp(there ? length : 0), base = 0;
-  if (lane_index() == 31) base = atomic_add(counter, ((i64)__popc(together) << ARC_BITS) + upto);
-  base = __shfl_sync(WARP, base, 31);
-  i64 slot = queued_vertices(base) + __popc(together & ((1u << lane_index()) - 1));
-  i64 offset = queued_arcs(base) + upto - length;
-  if (!there || slot >= capacity) return;
-  queue.vertices[slot] = v, queue.offsets[slot] = offset, queue.first[slot] = begin - offset;
+  enqueue<1>(queue, capacity, counter, {v}, {there}, {begin}, {length});
 }
 // The last of `count` rising offsets that is not above `arc`: a block looks at as many places at once as it has
 // threads.
@@ -78,31 +89,52 @@ struct BlockShare {
     end = begin + share < hi ? begin + share : hi;
   }
 };
+// The last of `count` rising offsets, at most 1024, that is not above `arc`; a warp looks together.
+__device__ inline u32 row_of_arc_by_warp(const u32* offsets, u32 count, u32 arc) {
+  u32 step = (count + 31) / 32, at = lane_index() * step;
+  u32 first = (__popc(__ballot_sync(WARP, at < count && offsets[at] <= arc)) - 1) * step;
+  at = first + lane_index();
+  return first + __popc(__ballot_sync(WARP, lane_index() < step && at < count && offsets[at] <= arc)) - 1;
+}
 // Call offer(v, u, there), by whole warps, for targets v of the arcs of a share and name_of their sources, EACH arcs a
-// lane, so that what they wait for comes at the same time. In `room` is place for three words a thread.
+// lane, so that what they wait for comes at the same time. In `room` is place for three words a thread. A warp takes
+// neighbouring arcs: it looks for the rows at their ends, and its lanes only between those.
 template <int EACH, class Name, class Offer> __device__ inline void each_arc(const Queue& from, i64 num_queued,
                                                                              const vertex_t* targets, BlockShare share,
                                                                              i64* room, Name name_of, Offer offer) {
-  i64 begin = share.begin;
-  if (begin >= share.end) return;
-  i64 *row_offsets = room, *row_first = row_offsets + blockDim.x;
+  if (share.begin >= share.end) return;
+  i64* row_first = room;
   vertex_t* row_name = (vertex_t*)(row_first + blockDim.x);
-  for (i64 row = row_of_arc_by_block(from.offsets, num_queued, begin); begin < share.end; row += blockDim.x) {
-    i64 i = row + threadIdx.x, num_rows = num_queued - row < blockDim.x ? num_queued - row : blockDim.x;
+  u32 *row_offset = (u32*)(row_name + blockDim.x), size = (u32)(share.end - share.begin);
+  u32 begin = 0;  // arcs count from the share's begin
+  for (i64 row = row_of_arc_by_block(from.offsets, num_queued, share.begin); begin < size; row += blockDim.x) {
+    i64 i = row + threadIdx.x, left = num_queued - row;
+    u32 num_rows = left < blockDim.x ? (u32)left : blockDim.x;
     __syncthreads();  // all are done with the rows before
-    if (threadIdx.x < num_rows)
-      row_offsets[threadIdx.x] = from.offsets[i], row_first[threadIdx.x] = from.first[i],
-      row_name[threadIdx.x] = name_of(from.vertices[i]);
+    if (threadIdx.x < num_rows) {
+      i64 offset = from.offsets[i] - share.begin;
+      row_offset[threadIdx.x] = offset < 0 ? 0 : (u32)(offset < size ? offset : size);
+      row_first[threadIdx.x] = from.first[i] + share.begin, row_name[threadIdx.x] = name_of(from.vertices[i]);
+    }
     __syncthreads();
-    i64 after = row + num_rows < num_queued ? from.offsets[row + num_rows] : share.end;
-    if (after > share.end) after = share.end;
-    for (i64 together = begin + (threadIdx.x & ~31); together < after; together += EACH * blockDim.x) {
+    i64 next = left > num_rows ? from.offsets[row + num_rows] - share.begin : size;
+    u32 after = next < size ? (u32)next : size;
+    for (u32 own = begin + (threadIdx.x & ~31) * EACH; own < after; own += EACH * blockDim.x) {
+      u32 last = own + 32 * EACH < after ? own + 32 * EACH - 1 : after - 1;
+      u32 lowest = row_of_arc_by_warp(row_offset, num_rows, own);
+      u32 highest = row_of_arc_by_warp(row_offset, num_rows, last);
       vertex_t v[EACH], u[EACH];
       bool there[EACH];
-      for (int k = 0; k < EACH; k++) {
-        i64 arc = together + k * blockDim.x + lane_index();
+      for (u32 k = 0; k < EACH; k++) {
+        u32 arc = own + k * 32 + lane_index(), r = lowest, above = highest + 1;
         there[k] = arc < after;
-        i64 r = there[k] ? row_of_arc(row_offsets, num_rows, arc) : 0;
+        while (above - r > 1) {
+          u32 middle = (r + above) >> 1;
+          if (row_offset[middle] <= arc)
+            r = middle;
+          else
+            above = middle;
+        }
         u[k] = row_name[r], v[k] = there[k] ? load_readonly(targets + row_first[r] + arc) : 0;
       }
       offer(v, u, there);

@@ -317,8 +317,9 @@ template <class T> __device__ inline bool wait_until(const T* flag, T value, con
 }
 // All threads of a grid meet; the blocks must all be on the device at once. False for all threads of a block that
 // saw *abort. Each meeting adds 2^62 to *arrived, by which the blocks know that all have come; it is 0 before the first
-// meeting of all, and may stay as it is between launches, unless one was aborted.
-__device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
+// meeting of all, and may stay as it is between launches, unless one was aborted. Then, before the rest of its block
+// goes on, one thread calls then(): what all blocks look at is looked at once a block.
+template <class Then> __device__ inline bool grid_barrier(i64* arrived, const u32* abort, Then then) {
   __syncthreads();
   bool met = true;
   if (threadIdx.x == 0) {
@@ -332,6 +333,10 @@ __device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
       else
         __nanosleep(1000);
     }
+    then();
   }
   return __syncthreads_and(met);
+}
+__device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
+  return grid_barrier(arrived, abort, []() {});
 }

@@ -62,3 +62,10 @@ def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
         while indptr[row + 1] <= arc:
             row += 1
         positions[arc - begin] = row * multiplier + first
+
+
+@kernel(vertex_t="targets")
+def first_targets(lo, hi, indptr, targets, firsts):
+    """Put the first target of every row side by side; an empty row has its own vertex."""
+    for u in range(lo, hi):
+        firsts[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else u

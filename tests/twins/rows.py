@@ -101,3 +101,9 @@ def unpack_rows(draw: st.DrawFn) -> Case:
         "positions": Unwritten(num_arcs - begin, r.types.vertex),
     }
     return Case(args)
+
+
+def first_targets(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    firsts = Unwritten(r.num_owned, r.types.vertex)
+    return Case({"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "firsts": firsts})

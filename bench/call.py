@@ -1,0 +1,152 @@
+"""Where the microseconds of a whole mg.bfs call go, on one GPU, from Python to an answer in user ids and back.
+
+    python bench/call.py rmat20 rmat22
+
+Each part is timed where it is called, without what it calls that is a part itself; the median over the roots of each
+part is shown, and of the kernels what they tell of themselves. Beside the translation stands its floor: the bytes of
+its tables at the rate of a stream, its look-ups at the rate of random loads from a table of that size.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import click
+import numpy as np
+import record
+from run import source_of
+
+import mgraph as mg
+from mgraph import jobs, traversals
+from mgraph.algorithms.traversal import Trace
+from mgraph.graph import Graph
+from mgraph.graph500 import random_roots
+from mgraph.kernels.cuda import CudaBackend
+from mgraph.results import Stats
+
+# What is timed: where it stands, and what it is called in the table.
+PARTS: tuple[tuple[Any, str, str], ...] = (
+    (jobs, "_prepare", "is all there that the method needs"),
+    (jobs, "positions_of", "source to position, read back"),
+    (jobs, "_search", "the search: memory, orders"),
+    (CudaBackend, "launch", "launches"),
+    (CudaBackend, "synchronize", "waiting"),
+    (Trace, "superstep", "the trace"),
+    (jobs, "_translate", "translation: memory, arguments"),
+    (jobs, "_traverse", "the job besides"),
+    (Stats, "of_ranks", "stats"),
+    (traversals, "bfs", "arguments, lease, result"),
+)
+# Bytes a second of a stream, and loads a second at random from a table that fits so many bytes: NVIDIA H200.
+STREAM = 4.0e12
+RANDOM = ((1 << 20, 173e9), (16 << 20, 156e9), (32 << 20, 138e9), (64 << 20, 75e9), (128 << 20, 52e9), (1 << 40, 38e9))
+WARM_UP = 5
+
+
+class Clock:
+    """Seconds by part, each without the parts that it calls."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inside: list[float] = []
+
+    def timed(self, name: str, function: Callable) -> Callable:
+        """Return the function, timed as a part."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **options: Any) -> Any:
+            self._inside.append(0.0)
+            started = time.perf_counter()
+            try:
+                return function(*args, **options)
+            finally:
+                took = time.perf_counter() - started
+                self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inside.pop()
+                if self._inside:
+                    self._inside[-1] += took
+
+        return call
+
+
+@click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
+@click.option("--sources", type=int, default=32, show_default=True)
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
+    with mg.connect(num_ranks=1, backend="cuda") as cluster:
+        for name in graphs:
+            with Graph.from_source(source_of(name, "none"), cluster=cluster) as g:
+                facts = {"bench": "call", "graph": name, "gpus": 1, "algorithm": "bfs", **measure(g, sources)}
+            show(facts)
+            record.append("cuda", commit, facts)
+
+
+def measure(g: Graph, sources: int) -> dict:
+    """Search from random roots and return the medians of what calls and their parts took, in microseconds."""
+    roots = random_roots(g, sources + WARM_UP, None)
+    calls = [_call(g, root) for root in roots][WARM_UP:]
+    parts = [_timed_call(g, root) for root in roots][WARM_UP:]
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    connected = g.num_vertices - g.info.num_isolated
+    return {
+        "sources": sources,
+        "call_us": _median([1e6 * seconds for seconds, _, _ in calls]),
+        "kernels_us": _median([kernels for _, kernels, _ in calls]),
+        "translate_us": _median([1e6 * translate for _, _, translate in calls]),
+        "translate_floor_us": round(1e6 * translate_floor(g.num_vertices, connected), 1),
+        "parts_us": {name: _median([1e6 * part.get(name, 0.0) for part in parts]) for name in names},
+    }
+
+
+def _median(values: list[float]) -> float:
+    return round(statistics.median(values), 1)
+
+
+def _call(g: Graph, root: int) -> tuple[float, float, float]:
+    """Return the seconds of a call, the microseconds of its kernels and the seconds of its translation."""
+    started = time.perf_counter()
+    result = mg.bfs(g, root)
+    seconds, stats = time.perf_counter() - started, result.stats
+    result.close()
+    return seconds, sum(step["microseconds"] for step in stats.supersteps), stats.seconds["translate"]
+
+
+def _timed_call(g: Graph, root: int) -> dict[str, float]:
+    """Return the seconds of every part of a call."""
+    clock = Clock()
+    with ExitStack() as stack:
+        for owner, attribute, name in PARTS:
+            timed = clock.timed(name, getattr(owner, attribute))
+            stack.enter_context(mock.patch.object(owner, attribute, timed))
+        result = traversals.bfs(g, root)
+    result.close()
+    return clock.seconds
+
+
+def translate_floor(n: int, connected: int) -> float:
+    """Return the seconds that translation takes at least: levels and parents of n users, of whom so many have arcs.
+
+    A user's position comes in a stream, level and predecessor go out in one; level, parent and its user are looked up.
+    """
+    table = 4 * connected
+    rate = next(rate for size, rate in RANDOM if table <= size)
+    return n * (4 + 4 + 8) / STREAM + 3 * connected / rate
+
+
+def show(facts: dict) -> None:
+    """Print the parts."""
+    print(f"{facts['graph']}: a call {facts['call_us']} us, its kernels {facts['kernels_us']} us, ", end="")
+    print(f"translation {facts['translate_us']} us, at least {facts['translate_floor_us']} us")
+    for name, microseconds in facts["parts_us"].items():
+        print(f"    {microseconds:8.1f}  {name}")
+    print(f"    {np.round(sum(facts['parts_us'].values()), 1):8.1f}  with the clock", flush=True)
+
+
+if __name__ == "__main__":
+    main()
