@@ -36,8 +36,8 @@ __device__ inline int lane_index() { return threadIdx.x & 31; }
 template <class T> __device__ inline T load_relaxed(const T* p) { return *(const volatile T*)p; }
 template <class T> __device__ inline void store_relaxed(T* p, T v) { *(volatile T*)p = v; }
 // A plain load of what other threads of the same launch write: the last value that the nearest cache has seen, or any
-// since before the launch. Only where each of those will do; what all threads look at is read several times faster
-// than from the cache that they share.
+// since all met, or since before the launch. Only where each of those will do; what all threads look at is read several
+// times faster than from the cache that they share.
 template <class T> __device__ inline T load_stale(const T* p) {
 #ifdef __CUDACC__
   return *p;
