@@ -203,10 +203,9 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         require_blocks(shard, rank.comm, np.dtype(spec.dtype))
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
         require_in_rows(shard, rank.comm)
-    if (spec.algorithm, spec.method) == ("bfs", "frontier"):
-        if rank.size > 1:
-            require_bfs_windows(shard, rank.comm)
-        elif isinstance(shard.backend, FusingBackend):
+    if (spec.algorithm, spec.method) == ("bfs", "frontier") and isinstance(shard.backend, FusingBackend):
+        fuses = rank.size == 1 or require_bfs_windows(shard, rank.comm)
+        if fuses:
             require_firsts(shard)
 
 

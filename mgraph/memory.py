@@ -208,8 +208,8 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what a search by frontiers takes: all in one launch where that can be, else step by step."""
     owned, states, vertex = shape.partition.num_owned(0), shape.partition.num_states, shape.partition.dtype.itemsize
     if _has_windows(shape, limits):
-        # Levels, parents; all else is in the windows.
-        return (4 + vertex) * owned
+        # Levels, parents, the first target of every row; all else is in the windows.
+        return (4 + 2 * vertex) * owned
     if limits.fuses and shape.partition.num_ranks == 1:
         deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
         work = 4 * work_words(owned, queue_capacity(owned, 1), vertex, TRACE_ROWS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from mgraph.algorithms.bfs import BETA, GROWTH
 from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
@@ -57,7 +58,8 @@ def bfs_peers(
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     search_ranks[run](
         0, stride, windows.abort_word, windows.table,
-        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, levels, parents, words,
+        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, require_firsts(shard),
+        levels, parents, words,
     )  # fmt: skip
     wait_for_ranks(comm, run)
     done, num_rows, reached, reached_arcs = on_host[len(FACTS) : TRACE].tolist()

@@ -2,7 +2,7 @@
 // algorithms/bfs.py. bfs_peers.py says what the parameters are.
 
 struct Search : Slices {
-  i64 count = 0, arcs = 0, num_left = 0, arcs_left = 0, reached = 0, reached_arcs = 0, started = 0;
+  i64 count = 0, arcs = 0, arcs_before = 0, num_left = 0, arcs_left = 0, reached = 0, started = 0;
   bool queued = true, pulling = false;
 
   // Nothing is reached, in all slices of one's own copies: nobody writes there before all have met. Bits behind a
@@ -15,13 +15,17 @@ struct Search : Slices {
     }
     if (thread_index() < 2) *queue_counter(thread_index()) = 0;
   }
-  // Whoever is not reached in the end has no level and no parent: that is written once, and mostly for few.
+  // Whoever is not reached in the end has no level and no parent: that is written once, and mostly for few. Their arcs
+  // are counted: the others are reached.
   __device__ void leave_unreached() {
     for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
       u32 left = word + lane_index() < words() ? ~now()[own_words() + word + lane_index()] : 0;
       each_bit(word, left, [&](const i64(&v)[2], const bool (&there)[2]) {
         for (int half = 0; half < 2; half++)
-          if (there[half]) levels[v[half]] = top_of<i32>::value(), parents[v[half]] = top_of<vertex_t>::value();
+          if (there[half]) {
+            levels[v[half]] = top_of<i32>::value(), parents[v[half]] = top_of<vertex_t>::value();
+            tally[ARCS] += arcs_of(v[half]);
+          }
       });
     }
   }
@@ -40,7 +44,7 @@ struct Search : Slices {
 
   // ---- a level ---------------------------------------------------------------------------------------
   // As _pull_pays in algorithms/bfs.py; a frontier that no queue is sure to hold is pulled.
-  __device__ bool pull_pays(i64 arcs_before) const {
+  __device__ bool pull_pays() const {
     if (count > fact(CAPACITY)) return true;
     if (pulling) return count * fact(BETA) > fact(NUM_POSITIONS);
     return arcs > fact(GROWTH) * arcs_before && (double)arcs * (double)arcs > (double)num_left * (double)arcs_left;
@@ -49,7 +53,9 @@ struct Search : Slices {
     if (!queued) {
       queue_up();
       if (!meet()) return false;
+      arcs = block->ranks.total[ARCS];
     }
+    arcs_before = arcs;
     bool offers_few = arcs <= fact(NUM_POSITIONS) / MARK_SHARE;
     if (thread_index() == 0) *queue_counter(!turn) = 0;
     offers_few ? push_offers() : push_bits();
@@ -73,7 +79,7 @@ struct Search : Slices {
   __device__ void arrive() {
     count = block->ranks.total[COUNT], arcs = block->ranks.total[ARCS];
     num_left -= count, arcs_left -= arcs, level++;
-    reached += block->ranks.own[COUNT], reached_arcs += block->ranks.own[ARCS];
+    reached += block->ranks.own[COUNT];
   }
 
   // Note a level, the time since the one before; the last row adds up all that are beyond the trace. Not in host
@@ -91,7 +97,8 @@ struct Search : Slices {
     __syncthreads();
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
     if (threadIdx.x > 0) return;
-    report[NUM_ROWS] = num_rows, report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
+    report[NUM_ROWS] = num_rows, report[REACHED] = reached,
+    report[REACHED_ARCS] = indptr[fact(NUM_OWNED)] - block->ranks.own[ARCS], report[DONE] = 1;
   }
 
   __device__ void run(i64* report) {
@@ -101,16 +108,16 @@ struct Search : Slices {
     start(report + NUM_REPORTS + fact(TRACE_ROWS) * ROW);
     if (!meet()) return;
     arrive();
-    for (i64 arcs_before = 0; count && level != fact(DEPTH_LIMIT);) {
+    while (count && level != fact(DEPTH_LIMIT)) {
       i64 frontier = count;
-      pulling = pull_pays(arcs_before);
-      arcs_before = arcs;
+      pulling = pull_pays();
       if (!(pulling ? pull_level() : push_level())) return;
       side = !side;
       arrive();
       trace(frontier);
     }
     leave_unreached();
+    if (!meet()) return;
     ranks.leave();
     if (blockIdx.x == 0) tell(report);
   }
@@ -118,10 +125,11 @@ struct Search : Slices {
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const i64* indptr, const vertex_t* targets,
-                 const i64* in_indptr, const vertex_t* in_targets, i32* levels, vertex_t* parents, i64* host) {
+                 const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts, i32* levels,
+                 vertex_t* parents, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
   Search search = {
-      {&block, Ranks(&block.ranks, windows, abort), indptr, targets, in_indptr, in_targets, levels, parents}};
+      {&block, Ranks(&block.ranks, windows, abort), indptr, targets, in_indptr, in_targets, firsts, levels, parents}};
   search.run(host + NUM_FACTS);
 }

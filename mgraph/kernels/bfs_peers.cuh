@@ -35,6 +35,8 @@ constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many wou
 constexpr i64 MARK_SHARE = 16;
 // Vertices that a warp looks for in a run of words, so that all its lanes have some.
 constexpr i64 RUN = 256;
+// Where only one vertex in so many looks for a parent, lanes that look at the first of rows side by side are few.
+constexpr i64 SPARSE = 4;
 
 // What a block keeps in shared memory.
 struct Block {
@@ -50,6 +52,7 @@ struct Slices {
   const vertex_t* targets;
   const i64* in_indptr;
   const vertex_t* in_targets;
+  const vertex_t* firsts;
   i32* levels;
   vertex_t* parents;
 
@@ -83,6 +86,7 @@ struct Slices {
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ bool meet() { return ranks.meet(tally); }
 
+  __device__ i64 arcs_of(i64 v) const { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
   // A warp's vertices, those `there`, are counted and go to the queue with the offsets of their arcs.
   __device__ void enqueue(i64 v, bool there) {
     i64 begin = there ? load_readonly(indptr + v) : 0, length = there ? load_readonly(indptr + v + 1) - begin : 0;
@@ -121,7 +125,7 @@ struct Slices {
     }
   }
 
-  // The frontier, from the two copies to a queue; it has been counted.
+  // The frontier, from the two copies to a queue; it has been counted, and its arcs are now.
   __device__ void queue_up() {
     i64 run = run_of_words(4);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
@@ -132,7 +136,7 @@ struct Slices {
         enqueue(v[1], there[1]);
       });
     }
-    tally[COUNT] = tally[ARCS] = 0;
+    tally[COUNT] = 0;
   }
 
   // ---- push ------------------------------------------------------------------------------------------
@@ -190,45 +194,84 @@ struct Slices {
   // A vertex that was found looks in its row for the first that was reached before: the smallest.
   __device__ void settle_found() {
     each_word<true>(2, [&](i64 word, u32, u32 pushed) {
-      each_bit(word, pushed, [&](const i64(&v)[2], const bool (&there)[2]) { find_parents(v, there, [](i64) {}); });
+      find_parents<true>(word, pushed, true);
       return pushed;
     });
   }
 
   // ---- pull ------------------------------------------------------------------------------------------
   // Every vertex not reached looks in its row for one that is, in so many words that one in `share` is not reached.
+  // Arcs of those found are not counted: nobody asks for them before the frontier is queued.
   __device__ void pull(i64 share) {
-    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
-    each_word<false>(share, [&](i64 word, u32 seen, u32) {
-      hits[lane_index()] = 0;
-      __syncwarp();
-      each_bit(word, ~seen, [&](const i64(&v)[2], const bool (&open)[2]) {
-        find_parents(v, open, [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
-      });
-      __syncwarp();
-      u32 found = hits[lane_index()];
-      __syncwarp();
-      return found;
-    });
+    each_word<false>(share, [&](i64 word, u32 seen, u32) { return find_parents<false>(word, ~seen, share < SPARSE); });
   }
-  // A warp together, each lane for two vertices of its own; call hit(v) for those that find a parent.
-  template <class Hit> __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
+
+  // A warp's words follow `word`; lane k has in `open` who of the k-th looks for a parent, and returns who finds one.
+  // Where many look, all look at the first of their row, of which there is a copy side by side and which most find
+  // reached, where hubs come first; then those that found nothing look on, all lanes at work again.
+  template <bool counts_arcs> __device__ u32 find_parents(i64 word, u32 open, bool many) {
+    u32 found = many ? look_first<counts_arcs>(word, open) : 0;
+    open &= ~found;
+    if (!__any_sync(WARP, open)) return found;
+    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
+    hits[lane_index()] = found;
+    __syncwarp();
+    each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
+      look_on<counts_arcs>(v, there, many, [&](i64 hit) { atomic_or(&hits[(hit >> 5) - word], 1u << (hit & 31)); });
+    });
+    __syncwarp();
+    found = hits[lane_index()];
+    __syncwarp();
+    return found;
+  }
+  template <bool counts_arcs> __device__ u32 look_first(i64 word, u32 open) {
+    constexpr int WIDE = 4;
+    const u32* reached = now();
+    u32 found = 0;
+    for (u32 left = __ballot_sync(WARP, open != 0); left;) {
+      i64 v[WIDE];
+      bool looks[WIDE];
+      vertex_t first[WIDE];
+      u32 near[WIDE], of[WIDE];
+      // The next words in which anybody looks.
+      for (int j = 0; j < WIDE; left &= left - 1, j++) {
+        of[j] = left ? __ffs(left) - 1 : 0;
+        v[j] = (word + of[j]) << 5 | lane_index();
+        looks[j] = __shfl_sync(WARP, open, of[j]) >> lane_index() & left != 0;
+        first[j] = looks[j] ? load_readonly(firsts + v[j]) : 0;
+      }
+      for (int j = 0; j < WIDE; j++) near[j] = reached[first[j] >> 5];
+      for (int j = 0; j < WIDE; j++) {
+        bool here = looks[j] && near[j] >> (first[j] & 31) & 1;
+        u32 hits = __ballot_sync(WARP, here);
+        if (here) settle<counts_arcs>(v[j], first[j]);
+        if (lane_index() == of[j]) found |= hits;
+        tally[LOOKED] += looks[j];
+      }
+    }
+    return found;
+  }
+  // From the first or the second of the rows on, each lane for two vertices; call hit(v) for those that find a parent.
+  template <bool counts_arcs, class Hit>
+  __device__ void look_on(const i64 (&v)[2], const bool (&open)[2], bool second, Hit hit) {
     i64 begin[2], length[2], place[2];
     vertex_t parent[2] = {};
     for (int half = 0; half < 2; half++) {
-      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) : 0;
+      begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + second : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
+      if (length[half] < 0) begin[half] = length[half] = 0;
     }
     RowSearch{now(), in_targets, fact(LAST_ARC)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       tally[LOOKED] += place[half] < length[half] ? place[half] + 1 : length[half];
       if (place[half] == length[half]) continue;
-      parents[v[half]] = position_of(parent[half], fact(STRIDE), fact(MULTIPLIER));
-      levels[v[half]] = (i32)(level + 1);
-      tally[COUNT]++;
-      tally[ARCS] +=
-          indptr == in_indptr ? length[half] : load_readonly(indptr + v[half] + 1) - load_readonly(indptr + v[half]);
+      settle<counts_arcs>(v[half], parent[half]);
       hit(v[half]);
     }
+  }
+  template <bool counts_arcs> __device__ void settle(i64 v, vertex_t parent) {
+    parents[v] = position_of(parent, fact(STRIDE), fact(MULTIPLIER)), levels[v] = (i32)(level + 1);
+    tally[COUNT]++;
+    if (counts_arcs) tally[ARCS] += arcs_of(v);
   }
 };

@@ -106,4 +106,4 @@ def unpack_rows(draw: st.DrawFn) -> Case:
 def first_targets(draw: st.DrawFn) -> Case:
     r = draw(rows())
     firsts = Unwritten(r.num_owned, r.types.vertex)
-    return Case({"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "firsts": firsts})
+    return Case({"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "base": r.base, "firsts": firsts})
