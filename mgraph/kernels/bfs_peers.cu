@@ -43,29 +43,31 @@ struct Search : Slices {
   }
 
   // ---- a level ---------------------------------------------------------------------------------------
-  // As _pull_pays in algorithms/bfs.py; a frontier that no queue is sure to hold is pulled.
+  // As _pull_pays in algorithms/bfs.py, but that a look costs less; a frontier that no queue is sure to hold is pulled.
   __device__ bool pull_pays() const {
     if (count > fact(CAPACITY)) return true;
     if (pulling) return count * fact(BETA) > fact(NUM_POSITIONS);
-    return arcs > fact(GROWTH) * arcs_before && (double)arcs * (double)arcs > (double)num_left * (double)arcs_left;
+    return grows() && LOOKS_A_PUSH * (double)arcs * (double)arcs > (double)num_left * (double)arcs_left;
   }
+  __device__ bool grows() const { return arcs > fact(GROWTH) * arcs_before; }
   __device__ bool push_level() {
     if (!queued) {
       queue_up();
       if (!meet()) return false;
       arcs = block->ranks.total[ARCS];
     }
-    arcs_before = arcs;
     bool offers_few = arcs <= fact(NUM_POSITIONS) / MARK_SHARE;
+    // A frontier that grows like this is pulled next.
+    queued = offers_few && !(grows() && arcs > fact(NUM_POSITIONS) / QUEUE_SHARE);
+    arcs_before = arcs;
     if (thread_index() == 0) *queue_counter(!turn) = 0;
     offers_few ? push_offers() : push_bits();
     // What was looked at and sent is told with what comes of it.
     i64 looked = tally[LOOKED], sent = tally[SENT];
     tally[LOOKED] = tally[SENT] = 0;
     if (!meet()) return false;
-    tally[LOOKED] = looked, tally[SENT] = sent;
-    turn = !turn, queued = offers_few;
-    offers_few ? settle_offered() : settle_found();
+    tally[LOOKED] = looked, tally[SENT] = sent, turn = !turn;
+    offers_few ? settle_offered(queued) : settle_found(arcs > fact(NUM_POSITIONS));
     return meet();
   }
   __device__ bool pull_level() {

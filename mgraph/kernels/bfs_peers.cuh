@@ -33,6 +33,10 @@ constexpr i64 HEAD_BYTES = 1024;
 constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
 // Pushing more than one arc for so many vertices, bits are pushed: then a row is short up to its first parent.
 constexpr i64 MARK_SHARE = 16;
+// Pushing more than one for so many while the frontier grows, who is found is not queued.
+constexpr i64 QUEUE_SHARE = 256;
+// So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26 on two H200).
+constexpr double LOOKS_A_PUSH = 16;
 // Vertices that a warp looks for in a run of words, so that all its lanes have some.
 constexpr i64 RUN = 256;
 // Where only one vertex in so many looks for a parent, lanes that look at the first of rows side by side are few.
@@ -174,7 +178,7 @@ struct Slices {
   }
 
   // A vertex that was offered parents takes the smallest, and the place of the offers is free again.
-  __device__ void settle_offered() {
+  __device__ void settle_offered(bool queues) {
     each_word<false>(4, [&](i64 word, u32, u32) {
       u32* mark = marks(rank()) + word + lane_index();
       u32 found = lane_index() < run_of_words(4) && word + lane_index() < words() ? *mark : 0;
@@ -185,16 +189,20 @@ struct Slices {
             levels[v[half]] = (i32)(level + 1), parents[v[half]] = offers(rank())[v[half]];
             offers(rank())[v[half]] = top_of<vertex_t>::value();
           }
-          enqueue(v[half], there[half]);
+          if (queues)
+            enqueue(v[half], there[half]);
+          else if (there[half])
+            tally[COUNT]++, tally[ARCS] += arcs_of(v[half]);
         }
       });
       return found;
     });
   }
-  // A vertex that was found looks in its row for the first that was reached before: the smallest.
-  __device__ void settle_found() {
-    each_word<true>(2, [&](i64 word, u32, u32 pushed) {
-      find_parents<true>(word, pushed, true);
+  // A vertex that was found looks in its row for the first that was reached before: the smallest. `many` find it at
+  // once.
+  __device__ void settle_found(bool many) {
+    each_word<true>(4, [&](i64 word, u32, u32 pushed) {
+      find_parents<true>(word, pushed, many);
       return pushed;
     });
   }
