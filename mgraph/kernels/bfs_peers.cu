@@ -38,7 +38,7 @@ struct Search : Slices {
       if (there) set_bit(now_and_then(), state);
       bool own = there && v >= 0 && v < fact(NUM_OWNED);
       if (own) levels[v] = 0, parents[v] = (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST));
-      enqueue(own ? v : 0, own);
+      enqueue({own ? v : 0, 0}, {own, false});
     }
   }
 

@@ -91,11 +91,17 @@ struct Slices {
   __device__ bool meet() { return ranks.meet(tally); }
 
   __device__ i64 arcs_of(i64 v) const { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
-  // A warp's vertices, those `there`, are counted and go to the queue with the offsets of their arcs.
-  __device__ void enqueue(i64 v, bool there) {
-    i64 begin = there ? load_readonly(indptr + v) : 0, length = there ? load_readonly(indptr + v + 1) - begin : 0;
-    ::enqueue(queue(), fact(CAPACITY), queue_counter(turn), (vertex_t)v, there, begin, length);
-    if (there) tally[COUNT]++, tally[ARCS] += length;
+  // A warp's vertices, two a lane, are counted and go to the queue with their arcs if they are `there`.
+  __device__ void enqueue(const i64 (&v)[2], const bool (&there)[2]) {
+    vertex_t own[2];
+    i64 begin[2], length[2];
+    for (int half = 0; half < 2; half++) {
+      own[half] = (vertex_t)v[half];
+      begin[half] = there[half] ? load_readonly(indptr + v[half]) : 0;
+      length[half] = there[half] ? load_readonly(indptr + v[half] + 1) - begin[half] : 0;
+      tally[COUNT] += there[half], tally[ARCS] += length[half];
+    }
+    ::enqueue<2>(queue(), fact(CAPACITY), queue_counter(turn), own, there, begin, length);
   }
 
   // How many words of a slice a warp takes at once, of which one in `share` bits is looked for: so few that all have
@@ -135,10 +141,7 @@ struct Slices {
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       i64 at = own_words() + word + lane_index();
       u32 found = lane_index() < run && word + lane_index() < words() ? now()[at] & ~then()[at] : 0;
-      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {
-        enqueue(v[0], there[0]);
-        enqueue(v[1], there[1]);
-      });
+      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) { enqueue(v, there); });
     }
     tally[COUNT] = 0;
   }
@@ -189,11 +192,9 @@ struct Slices {
             levels[v[half]] = (i32)(level + 1), parents[v[half]] = offers(rank())[v[half]];
             offers(rank())[v[half]] = top_of<vertex_t>::value();
           }
-          if (queues)
-            enqueue(v[half], there[half]);
-          else if (there[half])
-            tally[COUNT]++, tally[ARCS] += arcs_of(v[half]);
+          if (there[half] && !queues) tally[COUNT]++, tally[ARCS] += arcs_of(v[half]);
         }
+        if (queues) enqueue(v, there);
       });
       return found;
     });

@@ -77,10 +77,17 @@ struct Search {
       for (i64 r = 0; r < size(); r++) atomic_min_system(waiting(r, bucket), block->lowest);
     return ranks.meet(tally);
   }
-  __device__ void enqueue(i64 v, bool there) {
-    i64 begin = there ? load_readonly(indptr + v) : 0, length = there ? load_readonly(indptr + v + 1) - begin : 0;
-    ::enqueue(queue(), fact(STRIDE), queue_counter(turn), (vertex_t)v, there, begin, length);
-    if (there) tally[COUNT]++;
+  // A warp's vertices, two a lane, are counted and go to the queue with their arcs if they are `there`.
+  __device__ void enqueue(const i64 (&v)[2], const bool (&there)[2]) {
+    vertex_t own[2];
+    i64 begin[2], length[2];
+    for (int half = 0; half < 2; half++) {
+      own[half] = (vertex_t)v[half];
+      begin[half] = there[half] ? load_readonly(indptr + v[half]) : 0;
+      length[half] = there[half] ? load_readonly(indptr + v[half] + 1) - begin[half] : 0;
+      tally[COUNT] += there[half];
+    }
+    ::enqueue<2>(queue(), fact(STRIDE), queue_counter(turn), own, there, begin, length);
   }
 
   // Nothing is reached, in one's own window: nobody writes there before all have met.
@@ -145,8 +152,7 @@ struct Search {
           near[half] = fell < bound;
           if (!near[half] && fell < lowest) lowest = fell;
         }
-        enqueue(v[0], near[0]);
-        enqueue(v[1], near[1]);
+        enqueue(v, near);
       });
       __syncwarp();
     }
@@ -187,12 +193,16 @@ struct Search {
     if (thread_index() == 0) *waiting(rank(), bucket + 1) = top;
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
-    for (i64 run = warp_index() * 64; run < fact(STRIDE); run += warp_count() * 64)
-      for (i64 v = run + lane_index(); v < run + 64; v += 32) {
-        dist_t d = dist(rank())[base() + v];
+    for (i64 run = warp_index() * 64; run < fact(STRIDE); run += warp_count() * 64) {
+      i64 v[2] = {run + lane_index(), run + 32 + lane_index()};
+      bool near[2];
+      for (int half = 0; half < 2; half++) {
+        dist_t d = dist(rank())[base() + v[half]];
+        near[half] = settled <= d && d < bound;
         if (d >= bound && d < lowest) lowest = d;
-        enqueue(v, settled <= d && d < bound);
       }
+      enqueue(v, near);
+    }
     return meet();
   }
 
