@@ -24,6 +24,7 @@ from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_fused import sssp_fused
+from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
 from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.blocks import require_blocks
@@ -203,20 +204,19 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         require_blocks(shard, rank.comm, np.dtype(spec.dtype))
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
         require_in_rows(shard, rank.comm)
-    if (spec.algorithm, spec.method) == ("bfs", "frontier"):
-        if rank.size > 1:
-            require_bfs_windows(shard, rank.comm)
-        elif isinstance(shard.backend, FusingBackend):
+    if (spec.algorithm, spec.method) == ("bfs", "frontier") and isinstance(shard.backend, FusingBackend):
+        fuses = rank.size == 1 or require_bfs_windows(shard, rank.comm)
+        if fuses:
             require_firsts(shard)
+    if (spec.algorithm, spec.method) == ("sssp", "frontier") and rank.size > 1:
+        require_sssp_windows(shard, rank.comm, np.dtype(spec.dtype))
 
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
     if spec.algorithm == "bfs":
         depth_limit = None if spec.limit is None else int(spec.limit)
         return _form_of_bfs(shard, rank, spec)(shard, rank.comm, sources, trace, depth_limit)
-    near_first = sssp_fused if rank.comm.size == 1 and isinstance(shard.backend, FusingBackend) else sssp
-    find_distances = sssp_sweep if spec.method == "sweep" else near_first
-    return find_distances(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
+    return _form_of_sssp(shard, rank, spec)(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
 
 
 def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
@@ -226,6 +226,14 @@ def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...,
     if rank.size == 1 and isinstance(shard.backend, FusingBackend):
         return bfs_fused
     return bfs if rank.comm.windows is None else bfs_peers
+
+
+def _form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
+    if spec.method == "sweep":
+        return sssp_sweep
+    if rank.size == 1 and isinstance(shard.backend, FusingBackend):
+        return sssp_fused
+    return sssp if rank.comm.windows is None else sssp_peers
 
 
 def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:

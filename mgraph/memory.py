@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.algorithms import bfs_peers
+from mgraph.algorithms import bfs_peers, sssp_peers
 from mgraph.algorithms.bfs_fused import DEEP_DEGREE, TRACE_ROWS
 from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.build.compact_plan import blocks_beside, plan_compact
@@ -183,12 +183,10 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
     }
     if _has_windows(shape, limits):
-        parts[WINDOWS] = HEAD_BYTES + bfs_peers.window_bytes(partition)
+        for_paths = sssp_peers.window_bytes(partition, shape.state) if weight else 0
+        parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
     if weight:
-        # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
-        state = shape.state
-        sssp = state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
-        parts["while sssp runs"] = sssp + answer + shape.answer_bytes(shape.seen)
+        parts["while sssp runs"] = _sssp_bytes(shape, limits) + answer + shape.answer_bytes(shape.seen)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
     several = partition.num_ranks > 1
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
@@ -208,8 +206,8 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what a search by frontiers takes: all in one launch where that can be, else step by step."""
     owned, states, vertex = shape.partition.num_owned(0), shape.partition.num_states, shape.partition.dtype.itemsize
     if _has_windows(shape, limits):
-        work = bfs_peers.work_words(shape.partition, bfs_peers.queue_capacity(shape.partition, 1))
-        return (4 + vertex) * owned + 4 * work
+        # Levels, parents, the first target of every row; all else is in the windows.
+        return (4 + 2 * vertex) * owned
     if limits.fuses and shape.partition.num_ranks == 1:
         deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
         work = 4 * work_words(owned, queue_capacity(owned, 1), vertex, TRACE_ROWS)
@@ -217,6 +215,16 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
         return (4 + 2 * vertex + (8 if deep else 0)) * owned + work
     # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.
     return 4 * owned + 2 * vertex * states + 3 * states // 8 + (16 + 8 + 12) * owned
+
+
+def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
+    """Return what shortest paths by frontiers take beside their answer."""
+    partition, state, vertex = shape.partition, shape.state, shape.partition.dtype.itemsize
+    owned, states = partition.num_owned(0), partition.num_states
+    if _has_windows(shape, limits):
+        return state * owned + 4 * sssp_peers.work_words(partition)
+    # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
+    return state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
 
 
 def forest_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:

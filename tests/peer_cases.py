@@ -15,11 +15,17 @@ import numpy as np
 import pytest
 from emulator.model.primitives import pass_on
 
+from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
+from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
+from mgraph.algorithms.traversal import Trace
+from mgraph.build.build import build
 from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import Backend, make_backend
+from mgraph.traversals import state_dtype
 
 N = 96
 ROUNDS = 7
@@ -117,3 +123,15 @@ def loop_until_lost(rank: Rank, marker: str) -> None:
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     pass_on[rank.backend](0, N, windows.abort_word, windows.table, rounds, out)
     wait_for_ranks(rank.comm, rank.backend)
+
+
+def search_until_lost(rank: Rank, marker: str, algorithm: str) -> None:
+    """Search in the windows, again and again, until the gang is lost."""
+    comm, backend = rank.comm, rank.backend
+    shard = build(parse_spec("rmat:14"), backend, comm)
+    dtype, trace = state_dtype(shard.info), Trace(backend, comm)
+    assert require_bfs_windows(shard, comm) if algorithm == "bfs" else require_sssp_windows(shard, comm, dtype)
+    comm.barrier()
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    while True:
+        bfs_peers(shard, comm, [0], trace) if algorithm == "bfs" else sssp_peers(shard, comm, [0], trace, dtype)

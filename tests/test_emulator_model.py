@@ -149,3 +149,12 @@ def test_a_stale_load_sees_a_value_of_this_launch_or_the_one_before_and_ones_own
         assert (new | (out[1::2] == 5000)).all()
         seen |= {*new.tolist()}
     assert seen == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_stale_load_is_not_older_than_the_last_meeting(values, seed):
+    emulator = EmulatedBackend(seed=seed)
+    words, out = np.full(N, 5000, np.uint32), emulator.xp.empty(N, np.uint32)
+    arrived = np.zeros(1, np.int64)
+    primitives.read_after_meeting[emulator](0, N, emulator.abort_word, values, words, arrived, out)
+    np.testing.assert_array_equal(out, np.roll(values, -1))

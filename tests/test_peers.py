@@ -106,12 +106,14 @@ def test_a_gpu_works_on_when_a_peer_is_killed_in_the_loop():
 
 
 @pytest.mark.gpus
-def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path):
+@pytest.mark.parametrize("loop", ["meet", "bfs", "sssp"])
+def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path, loop):
     marker = str(tmp_path / "m")
+    case = (peer_cases.loop_until_lost,) if loop == "meet" else (peer_cases.search_until_lost, loop)
     with mg.connect(num_ranks=2, backend="cuda") as cluster:
         killer = Killer(cluster.run(programs.where)[1][0], exist(f"{marker}-0", f"{marker}-1"))
         with pytest.raises(GangLost) as lost:
-            cluster.run(peer_cases.loop_until_lost, marker)
+            cluster.run(case[0], marker, *case[1:])
         killer.check_prompt()
         assert lost.value.rank == 1
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]

@@ -2,18 +2,18 @@
 
 The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap
 of who is reached: every rank has a copy, into which each writes its slice. Push offers parents straight to
-the owners. The ranks meet once a level that is pulled and twice a level that is pushed, and add up there what
-decides on the next one.
+the owners while there are few arcs; of many only bits travel, and whoever they find looks for its parent itself.
+The ranks meet once a level that is pulled and twice a level that is pushed, and add up there what decides on the
+next one.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from mgraph.algorithms.bfs import BETA, GROWTH
 from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import MOST_RANKS, Windows, require_windows, wait_for_ranks
+from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.bfs_peers import FACTS, REPORT, ROW, search_ranks
@@ -28,14 +28,16 @@ TRACE = len(FACTS) + len(REPORT)
 # A rank's queue holds this part of its vertices, and this many at least; a larger frontier is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
-# Counts of offers that a rank's blocks leave in an inbox; the inbox has room for an offer a vertex.
-INBOX_TOLD = 1024
 
 
 def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
     """Open what bfs_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
-    num_bytes = window_bytes(shard.partition)
-    return isinstance(shard.backend, FusingBackend) and require_windows(comm, shard.backend, num_bytes) is not None
+    if not isinstance(shard.backend, FusingBackend):
+        return False
+    windows = require_windows(comm, shard.backend, window_bytes(shard.partition))
+    if windows is not None:
+        _make_clean(shard, comm, windows)
+    return windows is not None
 
 
 def bfs_peers(
@@ -44,23 +46,20 @@ def bfs_peers(
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
     run, partition, windows = shard.backend, shard.partition, comm.windows
     assert isinstance(run, FusingBackend) and windows is not None, "require_bfs_windows() comes first"
-    _make_clean(shard, comm, windows)
-    levels = run.xp.empty(shard.num_owned, LEVEL)
-    parents = run.xp.empty(shard.num_owned, partition.dtype)
+    stride, dtype = partition.stride, partition.dtype
+    levels, parents = run.xp.empty(shard.num_owned, LEVEL), run.xp.empty(shard.num_owned, dtype)
     starts = sorted({int(partition.state(p)) for p in sources})
-    capacity = queue_capacity(partition, len(starts))
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
-    facts = (
-        partition.stride, partition.multiplier, partition.offset(comm.rank), shard.num_owned, partition.num_positions,
-        shard.info.num_arcs, len(shard.incoming.targets), capacity, BETA, GROWTH,
-        -1 if depth_limit is None else depth_limit, len(starts), TRACE_ROWS,
+    on_host[:TRACE] = (
+        stride, partition.multiplier, partition.offset(comm.rank), shard.num_owned, partition.num_positions,
+        shard.info.num_arcs, len(shard.incoming.targets), _capacity(partition), BETA, GROWTH,
+        -1 if depth_limit is None else depth_limit, len(starts), TRACE_ROWS, 0, 0, 0, 0,
     )  # fmt: skip
-    on_host[:TRACE] = (*facts, 0, 0, 0, 0)
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     search_ranks[run](
-        0, partition.stride, windows.abort_word, windows.table,
-        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets,
-        levels, parents, run.xp.empty(work_words(partition, capacity), np.uint32), words,
+        0, stride, windows.abort_word, windows.table,
+        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, require_firsts(shard),
+        levels, parents, words,
     )  # fmt: skip
     wait_for_ranks(comm, run)
     done, num_rows, reached, reached_arcs = on_host[len(FACTS) : TRACE].tolist()
@@ -75,36 +74,31 @@ def bfs_peers(
     return Traversal(levels, parents, reached, reached_arcs)
 
 
+def _capacity(partition: Partition) -> int:
+    return partition.stride // QUEUE_PART + QUEUE_LEAST
+
+
 def window_bytes(partition: Partition) -> int:
     """Return how long a rank's window is behind its head."""
-    inbox = MOST_RANKS * INBOX_TOLD * 4 + 2 * partition.stride * partition.dtype.itemsize
-    return _window_parts(partition)[-1] + inbox
+    return _window_parts(partition)[-1]
 
 
-def queue_capacity(partition: Partition, num_sources: int) -> int:
-    """Return how many vertices a rank's queue holds."""
-    return max(partition.stride // QUEUE_PART + QUEUE_LEAST, num_sources)
-
-
-def work_words(partition: Partition, capacity: int) -> int:
-    """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
-    return 4 + 2 * TRACE_ROWS * len(ROW) + capacity * (4 + partition.dtype.itemsize // 4)
-
-
-def _window_parts(partition: Partition) -> tuple[int, int, int]:
-    """Return where in a window the marks begin, where the offers do, and where they end; all in bytes."""
+def _window_parts(partition: Partition) -> tuple[int, int, int, int]:
+    """Return where in a window the marks begin, the offers, and what is a rank's own; and its end; all in bytes."""
+    itemsize = partition.dtype.itemsize
     marks = 2 * partition.num_states // 8
     offers = marks + partition.stride // 8
-    return marks, offers, offers + partition.stride * partition.dtype.itemsize
+    own = offers + partition.stride * itemsize
+    return marks, offers, own, own + 8 * (2 + TRACE_ROWS * len(ROW)) + _capacity(partition) * (16 + itemsize)
 
 
 def _make_clean(shard: Shard, comm: Communicator, windows: Windows) -> None:
     """See that no marks and no offers are in this rank's window; a search that ends leaves it so."""
     dtype = shard.partition.dtype
-    marks, offers, end = layout = _window_parts(shard.partition)
+    marks, offers, own, _ = layout = _window_parts(shard.partition)
     if windows.layout != ("bfs", layout):
         windows.layout = "bfs", layout
         windows.own[marks:offers] = 0
-        windows.own[offers:end].view(dtype)[:] = none_of(dtype)
+        windows.own[offers:own].view(dtype)[:] = none_of(dtype)
         shard.backend.synchronize()
         comm.barrier()

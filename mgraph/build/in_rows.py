@@ -47,9 +47,9 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
 
 
 def require_firsts(shard: Shard) -> Array:
-    """Return the first of every row by target, where one rank holds the graph; an empty row has its own vertex."""
-    rows = shard.incoming
+    """Return the first of every row by target, as a state index; an empty row has its own vertex."""
+    rows, base = shard.incoming, shard.rank * shard.partition.stride
     if rows.firsts is None:
         rows.firsts = shard.backend.xp.empty(shard.num_owned, rows.targets.dtype)
-        first_targets[shard.backend](0, shard.num_owned, rows.indptr, rows.targets, rows.firsts)
+        first_targets[shard.backend](0, shard.num_owned, rows.indptr, rows.targets, base, rows.firsts)
     return rows.firsts

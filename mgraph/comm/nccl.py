@@ -47,11 +47,11 @@ OPERATORS = {
 BYTES = DATA_TYPES["uint8"]
 # Host arrays up to this size pass through pinned memory: the copies wait for nothing.
 STAGE_BYTES = 64 << 10
-# A verb takes 8 us when all ranks are there: look again at once for this long, then sleep between looks.
-SPIN_S = 500e-6
+# A verb takes 8 us when all ranks are there, a search in one launch a millisecond or a few, and Dask's tasks reach the
+# workers within some: look again at once for this long, then sleep between looks. A rank that overslept what came
+# before a search let all others wait in it, 150 us; and what a thread does after a sleep takes it four times as long.
+SPIN_S = 10e-3
 PAUSE_S = 100e-6
-# A fused loop is a whole search, of a millisecond or a few: to find out late that it is done would be felt.
-SPIN_LOOP_S = 10e-3
 WATCH_S = 1.0
 # An abort takes 0.5 s; after this long it is left to itself.
 GRACE_S = 5.0
@@ -187,7 +187,7 @@ class NcclCommunicator(Communicator):
 
     def wait(self) -> None:
         self._verb, self._deadline = "a fused loop", time.monotonic() + self._timeout_s
-        self._wait(SPIN_LOOP_S)
+        self._wait()
 
     def when_failed(self, callback: Callable[[], object]) -> None:
         with self._failing:
@@ -300,16 +300,16 @@ class NcclCommunicator(Communicator):
         self._wait()
         x.reshape(-1).view(np.uint8)[:] = self._pinned[: x.nbytes]
 
-    def _wait(self, spin_s: float = SPIN_S) -> None:
+    def _wait(self) -> None:
         """Wait until the current stream has come here, the deadline has passed or somebody aborts."""
         self._event.record()
-        if not self._poll(time.monotonic() + self._timeout_s, spin_s):
+        if not self._poll(time.monotonic() + self._timeout_s):
             self._fail(self._overdue())
         self._check()
 
-    def _poll(self, deadline: float, spin_s: float = SPIN_S) -> bool:
+    def _poll(self, deadline: float) -> bool:
         """Return whether the event came before the deadline; an abort ends the wait too."""
-        patience = time.monotonic() + spin_s
+        patience = time.monotonic() + SPIN_S
         while not self._event.done:
             now = time.monotonic()
             if now > deadline:

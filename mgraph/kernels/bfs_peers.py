@@ -17,9 +17,9 @@ ROW = ("pulled", "frontier", "arcs", "nanoseconds", "bytes")
 
 
 @fused(block=768, vertex_t="targets")
-def search_ranks(lo, hi, abort, windows, indptr, targets, in_indptr, in_targets, levels, parents, work, host) -> None:
+def search_ranks(lo, hi, abort, windows, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host) -> None:
     """Find levels and parents of the vertices owned here; lo .. hi decides how many blocks that takes.
 
-    `levels`, `parents` and `work`, which is for two counters, rows and a queue, need not be initialised. In the windows
-    no vertex may be marked and no offer be there, and so it is left.
+    `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised. In the
+    windows no vertex may be marked and no offer be there, and so it is left.
     """

@@ -1,5 +1,5 @@
-// Prepended to every .cu file after ranks.cuh: what breadth-first searches of one launch share, on one rank and on
-// several: bits and queues of vertices, the arcs of a queue, and rows that look for a vertex in a bitmap.
+// Prepended to every .cu file after ranks.cuh: what searches of one launch share, on one rank and on several: bits and
+// queues of vertices, the arcs of a queue, rows that look for a vertex in a bitmap, and bounds of buckets.
 
 constexpr u32 WARP = 0xFFFFFFFFu;
 // Targets that a thread looks at alone before its warp helps.
@@ -96,16 +96,18 @@ __device__ inline u32 row_of_arc_by_warp(const u32* offsets, u32 count, u32 arc)
   at = first + lane_index();
   return first + __popc(__ballot_sync(WARP, lane_index() < step && at < count && offsets[at] <= arc)) - 1;
 }
-// Call offer(v, u, there), by whole warps, for targets v of the arcs of a share and name_of their sources, EACH arcs a
-// lane, so that what they wait for comes at the same time. In `room` is place for three words a thread. A warp takes
-// neighbouring arcs: it looks for the rows at their ends, and its lanes only between those.
-template <int EACH, class Name, class Offer> __device__ inline void each_arc(const Queue& from, i64 num_queued,
-                                                                             const vertex_t* targets, BlockShare share,
-                                                                             i64* room, Name name_of, Offer offer) {
+// Call visit(slot, fact, there), by whole warps, for the arcs of a share: where each stands in the rows, and what
+// fact_of says of its source; EACH arcs a lane, so that what they wait for comes at the same time. In `room` is place
+// for three words a thread. A warp takes neighbouring arcs: it looks for the rows at their ends, and its lanes only
+// between those.
+template <int EACH, class Of, class Visit> __device__ inline void each_slot(const Queue& from, i64 num_queued,
+                                                                            BlockShare share, i64* room, Of fact_of,
+                                                                            Visit visit) {
+  using Fact = decltype(fact_of(vertex_t()));
   if (share.begin >= share.end) return;
   i64* row_first = room;
-  vertex_t* row_name = (vertex_t*)(row_first + blockDim.x);
-  u32 *row_offset = (u32*)(row_name + blockDim.x), size = (u32)(share.end - share.begin);
+  Fact* row_fact = (Fact*)(row_first + blockDim.x);
+  u32 *row_offset = (u32*)(row_fact + blockDim.x), size = (u32)(share.end - share.begin);
   u32 begin = 0;  // arcs count from the share's begin
   for (i64 row = row_of_arc_by_block(from.offsets, num_queued, share.begin); begin < size; row += blockDim.x) {
     i64 i = row + threadIdx.x, left = num_queued - row;
@@ -114,7 +116,7 @@ template <int EACH, class Name, class Offer> __device__ inline void each_arc(con
     if (threadIdx.x < num_rows) {
       i64 offset = from.offsets[i] - share.begin;
       row_offset[threadIdx.x] = offset < 0 ? 0 : (u32)(offset < size ? offset : size);
-      row_first[threadIdx.x] = from.first[i] + share.begin, row_name[threadIdx.x] = name_of(from.vertices[i]);
+      row_first[threadIdx.x] = from.first[i] + share.begin, row_fact[threadIdx.x] = fact_of(from.vertices[i]);
     }
     __syncthreads();
     i64 next = left > num_rows ? from.offsets[row + num_rows] - share.begin : size;
@@ -123,7 +125,8 @@ template <int EACH, class Name, class Offer> __device__ inline void each_arc(con
       u32 last = own + 32 * EACH < after ? own + 32 * EACH - 1 : after - 1;
       u32 lowest = row_of_arc_by_warp(row_offset, num_rows, own);
       u32 highest = row_of_arc_by_warp(row_offset, num_rows, last);
-      vertex_t v[EACH], u[EACH];
+      i64 slot[EACH];
+      Fact fact[EACH];
       bool there[EACH];
       for (u32 k = 0; k < EACH; k++) {
         u32 arc = own + k * 32 + lane_index(), r = lowest, above = highest + 1;
@@ -135,12 +138,23 @@ template <int EACH, class Name, class Offer> __device__ inline void each_arc(con
           else
             above = middle;
         }
-        u[k] = row_name[r], v[k] = there[k] ? load_readonly(targets + row_first[r] + arc) : 0;
+        fact[k] = row_fact[r], slot[k] = row_first[r] + arc;
       }
-      offer(v, u, there);
+      visit(slot, fact, there);
     }
     begin = after;
   }
+}
+// Call offer(v, u, there) for targets v of those arcs and name_of their sources.
+template <int EACH, class Name, class Offer> __device__ inline void each_arc(const Queue& from, i64 num_queued,
+                                                                             const vertex_t* targets, BlockShare share,
+                                                                             i64* room, Name name_of, Offer offer) {
+  each_slot<EACH>(from, num_queued, share, room, name_of,
+                  [&](const i64(&slot)[EACH], const vertex_t(&u)[EACH], const bool (&there)[EACH]) {
+                    vertex_t v[EACH];
+                    for (int k = 0; k < EACH; k++) v[k] = there[k] ? load_readonly(targets + slot[k]) : 0;
+                    offer(v, u, there);
+                  });
 }
 
 // ---- rows ------------------------------------------------------------------------------------------
@@ -207,6 +221,17 @@ struct RowSearch {
     }
   }
 };
+
+// ---- buckets ---------------------------------------------------------------------------------------
+// The smallest bound that is at least `delta` above `low`, and above it where rounding absorbs delta.
+__device__ inline dist_t raised(dist_t low, dist_t delta) {
+  dist_t top = top_of<dist_t>::value();
+  if (top - low <= delta) return top;
+  dist_t sum = low + delta;
+  if (sum > low) return sum;
+  while (!(sum > low)) sum = low + (delta += delta);
+  return sum;
+}
 
 // ---- the trace -------------------------------------------------------------------------------------
 constexpr i64 ROW = 5;  // words of a superstep; the first says what was done, the others add up

@@ -36,8 +36,8 @@ __device__ inline int lane_index() { return threadIdx.x & 31; }
 template <class T> __device__ inline T load_relaxed(const T* p) { return *(const volatile T*)p; }
 template <class T> __device__ inline void store_relaxed(T* p, T v) { *(volatile T*)p = v; }
 // A plain load of what other threads of the same launch write: the last value that the nearest cache has seen, or any
-// since before the launch. Only where each of those will do; what all threads look at is read several times faster
-// than from the cache that they share.
+// since all met, or since before the launch. Only where each of those will do; what all threads look at is read several
+// times faster than from the cache that they share.
 template <class T> __device__ inline T load_stale(const T* p) {
 #ifdef __CUDACC__
   return *p;
@@ -115,7 +115,10 @@ __device__ inline i64 atomic_or(i64* p, i64 v) { return (i64)atomicOr((u64*)p, (
 __device__ inline u32 atomic_and(u32* p, u32 v) { return atomicAnd(p, v); }
 // Seen whole by other GPUs too: for what their threads change as well.
 __device__ inline void atomic_min_system(u32* p, u32 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_min_system(i32* p, i32 v) { atomicMin_system(p, v); }
 __device__ inline void atomic_min_system(i64* p, i64 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_min_system(float* p, float v) { atomic_min_system((u32*)p, (u32)__float_as_int(v)); }
+__device__ inline void atomic_min_system(double* p, double v) { atomic_min_system((i64*)p, __double_as_longlong(v)); }
 __device__ inline void atomic_or_system(u32* p, u32 v) { atomicOr_system(p, v); }
 __device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
 __device__ inline i32 atomic_exchange(i32* p, i32 v) { return atomicExch(p, v); }

@@ -49,7 +49,8 @@ extern "C" __global__ void unpack_rows(i64 lo, i64 hi, const i64* indptr, i64 nu
     positions[arc - begin] = (vertex_t)(row_of_arc(indptr, num_rows, arc) * multiplier + first);
 }
 
-extern "C" __global__ void first_targets(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, vertex_t* firsts) {
+extern "C" __global__ void first_targets(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
+                                         vertex_t* firsts) {
   for (i64 u = lo + thread_index(); u < hi; u += thread_count())
-    firsts[u] = indptr[u] < indptr[u + 1] ? targets[indptr[u]] : (vertex_t)u;
+    firsts[u] = indptr[u] < indptr[u + 1] ? targets[indptr[u]] : (vertex_t)(base + u);
 }

@@ -65,7 +65,7 @@ def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
 
 
 @kernel(vertex_t="targets")
-def first_targets(lo, hi, indptr, targets, firsts):
+def first_targets(lo, hi, indptr, targets, base, firsts):
     """Put the first target of every row side by side; an empty row has its own vertex."""
     for u in range(lo, hi):
-        firsts[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else u
+        firsts[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else base + u

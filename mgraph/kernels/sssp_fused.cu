@@ -25,16 +25,6 @@ __device__ inline i64* in_turn(i64* counters, i64 place, int turn) { return &cou
 // Places in `bounds`.
 enum { CUTOFF, DELTA, LOWEST };
 
-// The smallest bound that is at least `delta` above `low`, and above it where rounding absorbs delta.
-__device__ inline dist_t raised(dist_t low, dist_t delta) {
-  dist_t top = top_of<dist_t>::value();
-  if (top - low <= delta) return top;
-  dist_t sum = low + delta;
-  if (sum > low) return sum;
-  while (!(sum > low)) sum = low + (delta += delta);
-  return sum;
-}
-
 // What a warp found, held back until there are 32: then one reservation serves all. Up to 32 are left over, and a
 // step of DEPTH gives each lane as many.
 struct Held {

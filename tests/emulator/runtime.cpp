@@ -283,11 +283,12 @@ void emu_access(const volatile void* address, unsigned size, unsigned how, void*
 #endif
 }
 
-// A cache may still have what an array held when the launch began, unless this thread has written there since.
+// A cache may still have what an array held when the launch began, unless this thread has written there since, or has
+// met others: then caches let go of what they have.
 bool emu_stale(const void* address, unsigned size, void* value) {
   const char* p = (const char*)address;
   Region* r = self && L.races ? find(p) : nullptr;
-  if (!r || !r->before || chance(2)) return false;
+  if (!r || !r->before || self->barriers || chance(2)) return false;
   if (r->shadow[(size_t)(p - r->lo) / r->granule].write.thread == (uint32_t)(self - fibers) + 1) return false;
   memcpy(value, r->before + (p - r->lo), size);
   return true;

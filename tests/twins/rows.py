@@ -105,5 +105,5 @@ def unpack_rows(draw: st.DrawFn) -> Case:
 
 def first_targets(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    firsts = Unwritten(r.num_owned, r.types.vertex)
-    return Case({"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "firsts": firsts})
+    rows_given = {"indptr": r.indptr, "targets": r.targets, "base": r.base}
+    return Case({"lo": 0, "hi": r.num_owned, **rows_given, "firsts": Unwritten(r.num_owned, r.types.vertex)})

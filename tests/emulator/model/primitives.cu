@@ -115,3 +115,11 @@ extern "C" __global__ void read_own(i64 lo, i64 hi, const u32* values, u32* word
     out[2 * i + 1] = load_stale(&words[(i + 1) % hi]);
   }
 }
+
+// The same, after all have met.
+extern "C" __global__ void read_after_meeting(i64 lo, i64 hi, const u32* abort, const u32* values, u32* words,
+                                              i64* arrived, u32* out) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) store_relaxed(&words[i], values[i]);
+  if (!grid_barrier(arrived, abort)) return;
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = load_stale(&words[(i + 1) % hi]);
+}

@@ -1,0 +1,23 @@
+"""Shortest paths in one launch a rank: the form of algorithms/sssp.py for ranks that share windows.
+
+What the host tells and is told travels in host memory that the kernel reads and writes: `FACTS` and `REPORT` name its
+first words; behind them stand a row of `ROW` for each round, and the states of the sources.
+"""
+
+from __future__ import annotations
+
+from mgraph.kernels.pair import fused
+
+FACTS = ("stride", "num_owned", "num_starts", "trace_rows")
+REPORT = ("done", "num_rows")
+ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
+METHODS = ("push", "scan")
+
+
+@fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist")
+def find_distances_on_ranks(lo, hi, abort, windows, indptr, targets, weights, bounds, dist, work, host) -> None:
+    """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
+
+    `bounds` are the cutoff and delta. `dist` and `work`, which is for two counters, rows and a queue, need not be
+    initialised, nor what stands in the windows behind their heads.
+    """

@@ -1,0 +1,178 @@
+"""Shortest paths through windows: equal to the bit to the oracle and the step form, on any number of ranks."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from comm_ranks import check
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from naive_shard import build_shards, positions_of
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from sweep_checks import of_users
+from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+
+import mgraph as mg
+from mgraph.algorithms import sssp_peers as module
+from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
+from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
+from mgraph.algorithms.traversal import Trace
+from mgraph.build.build import build
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
+from mgraph.kernels.backend import CpuBackend, make_backend
+from mgraph.traversals import state_dtype
+
+# Every round is two meetings of emulated ranks: thousands take minutes.
+SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 200) for seed in range(3)]
+
+
+def through_windows(shard, comm, sources, seed, options):
+    """Search from one source and then from all, over the same windows: what the first leaves there must not matter."""
+    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
+    shard, dtype = replace(shard, backend=backend), state_dtype(shard.info)
+    assert require_sssp_windows(shard, comm, dtype)
+    for k, others in enumerate((sources[-1:], sources)):
+        trace = Trace(backend, comm)
+        answer = sssp_peers(shard, comm, others, trace, dtype, **(options if k else {}))
+    return answer.distances, trace
+
+
+def search(case, sources, num_ranks=2, order="degree", seed=0, **options):
+    """Return what the ranks found and their traces; what they found is what the oracle says."""
+    shards = build_shards(case, num_ranks, order)
+    starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
+    if not starts:
+        return []
+    answers = run_on_ranks(through_windows, shards, starts, seed, options)
+    wanted = oracles.sssp(case, sources, options.get("cutoff"))
+    np.testing.assert_array_equal(of_users(shards, sources, [found for found, _ in answers]), wanted)
+    return answers
+
+
+@pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
+def test_the_zoo(case):
+    for seed, sources in enumerate(zoo_sources(case)):
+        search(case, sources, 2 + seed % 2, ["degree", "natural"][seed // 2 % 2], seed=seed)
+
+
+@settings(max_examples=15, deadline=None)
+@given(graphs_and_sources(), orders)
+def test_drawn_graphs(drawn, order):
+    case, sources = drawn
+    search(case, sources, 2 + case.num_vertices % 3, order, seed=case.num_vertices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int64"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_all_widths(directed, dtype):
+    case = random_case(0, 60, directed=directed).unweighted
+    weights = np.random.default_rng(7).integers(0, 200, len(case.sources))
+    # A weight that sums to more than 32 bits makes the state int64.
+    weights[:2] = 2**31 if dtype == "int64" else 255
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
+    answers = search(case.with_weights(dtype), [5, 59], 3)
+    assert answers[0][0].dtype == {"uint8": "uint32"}.get(dtype, dtype)
+
+
+@pytest.mark.parametrize("delta", [1, 40, 10_000])
+def test_any_delta(delta):
+    answers = search(random_case(3, 40), [7], 2, delta=delta)
+    steps = [trace.supersteps for _, trace in answers]
+    assert {step["method"] for step in steps[0]} == {"push", "scan"}
+    assert [(s["method"], s["frontier"]) for s in steps[0]] == [(s["method"], s["frontier"]) for s in steps[1]]
+    for of_rank, (_, trace) in zip(steps, answers, strict=True):
+        assert sum(step["bytes"] for step in of_rank) == trace.bytes_sent > 0
+
+
+@pytest.mark.parametrize("name", ["dag", "rounding", "large-weights"])
+def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+    farthest = oracles.sssp(ZOO[name], [0]).max()
+    for cutoff in (0, farthest // 2, farthest):
+        search(ZOO[name], [0], 2, cutoff=cutoff)
+
+
+def test_rounds_beyond_the_trace_are_added_up(monkeypatch):
+    case = make_case("line", 12, [(v, v + 1, 1) for v in range(11)], np.uint8)
+    whole = search(case, [0], delta=2)
+    monkeypatch.setattr(module, "TRACE_ROWS", 3)
+    for (_, all_rows), (_, rows) in zip(whole, search(case, [0], delta=2), strict=True):
+        assert len(rows.supersteps) == 3 < len(all_rows.supersteps)
+        for fact in ("frontier", "arcs", "bytes"):
+            assert sum(step[fact] for step in rows.supersteps) == sum(step[fact] for step in all_rows.supersteps)
+
+
+def in_turn(shard, comm, sources):
+    """Search breadth first, then for shortest paths, then breadth first again, in the same windows."""
+    shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
+    levels = []
+    for _ in range(2):
+        assert require_bfs_windows(shard, comm)
+        levels.append(bfs_peers(shard, comm, sources, Trace(shard.backend, comm)).distances)
+        assert require_sssp_windows(shard, comm, state_dtype(shard.info))
+        sssp_peers(shard, comm, sources, Trace(shard.backend, comm), state_dtype(shard.info))
+    return levels
+
+
+def test_searches_of_both_kinds_take_turns_in_the_windows():
+    shards = build_shards(random_case(1, 120), 2, "degree")
+    for before, after in run_on_ranks(in_turn, shards, [3]):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
+    backends = iter(range(2))
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.grid(3, 4, cluster=cluster) as g, mg.sssp(g, 0) as paths, mg.sssp(g, 0, method="sweep") as swept:
+        mg.validate(paths)
+        assert (paths.stats.form, swept.stats.form) == ("windows", "steps")
+        np.testing.assert_array_equal(paths.distances.to_numpy(), swept.distances.to_numpy())
+    with InProcessCluster(2, make_backend=lambda: CpuBackend(1)) as cluster, mg.grid(3, 4, cluster=cluster) as g:
+        assert mg.sssp(g, 0).stats.form == "steps"
+
+
+def come_alone(shard, comm, search):
+    """Search on rank 0, which rank 1 has left for good."""
+    shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
+    dtype = state_dtype(shard.info)
+    assert require_sssp_windows(shard, comm, dtype) and require_bfs_windows(shard, comm)
+    if comm.rank == 1:
+        threading.Timer(0.3, comm.abort, ("rank 1 is gone",)).start()
+        return
+    with pytest.raises(CommAborted, match="rank 1 is gone"):
+        search(shard, comm, [3], Trace(shard.backend, comm), *([dtype] if search is sssp_peers else []))
+
+
+@pytest.mark.parametrize("search", [bfs_peers, sssp_peers])
+def test_a_rank_that_is_gone_ends_the_search_of_the_others(search):
+    run_on_ranks(come_alone, build_shards(random_case(1, 60), 2, "degree"), search)
+
+
+def search_both(comm, xp, spec, num_roots):
+    """Search through windows and by steps; return for each root whether the answers are equal, and the trace."""
+    backend, facts = make_backend("cuda"), []
+    shard = build(parse_spec(spec), backend, comm)
+    dtype = state_dtype(shard.info)
+    assert require_sssp_windows(shard, comm, dtype)
+    for root in range(0, shard.partition.num_positions, shard.partition.num_positions // num_roots):
+        trace = Trace(backend, comm)
+        ours = sssp_peers(shard, comm, [root], trace, dtype)
+        theirs = sssp(shard, comm, [root], Trace(backend, comm), dtype)
+        facts.append((bool((ours.distances == theirs.distances).all()), trace.supersteps))
+    return facts
+
+
+@pytest.mark.gpus
+@pytest.mark.parametrize("spec", ["rmat:18", "rmat:16,weights=float32", "ssca2:12", "grid:60x70", "uniform:2^14:4"])
+def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
+    for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
+        assert all(equal for equal, _ in answers)
+        assert {step["method"] for _, steps in answers for step in steps} <= {"push", "scan"}
