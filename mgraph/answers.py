@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     import pandas
 
 
+# What a superstep tells of each rank and is added up.
+SUMMED = ("arcs", "bytes", "light", "heavy")
+
+
 @dataclass(frozen=True)
 class Costs:
     """What an answer took.
@@ -34,7 +38,8 @@ class Costs:
         By phase, on the slowest rank.
     supersteps
         What each did: method, frontier, arcs looked at and bytes sent (over all ranks), microseconds (on the
-        slowest one), and levels where it may take several. A fused search adds up what is beyond the first 4,096.
+        slowest one), levels where it may take several, and light and heavy edges (over all ranks) where those are
+        told apart. A fused search adds up what is beyond the first 4,096 levels, or 16,384 rounds of shortest paths.
     arcs
         Arcs looked at by each rank.
     bytes_sent
@@ -68,7 +73,7 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
         "seconds": {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in sorted(phases)},
         "supersteps": [
             steps[0]
-            | {name: sum(step[name] for step in steps) for name in ("arcs", "bytes")}
+            | {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}
             | {"microseconds": max(step["microseconds"] for step in steps)}
             for steps in zip(*(part["supersteps"] for part in parts), strict=True)
         ],

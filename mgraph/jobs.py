@@ -22,13 +22,15 @@ from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
-from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
+from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.algorithms.sssp_fused import sssp_fused
 from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
 from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.blocks import require_blocks
 from mgraph.build.build import build
+from mgraph.build.by_weight import require_rows_by_weight
 from mgraph.build.in_rows import require_firsts, require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
@@ -210,6 +212,8 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
             require_firsts(shard)
     if (spec.algorithm, spec.method) == ("sssp", "frontier") and rank.size > 1:
         require_sssp_windows(shard, rank.comm, np.dtype(spec.dtype))
+    if (spec.algorithm, spec.method) == ("sssp", "frontier") and rank.size == 1 and wants_rows_by_weight(shard.info):
+        require_rows_by_weight(shard)
 
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
@@ -231,9 +235,11 @@ def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...,
 def _form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
     if spec.method == "sweep":
         return sssp_sweep
-    if rank.size == 1 and isinstance(shard.backend, FusingBackend):
+    if rank.size > 1:
+        return sssp if rank.comm.windows is None else sssp_peers
+    if isinstance(shard.backend, FusingBackend):
         return sssp_fused
-    return sssp if rank.comm.windows is None else sssp_peers
+    return sssp if shard.by_weight is None else sssp_by_weight
 
 
 def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:

@@ -20,6 +20,7 @@ from mgraph.errors import WouldNotFit
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
 from mgraph.kernels.bfs_fused import queue_capacity, work_words
 from mgraph.kernels.msf import EDGE_MASK
+from mgraph.kernels.sssp_fused import pieces_bytes
 from mgraph.partition import Partition
 from mgraph.readable import readable_bytes
 from mgraph.shard import Shard
@@ -59,7 +60,7 @@ class GraphPlan:
 
     @property
     def needed_bytes(self) -> int:
-        """What the largest step takes, with what is held meanwhile; blocks for sweeps beside rows are extra."""
+        """What the largest step takes, with what is held meanwhile; blocks for sweeps and rows by weight are extra."""
         steps = [taken for part, taken in self.parts.items() if part.endswith((" run", " runs"))]
         held = self.parts["graph"] + self.parts.get(WINDOWS, 0)
         return max(self.parts["while it is built"], held + max(steps))
@@ -187,6 +188,9 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
     if weight:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + answer + shape.answer_bytes(shape.seen)
+        if partition.num_ranks == 1:
+            # Where there is no room for them, the search goes over whole rows.
+            parts["rows by weight for sssp"] = arcs * (vertex + weight)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
     several = partition.num_ranks > 1
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
@@ -223,8 +227,10 @@ def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     owned, states = partition.num_owned(0), partition.num_states
     if _has_windows(shape, limits):
         return state * owned + 4 * sssp_peers.work_words(partition)
+    arcs = shape.edges * (1 if shape.source.directed else 2)
+    pieces = pieces_bytes(arcs, vertex) if limits.fuses and partition.num_ranks == 1 else 0
     # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
-    return state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4
+    return state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4 + pieces
 
 
 def forest_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:

@@ -116,6 +116,7 @@ class Shard:
     in_rows: Rows | None = None  # of a directed graph, built when a method wants them
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
     stored_degrees: Array | None = None  # of the compact layout
+    by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
 
     @property
     def num_owned(self) -> int:
@@ -161,6 +162,8 @@ class Shard:
     def nbytes(self) -> int:
         tables = (self.user_of_local, self.position_of_user, self.stored_degrees)
         parts = (self.stored_rows, self.in_rows, *self.blocks.values(), *tables)
+        if self.by_weight is not None:
+            parts = (*parts, self.by_weight.targets, self.by_weight.weights)
         return sum(part.nbytes for part in parts if part is not None)
 
 

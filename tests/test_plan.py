@@ -121,12 +121,12 @@ def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
     assert made.enough_ranks == num_ranks
     with InProcessCluster(num_ranks) as cluster:
         g = Graph.from_source(source, cluster=cluster)
-        # In-rows, too, which searches of a directed graph build.
+        # In-rows and rows by weight, too, which searches build.
         (bfs if source.weight_dtype is None else sssp)(g, 0)
         largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
     # Planned for all edges: parallel ones are known only to the build.
     assert 0.85 * made.parts["graph"] - 4096 <= 1.4 * largest
-    assert largest <= 1.1 * made.parts["graph"] + 4096
+    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("rows by weight for sssp", 0)) + 4096
 
 
 def test_the_plan_tells_what_components_take():

@@ -12,6 +12,7 @@ from strategies import graphs_and_sources, orders, rank_counts
 from zoo import CASES, random_case, zoo_sources
 
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
+from mgraph.build.by_weight import require_rows_by_weight
 
 
 def predecessors_and_roots(shard, comm, dist, sources):
@@ -19,9 +20,11 @@ def predecessors_and_roots(shard, comm, dist, sources):
     return parents, find_roots(shard, comm, parents)
 
 
-def check(case, sources, num_ranks, order):
+def check(case, sources, num_ranks, order, *, by_weight=False):
     """Compare predecessors and nearest sources with the oracles'."""
     shards = build_shards(case, num_ranks, order)
+    if by_weight:
+        require_rows_by_weight(shards[0])
     positions, num_positions = positions_of(shards), shards[0].partition.num_positions
     dist = oracles.sssp(case, sources)
     chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
@@ -44,6 +47,13 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
     for sources in zoo_sources(case):
         for num_ranks in (1, 2, 3, 4, 7):
             check(case, sources, num_ranks, order)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
+def test_long_rows_by_weight_give_the_same(case, order):
+    for sources in zoo_sources(case):
+        check(case, sources, 1, order, by_weight=True)
 
 
 @settings(max_examples=100, deadline=None)

@@ -15,19 +15,23 @@ from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.algorithms.sssp_fused import sssp_fused
 from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
+from mgraph.build.by_weight import require_rows_by_weight
 from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import CpuBackend
 from mgraph.traversals import state_dtype
 from mgraph.types import unreached_of
 
 
-def distances(search, case, sources, order="degree", backend=None, **options):
+def distances(search, case, sources, order="degree", backend=None, *, by_weight=False, **options):
     """Return one rank's distances, and its trace."""
     backend = backend or CpuBackend(1)
     shards = build_shards(case, 1, order, backend)
+    if by_weight:
+        require_rows_by_weight(shards[0])
     positions = oracles.positions(case, order)[sources].tolist()
     starts = [p for p in positions if p < shards[0].partition.num_positions]
 
@@ -40,12 +44,14 @@ def distances(search, case, sources, order="degree", backend=None, **options):
 
 
 def check(case, sources, order="degree", backend=None, **options):
-    """Compare with the oracle, which every other form is compared with."""
+    """Compare both forms with the oracle, which every other form is compared with."""
     backend = backend or EmulatedBackend(block=64, blocks=3)
-    (got, trace), shards = distances(sssp_fused, case, sources, order, backend, **options)
-    wanted = oracles.sssp(case, sources, options.get("cutoff"))
-    np.testing.assert_array_equal(of_users(shards, sources, [got]), wanted)
-    return got, trace
+    wanted, answers = oracles.sssp(case, sources, options.get("cutoff")), []
+    for by_weight in (False, True):
+        answer, shards = distances(sssp_fused, case, sources, order, backend, by_weight=by_weight, **options)
+        np.testing.assert_array_equal(of_users(shards, sources, [answer[0]]), wanted)
+        answers.append(answer)
+    return answers
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
@@ -69,7 +75,7 @@ def test_all_widths(directed, dtype):
     # A weight that sums to more than 32 bits makes the state int64.
     weights[:2] = 2**31 if dtype == "int64" else 255
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
-    got, _ = check(case.with_weights(dtype), [5, 299])
+    got = check(case.with_weights(dtype), [5, 299])[0][0]
     assert got.dtype == {"uint8": "uint32"}.get(dtype, dtype)
 
 
@@ -84,17 +90,18 @@ def hubs(seed=0, leaves=1000):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("delta", [1, 40, 10_000])
 def test_long_rows_and_any_delta(delta, order):
-    got, trace = check(hubs(), [7], order, delta=delta)
-    assert sum(step["frontier"] for step in trace.supersteps) >= (got != unreached_of(got.dtype)).sum()
-    assert {step["method"] for step in trace.supersteps} <= {"push", "split", "scan"}
-    assert all(step["microseconds"] >= 0 for step in trace.supersteps)
+    methods = {"push", "split", "scan"}, {"push", "heavy", "pull"}
+    for (got, trace), known in zip(check(hubs(), [7], order, delta=delta), methods, strict=True):
+        assert sum(step["frontier"] for step in trace.supersteps) >= (got != unreached_of(got.dtype)).sum()
+        assert {step["method"] for step in trace.supersteps} <= known
+        assert all(step["microseconds"] >= 0 for step in trace.supersteps)
 
 
 def test_far_is_a_queue_first_and_then_all_that_is_not_settled():
     """On a path the queue is short all the time; a star's leaves all wait at once."""
-    path = make_case("path", 400, [(v, v + 1, 10) for v in range(399)], np.uint8)
+    path = make_case("path", 100, [(v, v + 1, 10) for v in range(99)], np.uint8)
     star = make_case("star", 400, [(0, v, 1 + v % 200) for v in range(1, 400)], np.uint8)
-    methods = [{step["method"] for step in check(case, [0], delta=5)[1].supersteps} for case in (path, star)]
+    methods = [{step["method"] for step in check(case, [0], delta=5)[0][1].supersteps} for case in (path, star)]
     assert methods == [{"push", "split"}, {"push", "scan"}]
 
 
@@ -118,16 +125,21 @@ def test_what_is_farther_than_the_cutoff_is_not_reached(name):
 @pytest.mark.parametrize("spec", ["rmat:16", "rmat:14,weights=float32", "uniform:2^16:16", "grid:300x300", "ssca2:14"])
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_large_graphs_on_a_gpu(spec, order):
-    """The step form and the fused one, from several sources, with a cutoff and without."""
+    """The step forms and the fused ones, from several sources, with a cutoff and without."""
     backend = BACKENDS["cuda"].make()
 
     def both(_, comm):
         shard = build(parse_spec(spec), backend, comm, order=order)
-        for sources, cutoff in ([17], None), ([3, 1000], None), ([5], 150):
-            found = [
-                form(shard, comm, sources, Trace(backend, comm), state_dtype(shard.info), cutoff).distances
-                for form in (sssp, sssp_fused)
-            ]
-            assert bool((found[0] == found[1]).all())
+        starts = ([17], None), ([3, 1000], None), ([5], 150)
+
+        def all_of(form):
+            dtype = state_dtype(shard.info)
+            return [form(shard, comm, own, Trace(backend, comm), dtype, cutoff).distances for own, cutoff in starts]
+
+        found = [all_of(sssp), all_of(sssp_fused)]
+        require_rows_by_weight(shard)
+        found += [all_of(sssp_by_weight), all_of(sssp_fused)]
+        for expected, *others in zip(*found, strict=True):
+            assert all(bool((other == expected).all()) for other in others)
 
     run_on_ranks(both, [None])

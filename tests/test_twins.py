@@ -68,7 +68,8 @@ def test_the_order_of_weights_is_that_of_their_integers(dtype):
 
 def test_every_fused_loop_has_a_test():
     """A fused loop has no twin: it is tested against its step form."""
-    fused = [path.stem for path in FOLDER.glob("*_fused.cu")]
+    fused = [path.stem for kind in ("fused", "peers") for path in FOLDER.glob(f"*_{kind}.cu")]
+    assert len(fused) >= 3
     assert [stem for stem in fused if not pathlib.Path(__file__).with_name(f"test_{stem}.py").exists()] == []
 
 

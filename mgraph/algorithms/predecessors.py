@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.kernels.predecessors import find_equal, find_nearer
+from mgraph.kernels.predecessors import find_equal, find_nearer, find_nearer_by_weight
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
 from mgraph.types import LEVEL, Array, none_of
@@ -32,6 +33,11 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             parents[partition.local(position)] = position
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
+    if shard.by_weight is not None and weights is not None:
+        light = shard.by_weight
+        find_nearer_by_weight[run](
+            0, shard.num_owned, light.indptr, light.targets, light.weights, class_scale(shard.info), dist, parents
+        )
     find_nearer[run](0, shard.num_owned, rows.indptr, rows.targets, weights, dist, *shape, parents, counters)
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None

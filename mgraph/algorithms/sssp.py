@@ -26,21 +26,22 @@ from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.comm.base import Communicator
 from mgraph.kernels.sssp import (
     clear_marks,
+    measure_rows,
     merge_distances,
     relax_frontier,
-    row_lengths,
     scan_distances,
     split_far,
     split_found,
 )
-from mgraph.shard import Shard
+from mgraph.shard import GraphInfo, Shard
 from mgraph.types import Array, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
-# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but on meshes and road maps, of
-# low degree, its rounds are so short that they want many mean weights (rmat20 to 24, uni24 and grid4k on one H200).
+# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but over rows by weight wider
+# ones cost little, and on meshes and road maps, of low degree, its rounds are so short that they want many mean weights
+# (rmat20 to 24, uni24 and grid4k on one H200).
 DELTA = 32.0
-DELTA_ALONE, DELTA_SPARSE, SPARSE_DEGREE = 4.0, 16.0, 6.0
+DELTA_ALONE, DELTA_BY_WEIGHT, DELTA_SPARSE, SPARSE_DEGREE = 4.0, 5.0, 16.0, 6.0
 # Far is a queue up to this share of the vertices: looking up its distances costs more than passing over all.
 DENSE_SHARE = 16
 
@@ -67,14 +68,27 @@ def sssp(
 
 def default_delta(shard: Shard, dtype: np.dtype) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
-    info = shard.info
-    mean_weight = info.sum_weights / max(info.num_arcs, 1)
-    mean_degree = max(info.num_arcs / max(info.num_vertices - info.num_isolated, 1), 1.0)
-    widths = (DELTA if shard.partition.num_ranks > 1 else DELTA_ALONE) / mean_degree
-    if shard.partition.num_ranks == 1 and mean_degree < SPARSE_DEGREE:
+    info, num_ranks = shard.info, shard.partition.num_ranks
+    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else DELTA_BY_WEIGHT) / _degree(info)
+    if num_ranks == 1 and _degree(info) < SPARSE_DEGREE:
         widths = DELTA_SPARSE
-    delta = max(widths * mean_weight, info.min_weight)
+    delta = max(widths * _weight(info), info.min_weight)
     return max(1, round(delta)) if dtype.kind != "f" else min(delta, float(np.finfo(dtype).max)) or 1.0
+
+
+def wants_rows_by_weight(info: GraphInfo) -> bool:
+    """Return whether one rank does better over rows by weight: arcs are many, and a bucket has room for few of them."""
+    delta = max(DELTA_BY_WEIGHT / _degree(info) * _weight(info), info.min_weight)
+    return _degree(info) >= SPARSE_DEGREE and info.max_weight > delta
+
+
+def _degree(info: GraphInfo) -> float:
+    """Return the mean degree of the vertices that have arcs."""
+    return max(info.num_arcs / max(info.num_vertices - info.num_isolated, 1), 1.0)
+
+
+def _weight(info: GraphInfo) -> float:
+    return info.sum_weights / max(info.num_arcs, 1)
 
 
 class _Search:
@@ -110,12 +124,13 @@ class _Search:
         run, shard, bounds = self.run, self.shard, self.bounds
         near_size = self.near_size
         offsets = run.xp.zeros(near_size + 1, np.int64)
-        row_lengths[run](0, near_size, self.near, shard.rows.indptr, self.base, offsets[1:])
+        begins = run.xp.empty(near_size, np.int64)
+        measure_rows[run](0, near_size, self.near, shard.rows.indptr, self.base, begins, offsets[1:])
         run.xp.cumsum(offsets[1:], out=offsets[1:])
         counters, arcs = run.xp.zeros(1, np.int64), int(offsets[-1])
         relax_frontier[run](
-            0, arcs, self.near, near_size, offsets, shard.rows.indptr, shard.rows.targets,
-            shard.rows.weights, self.base, bounds, self.dist, self.marked, self.found, counters,
+            0, arcs, self.near, near_size, offsets, begins, shard.rows.targets, shard.rows.weights,
+            bounds, self.dist, self.marked, self.found, counters,
         )  # fmt: skip
         found = self.found[: int(counters[0])]
         own = self._tell_owners(found, counters) if self.comm.size > 1 else found

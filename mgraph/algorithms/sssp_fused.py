@@ -1,22 +1,35 @@
 """Shortest paths by frontiers on one rank, near before far, in one launch.
 
-The loop is that of sssp.py, and so are the distances: the fixed point is unique. It stands in
-kernels/sssp_fused.cu, where the rounds of a deep graph cost microseconds.
+The loop is that of sssp_by_weight.py where the shard has rows by weight, else that of sssp.py, and so are the
+distances: the fixed point is unique. It stands in kernels/sssp_fused.cu, where the rounds of a deep graph cost
+microseconds.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 
 from mgraph.algorithms.sssp import default_delta
 from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
+from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
-from mgraph.kernels.sssp_fused import BEGAN, HUB_BYTES, HUBS, KINDS, LINE, LINES, LOG, PART, ROUNDS, find_distances
+from mgraph.kernels.sssp_fused import (
+    HUB_BYTES,
+    KINDS,
+    LINE,
+    LINES,
+    ORDERS,
+    PART,
+    REPORT,
+    SOURCES,
+    find_distances,
+    find_distances_by_weight,
+    queue_entries,
+)
 from mgraph.shard import Shard
-from mgraph.types import Array, unreached_of
+from mgraph.types import unreached_of
 
 
 def sssp_fused(
@@ -30,33 +43,52 @@ def sssp_fused(
 ) -> Traversal:
     """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
     assert comm.size == 1, "one rank alone runs in one launch"
-    run, rows, partition = shard.backend, shard.rows, shard.partition
+    run, n = shard.backend, shard.num_owned
     assert isinstance(run, FusingBackend), "who calls has asked"
-    xp, n, top = run.xp, shard.num_owned, unreached_of(dtype)
-    states = np.unique(np.array([partition.state(p) for p in sources], partition.dtype))
-    dist = xp.empty(n, dtype)
+    dist = run.xp.empty(n, dtype)
     if not n:
         return Traversal(dist, None)
-    bounds = np.array([top if cutoff is None else cutoff, delta or default_delta(shard, dtype), 0, 0, 0], dtype)
-    more = len(rows.targets) // PART
-    entries = 2 * (n + more)
-    counters = xp.zeros(LOG + LINE * LINES, np.int64)
-    counters[ROUNDS] = len(states)
-    counters[HUBS] = min(n, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
-    find_distances[run](
-        0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, run.to_device(states), run.to_device(bounds),
-        dist, xp.empty(3 * -(-n // 32), np.uint32), xp.empty(entries + 2 * more, partition.dtype),
-        xp.empty(entries, np.uint32),
-        xp.empty(2 * n, partition.dtype), counters,
+    by_weight = shard.by_weight is not None
+    rows = shard.by_weight or shard.rows
+    counters = run.to_device(_orders(shard, sources, dtype, cutoff, delta or default_delta(shard, dtype)))
+    words, on_host = run.host_words(len(REPORT) + LINE * LINES)
+    on_host[0] = 0
+    long_rows = len(rows.targets) // PART
+    (find_distances_by_weight if by_weight else find_distances)[run](
+        0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, dist,
+        run.xp.empty((2 if by_weight else 3) * -(-n // 32), np.uint32),
+        run.xp.empty(queue_entries(n, len(rows.targets), by_weight=by_weight), rows.targets.dtype),
+        run.xp.empty(4 * long_rows, np.uint32), counters, run.xp.empty(LINE * LINES, np.int64), words,
     )  # fmt: skip
+    run.synchronize()
+    done, num_lines, began = on_host[: len(REPORT)].tolist()
+    if not done:
+        raise CommAborted("the search was ended while its blocks waited for each other")
     trace.form = "fused"
-    _tell(trace, run.to_host(counters[:LOG]), lambda lines: run.to_host(counters[LOG : LOG + LINE * lines]))
+    _tell(trace, began, on_host[len(REPORT) :][: num_lines * LINE].reshape(-1, LINE))
     return Traversal(dist, None)
 
 
-def _tell(trace: Trace, head: Array, log_of: Callable[[int], Array]) -> None:
-    """Note every round; the last line of a full log stands for all further ones."""
-    before = int(head[BEGAN])
-    for kind, frontier, arcs, ended in log_of(min(int(head[ROUNDS]), LINES)).reshape(-1, LINE).tolist():
-        trace.superstep(KINDS[kind], frontier, arcs, microseconds=round((ended - before) / 1000, 1))
-        before = ended
+def _orders(
+    shard: Shard, sources: list[int], dtype: np.dtype, cutoff: float | int | None, delta: float | int
+) -> np.ndarray:
+    """Return the counters of the kernel, with what it is asked for."""
+    states = sorted({int(shard.partition.state(p)) for p in sources})
+    counters = np.zeros(SOURCES + len(states), np.int64)
+    hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
+    counters[2:5] = len(states), hubs, not shard.info.directed
+    counters[ORDERS.index("SCALE")] = np.float64(class_scale(shard.info)).view(np.int64)
+    for place, value in enumerate((unreached_of(dtype) if cutoff is None else cutoff, delta)):
+        counters[place : place + 1].view(dtype)[0] = value
+    counters[SOURCES:] = states
+    return counters
+
+
+def _tell(trace: Trace, began: int, log: np.ndarray) -> None:
+    """Note every round, of which there may be thousands; the last line of a full log stands for all further ones."""
+    kinds, frontiers, arcs, ended = log.T.tolist()
+    times = np.round(np.diff(ended, prepend=began) / 1000, 1).tolist()
+    trace.supersteps += [
+        {"method": KINDS[kind], "frontier": frontier, "arcs": looked, "microseconds": time, "bytes": 0}
+        for kind, frontier, looked, time in zip(kinds, frontiers, arcs, times, strict=True)
+    ]

@@ -41,7 +41,7 @@ class Trace:
         Parameters
         ----------
         method
-            What it did, in the word of its loop: push, pull, walk, sweep, sample, shrink, meet, ...
+            What it did, in the word of its loop: push, heavy, pull, walk, sweep, split, scan, ...
         frontier
             Vertices over all ranks it started from; of a sweep, those it lowered.
         arcs

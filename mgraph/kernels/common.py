@@ -117,3 +117,33 @@ def state_of(position, stride, multiplier):
     if multiplier == 1:
         return position
     return position % multiplier * stride + position // multiplier
+
+
+# Weights in classes, heavier ones in higher ones: class c is up to the edge c + 1, the last has no edge.
+WEIGHT_CLASSES = 256
+
+
+@inline
+def class_of(weight, scale):
+    """Return the class of a weight."""
+    x = np.float64(weight) * scale
+    return np.int64(x) if x < WEIGHT_CLASSES - 1 else WEIGHT_CLASSES - 1
+
+
+@inline
+def class_edge(room, scale):
+    """Return the edge of the class of what weighs `room`."""
+    last = class_of(room, scale)
+    return np.float64(last + 1) if last < WEIGHT_CLASSES - 1 else np.inf
+
+
+@inline
+def light_end(weights, begin, end, scale, edge):
+    """Return where the arcs below an edge end, in a row by weight."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if np.float64(weights[middle]) * scale < edge:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin

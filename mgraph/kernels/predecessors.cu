@@ -1,9 +1,11 @@
-// A row of this many arcs or more is searched by a whole block of threads, one of up to MEDIUM_ROW by eight lanes, and
+// A row of this many arcs or more is searched by a whole block of threads, one of up to SHORT_ROW by one thread, and
 // one between by a warp: the hubs of an RMAT graph have hundreds of thousands, and most of its vertices a few.
-constexpr i64 LONG_ROW = 1024, MEDIUM_ROW = 64;
+constexpr i64 LONG_ROW = 1024, SHORT_ROW = 64;
+// Arcs that a thread looks at together.
+constexpr int DEPTH = 4;
 
 // Call settle(v, i) for every v that is open, where i is the first arc of its row that explains its distance, or the
-// row's end.
+// row's end. explains(own, i, step, end) says which of the DEPTH arcs from i on, so far apart, do.
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const dist_t* own, Open open,
                                         Explains explains, Settle settle) {
@@ -23,11 +25,11 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const
       __syncthreads();  // all have read the hit of the row before
       if (threadIdx.x == 0) first_hit = end;
       __syncthreads();
-      for (i64 first = indptr[row]; first < end; first += blockDim.x) {
+      for (i64 first = indptr[row]; first < end; first += DEPTH * blockDim.x) {
         i64 i = first + threadIdx.x;
-        bool hit = i < end && explains(own[row], i);
-        if (hit) atomic_min(&first_hit, i);
-        if (__syncthreads_or(hit)) break;
+        u32 hits = explains(own[row], i, blockDim.x, end);
+        if (hits) atomic_min(&first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
+        if (__syncthreads_or(hits)) break;
       }
       if (threadIdx.x == 0) settle(row, first_hit);
     }
@@ -44,42 +46,73 @@ __device__ inline void settle_rows(i64 lo, i64 hi, const i64* indptr, const dist
     bool is_open = v < hi && open(v);
     dist_t target = is_open ? own[v] : (dist_t)0;
     if (is_open) begin = indptr[v], end = indptr[v + 1];
-    bool is_medium = is_open && end - begin > MEDIUM_ROW && end - begin < LONG_ROW;
-    for (u32 medium = __ballot_sync(all, is_medium); medium; medium &= medium - 1) {
+    i64 length = end - begin;
+    for (u32 medium = __ballot_sync(all, length > SHORT_ROW && length < LONG_ROW); medium; medium &= medium - 1) {
       int lane = __ffs(medium) - 1;
       i64 row_end = __shfl_sync(all, end, lane), hit = row_end;
       dist_t of_row = __shfl_sync(all, target, lane);
-      for (i64 i = __shfl_sync(all, begin, lane) + lane_index(); hit == row_end; i += 32) {
-        u32 agreeing = __ballot_sync(all, i < row_end && explains(of_row, i));
-        if (agreeing)
-          hit = i - lane_index() + __ffs(agreeing) - 1;
-        else if (__any_sync(all, i + 32 - lane_index() >= row_end))
-          break;
+      for (i64 i = __shfl_sync(all, begin, lane); hit == row_end && i < row_end; i += 32 * DEPTH) {
+        u32 hits = explains(of_row, i + lane_index(), 32, row_end);
+        for (int k = DEPTH - 1; k >= 0; k--) {
+          u32 agreeing = __ballot_sync(all, hits >> k & 1);
+          if (agreeing) hit = i + 32 * k + __ffs(agreeing) - 1;
+        }
       }
       if (lane_index() == 0) settle(first + lane, hit);
     }
-    // Four short rows at a time, the lowest of eight lanes that agrees has the first arc.
-    bool is_short = is_open && end - begin <= MEDIUM_ROW;
-    for (int lane = lane_index() >> 3; __any_sync(all, lane < 32); lane += 4) {
-      bool mine = __shfl_sync(all, (int)is_short, lane);
-      i64 row_end = __shfl_sync(all, end, lane), hit = row_end;
-      dist_t of_row = __shfl_sync(all, target, lane);
-      i64 start = __shfl_sync(all, begin, lane);
-      bool searching = mine && start < row_end;
-      while (__any_sync(all, searching)) {
-        i64 i = start + (lane_index() & 7);
-        bool agrees = searching && i < row_end && explains(of_row, i);
-        u32 agreeing = __ballot_sync(all, agrees) >> (lane_index() & 24) & 0xFFu;
-        if (searching && agreeing) hit = start + __ffs(agreeing) - 1;
-        start += 8;
-        searching = searching && hit == row_end && start < row_end;
-      }
-      if (mine && (lane_index() & 7) == 0) settle(first + lane, hit);
-    }
+    if (!is_open || length > SHORT_ROW) continue;
+    u32 hits = 0;
+    for (; !hits && begin < end; begin += DEPTH) hits = explains(target, begin, 1, end);
+    settle(v, hits ? begin - DEPTH + __ffs(hits) - 1 : end);
   }
 }
 
-__device__ inline dist_t weight_of(const weight_t* weights, i64 i) { return weights ? (dist_t)weights[i] : (dist_t)1; }
+// The arcs first, first + step, ...: where they start and what they weigh, which is too much where there is none.
+__device__ inline void each_arc(i64 first, i64 step, i64 end, const vertex_t* targets, const weight_t* weights,
+                                vertex_t (&u)[DEPTH], dist_t (&w)[DEPTH]) {
+#pragma unroll
+  for (int k = 0; k < DEPTH; k++) {
+    i64 i = first + k * step;
+    u[k] = i < end ? targets[i] : 0;
+    w[k] = i >= end ? top_of<dist_t>::value() : weights ? (dist_t)weights[i] : (dist_t)1;
+  }
+}
+
+extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
+                                                 const weight_t* weights, double scale, const dist_t* dist,
+                                                 vertex_t* parents) {
+  constexpr u32 all = 0xFFFFFFFFu;
+  vertex_t none = top_of<vertex_t>::value();
+  for (i64 base = lo; base < hi; base += 32 * warp_count()) {
+    // In degree order the longest rows are neighbours: each warp gets one of them.
+    i64 v = base + lane_index() * warp_count() + warp_index();
+    dist_t own = v < hi ? dist[v] : (dist_t)0;
+    i64 begin = v < hi ? indptr[v] : 0, end = v < hi ? indptr[v + 1] : 0;
+    bool is_open = end - begin > SHORT_ROW && own != top_of<dist_t>::value() && parents[v] == none;
+    for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
+      int lane = __ffs(rows) - 1;
+      dist_t of_row = __shfl_sync(all, own, lane);
+      i64 first = __shfl_sync(all, begin, lane), last = __shfl_sync(all, end, lane);
+      last = light_end_by_warp(weights, first, last, scale, class_edge(of_row, scale));
+      vertex_t parent = none;
+      for (; first < last; first += 32 * DEPTH) {
+        vertex_t u[DEPTH];
+        dist_t w[DEPTH], near[DEPTH];
+        each_arc(first + lane_index(), 32, last, targets, weights, u, w);
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) near[k] = of_row < w[k] ? of_row : dist[u[k]];
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++)
+          if (near[k] < of_row && (dist_t)(near[k] + w[k]) == of_row && u[k] < parent) parent = u[k];
+      }
+      for (int d = 16; d; d >>= 1) {
+        vertex_t other = __shfl_xor_sync(all, parent, d);
+        if (other < parent) parent = other;
+      }
+      if (lane_index() == 0) parents[base + lane * warp_count() + warp_index()] = parent;
+    }
+  }
+}
 
 extern "C" __global__ void find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                        const weight_t* weights, const dist_t* dist, i64 base, i64 stride,
@@ -87,12 +120,17 @@ extern "C" __global__ void find_nearer(i64 lo, i64 hi, const i64* indptr, const 
   auto open = [&](i64 v) {
     return load_relaxed(&parents[v]) == top_of<vertex_t>::value() && dist[base + v] != top_of<dist_t>::value();
   };
-  auto explains = [&](dist_t own, i64 i) {
+  auto explains = [&](dist_t own, i64 first, i64 step, i64 end) {
+    vertex_t u[DEPTH];
+    dist_t w[DEPTH], near[DEPTH];
+    u32 hits = 0;
+    each_arc(first, step, end, targets, weights, u, w);
     // What is longer than the whole way is no part of it; its start is not looked up.
-    dist_t w = weight_of(weights, i);
-    if (own < w) return false;
-    dist_t near = dist[targets[i]];
-    return near < own && (dist_t)(near + w) == own;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) near[k] = own < w[k] ? own : dist[u[k]];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) hits |= (u32)(near[k] < own && (dist_t)(near[k] + w[k]) == own) << k;
+    return hits;
   };
   auto settle = [&](i64 v, i64 i) {
     if (i < indptr[v + 1])
@@ -109,10 +147,15 @@ extern "C" __global__ void find_equal(i64 lo, i64 hi, const i64* indptr, const v
   auto open = [&](i64 v) {
     return load_relaxed(&parents[v]) == top_of<vertex_t>::value() && dist[base + v] != top_of<dist_t>::value();
   };
-  auto explains = [&](dist_t own, i64 i) {
-    if ((dist_t)(own + weight_of(weights, i)) != own) return false;
-    vertex_t u = targets[i];
-    return hops[u] && dist[u] == own;
+  auto explains = [&](dist_t own, i64 first, i64 step, i64 end) {
+    vertex_t u[DEPTH];
+    dist_t w[DEPTH];
+    u32 hits = 0;
+    each_arc(first, step, end, targets, weights, u, w);
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+      hits |= (u32)(w[k] <= own && (dist_t)(own + w[k]) == own && hops[u[k]] && dist[u[k]] == own) << k;
+    return hits;
   };
   auto settle = [&](i64 v, i64 i) {
     if (i == indptr[v + 1]) return;

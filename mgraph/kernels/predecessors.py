@@ -9,8 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add
-from mgraph.kernels.common import position_of, top_of
+from mgraph.kernels.common import class_edge, position_of, top_of
 from mgraph.kernels.pair import kernel
+
+# As in the CUDA file: rows of more arcs are long.
+SHORT_ROW = 64
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -38,6 +41,30 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
                 unexplained -= 1
                 break
     atomic_add(counters, 0, unexplained)
+
+
+@kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
+def find_nearer_by_weight(lo, hi, indptr, targets, weights, scale, dist, parents):
+    """Find the same for long rows where rows stand by weight, on one rank: most of their arcs are too heavy to look at.
+
+    What has none stays open for find_nearer, which counts it.
+    """
+    none = np.iinfo(parents.dtype).max
+    top = top_of(dist)
+    for v in range(lo, hi):
+        own, begin, end = dist[v], indptr[v], indptr[v + 1]
+        if end - begin <= SHORT_ROW or own == top or parents[v] != none:
+            continue
+        parent = none
+        edge = class_edge(own, scale)
+        for i in range(begin, end):
+            if np.float64(weights[i]) * scale >= edge:
+                break
+            weight = dist.dtype.type(weights[i])
+            near = dist[targets[i]]
+            if near < own and dist.dtype.type(near + weight) == own:
+                parent = min(parent, targets[i])
+        parents[v] = parent
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")

@@ -230,6 +230,44 @@ __device__ inline i64 order_of(double w) {
   return bits >= 0 ? bits : bits ^ 0x7FFFFFFFFFFFFFFFll;
 }
 
+// Weights in 256 classes, heavier ones in higher ones: class c is up to the edge c + 1, the last has no edge.
+constexpr int WEIGHT_CLASSES = 256;
+template <class T> __device__ inline int class_of(T weight, double scale) {
+  double x = (double)weight * scale;
+  return x < WEIGHT_CLASSES - 1 ? (int)x : WEIGHT_CLASSES - 1;
+}
+// The edge of the class of what weighs `room`.
+template <class T> __device__ inline double class_edge(T room, double scale) {
+  int last = class_of(room, scale);
+  return last < WEIGHT_CLASSES - 1 ? last + 1 : top_of<double>::value();
+}
+// Where the arcs below an edge end, in a row by weight: near its begin, where one reading brings many weights.
+template <class T> __device__ inline i64 light_end(const T* weights, i64 begin, i64 end, double scale, double edge) {
+  if (edge == top_of<double>::value()) return end;
+  i64 at = begin;
+  for (i64 step = 1; at < end && (double)weights[at] * scale < edge; step <<= 1) begin = at + 1, at += step;
+  if (at < end) end = at;
+  while (begin < end) {
+    i64 middle = (begin + end) >> 1;
+    if ((double)weights[middle] * scale < edge)
+      begin = middle + 1;
+    else
+      end = middle;
+  }
+  return begin;
+}
+// The same in a long row, for a warp that is whole and together.
+template <class T>
+__device__ inline i64 light_end_by_warp(const T* weights, i64 begin, i64 end, double scale, double edge) {
+  while (begin < end) {
+    i64 step = (end - begin + 31) / 32, at = begin + (lane_index() + 1) * step - 1;
+    begin +=
+        __popc(__ballot_sync(0xFFFFFFFFu, at < end && (double)weights[at < end ? at : begin] * scale < edge)) * step;
+    if (begin + step - 1 < end) end = begin + step - 1;
+  }
+  return begin;
+}
+
 // ---- what sweeps share: a thread reads edges of a run of tiles (build/blocks.py) in rising order ------
 struct TileReader {
   const i64 *edges, *starts;

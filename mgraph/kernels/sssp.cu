@@ -1,7 +1,7 @@
 extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier,
-                                          const i64* offsets, const i64* indptr, const vertex_t* targets,
-                                          const weight_t* weights, i64 base, const dist_t* bounds, dist_t* dist,
-                                          u32* marked, vertex_t* found, i64* counters) {
+                                          const i64* offsets, const i64* begins, const vertex_t* targets,
+                                          const weight_t* weights, const dist_t* bounds, dist_t* dist, u32* marked,
+                                          vertex_t* found, i64* counters) {
   dist_t cutoff = bounds[2];
   i64 length = ArcTile::length(hi - lo);
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
@@ -10,7 +10,7 @@ extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* fronti
     for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
       i64 k = tile.row_of(arc);
       vertex_t state = frontier[k];
-      i64 slot = indptr[(i64)state - base] + arc - offsets[k];
+      i64 slot = begins[k] + arc - offsets[k];
       vertex_t v = targets[slot];
       dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
       if (through >= load_relaxed(&dist[v]) || through > cutoff) continue;
@@ -83,10 +83,11 @@ extern "C" __global__ void scan_distances(i64 lo, i64 hi, const dist_t* dist, co
   lower(lowest, best);
 }
 
-extern "C" __global__ void row_lengths(i64 lo, i64 hi, const vertex_t* states, const i64* indptr, i64 base,
-                                       i64* lengths) {
+extern "C" __global__ void measure_rows(i64 lo, i64 hi, const vertex_t* states, const i64* indptr, i64 base,
+                                        i64* begins, i64* lengths) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 local = (i64)states[i] - base;
+    begins[i] = indptr[local];
     lengths[i] = indptr[local + 1] - indptr[local];
   }
 }

@@ -16,9 +16,11 @@ from mgraph.kernels.pair import kernel
 
 @kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
 def relax_frontier(
-    lo, hi, frontier, num_frontier, offsets, indptr, targets, weights, base, bounds, dist, marked, found, counters
+    lo, hi, frontier, num_frontier, offsets, begins, targets, weights, bounds, dist, marked, found, counters
 ):
     """Lower the distance of every arc's target; a target lowered the first time in this round is found.
+
+    The arcs of frontier[k] are offsets[k] .. offsets[k + 1] of all, and begin at begins[k] in `targets`.
 
     A source may be lowered by another thread while its row is relaxed: then it is found itself, and its
     row is relaxed again. `marked` makes a vertex found once, however often it is lowered.
@@ -31,7 +33,7 @@ def relax_frontier(
     while arc < hi:
         state = frontier[k]
         source_dist = dist[state]
-        begin = indptr[state - base] - offsets[k]
+        begin = begins[k] - offsets[k]
         end = min(offsets[k + 1], hi)
         for i in range(arc, end):
             v = targets[begin + i]
@@ -120,8 +122,9 @@ def scan_distances(lo, hi, dist, bounds, near, lowest, counters):
 
 
 @kernel(vertex_t="states")
-def row_lengths(lo, hi, states, indptr, base, lengths):
-    """Look up the length of each vertex's row."""
+def measure_rows(lo, hi, states, indptr, base, begins, lengths):
+    """Look up where each vertex's row begins, and how long it is."""
     for i in range(lo, hi):
         local = states[i] - base
+        begins[i] = indptr[local]
         lengths[i] = indptr[local + 1] - indptr[local]

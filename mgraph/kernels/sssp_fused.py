@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from mgraph.kernels.pair import fused
 
-# As in the CUDA file: arcs that an entry of a queue stands for, places in `counters`, and the log behind them.
+# As in the CUDA file: arcs that an entry of a queue stands for; what the host asks for, at the head of `counters`; what
+# it is told, and the log behind it.
 PART = 256
-ROUNDS, BEGAN, HUBS, LOG = 16, 17, 18, 272
+ORDERS = ("CUTOFF", "DELTA", "NUM_SOURCES", "HUBS", "PULLS", "SCALE")
+SOURCES = 464
+REPORT = ("DONE", "NUM_LINES", "BEGAN")
 LINE, LINES = 4, 1 << 14
-KINDS = ("push", "split", "scan")
+KINDS = ("push", "split", "scan", "heavy", "pull")
 
 # Shared memory of a block for the distances of hubs: with what else it takes, no more than any device has.
 HUB_BYTES = 40 << 10
+
+
+def queue_entries(num_rows: int, num_arcs: int, *, by_weight: bool) -> int:
+    """Return how many vertices the queues hold: pieces of long rows, those rows, near twice, and what waits."""
+    return 6 * (num_arcs // PART) + (3 if by_weight else 4) * num_rows
+
+
+def pieces_bytes(num_arcs: int, vertex_bytes: int) -> int:
+    """Return what long rows and their pieces take, with tags."""
+    return num_arcs // PART * (6 * vertex_bytes + 4 * 4)
 
 
 @fused(
@@ -21,13 +34,23 @@ HUB_BYTES = 40 << 10
     weight_t="weights",
     dist_t="dist",
 )
-def find_distances(
-    lo, hi, abort, indptr, targets, weights, sources, bounds, dist, bits, near, parts, far, counters
-) -> None:
-    """Find all distances from `sources`, the vertices lo..hi being all there are: one rank, lo is 0.
+def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report) -> None:
+    """Find all distances, the vertices lo..hi being all there are: one rank, lo is 0.
 
-    `bounds` are the cutoff, delta and three of the kernel's own, `counters` zeros but for the number of
-    sources at ROUNDS, and of vertices of which a block keeps the distance at HUBS. The rest is memory that
-    the kernel is the first to write: three bitmaps in `bits`; two queues of near, each an entry a vertex and
-    one more for every PART arcs, and behind them two of those more alone; two queues of far.
+    `counters` begin with ORDERS, the first two as distances and SCALE as a float64, are zero up to SOURCES and end
+    with the sources. The rest is memory that the kernel is the first to write: three bitmaps in `bits`,
+    `queue_entries` in `queues`, four a long row in `tags`, the `log`; and REPORT and the log on the host.
     """
+
+
+@fused(
+    block=512,
+    shared_bytes=lambda dist, **_: min(HUB_BYTES, dist.nbytes),
+    vertex_t="targets",
+    weight_t="weights",
+    dist_t="dist",
+)
+def find_distances_by_weight(
+    lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report
+) -> None:
+    """Find them over rows by weight, whose classes SCALE makes; PULLS says whether arcs lead both ways."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,8 @@ vertex_types = widths(np.dtype(np.uint32), np.dtype(np.int64))
 # Weights where only their width matters.
 weight_types = widths(np.dtype(np.float32), np.dtype(np.uint8)) | st.none()
 seeds = st.integers(0, 2**16)
+# How many ranks there are, and which one has the rows.
+RANKS = st.sampled_from([(1, 0), (2, 1), (3, 1)])
 
 
 def bits(flags: np.ndarray) -> np.ndarray:
@@ -92,16 +95,29 @@ class DrawnRows:
         local = frontier.astype(np.int64) - self.base
         return np.concatenate([[0], np.cumsum(self.indptr[local + 1] - self.indptr[local])]).astype(np.int64)
 
+    def lengthened(self, length: int) -> DrawnRows:
+        """Return the same rows, but for one of them, which is that long."""
+        row, extra = int(self.random.integers(self.num_owned)), self.random.integers(0, self.num_states, length)
+        begin = int(self.indptr[row])
+        indptr = self.indptr + length * (np.arange(len(self.indptr)) > row)
+        targets = np.insert(self.targets, begin, extra.astype(self.types.vertex))
+        weights = np.insert(self.weights, begin, self.random.integers(0, 4, length).astype(self.types.weight))
+        return dataclasses.replace(self, indptr=indptr, targets=targets, weights=weights)
+
     def nobody(self, n: int) -> np.ndarray:
         """Return n vertices that are none."""
         return np.full(n, none_of(self.types.vertex), self.types.vertex)
 
 
 @st.composite
-def rows(draw: st.DrawFn, types: st.SearchStrategy[Types] = types) -> DrawnRows:
+def rows(
+    draw: st.DrawFn,
+    types: st.SearchStrategy[Types] = types,
+    ranks: st.SearchStrategy[tuple[int, int]] = RANKS,
+) -> DrawnRows:
     """Draw the rows of one rank; some are empty, a few are long."""
     kinds = draw(types)
-    ranks, rank = draw(st.sampled_from([(1, 0), (2, 1), (3, 1)]))
+    num_ranks, rank = draw(ranks)
     stride = 64 * draw(st.integers(1, 3))
     random = np.random.default_rng(draw(seeds))
     num_owned = draw(st.integers(1, stride))
@@ -112,14 +128,14 @@ def rows(draw: st.DrawFn, types: st.SearchStrategy[Types] = types) -> DrawnRows:
     return DrawnRows(
         random,
         kinds,
-        num_states=stride * ranks,
+        num_states=stride * num_ranks,
         base=rank * stride,
         num_owned=num_owned,
-        multiplier=ranks if draw(st.booleans()) else 1,
+        multiplier=num_ranks if draw(st.booleans()) else 1,
         stride=stride,
         first=rank,
         indptr=indptr,
-        targets=random.integers(0, stride * ranks, num_arcs).astype(kinds.vertex),
+        targets=random.integers(0, stride * num_ranks, num_arcs).astype(kinds.vertex),
         weights=random.integers(0, 4, num_arcs).astype(kinds.weight),
     )
 

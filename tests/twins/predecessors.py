@@ -32,6 +32,17 @@ def find_nearer(draw: st.DrawFn) -> Case:
     return Case({**_shared(draw, r), **_own(r), "counters": np.zeros(1, np.int64)})
 
 
+def find_nearer_by_weight(draw: st.DrawFn) -> Case:
+    """On one rank, where a position is a state; the rows are in order of weight as classes make it."""
+    r = draw(rows(ranks=st.just((1, 0))))
+    given = {**_shared(draw, r), "scale": draw(st.sampled_from([1.0, 0.5, 100.0]))}
+    order = np.lexsort(
+        [(r.weights * given["scale"]).astype(np.int64), np.repeat(np.arange(r.num_owned), np.diff(r.indptr))]
+    )
+    given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
+    return Case({**given, "dist": dist, "parents": _own(r)["parents"]})
+
+
 def find_equal(draw: st.DrawFn) -> Case:
     r = draw(rows())
     hops = some(r.random, r.num_states).astype(np.uint8)

@@ -28,10 +28,9 @@ def relax_frontier(draw: st.DrawFn) -> Case:
         "frontier": frontier,
         "num_frontier": len(frontier),
         "offsets": offsets,
-        "indptr": r.indptr,
+        "begins": r.indptr[frontier.astype(np.int64) - r.base],
         "targets": r.targets,
         "weights": np.maximum(r.weights, r.types.weight.type(1)),
-        "base": r.base,
         "bounds": _bounds(r),
         "dist": dist,
         "marked": bits(np.zeros(r.num_states, bool)),
@@ -120,7 +119,7 @@ def scan_distances(draw: st.DrawFn) -> Case:
     return Case(args, queues(counters_0=("near",)))
 
 
-def row_lengths(draw: st.DrawFn) -> Case:
+def measure_rows(draw: st.DrawFn) -> Case:
     r = draw(rows())
     states = r.owned()
     args = {
@@ -129,6 +128,7 @@ def row_lengths(draw: st.DrawFn) -> Case:
         "states": states,
         "indptr": r.indptr,
         "base": r.base,
+        "begins": Unwritten(len(states), np.int64),
         "lengths": Unwritten(len(states), np.int64),
     }
     return Case(args)

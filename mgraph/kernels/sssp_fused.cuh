@@ -1,0 +1,380 @@
+// What the rounds of both loops of sssp_fused.cu are made of: every warp relaxes a share of near, then all blocks meet.
+//
+// Races. Distances only fall, by atomic minima, and what a thread saw of one is never smaller than it is: an arc that
+// is relaxed from a distance that falls meanwhile is relaxed again, for whoever lowered it queued the vertex. A block's
+// copy of the hubs' distances is written by its threads as they come: any of those values was a distance once, and
+// none is smaller than it is now. Queues are written in places that an atomic gave out, and read behind a meeting.
+// Counters of three places in turn are read behind one meeting, cleared behind the next and counted up behind the
+// third; a block reads them once, for all of its threads. A bit of a bitmap is changed by atomics alone.
+
+// Arcs that a queue entry stands for: longer rows are queued in pieces, so that no warp is long behind the others.
+constexpr i64 PART = 256;
+// Arcs that a thread has in flight.
+constexpr int DEPTH = 4;
+// Buckets with less than this share of the arcs of the largest one are widened.
+constexpr i64 TAIL_SHARE = 16;
+// Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps, before all meet.
+constexpr i64 FEW = 4, HOPS = 16, HOP_ARCS = 16;
+// Numbers of a line of the log, and lines at most: the last one stands for all further rounds.
+constexpr i64 LINE = 4, LINES = 1 << 14;
+// What a line is about: entries relaxed, far split by a new bound, all distances looked at, the same and the heavy
+// arcs of what is settled relaxed, or those pulled that may lead from there.
+enum Kind { PUSH, SPLIT, SCAN, HEAVY, PULL };
+// What the host is told, before the log; sssp_fused.py has the same names.
+enum Report { DONE, NUM_LINES, BEGAN, NUM_REPORTS };
+
+// Places in `counters`, of which the first are what the host asks for, behind them all the sources. The others are
+// lines of memory apart, for some are waited at while others are counted up. Those of three are used in turn: one is
+// read, one is written, one is cleared.
+constexpr i64 APART = 16, THREE = 3 * APART;
+enum Order { CUTOFF, DELTA, NUM_SOURCES, HUBS, PULLS, SCALE };
+constexpr i64 ARRIVED = APART, LOWEST = ARRIVED + APART, FAR = LOWEST + THREE, PIECES = FAR + THREE;
+constexpr i64 NEAR = PIECES + THREE, LONG = NEAR + THREE, REST = LONG + THREE;
+constexpr i64 ARCS = REST + THREE, ROWS = ARCS + THREE, VERTICES = ROWS + THREE, SOURCES = VERTICES + THREE;
+__device__ inline i64* in_turn(i64* counters, i64 place, int turn) { return &counters[place + turn % 3 * APART]; }
+// A distance that stands in a counter.
+__device__ inline dist_t* distance_at(i64* counter) { return (dist_t*)counter; }
+
+// What a warp found, held back until there are 32: then one reservation serves all. Up to 32 are left over, and a
+// step of DEPTH gives each lane as many.
+struct Held {
+  static constexpr int MOST = 32 + 32 * DEPTH;
+  vertex_t* items;
+  int length;
+  // Take v of each lane that gives one.
+  __device__ inline void add(bool gives, vertex_t v) {
+    u32 givers = __ballot_sync(0xFFFFFFFFu, gives);
+    if (gives) items[length + __popc(givers & ((1u << lane_index()) - 1))] = v;
+    length += __popc(givers);
+  }
+  // Take out the last, up to 32, one a lane; how many.
+  __device__ inline int take(vertex_t* v) {
+    __syncwarp();
+    int count = length < 32 ? length : 32;
+    length -= count;
+    if (lane_index() < count) *v = items[length + lane_index()];
+    __syncwarp();
+    return count;
+  }
+};
+
+// What the threads of a block share: what they add up before they meet the others, what they are told then, and what
+// one of them keeps for all.
+enum Told { TOLD_NEAR, TOLD_LONG, TOLD_REST, TOLD_ARCS, TOLD_ROWS, TOLD_FAR, TOLD_LOWEST };
+struct Block {
+  vertex_t held[2][16 * Held::MOST];
+  i64 sums[3], told[6];
+  i64 more;                           // of long rows there are no more
+  i64 done, most;                     // arcs of this bucket, and of the largest so far
+  i64 near_lengths, settled_lengths;  // of the rows that this bucket took, some twice; of all that are settled
+  dist_t lowest, told_lowest, cutoff, delta;
+  i64 num_pieces;
+};
+
+// The arcs that a lane has relaxed: from u at `from`, or, pulled, to it.
+struct Share {
+  vertex_t u;
+  dist_t from;
+  i64 begin, end;
+  bool pulled;
+  u32 length;  // of the row, where it counts as taken
+};
+
+// One warp's view of the search. All warps take the same turns: `round` and `bucket` are equal everywhere. `Rows` says
+// which arcs of a row are relaxed when.
+template <class Rows> struct Search : Rows {
+  using Rows::bound, Rows::indptr, Rows::weights;
+  const vertex_t* targets;
+  dist_t* dist;
+  u32* bits;
+  vertex_t* queues;
+  u32* tags;
+  i64* counters;
+  i64 n;
+  dist_t lowest;
+  Block* block;
+  dist_t* hub;  // what this block last saw of the distances of the first vertices, in shared memory
+  u32 hubs;
+  bool keeps_far;
+  int round, bucket;
+  u32 arcs, vertices;  // of this lane in this round
+  i64 lengths;         // of the rows that it took
+  Held found, later;
+
+  __device__ inline vertex_t* near_of(int r) { return queues + (r & 1) * n; }
+  __device__ inline vertex_t* waiting(int b) { return queues + (2 + (b & 1)) * n; }
+  __device__ inline vertex_t* pieces() { return queues + (Rows::RESTS ? 3 : 4) * n; }
+  __device__ inline vertex_t* long_of(int r) { return pieces() + (4 + (r & 1)) * block->more; }
+  __device__ inline u32* marks_of(int r) { return bits + (r & 1) * ((n + 31) / 32); }
+  __device__ inline u32* in_far() { return bits + 2 * ((n + 31) / 32); }
+  // Places in a queue for the lanes that take one.
+  __device__ inline i64 places(bool takes, i64* length) {
+    u32 takers = __ballot_sync(0xFFFFFFFFu, takes);
+    i64 at = 0;
+    if (takers && lane_index() == 0) at = atomic_add(length, (i64)__popc(takers));
+    return __shfl_sync(0xFFFFFFFFu, at, 0) + __popc(takers & ((1u << lane_index()) - 1));
+  }
+
+  // Queue what was found for the next round; what a relaxation found may have been found before.
+  __device__ inline void flush_found(bool twice) {
+    vertex_t v = 0;
+    bool is_new = lane_index() < found.take(&v);
+    if (twice) is_new = is_new && set_bit(marks_of(round + 1), v);
+    i64 at = places(is_new, in_turn(counters, NEAR, round + 1));
+    if (is_new) near_of(round + 1)[at] = v;
+  }
+  // Queue the arcs of long rows that this round relaxes in pieces, each as long as a short row: a warp takes a row.
+  __device__ inline void cut_long(const vertex_t* list, i64 count, u32 tag) {
+    for (i64 k = warp_index(); k < count; k += warp_count()) {
+      vertex_t v = load_relaxed(&list[k]);
+      i64 row = indptr[v];
+      Share share = {v, load_relaxed(&dist[v]), row, indptr[v + 1], false};
+      Rows::narrow_long(&share, tag);
+      i64 first = (share.begin - row) / PART, number = (share.end - row + PART - 1) / PART - first, at = 0;
+      if (lane_index() == 0) at = atomic_add(in_turn(counters, PIECES, round), number);
+      at = __shfl_sync(0xFFFFFFFFu, at, 0);
+      for (i64 i = lane_index(); i < number; i += 32) pieces()[at + i] = v, tags[at + i] = (u32)(first + i) | tag;
+      if (tag || lane_index() > 0) continue;
+      clear_bit(marks_of(round), v);
+      vertices++, lengths += indptr[v + 1] - row;
+    }
+  }
+  __device__ inline void flush_later() {
+    vertex_t v = 0;
+    bool is_mine = lane_index() < later.take(&v);
+    i64 at = places(is_mine, in_turn(counters, FAR, bucket));
+    if (is_mine) waiting(bucket)[at] = v;
+  }
+  // Hand over what is held back, but for less than `least`.
+  __device__ inline void flush(int least, bool twice) {
+    while (found.length >= least && found.length) flush_found(twice);
+    while (keeps_far && later.length >= least && later.length) flush_later();
+  }
+
+  // Take up the next bucket: nothing is known to wait yet. Behind the peak few arcs are left, and to look at some of
+  // them twice costs less than the rounds of a bucket.
+  __device__ inline void next_bucket() {
+    lowest = top_of<dist_t>::value();
+    bucket++;
+    if (thread_index() == 0) {
+      store_relaxed(distance_at(in_turn(counters, LOWEST, bucket + 1)), lowest);
+      store_relaxed(in_turn(counters, FAR, bucket + 1), (i64)0);
+    }
+    if (threadIdx.x) return;
+    if (block->done > block->most) block->most = block->done;
+    block->delta = next_delta(), block->done = block->near_lengths = 0;
+  }
+  __device__ inline dist_t next_delta() {
+    bool in_tail = block->done * TAIL_SHARE < block->most && block->delta < top_of<dist_t>::value() / 4;
+    return in_tail ? block->delta + block->delta : block->delta;
+  }
+
+  // Queue the sources, which are few, for the first round.
+  __device__ inline void begin(const i64* sources, i64 count) {
+    for (i64 first = 0; first < count; first += 32) {
+      bool mine = first + lane_index() < count;
+      vertex_t v = mine ? (vertex_t)sources[first + lane_index()] : 0;
+      if (mine) store_relaxed(&dist[v], (dist_t)0);
+      found.add(mine, v);
+      flush(32, false);
+    }
+  }
+
+  // Entries of this round from `first` on, one a lane: pieces, then vertices; no arcs where there is no entry.
+  __device__ inline Share take_entries(i64 first, i64 count, bool marked) {
+    Share share = {};
+    if (lane_index() >= count) return share;
+    i64 i = first + lane_index(), num_pieces = block->num_pieces;
+    if (i < num_pieces) {
+      u32 tag = load_relaxed(&tags[i]), rests = tag & Rows::RESTS;
+      share.u = load_relaxed(&pieces()[i]);
+      share.from = load_relaxed(&dist[share.u]);
+      share.begin = indptr[share.u] + (i64)(tag ^ rests) * PART, share.end = indptr[share.u + 1];
+      if (share.end - share.begin > PART) share.end = share.begin + PART;
+      if (rests)
+        Rows::narrow_rest(&share);
+      else
+        Rows::narrow_near(&share);
+      return share;
+    }
+    share.u = load_relaxed(&near_of(round)[i - num_pieces]);
+    if (marked) clear_bit(marks_of(round), share.u);
+    take_row(&share);
+    return share;
+  }
+  // The same of what this warp itself found.
+  __device__ inline Share take_found() {
+    Share share = {};
+    if (lane_index() < found.take(&share.u)) take_row(&share);
+    return share;
+  }
+  __device__ inline void take_row(Share* share) {
+    share->from = load_relaxed(&dist[share->u]);
+    share->begin = indptr[share->u], share->end = indptr[share->u + 1];
+    share->length = (u32)(share->end - share->begin);
+    Rows::narrow_near(share);
+  }
+  // Leave longer rows for all warps, in the next round: those that are too long for a warp in pieces.
+  __device__ inline void leave_longer(Share* share, i64 longest) {
+    bool is_longer = share->length && share->end - share->begin > longest;
+    if (__any_sync(0xFFFFFFFFu, is_longer)) {
+      bool is_new = is_longer && set_bit(marks_of(round + 1), share->u), is_long = share->end - share->begin > PART;
+      i64 at = places(is_new && is_long, in_turn(counters, LONG, round + 1));
+      if (is_new && is_long) long_of(round + 1)[at] = share->u;
+      at = places(is_new && !is_long, in_turn(counters, NEAR, round + 1));
+      if (is_new && !is_long) near_of(round + 1)[at] = share->u;
+      if (is_longer) share->end = share->begin, share->length = 0;
+    }
+    if (share->length) vertices++, lengths += share->length;
+  }
+  // The distances of DEPTH vertices a lane, `first` and 32 on; 0 where there is none.
+  __device__ inline void load_distances(i64 first, dist_t (&d)[DEPTH]) {
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      i64 v = first + 32 * k + lane_index();
+      d[k] = v < n ? load_relaxed(&dist[v]) : (dist_t)0;
+    }
+  }
+  // Relax the arcs of one share a lane, all lanes taking their part of all.
+  __device__ inline void relax(Share mine) {
+    WarpScan scan((u32)(mine.end - mine.begin));
+    u32 pulled = Rows::RESTS ? __ballot_sync(0xFFFFFFFFu, mine.pulled) : 0;
+    arcs += (u32)(mine.end - mine.begin);
+    i64 begin = mine.begin - scan.before;
+    for (u32 base = 0; base < scan.total; base += 32 * DEPTH) {
+      vertex_t v[DEPTH];
+      dist_t through[DEPTH], seen[DEPTH];
+      u32 pulls = 0;
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++) {
+        u32 arc = base + 32 * k + lane_index();
+        int lane = scan.owner(arc);
+        i64 slot = __shfl_sync(0xFFFFFFFFu, begin, lane) + arc;
+        through[k] = __shfl_sync(0xFFFFFFFFu, mine.from, lane);
+        if (pulled >> lane & 1) pulls |= 1u << k;
+        v[k] = 0;
+        if (arc < scan.total)
+          v[k] = targets[slot], seen[k] = (dist_t)weights[slot];
+        else
+          through[k] = top_of<dist_t>::value(), seen[k] = 0, pulls &= ~(1u << k);
+      }
+      // Many arcs lead to hubs, in degree order the first vertices: this block has seen their distances. What it
+      // saw is never smaller than they are, so that nothing is lost. What is pulled must be what it is.
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++) {
+        bool pull = pulls >> k & 1;
+        dist_t other = load_relaxed(v[k] < hubs && !pull ? &hub[v[k]] : &dist[v[k]]), weight = seen[k];
+        seen[k] = pull ? through[k] : other;
+        if (pull)
+          through[k] = Rows::is_settled(other) ? other + weight : top_of<dist_t>::value();
+        else
+          through[k] += weight;
+      }
+      if (pulled) {
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+          vertex_t owner = __shfl_sync(0xFFFFFFFFu, mine.u, scan.owner(base + 32 * k + lane_index()));
+          if (pulls >> k & 1) v[k] = owner;
+        }
+      }
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++) {
+        if (through[k] > block->cutoff || through[k] >= seen[k]) {
+          seen[k] = 0;
+          continue;
+        }
+        seen[k] = atomic_min(&dist[v[k]], through[k]);
+        if (v[k] < hubs) store_relaxed(&hub[v[k]], through[k] < seen[k] ? through[k] : seen[k]);
+      }
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++) {
+        bool lowered = through[k] < seen[k], is_near = lowered && through[k] < bound;
+        if (!__any_sync(0xFFFFFFFFu, lowered)) continue;
+        if (lowered && !is_near && through[k] < lowest) lowest = through[k];
+        found.add(is_near, v[k]);
+        if (keeps_far) later.add(lowered && !is_near && set_bit(in_far(), v[k]), v[k]);
+      }
+      flush(32, true);
+    }
+  }
+
+  // Relax all of near: few entries are dealt out one a warp, many 32 at a time. Where they are few, a warp goes on
+  // with what it found.
+  __device__ inline void relax_all(i64 count, bool marked) {
+    i64 each = (count + warp_count() - 1) / warp_count();
+    int hops = each <= FEW ? HOPS : 0;
+    if (each > 32) each = 32;
+    i64 first = warp_index() * each;
+    while (true) {
+      Share share;
+      if (first < count) {
+        share = take_entries(first, count - first < each ? count - first : each, marked);
+        leave_longer(&share, PART);
+      } else if (found.length && found.length <= 64 && hops-- > 0) {
+        share = take_found();
+        leave_longer(&share, HOP_ARCS);
+      } else {
+        break;
+      }
+      relax(share);
+      first += warp_count() * each;
+    }
+  }
+
+  // End a round: hand over what is held back and what was counted, wait for all blocks, and hear what they counted.
+  __device__ inline bool meet(const u32* abort, bool twice) {
+    flush(1, twice);
+    i64 a = warp_sum((i64)arcs), l = warp_sum(lengths), v = warp_sum((i64)vertices);
+    arcs = vertices = 0, lengths = 0;
+    for (int d = 16; d; d >>= 1) {
+      dist_t other = __shfl_xor_sync(0xFFFFFFFFu, lowest, d);
+      if (other < lowest) lowest = other;
+    }
+    if (lane_index() == 0) {
+      if (a | v | l) atomic_add(&block->sums[0], a), atomic_add(&block->sums[1], l), atomic_add(&block->sums[2], v);
+      if (lowest < load_relaxed(&block->lowest)) atomic_min(&block->lowest, lowest);
+    }
+    __syncthreads();
+    int t = threadIdx.x;
+    if (t < 3 && block->sums[t]) {
+      atomic_add(in_turn(counters, ARCS + t * THREE, round), block->sums[t]);
+      block->sums[t] = 0;
+    }
+    if (t == 3 && block->lowest < top_of<dist_t>::value()) {
+      atomic_min(distance_at(in_turn(counters, LOWEST, bucket)), block->lowest);
+      block->lowest = top_of<dist_t>::value();
+    }
+    if (!grid_barrier(&counters[ARRIVED], abort)) return false;
+    if (t < TOLD_ARCS) block->told[t] = load_relaxed(in_turn(counters, NEAR + t * THREE, round + 1));
+    if (t >= TOLD_ARCS && t < TOLD_FAR)
+      block->told[t] = load_relaxed(in_turn(counters, ARCS + (t - TOLD_ARCS) * THREE, round));
+    if (t == TOLD_FAR) block->told[t] = load_relaxed(in_turn(counters, FAR, bucket));
+    if (t == TOLD_LOWEST) block->told_lowest = load_relaxed(distance_at(in_turn(counters, LOWEST, bucket)));
+    __syncthreads();
+    return true;
+  }
+
+  // Find how many entries this round has, long rows cut into pieces; false where the search is aborted. Near is empty
+  // where there are neither entries nor long rows, of which some have nothing to relax.
+  __device__ inline bool open_round(const u32* abort, i64* count, bool* is_empty) {
+    // Of the places in turn one was filled in the last round, one is in this; the third was read in the last.
+    if (thread_index() == 0) {
+      store_relaxed(in_turn(counters, NEAR, round + 2), (i64)0);
+      store_relaxed(in_turn(counters, LONG, round + 2), (i64)0);
+      store_relaxed(in_turn(counters, REST, round + 2), (i64)0);
+      store_relaxed(in_turn(counters, PIECES, round + 2), (i64)0);
+    }
+    i64 num_long = block->told[TOLD_LONG], num_rest = block->told[TOLD_REST], num_pieces = 0;
+    if (num_long || num_rest) {
+      cut_long(long_of(round), num_long, 0);
+      cut_long(waiting(0), num_rest, Rows::RESTS);
+      if (!grid_barrier(&counters[ARRIVED], abort)) return false;
+      num_pieces = load_relaxed(in_turn(counters, PIECES, round));
+    }
+    if (threadIdx.x == 0) block->num_pieces = num_pieces;
+    __syncthreads();
+    *count = num_pieces + block->told[TOLD_NEAR];
+    *is_empty = !(num_long || num_rest || *count);
+    return true;
+  }
+};

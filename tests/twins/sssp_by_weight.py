@@ -1,0 +1,124 @@
+"""Arguments for the kernels of sssp_by_weight.py."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from twins.case import Case, Unwritten, queues
+from twins.drawing import DrawnRows, bits, rows, some
+
+from mgraph.types import unreached_of
+
+
+def _rows(draw: st.DrawFn) -> tuple[DrawnRows, float]:
+    """Return the rows of one rank alone, sorted by classes, and what makes these."""
+    r = draw(rows(ranks=st.just((1, 0))))
+    scale = draw(st.sampled_from([1.0, 0.5]))
+    row = np.repeat(np.arange(r.num_owned), np.diff(r.indptr))
+    order = np.lexsort([(r.weights * scale).astype(np.int64), row])
+    r.targets, r.weights = r.targets[order], r.weights[order]
+    return r, scale
+
+
+def _bounds(r: DrawnRows) -> np.ndarray:
+    begin, settled, bound = np.sort(r.random.integers(0, 7, 3))
+    return np.array([settled, bound, r.random.integers(4, 9), begin], r.types.dist)
+
+
+def _lowest(r: DrawnRows) -> np.ndarray:
+    return np.array([r.random.choice([2, unreached_of(r.types.dist)])], r.types.dist)
+
+
+def relax_light(draw: st.DrawFn) -> Case:
+    """No arc is so light that it improves a vertex of the frontier: what is found would depend on the order."""
+    r, scale = _rows(draw)
+    r.weights = np.maximum(r.weights, r.types.weight.type(1))
+    frontier, dist = r.owned(), r.distances()
+    dist[frontier] = r.random.integers(0, 2, len(frontier))
+    bounds = _bounds(r)
+    bounds[1] = max(bounds[1], 2)
+    args = {
+        "lo": 0,
+        "hi": len(frontier),
+        "frontier": frontier,
+        "indptr": r.indptr,
+        "targets": r.targets,
+        "weights": r.weights,
+        "scale": scale,
+        "bounds": bounds,
+        "dist": dist,
+        "marked": bits(np.zeros(r.num_states, bool)),
+        "near": Unwritten(r.num_states, r.types.vertex),
+        "counters": np.zeros(3, np.int64),
+    }
+    return Case(args, queues(counters_0=("near",)))
+
+
+def measure_heavy(draw: st.DrawFn) -> Case:
+    """Take a frontier of vertices below where the bucket ends."""
+    r, scale = _rows(draw)
+    bounds, dist = _bounds(r), r.distances()
+    frontier = np.flatnonzero(dist[: r.num_owned] < bounds[0]).astype(r.types.vertex)
+    args = {
+        "lo": 0,
+        "hi": len(frontier),
+        "frontier": frontier,
+        "indptr": r.indptr,
+        "weights": r.weights,
+        "dist": dist,
+        "bounds": bounds,
+        "scale": scale,
+        "begins": Unwritten(len(frontier), np.int64),
+        "lengths": Unwritten(len(frontier), np.int64),
+    }
+    return Case(args)
+
+
+def list_settled(draw: st.DrawFn) -> Case:
+    r, _ = _rows(draw)
+    args = {
+        "lo": 0,
+        "hi": r.num_owned,
+        "indptr": r.indptr,
+        "dist": r.distances(),
+        "bounds": _bounds(r),
+        "marked": bits(some(r.random, r.num_states, 0.1)),
+        "settled": Unwritten(r.num_states, r.types.vertex),
+        "near": Unwritten(r.num_states, r.types.vertex),
+        "lowest": _lowest(r),
+        "counters": np.zeros(3, np.int64),
+    }
+    return Case(args, queues(counters_0=("near",), counters_1=("settled",)))
+
+
+def pull_distances(draw: st.DrawFn) -> Case:
+    """No arc is so light that a vertex is pulled to below the bucket's end: as where all light arcs are relaxed."""
+    r, scale = _rows(draw)
+    bounds = _bounds(r)
+    bounds[1] = max(bounds[1], bounds[0])
+    args = {
+        "lo": 0,
+        "hi": r.num_owned,
+        "indptr": r.indptr,
+        "targets": r.targets,
+        "weights": r.weights,
+        "scale": scale,
+        "bounds": bounds,
+        "dist": _nothing_light(r, bounds[0]),
+        "near": Unwritten(r.num_states, r.types.vertex),
+        "lowest": _lowest(r),
+        "counters": np.zeros(3, np.int64),
+    }
+    return Case(args, queues(counters_0=("near",)))
+
+
+def _nothing_light(r: DrawnRows, settled: float) -> np.ndarray:
+    """Return distances in which no arc from a settled vertex ends below `settled` and finds another there."""
+    dist = r.distances(most=9)
+    ends = np.repeat(np.arange(r.num_owned), np.diff(r.indptr))
+    while True:
+        through = dist[r.targets].astype(np.float64) + r.weights
+        lowered = (dist[r.targets] < settled) & (through < settled) & (dist[ends] >= settled)
+        if not lowered.any():
+            return dist
+        np.minimum.at(dist, ends[lowered], through[lowered].astype(dist.dtype))
