@@ -56,7 +56,7 @@ PLACES = (
     Place("dask", ("cluster/",)),
     Place("dask", ("graph.py", "answers.py", "io/"), in_functions=True),
     Place("dask_cuda", ("cluster/",), in_functions=True),
-    Place("cupy", ("kernels/", "comm/nccl.py", "shard.py", "build.py", "build/", "generate/", "cli/doctor.py")),
+    Place("cupy", ("kernels/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
     # It imports CuPy at its head, so whoever wants it asks for it where there is a GPU.
     Place("mgraph.kernels.cuda", ("kernels/", "cli/doctor.py"), in_functions=True),
