@@ -121,7 +121,7 @@ def _fault(path: str, found: Import) -> str | None:
         return None
     here, there = path.split("/")[0].removesuffix(".py"), name.removeprefix(ROOT).lstrip(".").split(".")[0]
     if here not in HEIGHT:
-        return f"{here} is in no layer: add it to LAYERS in tests/layers.py and to the design"
+        return f"{here} is in no layer: add it to LAYERS in tests/layers.py"
     if there in ("", "__version__") and HEIGHT[here] == len(LAYERS) - 1:
         return None  # the top layer stands where users stand: it may use the public names
     if there in PART[here]:
