@@ -13,6 +13,7 @@ from nvrtc import compile_text
 
 import mgraph.kernels
 from mgraph.comm import peers
+from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
 from mgraph.kernels.source import module_text
 
@@ -77,6 +78,9 @@ ENUMS = (
     ("bfs_fused", "Method", "METHODS"),
     ("bfs_peers", "Fact", "FACTS"),
     ("bfs_peers", "Report", "REPORT"),
+    ("sssp_fused", "Order", "ORDERS"),
+    ("sssp_fused", "Report", "REPORT"),
+    ("sssp_fused", "Kind", "KINDS"),
     ("sssp_peers", "Fact", "FACTS"),
     ("sssp_peers", "Report", "REPORT"),
     ("sssp_peers", "Method", "METHODS"),
@@ -100,12 +104,17 @@ def test_words_between_host_and_kernel_have_one_order(stem, enum, names):
     told = [name.strip().lower() for name in listed.split(",")]
     if told[-1].startswith("num_") and told[-1].endswith("s"):
         told.pop()  # how many there are
-    assert tuple(told) == getattr(importlib.import_module(f"mgraph.kernels.{stem}"), names)
+    here = getattr(importlib.import_module(f"mgraph.kernels.{stem}"), names)
+    assert told == [name.lower() for name in here]
 
 
 @pytest.mark.parametrize("stem", [stem for stem in stems() if re.search(r"\bBLOCK = ", text_of(stem))])
 def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
     assert {each.block for each in stems()[stem].values()} == {constant("BLOCK", text_of(stem))}
+
+
+def test_weights_have_one_number_of_classes():
+    assert constant("WEIGHT_CLASSES", text_of("prelude")) == WEIGHT_CLASSES
 
 
 def test_windows_begin_alike():
