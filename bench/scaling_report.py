@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from run import source_of
 from superstep_model import Model, can_predict, fit, predict_ms
 
-from mgraph.build.plan import readable_bytes
 from mgraph.graph500 import KERNELS
 from mgraph.memory import plan_graph
 from mgraph.placement import ARCS_A_RANK, place_graph
+from mgraph.readable import readable_bytes
 
 # So much that the memory of a rank does not decide on how many a graph is put.
 ENOUGH_BYTES = 1 << 50

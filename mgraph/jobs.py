@@ -298,7 +298,7 @@ def take(rank: Rank, key: str, column: str) -> np.ndarray:
 def digest(rank: Rank, key: str, column: str) -> int:
     """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
     answer: Columns = rank.objects[key]
-    values, xp, total = answer.columns[column], rank.backend.xp, 0
+    values, xp, hashes = answer.columns[column], rank.backend.xp, 0
     # A piece at a time: the hashes of a whole column would take several times its memory.
     for lo in range(0, len(values), HASHED_AT_ONCE):
         part = values[lo : lo + HASHED_AT_ONCE]
@@ -308,8 +308,8 @@ def digest(rank: Rank, key: str, column: str) -> int:
         mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
         for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
             mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
-        total += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
-    return total % 2**64
+        hashes += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+    return hashes % 2**64
 
 
 def follow(rank: Rank, key: str, target: int) -> list[int]:

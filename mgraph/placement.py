@@ -12,7 +12,7 @@ from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.memory import expected_connected, plan_graph
 from mgraph.types import EdgeSource
 
-# By backend: from so many arcs a rank on, one more rank makes searches faster. NVIDIA H200, docs/scaling.md.
+# By backend: from so many arcs a rank on, one more rank makes searches faster. NVIDIA H200, bench/scaling.py.
 # Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
 ARCS_A_RANK = {"cuda": 1 << 29}
 

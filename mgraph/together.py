@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -11,12 +10,13 @@ import numpy as np
 from mgraph.algorithms.bfs_together import MOST_ROOTS, Together
 from mgraph.algorithms.bfs_together import bfs_together as search_together
 from mgraph.algorithms.traversal import Trace, Traversal
-from mgraph.answers import Costs, Kept, costs_of_ranks, readable_seconds
+from mgraph.answers import Costs, Kept, answer_key, costs_of_ranks
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.graph import Graph, require_graph
 from mgraph.io.checks import check_vertex
 from mgraph.jobs import TraversalSpec, keep_traversal
+from mgraph.readable import counted, readable_seconds
 from mgraph.results import Stats, Traversed
 from mgraph.translate import positions_of
 from mgraph.traversals import as_depth_limit, as_roots
@@ -43,7 +43,7 @@ class TraversedTogether:
         root = self.roots[index]
         batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
         spec = TraversalSpec("bfs", "together", (root,), LEVEL.name, self._limit, return_predecessors)
-        key, kept = f"answer-{uuid.uuid4().hex}", self._kept[batch]
+        key, kept = answer_key(), self._kept[batch]
         kept.require_open()
         parts = self.graph.answer(answer_of_root, [key], kept.key, bit, key, spec)
         return Traversed(self.graph, key, spec, Stats.of_ranks(self.graph, spec, "asked for", parts))
@@ -78,10 +78,10 @@ class TraversedTogether:
         self.close()
 
     def __repr__(self) -> str:
-        head = f"bfs of {self.graph.name} from {len(self)} roots together"
+        head = f"bfs of {self.graph.name} from {counted(len(self), 'root')} together"
         if any(kept.closed for kept in self._kept):
             return f"<{head}: closed>"
-        return f"<{head}: {len(self.stats.supersteps)} supersteps, {readable_seconds(self.stats.total_s)}>"
+        return f"<{head}: {counted(len(self.stats.supersteps), 'superstep')}, {readable_seconds(self.stats.total_s)}>"
 
 
 def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = None) -> TraversedTogether:
@@ -104,7 +104,7 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
     wanted = [check_vertex(g.num_vertices, root, "root") for root in as_roots(roots)]
     limit = as_depth_limit(g, depth_limit)
     batches = [wanted[first : first + MOST_ROOTS] for first in range(0, len(wanted), MOST_ROOTS)]
-    keys = [f"together-{uuid.uuid4().hex}" for _ in batches]
+    keys = [answer_key() for _ in batches]
     parts = g.answer(traverse_together, keys, keys, batches, limit)
     return TraversedTogether(g, wanted, keys, limit, Costs(**costs_of_ranks(g, parts)))
 

@@ -40,6 +40,11 @@ def unreached_of(dtype: np.dtype) -> float | int:
     return float("inf") if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
+def signed(word: int) -> int:
+    """Return the int64 with the bits of a 64-bit word, as kernels take it."""
+    return word - (1 << 64) if word >> 63 else word
+
+
 @dataclass(frozen=True)
 class EdgeChunk:
     """Some edges of the input in user ids, as generators and readers yield them.

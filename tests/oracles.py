@@ -113,7 +113,7 @@ def positions(graph: Graph, order: str) -> np.ndarray:
 def predecessors(
     graph: Graph, dist: np.ndarray, sources: Sequence[int], position: np.ndarray, *, weighted: bool
 ) -> np.ndarray:
-    """Return the predecessors that the design defines, given the distances and each user id's position.
+    """Return the predecessors that are defined to be found, given the distances and each user id's position.
 
     The predecessor of v is the first u by position with dist[u] < dist[v] and dist[u] + w == dist[v]. A
     vertex with none (reached over weight zero or an absorbed one) takes the first u with

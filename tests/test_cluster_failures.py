@@ -38,12 +38,6 @@ def workers():
         yield workers
 
 
-@pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers, set_as_default=False) as client:
-        yield client
-
-
 @pytest.fixture
 def cluster(client):
     client.wait_for_workers(2, timeout=30)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
+import scipy.sparse
 from backends import gpu_count
 from comm_ranks import open_socket_threads
 from hypothesis import given, settings
@@ -215,13 +216,12 @@ def test_auto_is_compact_where_rows_would_not_fit(clusters, monkeypatch):
 
 @pytest.mark.parametrize("how", ["from_edges", "from_csr", "from_scipy", "grid", "read"])
 def test_every_way_to_make_a_graph_takes_a_layout(how, clusters, tmp_path):
-    sparse = pytest.importorskip("scipy.sparse")
     u, v = np.arange(5), np.arange(1, 6)
     np.savez(tmp_path / "a.npz", sources=u, targets=v)
     make = {
         "from_edges": lambda **given: mg.from_edges(u, v, **given),
         "from_csr": lambda **given: mg.from_csr(np.array([0, 1, 2, 2]), np.array([1, 2]), **given),
-        "from_scipy": lambda **given: mg.from_scipy(sparse.coo_array((np.ones(5), (u, v)), (6, 6)), **given),
+        "from_scipy": lambda **given: mg.from_scipy(scipy.sparse.coo_array((np.ones(5), (u, v)), (6, 6)), **given),
         "grid": lambda **given: mg.grid(5, 5, **given),
         "read": lambda **given: mg.read(tmp_path / "a.npz", **given),
     }[how]

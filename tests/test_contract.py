@@ -12,6 +12,8 @@ import pytest
 from nvrtc import compile_text
 
 import mgraph.kernels
+from mgraph.comm import peers
+from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
 from mgraph.kernels.source import module_text
 
@@ -67,6 +69,60 @@ def test_twins_agree(stem):
 def test_kernels_name_known_typedefs(stem):
     for each in stems()[stem].values():
         assert each.types.keys() <= TYPEDEFS.keys(), each
+
+
+# What a fused loop and its Python file both name, in the same order.
+ENUMS = (
+    ("bfs_fused", "Order", "ORDERS"),
+    ("bfs_fused", "Report", "REPORT"),
+    ("bfs_fused", "Method", "METHODS"),
+    ("bfs_peers", "Fact", "FACTS"),
+    ("bfs_peers", "Report", "REPORT"),
+    ("sssp_fused", "Order", "ORDERS"),
+    ("sssp_fused", "Report", "REPORT"),
+    ("sssp_fused", "Kind", "KINDS"),
+    ("sssp_peers", "Fact", "FACTS"),
+    ("sssp_peers", "Report", "REPORT"),
+    ("sssp_peers", "Method", "METHODS"),
+)
+
+
+def text_of(*stems: str) -> str:
+    """Return the CUDA text of some stems without comments, lower halves included."""
+    paths = (path for stem in stems for path in sorted(FOLDER.glob(f"{stem}.cu*")))
+    return "".join(contract.without_comments(path.read_text()) for path in paths)
+
+
+def constant(name: str, text: str) -> int:
+    """Return the number that a CUDA text gives a name."""
+    return int(re.search(rf"constexpr [^;]*\b{name} = (\d+)", text)[1])
+
+
+@pytest.mark.parametrize(("stem", "enum", "names"), ENUMS)
+def test_words_between_host_and_kernel_have_one_order(stem, enum, names):
+    listed = re.search(rf"enum {enum} \{{([^}}]*)\}}", text_of(stem))[1]
+    told = [name.strip().lower() for name in listed.split(",")]
+    if told[-1].startswith("num_") and told[-1].endswith("s"):
+        told.pop()  # how many there are
+    here = getattr(importlib.import_module(f"mgraph.kernels.{stem}"), names)
+    assert told == [name.lower() for name in here]
+
+
+@pytest.mark.parametrize("stem", [stem for stem in stems() if re.search(r"\bBLOCK = ", text_of(stem))])
+def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
+    assert {each.block for each in stems()[stem].values()} == {constant("BLOCK", text_of(stem))}
+
+
+def test_weights_have_one_number_of_classes():
+    assert constant("WEIGHT_CLASSES", text_of("prelude")) == WEIGHT_CLASSES
+
+
+def test_windows_begin_alike():
+    assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
+    for stem in ("bfs_peers", "sssp_peers"):
+        assert constant("HEAD_BYTES", text_of(stem)) == peers.HEAD_BYTES
+        rows = importlib.import_module(f"mgraph.kernels.{stem}").ROW
+        assert constant("ROW", text_of("frontiers")) == len(rows)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

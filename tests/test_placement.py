@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import rank_programs as programs
 from click.testing import CliRunner
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 
 import mgraph as mg
 from mgraph import graph, placement
@@ -30,12 +30,6 @@ FEW_ARCS = 1 << 10
 def workers():
     with LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0") as workers:
         yield workers
-
-
-@pytest.fixture(scope="module")
-def client(workers):
-    with Client(workers, set_as_default=False) as client:
-        yield client
 
 
 @pytest.fixture

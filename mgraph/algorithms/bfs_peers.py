@@ -3,8 +3,8 @@
 The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap
 of who is reached: every rank has a copy, into which each writes its slice. Push offers parents straight to
 the owners while there are few arcs; of many only bits travel, and whoever they find looks for its parent itself.
-The ranks meet once a level that is pulled and twice a level that is pushed, and add up there what decides on the
-next one.
+The ranks meet once a level that is pulled and twice a level that is pushed, once more where it must be queued
+first, and add up there what decides on the next one.
 """
 
 from __future__ import annotations

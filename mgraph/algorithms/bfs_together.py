@@ -22,7 +22,7 @@ from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
 from mgraph.kernels.bfs_together import levels_of_root, merge_words, pull_words, push_words, settle_words
 from mgraph.shard import Rows, Shard
-from mgraph.types import LEVEL, Array
+from mgraph.types import LEVEL, Array, signed
 
 # Roots of one word.
 MOST_ROOTS = 64
@@ -81,9 +81,9 @@ class _Search:
                 state = int(partition.state(position))
                 words[state] = words.get(state, 0) | 1 << bit
         # All bits, in the 64-bit integers that arrays hold.
-        self.every = _signed(sum(words.values()))
+        self.every = signed(sum(words.values()))
         own = [state for state in words if self.base <= state < self.base + shard.num_owned]
-        brought = np.array([_signed(words[state]) for state in own], np.int64)
+        brought = np.array([signed(words[state]) for state in own], np.int64)
         if own:
             self.came[self.run.to_device(np.array(own, np.int64))] = self.run.to_device(brought)
         self.settle()
@@ -142,8 +142,3 @@ class _Search:
         first = vertices.astype(np.int64)
         self.xp.cumsum(rows.indptr[first + 1] - rows.indptr[first], out=offsets[1:])
         return offsets
-
-
-def _signed(word: int) -> int:
-    """Return the 64-bit integer that has these bits."""
-    return word - (1 << 64) if word >> 63 else word

@@ -51,5 +51,5 @@ def _num_taken(run: FusingBackend, counters: Array) -> int:
     """Wait for the launch; return how many edges it took."""
     words = run.to_host(counters)
     if not words[DONE]:
-        raise CommAborted("the search was ended while its blocks waited for each other")
+        raise CommAborted("the forest was ended while its blocks waited for each other")
     return int(words[TAKEN])

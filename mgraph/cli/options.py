@@ -44,7 +44,12 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 cluster_options = together(
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, such as tcp://host:8786."),
     click.option("--scheduler-file", metavar="FILE", help="The file in which a running scheduler left its address."),
-    click.option("--workers", type=click.IntRange(1), metavar="N", help="How many ranks to use; all there are."),
+    click.option(
+        "--workers",
+        type=click.IntRange(1),
+        metavar="N",
+        help="How many ranks to use; by default all, of GPUs as many as make the graph faster.",
+    ),
     click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
 )
 file_options = together(

@@ -79,4 +79,4 @@ def _print(made: GraphPlan, placement: Placement | None) -> None:
     sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
     if placement is not None and placement.is_part:
-        click.echo(f"put on {placement}; --workers {placement.of} puts it on all")
+        click.echo(f"put on {placement}; --workers {placement.of} puts it on all, as in the table")

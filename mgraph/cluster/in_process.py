@@ -28,7 +28,7 @@ from mgraph.errors import ClusterError, UsageError
 from mgraph.kernels.backend import Backend, make_backend
 
 # More threads than any process has cores for would only wait for each other.
-MOST_RANKS = 256
+MOST_THREADS = 256
 
 
 class InProcessCluster(Cluster):
@@ -57,8 +57,8 @@ class InProcessCluster(Cluster):
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         num_ranks = check_num_ranks(num_ranks)
-        if num_ranks > MOST_RANKS:
-            raise UsageError(f"num_ranks is {num_ranks}: one process has at most {MOST_RANKS}, which share its cores")
+        if num_ranks > MOST_THREADS:
+            raise UsageError(f"num_ranks is {num_ranks}: one process has at most {MOST_THREADS}, which share its cores")
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks = num_ranks
         self.timeout_s = timeout_s

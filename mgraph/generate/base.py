@@ -79,11 +79,6 @@ def name_of(generator: Weighted, stem: str, **options: tuple[Any, Any]) -> str:
     return "-".join((stem, *unusual, *kind))
 
 
-def signed(word: int) -> int:
-    """Return the int64 with the bits of a 64-bit word, as kernels take it."""
-    return word - (1 << 64) if word >> 63 else word
-
-
 class Output:
     """The arrays that a kernel fills for the work items lo..hi, `slots` edges each."""
 

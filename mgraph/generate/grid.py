@@ -15,13 +15,12 @@ from mgraph.generate.base import (
     check_real,
     check_weights,
     name_of,
-    signed,
     weight_dtype,
 )
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.grid import grid_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
+from mgraph.types import EdgeChunk, signed
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,7 @@ struct Search : Levels {
       if (!meet()) return false;
       turn_queues();
     }
-    bool few = arcs <= n / QUEUE_SHARE || arcs <= QUEUE_LEAST;
+    bool few = arcs <= n / QUEUE_SHARE || arcs <= FEW_ARCS;
     looked = arcs, in_queue = few && arcs <= order(CAPACITY), in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();

@@ -13,7 +13,7 @@ constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
 // Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it;
 // so many arcs are few in any graph.
-constexpr i64 QUEUE_SHARE = 32, QUEUE_LEAST = 1024;
+constexpr i64 QUEUE_SHARE = 32, FEW_ARCS = 1024;
 // Bytes that atomics find in the cache, on an H200; so many offers a vertex are often.
 constexpr i64 CACHED = 32 << 20, OFTEN = 2;
 

@@ -13,15 +13,15 @@ ORDERS = ("depth_limit", "num_arcs", "num_sources", "capacity", "trace_rows", "b
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
 METHODS = ("push", "pull", "walk")
-# Words of counters before the queue: three phases of five.
+# Words of counters: three phases of five.
 COUNTERS = 15
-# The queue holds this part of the vertices; a frontier that is larger is pulled.
+# A queue holds this part of the vertices; a frontier that is larger is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
 
 
 def queue_capacity(num_positions: int, num_sources: int) -> int:
-    """Return how many vertices the queue holds."""
+    """Return how many vertices a queue holds."""
     return max(num_positions // QUEUE_PART + QUEUE_LEAST, num_sources)
 
 

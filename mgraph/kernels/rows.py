@@ -1,4 +1,4 @@
-"""Pass 2 of the build: arcs to their owners, into their rows, and each row in order."""
+"""Pass 2 of the build: arcs to their owners, into their rows, and each row in order; then the first of every row."""
 
 from __future__ import annotations
 
