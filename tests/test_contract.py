@@ -49,7 +49,7 @@ def stems() -> dict[str, dict[str, Kernel]]:
 
 def typedefs_of(source: pathlib.Path) -> list[dict[str, str]]:
     """Return the typedefs to compile a file with: those variants that it can tell apart."""
-    used = [name for name in TYPEDEFS if re.search(rf"\b{name}\b", contract.without_comments(source.read_text()))]
+    used = [name for name in TYPEDEFS if re.search(rf"\b{name}\b", text_of(source.stem))]
     told_apart = {
         tuple((TYPEDEFS | variant)[name] for name in used): TYPEDEFS | variant for variant in reversed(VARIANTS)
     }
@@ -119,8 +119,8 @@ def test_weights_have_one_number_of_classes():
 
 def test_windows_begin_alike():
     assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
+    assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
     for stem in ("bfs_peers", "sssp_peers"):
-        assert constant("HEAD_BYTES", text_of(stem)) == peers.HEAD_BYTES
         rows = importlib.import_module(f"mgraph.kernels.{stem}").ROW
         assert constant("ROW", text_of("frontiers")) == len(rows)
 
@@ -128,7 +128,8 @@ def test_windows_begin_alike():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 def test_compiles_without_a_warning(source, architecture):
-    for typedefs in typedefs_of(source):
+    # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
+    for typedefs in typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]:
         built = compile_text(module_text(source, typedefs), architecture)
         assert built.log == "", typedefs
         assert built.entries == {f.name for f in contract.functions(source.read_text())}

@@ -13,6 +13,7 @@ import numpy as np
 from mgraph.algorithms.boruvka import WorkList
 from mgraph.comm.base import Communicator
 from mgraph.kernels.msf import EDGE_MASK, TOP, find_arcs, find_uppers, list_edges, sample_edges
+from mgraph.kernels.totals import total
 from mgraph.shard import Shard
 from mgraph.types import Array
 
@@ -93,7 +94,7 @@ def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
         with np.errstate(over="ignore"):
             short = weights.astype(np.float32)
         # Values, not ranks of them: so all ranks have the same without a table.
-        weights = weights if comm.any(not bool((short == weights).all())) else short
+        weights = weights if comm.any(total(shard.backend, short != weights) > 0) else short
     elif weights.dtype == np.int64 and int(info.max_weight) - int(info.min_weight) < 2**32:
         weights = (weights - int(info.min_weight)).astype(np.uint32)
     if not maximum:

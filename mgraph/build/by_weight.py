@@ -1,8 +1,8 @@
 """Rows with the light arcs of each first, beside the rows by target; built when shortest paths want them.
 
 The paper on spanning forests sorts every vertex's list by weight once for a graph; here it is for shortest
-paths: most arcs are heavier than what a bucket has room for, and need not be looked at while they are. Two or
-three hundred classes of weights do as well as a full order, and cost one reading and one writing of the rows.
+paths: most arcs are heavier than what a bucket has room for, and need not be looked at while they are. A few
+hundred classes of weights do as well as a full order, and cost one reading and one writing of the rows.
 """
 
 from __future__ import annotations

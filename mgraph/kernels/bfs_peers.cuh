@@ -29,7 +29,6 @@ enum Fact {
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 // What the ranks add up at a meeting; of the last two each keeps its own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
-constexpr i64 HEAD_BYTES = 1024;
 constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
 // Pushing more than one arc for so many vertices, bits are pushed: then a row is short up to its first parent.
 constexpr i64 MARK_SHARE = 16;

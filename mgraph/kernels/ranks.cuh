@@ -2,7 +2,8 @@
 // ranks come by that memory is in comm/peers.py.
 
 constexpr int MOST_RANKS = 8, NUM_SUMS = 4;
-// What a window begins with; comm/peers.py knows its size.
+// What a window begins with; the rest of it is the search's.
+constexpr i64 HEAD_BYTES = 1024;
 struct WindowHead {
   u64 came[2][MOST_RANKS][NUM_SUMS];  // written by rank r: what it adds, above the number of the meeting
   i64 sums[NUM_SUMS];                 // the rest is the owner's alone: what its blocks add
@@ -10,6 +11,7 @@ struct WindowHead {
   i64 meetings;                       // how many there were in the launches before
   u32 aborted;                        // the first block has seen the abort word
 };
+static_assert(sizeof(WindowHead) <= HEAD_BYTES, "the search's part of a window begins behind its head");
 // All blocks of a rank that read host memory at once would wait for it longer than for a rank.
 constexpr u32 LOOKS_A_LONG_WAIT = 4096;
 // What a block keeps in shared memory of them.

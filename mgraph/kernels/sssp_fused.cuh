@@ -10,7 +10,7 @@
 // Arcs that a queue entry stands for: longer rows are queued in pieces, so that no warp is long behind the others.
 constexpr i64 PART = 256;
 // Arcs that a thread has in flight.
-constexpr int DEPTH = 4;
+constexpr int DEPTH = 2;
 // Buckets with less than this share of the arcs of the largest one are widened.
 constexpr i64 TAIL_SHARE = 16;
 // Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps, before all meet.

@@ -15,7 +15,6 @@ enum Method { PUSH, SCAN };
 // What the ranks add up at a meeting; of the last two each keeps its own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
 enum Bound { CUTOFF, DELTA };
-constexpr i64 HEAD_BYTES = 1024;
 constexpr int BLOCK = 768;
 // Buckets with less than this share of the arcs of the largest one are widened: to look at some of few arcs twice costs
 // less than the rounds of a bucket.
