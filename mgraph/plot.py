@@ -11,7 +11,16 @@ from mgraph.io.replace import replacing, require_place
 from mgraph.results import Stats
 
 SUFFIXES = (".png", ".svg", ".pdf")
-COLORS = {"push": "tab:blue", "pull": "tab:orange", "sweep": "tab:green"}
+# What searches call their supersteps.
+COLORS = {
+    "push": "tab:blue",
+    "pull": "tab:orange",
+    "sweep": "tab:green",
+    "walk": "tab:red",
+    "heavy": "tab:purple",
+    "scan": "tab:brown",
+    "split": "tab:gray",
+}
 
 
 def require_drawable(path: str | PathLike) -> None:
@@ -38,7 +47,7 @@ def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "") -> None
         steps = [i for i, step in enumerate(stats.supersteps) if step["method"] == method]
         for axes, key in ((sizes, "frontier"), (times, "microseconds")):
             heights = [max(stats.supersteps[i][key], 1e-1) for i in steps]
-            axes.bar(steps, heights, width=1.0, color=COLORS.get(method), label=method)
+            axes.bar(steps, heights, width=1.0, color=COLORS[method], label=method)
     for axes, label in ((sizes, "frontier, vertices"), (times, "time, us")):
         axes.set_yscale("log")
         axes.set_ylabel(label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import os
 import sys
 
 import pytest
@@ -141,5 +142,7 @@ def pytest_make_collect_report(collector):
 
 
 def pytest_unconfigure():
-    # A thread left behind would keep the interpreter from ending; this clock needs no GIL.
-    faulthandler.dump_traceback_later(EXIT_S, exit=True, file=sys.__stderr__)
+    # A thread left behind would keep the interpreter from ending; this clock needs no GIL. One of several processes
+    # that share the tests has to wait for the others.
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        faulthandler.dump_traceback_later(EXIT_S, exit=True, file=sys.__stderr__)

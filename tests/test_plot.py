@@ -9,6 +9,7 @@ import pytest
 
 import mgraph as mg
 from mgraph.errors import UsageError
+from mgraph.kernels import bfs_fused, sssp_fused, sssp_peers
 from mgraph.plot import COLORS, plot_supersteps, require_drawable
 
 
@@ -36,6 +37,11 @@ def test_every_superstep_has_a_bar_of_its_frontier_and_its_time(stats, tmp_path)
     bars = [element for element in drawn.iter() if "clip-path" in element.attrib]
     assert len([b for b in bars if b.tag.endswith("path")]) >= 2 * len(stats.supersteps)
     assert {step["method"] for step in stats.supersteps} <= COLORS.keys()
+
+
+def test_every_method_has_a_colour():
+    assert COLORS.keys() == {*bfs_fused.METHODS, *sssp_fused.KINDS, *sssp_peers.METHODS, "sweep"}
+    assert len(set(COLORS.values())) == len(COLORS)
 
 
 def test_a_search_without_supersteps_is_an_empty_picture(tmp_path):
