@@ -30,7 +30,7 @@ build held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """
-KIND = ("graph", "algorithm", "method", "gpus", "ranks", "backend", "weights", "layout", "placement")
+KIND = ("graph", "algorithm", "method", "gpus", "launcher", "ranks", "backend", "weights", "layout", "placement")
 
 
 def main() -> None:
@@ -74,7 +74,8 @@ def _place(line: dict) -> tuple:
 
 
 GOALS = """What others reach on this machine and mgraph goes for (`bench/peers.toml`), in milliseconds: the best of
-mgraph's methods on one device; the floor, counted there; the best peer, and how often its time holds ours.
+mgraph's methods and launchers on one device; the floor, counted there; the best peer, and how often its time holds
+ours.
 """
 
 
@@ -193,6 +194,7 @@ SEARCH_COLUMNS = {
     "algorithm": lambda line: line["algorithm"],
     "method": lambda line: line["method"],
     "ranks": lambda line: line["placement"].partition(" rank")[0],
+    "launcher": lambda line: line.get("launcher", ""),
     "median ms": lambda line: f"{line['median_ms']:.3g}",
     "min .. max": lambda line: f"{line['min_ms']:.3g} .. {line['max_ms']:.3g}",
     "translate": lambda line: f"{line['translate_ms']:.2g}",
