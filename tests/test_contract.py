@@ -19,7 +19,7 @@ from mgraph.kernels.source import module_text
 
 FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
 SOURCES = sorted(FOLDER.glob("*.cu"))
-ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
+ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 # The widths a module meets beside the defaults: wide floats, integer distances, wide ids, and all.
 VARIANTS = (
     {},
