@@ -12,6 +12,7 @@ import pytest
 from nvrtc import compile_text
 
 import mgraph.kernels
+from mgraph.algorithms.sssp_by_weight import TAIL_SHARE
 from mgraph.comm import peers
 from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
@@ -115,6 +116,11 @@ def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
 
 def test_weights_have_one_number_of_classes():
     assert constant("WEIGHT_CLASSES", text_of("prelude")) == WEIGHT_CLASSES
+
+
+def test_the_tail_of_a_bucket_is_one_share():
+    for stem in ("sssp_fused", "sssp_peers"):
+        assert constant("TAIL_SHARE", text_of(stem)) == TAIL_SHARE
 
 
 def test_windows_begin_alike():

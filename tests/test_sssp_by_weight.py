@@ -7,33 +7,19 @@ import oracles
 import pytest
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
-from naive_shard import build_shards
-from on_ranks import run_on_ranks
+from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
-from mgraph.algorithms.traversal import Trace
-from mgraph.build.by_weight import require_rows_by_weight
 from mgraph.kernels.backend import CpuBackend
-from mgraph.traversals import state_dtype
 
 
 def check(case, sources, order="degree", backend=None, **options):
     """Compare with the oracle; return the trace."""
     backend = backend or CpuBackend(2)
-    shards = build_shards(case, 1, order, backend)
-    require_rows_by_weight(shards[0])
-    positions = oracles.positions(case, order)[sources].tolist()
-    starts = [p for p in positions if p < shards[0].partition.num_positions]
-
-    def program(shard, comm):
-        trace = Trace(backend, comm)
-        found = sssp_by_weight(shard, comm, starts, trace, state_dtype(shard.info), **options)
-        return backend.to_host(found.distances), trace
-
-    ((got, trace),) = run_on_ranks(program, shards)
+    (got, trace), shards = distances(sssp_by_weight, case, sources, order, backend, by_weight=True, **options)
     np.testing.assert_array_equal(of_users(shards, sources, [got]), oracles.sssp(case, sources, options.get("cutoff")))
     return trace
 

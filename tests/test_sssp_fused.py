@@ -8,8 +8,8 @@ import pytest
 from backends import BACKENDS
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
-from naive_shard import build_shards
 from on_ranks import run_on_ranks
+from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
@@ -21,26 +21,8 @@ from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
 from mgraph.build.by_weight import require_rows_by_weight
 from mgraph.generate.spec import parse_spec
-from mgraph.kernels.backend import CpuBackend
 from mgraph.traversals import state_dtype
 from mgraph.types import unreached_of
-
-
-def distances(search, case, sources, order="degree", backend=None, *, by_weight=False, **options):
-    """Return one rank's distances, and its trace."""
-    backend = backend or CpuBackend(1)
-    shards = build_shards(case, 1, order, backend)
-    if by_weight:
-        require_rows_by_weight(shards[0])
-    positions = oracles.positions(case, order)[sources].tolist()
-    starts = [p for p in positions if p < shards[0].partition.num_positions]
-
-    def program(shard, comm):
-        trace = Trace(backend, comm)
-        found = search(shard, comm, starts, trace, state_dtype(shard.info), **options)
-        return backend.to_host(found.distances), trace
-
-    return run_on_ranks(program, shards)[0], shards
 
 
 def check(case, sources, order="degree", backend=None, **options):
