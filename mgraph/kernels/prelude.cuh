@@ -166,6 +166,15 @@ __device__ inline i64 reserve(i64* count) {
   base = __shfl_sync(mask, base, leader);
   return base + __popc(mask & ((1u << lane) - 1));
 }
+// The same where threads want places of different queues: one atomic for those of a warp that want the same.
+__device__ inline i64 reserve_of(i64* counts, i64 which) {
+  unsigned same = __match_any_sync(__activemask(), which);
+  int lane = lane_index(), leader = __ffs(same) - 1;
+  i64 base = 0;
+  if (lane == leader) base = atomic_add(&counts[which], (i64)__popc(same));
+  base = __shfl_sync(same, base, leader);
+  return base + __popc(same & ((1u << lane) - 1));
+}
 
 // ---- what kernels share with common.py -------------------------------------------------------------
 __device__ inline bool test_bit(const u32* bits, i64 i) { return (bits[i >> 5] >> (i & 31)) & 1u; }

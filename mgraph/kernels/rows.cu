@@ -6,7 +6,7 @@ extern "C" __global__ void bucket_arcs(i64 lo, i64 hi, const id_t* owners, const
                                        const vertex_t* targets, const weight_t* weights, i64* cursors,
                                        vertex_t* out_rows, vertex_t* out_targets, weight_t* out_weights) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 slot = atomic_add(&cursors[owners[i]], (i64)1);
+    i64 slot = reserve_of(cursors, (i64)owners[i]);  // owners are few
     out_rows[slot] = rows[i];
     out_targets[slot] = targets[i];
     if (weights) out_weights[slot] = weights[i];
