@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
-from zoo import CASES, random_case, zoo_sources
+from zoo import CASES, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.build.by_weight import require_rows_by_weight
@@ -54,6 +54,12 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
 def test_long_rows_by_weight_give_the_same(case, order):
     for sources in zoo_sources(case):
         check(case, sources, 1, order, by_weight=True)
+
+
+def test_a_long_row_by_weight_explains_nothing_in_a_directed_graph():
+    """Vertex 2 has many arcs, one of them to a nearer vertex, which is as far as would explain its distance."""
+    arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
+    check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", by_weight=True)
 
 
 @settings(max_examples=100, deadline=None)

@@ -33,7 +33,8 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             parents[partition.local(position)] = position
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
-    if shard.by_weight is not None and weights is not None:
+    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
+    if shard.by_weight is not None and weights is not None and not shard.info.directed:
         light = shard.by_weight
         find_nearer_by_weight[run](
             0, shard.num_owned, light.indptr, light.targets, light.weights, class_scale(shard.info), dist, parents
