@@ -111,6 +111,19 @@ def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
             assert "pull" in methods and methods[-1] != "pull"
 
 
+@pytest.mark.parametrize("limit", [None, 6])
+def test_few_that_are_left_are_found_by_one_block(limit):
+    """A dense core with a chain; beside it is what nobody reaches."""
+    core = random_case(5, 700)
+    edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
+    edges += [(9, 700), *((u, u + 1) for u in range(700, 706)), (3, 706), (707, 708)]
+    for backend in emulators():
+        for order in ("natural", "degree"):
+            steps = check(make_case("few-left", 709, edges), [7], order, backend, limit)
+            # Who is listed stays so: every level looks at the same arcs.
+            assert [(step["method"], step["arcs"]) for step in steps[-2:]] == [("pull", 8)] * 2
+
+
 def test_a_trace_that_is_too_short_adds_up_what_comes_after(monkeypatch):
     # How many arcs a walk looks at is up to the order of threads.
     monkeypatch.setattr(fused, "DEEP_DEGREE", 0)

@@ -2,7 +2,8 @@
 
 The loop of bfs.py runs inside kernels/bfs_fused.cu, by its rule of when to pull with what looks and offers cost
 there, and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
-takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet.
+takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet. When few
+vertices are left, those that a level does not find are listed, and one block looks on for them alone.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def bfs_fused(
     capacity = queue_capacity(num, len(starts))
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
     limit = -1 if depth_limit is None else min(depth_limit, unreached_of(LEVEL))
-    orders = (limit, shard.info.num_arcs, len(starts), capacity, TRACE_ROWS, BETA, GROWTH)
+    orders = (limit, shard.info.num_arcs, len(starts), min(starts, default=0), capacity, TRACE_ROWS, BETA, GROWTH)
     on_host[:TRACE] = (*orders, num == 0, 0, 0, 0)
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     deep = shard.info.num_arcs <= DEEP_DEGREE * num

@@ -4,14 +4,17 @@
 // A search walks when so many levels in turn had a frontier of less than one vertex for so many threads, and until it
 // has more.
 constexpr i64 NARROW_LEVELS = 8, NARROW_SHARE = 4;
-// Levels of a walk between two meetings; arcs that a walking thread takes alone.
-constexpr i64 STRIDE = 64, LONG_ROW = 64;
+// Levels of a walk between two meetings; arcs up to which four lanes take a row.
+constexpr i64 STRIDE = 128, LONG_ROW = 64;
 // A block's own queue has a place a thread; one for so many threads has a long row.
 constexpr int LONGS = 16;
 // Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next ones.
 constexpr i64 AHEAD = 8;
 // So many looks of a pull take as long as an offer of a push.
 constexpr double LOOKS_AN_OFFER = 4;
+// So many rows a thread, and so many arcs, one block looks at in 2 us where a level of all blocks takes 6 to 14 (H200).
+constexpr int LISTED = 4;
+constexpr i64 FEW_LISTED = 4096;
 // Few are left when they are less than one in so many.
 constexpr i64 FEW_LEFT = 64;
 
@@ -43,59 +46,56 @@ struct Walker {
     to_grid(found, capacity, to, kept);
   }
 
-  // Arcs first, first + 1 .. first + 3 of a row, and so on at every `step`-th, offer the vertex as a parent. Without a
-  // branch all atomics are under way together, and with them what the next level begins with.
+  // Arcs first, first + step and so on of a row offer the vertex as a parent. While an atomic is under way, so is what
+  // the next level begins with. A lane takes an arc at a time: code for several side by side took half as long again.
   __device__ void offer(i64 own, const vertex_t* row, u32 first, u32 size, u32 step) {
-    i64 offered = own + entry(1, 0), now = load_relaxed(&packed[(u32)own]);
+    i64 offered = own + entry(1, 0);
     for (u32 i = first; i < size; i += step) {
-      vertex_t near[4];
-      i64 old[4], begin[4], end[4];
-      for (u32 k = 0; k < 4; k++) near[k] = load_readonly(row + (i + k < size ? i + k : i));
+      i64 now = load_relaxed(&packed[(u32)own]);
+      vertex_t near = load_readonly(row + i);
       if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
-      for (u32 k = 0; k < 4; k++) {
-        old[k] = 0;
-        if (i + k < size) old[k] = atomic_min(&packed[near[k]], offered);
-      }
-      for (u32 k = 0; k < 4; k++)
-        begin[k] = load_readonly(indptr + near[k]), end[k] = load_readonly(indptr + near[k] + 1);
-      looked += size - i < 4 ? size - i : 4;
-      u32 which = 0;
-      for (u32 k = 0; k < 4; k++) which |= (u32)(old[k] >> 32 > offered >> 32) << k;
-      if (!which) continue;
-      u32 slot = blockDim.x;
-      if (offered >> 32 < goal) slot = atomic_add(length, (u32)__popc(which));
-      for (u32 k = 0; k < 4; k++) {
-        if (!(which >> k & 1)) continue;
-        i64 kept = entry(offered >> 32, (i64)near[k]);
-        if (slot < blockDim.x)
-          local[slot] = kept, local[blockDim.x + slot++] = row_of(begin[k], end[k]);
-        else
-          spill(kept);
-      }
+      i64 old = atomic_min(&packed[near], offered);
+      i64 begin = load_readonly(indptr + near), end = load_readonly(indptr + near + 1);
+      looked++;
+      if (old >> 32 > offered >> 32) take(entry(offered >> 32, (i64)near), row_of(begin, end));
     }
   }
+  __device__ void take(i64 kept, i64 row) {
+    u32 slot = kept >> 32 < goal ? atomic_add(length, 1u) : blockDim.x;
+    if (slot < blockDim.x)
+      local[slot] = kept, local[blockDim.x + slot] = row;
+    else
+      spill(kept);
+  }
 
-  // Bring nearer what is beside a vertex.
-  __device__ void prefetch_beside(i64 own, i64 row, i64 n, i64 num_arcs) const {
-    i64 v = (u32)own, after = v + AHEAD < n ? v + AHEAD : n - 1, before = v > AHEAD ? v - AHEAD : 0;
-    prefetch(indptr + after), prefetch(packed + after), prefetch(indptr + before), prefetch(packed + before);
-    i64 begin = row >> 8, span = AHEAD * (row & 255), next = begin + span + (row & 255);
-    prefetch(targets + (next < num_arcs ? next : num_arcs - 1));
-    prefetch(targets + (begin > span ? begin - span : 0));
+  // Bring nearer what is beside a vertex: of four lanes two before it and two behind.
+  __device__ void prefetch_beside(i64 own, i64 row, u32 lane, i64 n, i64 num_arcs) const {
+    i64 ahead = lane & 1 ? AHEAD : -AHEAD, length = row & 255;
+    if (lane < 2) {
+      i64 v = (u32)own + ahead;
+      v = v < 0 ? 0 : v < n ? v : n - 1;
+      prefetch(indptr + v), prefetch(packed + v);
+    } else {
+      i64 arc = (row >> 8) + ahead * length;
+      prefetch(targets + (arc < 0 ? 0 : arc < num_arcs ? arc : num_arcs - 1));
+    }
   }
 };
 
 struct Search : Levels {
   i64 num_rows = 0, started = 0, narrow = 0, looked = 0, lingering = 0;
-  bool clean = true, in_bits = false, in_queue = true, pulling = false;
+  bool in_bits = false, in_queue = true, pulling = false;
 
   __device__ void run() {
-    started = clock_ns();
     clear();
     if (!meet()) return;
-    settle_sources();
-    if (!meet()) return;
-    arrive();
+    if (order(NUM_SOURCES) == 1) {
+      begin_with_source();
+    } else {
+      settle_sources();
+      if (!meet()) return;
+      arrive();
+    }
     for (i64 arcs_before = 0; count && level != order(DEPTH_LIMIT);) {
       i64 frontier = count;
       pulling = pull_pays(arcs_before);
@@ -105,6 +105,7 @@ struct Search : Levels {
       trace(pulling ? PULL : PUSH, frontier, looked, 1);
       narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
       if (sizeof(vertex_t) == 4 && packed && narrow == NARROW_LEVELS && !walk()) return;
+      if (listing && end_alone()) break;
     }
     if (blockIdx.x == 0) tell();
   }
@@ -137,27 +138,18 @@ struct Search : Levels {
   }
 
   __device__ bool pull_level() {
-    if (!in_bits && !mark_queue()) return false;
     in_bits = true, in_queue = false;
+    listing = (n - reached) * FEW_LEFT < n;
     pull();
     if (!meet()) return false;
     looked = total(LOOKED);
     return true;
   }
-  // From a queue to a bitmap.
-  __device__ bool mark_queue() {
-    if (!clean) {
-      for (i64 w = thread_index(); w < words(); w += thread_count()) bits()[w] = 0;
-      if (!meet()) return false;
-    }
-    for (i64 i = thread_index(); i < count; i += thread_count()) set_bit(bits(), pushed().vertices[i]);
-    return meet();
-  }
 
   // Count what a level found.
   __device__ void arrive() {
     if (in_bits)
-      turn_bits(), clean = false;
+      turn_bits();
     else
       turn_queues();
     if (pulling) arcs = order(NUM_ARCS) - reached_arcs - arcs;  // counted were those of who is left
@@ -183,6 +175,56 @@ struct Search : Levels {
     }
     __syncthreads();
     for (i64 i = threadIdx.x; i < block->sums[0] * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
+  }
+
+  // ---- the end ---------------------------------------------------------------------------------------
+  // Those who found nothing, if they were listed and are few, look on in one block, which need not meet with the
+  // others: they are done. Levels say who was visited. One that another thread gives at this moment is above that of
+  // the frontier, as that of who is not reached is: whichever is read says the same.
+  __device__ bool end_alone() {
+    i64 listed = total(QUEUED), rows_listed = queued_vertices(listed), arcs_listed = queued_arcs(listed);
+    listing = false;
+    if (rows_listed > LISTED * blockDim.x || rows_listed > order(CAPACITY) || arcs_listed > FEW_LISTED) return false;
+    if (blockIdx.x) return true;
+    // A thread keeps its rows, and of each the first target.
+    Queue left = filled();
+    vertex_t v[LISTED], first[LISTED];
+    i64 begin[LISTED], end[LISTED];
+    bool open[LISTED];
+    for (int k = 0; k < LISTED; k++) {
+      i64 i = threadIdx.x + k * (i64)blockDim.x;
+      open[k] = i < rows_listed;
+      v[k] = open[k] ? left.vertices[i] : 0, begin[k] = open[k] ? left.offsets[i] : 0;
+      end[k] = open[k] && i + 1 < rows_listed ? left.offsets[i + 1] : arcs_listed;
+      open[k] = open[k] && begin[k] < end[k];
+      if (open[k]) end[k] += left.first[i], begin[k] += left.first[i];
+      first[k] = open[k] ? load_readonly(in_targets + begin[k]) : 0;
+    }
+    for (i64 before = reached, arcs_before = reached_arcs; count && level != order(DEPTH_LIMIT);) {
+      i64 frontier = count;
+      i32 near[LISTED];
+      for (int k = 0; k < LISTED; k++) near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;
+      for (int k = 0; k < LISTED; k++) {
+        if (!open[k]) continue;
+        vertex_t parent = first[k];
+        for (i64 i = begin[k] + 1; near[k] > level && i < end[k]; i++) {
+          parent = load_readonly(in_targets + i);
+          near[k] = load_relaxed(&levels[parent]);
+        }
+        if (near[k] > level) continue;
+        open[k] = false;
+        parents[v[k]] = parent, store_relaxed(&levels[v[k]], (i32)(level + 1));
+        my_count++, my_arcs += arcs_from(v[k]);
+      }
+      add_up(&block->sums[COUNT], my_count), add_up(&block->sums[ARCS], my_arcs);
+      my_count = my_arcs = 0;
+      __syncthreads();
+      count = before + block->sums[COUNT] - reached;
+      reached += count, reached_arcs = arcs_before + block->sums[ARCS], level++;
+      trace(PULL, frontier, arcs_listed, 1);
+      __syncthreads();
+    }
+    return true;
   }
 
   __device__ bool is_narrow(i64 size) { return size <= thread_count() / NARROW_SHARE; }
@@ -237,7 +279,7 @@ struct Search : Levels {
         my_count++;
         my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
       }
-      enqueue<1>({(vertex_t)v}, {state >> 32 == kept});
+      enqueue<1>(indptr, {(vertex_t)v}, {state >> 32 == kept});
     }
   }
 
@@ -246,16 +288,16 @@ struct Search : Levels {
     // Of the turn that runs, the one before and the next: who is slow still reads what the next turn does not touch.
     __shared__ u32 lengths[3], num_long[3];
     __shared__ i64 longs[BLOCK / LONGS];
-    u32 places = blockDim.x, spread = blockDim.x < 64 ? 1 : blockDim.x / 64;
-    u32 dealt = lane_index() * spread + (threadIdx.x >> 5), place = threadIdx.x < 32 * spread ? dealt : threadIdx.x;
-    // Half of the warps share the first of the queue, one after another, and the others prefetch what is beside those.
-    u32 beside = threadIdx.x >= 32 * spread && threadIdx.x < 64 * spread ? dealt - spread : places;
+    // Four lanes take a vertex, an arc each at a time: its warps share the first of the queue, one after another. As
+    // many warps prefetch what is beside those.
+    u32 places = blockDim.x, warps = blockDim.x < 64 ? 1 : blockDim.x / 64, warp = threadIdx.x / 32, step = 8 * warps;
+    u32 lane = threadIdx.x % 4, own_place = threadIdx.x % 32 / 4 * warps + warp % warps;
     Walker walker = {indptr, targets, packed, goal, order(CAPACITY), to, counter(FOUND)};
     u32 share = ((u32)size + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
     u32 after = first + share < size ? first + share : (u32)size;
     for (u32 begin = first; begin < after; begin += places) {
       u32 taken = after - begin < places ? after - begin : places;
-      if (place < taken) begin_with(walker, place, from[begin + place]);
+      if (threadIdx.x < taken) begin_with(walker, threadIdx.x, from[begin + threadIdx.x]);
       if (threadIdx.x == 0) lengths[0] = taken, lengths[1] = num_long[0] = 0;
       __syncthreads();
       for (u32 turn = 0, now = 0; lengths[now]; turn++) {
@@ -264,8 +306,13 @@ struct Search : Levels {
         walker.local = block->room + (~turn & 1) * 2 * places, walker.length = &lengths[next];
         if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
         // Lengths count on where the room is full: what was beyond it was spilled.
-        if (place < lengths[now]) visit(walker, own[place], rows_of_own[place], longs, &num_long[now]);
-        if (beside < lengths[now]) walker.prefetch_beside(own[beside], rows_of_own[beside], n, order(NUM_ARCS));
+        u32 size = lengths[now] < places ? lengths[now] : places;
+        for (u32 place = own_place; place < size; place += step) {
+          if (warp < warps)
+            visit(walker, own[place], rows_of_own[place], lane, longs, &num_long[now]);
+          else if (warp < 2 * warps)
+            walker.prefetch_beside(own[place], rows_of_own[place], lane, n, order(NUM_ARCS));
+        }
         __syncthreads();
         u32 num = num_long[now];
         now = next;
@@ -273,7 +320,7 @@ struct Search : Levels {
         for (u32 k = 0; k < num && k < blockDim.x / LONGS; k++) {
           i64 u = (u32)longs[k], row = load_readonly(indptr + u);
           u32 length = (u32)(load_readonly(indptr + u + 1) - row);
-          walker.offer(longs[k], targets + row, 4 * threadIdx.x, length, 4 * blockDim.x);
+          walker.offer(longs[k], targets + row, threadIdx.x, length, blockDim.x);
         }
         __syncthreads();
       }
@@ -289,9 +336,10 @@ struct Search : Levels {
     i64 v = (u32)own, begin = load_readonly(indptr + v);
     block->room[blockDim.x + place] = Walker::row_of(begin, there ? load_readonly(indptr + v + 1) : begin);
   }
-  __device__ void visit(Walker& walker, i64 own, i64 row, i64* longs, u32* num_long) {
+  __device__ void visit(Walker& walker, i64 own, i64 row, u32 lane, i64* longs, u32* num_long) {
     u32 length = (u32)row & 255;
-    if (length <= LONG_ROW) return walker.offer(own, targets + (row >> 8), 0, length, 4);
+    if (length <= LONG_ROW) return walker.offer(own, targets + (row >> 8), lane, length, 4);
+    if (lane) return;
     u32 slot = atomic_add(num_long, 1u);
     if (slot < blockDim.x / LONGS)
       longs[slot] = own;
@@ -307,13 +355,17 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                   i64* packed, i64* arrived, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
-  if (threadIdx.x < NUM_ORDERS) block.orders[threadIdx.x] = host[threadIdx.x];
-  __syncthreads();
+  // From host memory, and on the way while states are cleared.
+  i64 asked = threadIdx.x < NUM_ORDERS ? host[threadIdx.x] : 0;
   Search search;
+  search.started = clock_ns();
   search.n = hi, search.abort = abort;
   search.indptr = indptr, search.targets = targets, search.in_indptr = in_indptr, search.in_targets = in_targets;
   search.firsts = firsts;
   search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
   search.arrived = arrived, search.host = host, search.block = &block;
+  search.clear_states();
+  if (threadIdx.x < NUM_ORDERS) block.orders[threadIdx.x] = asked;
+  __syncthreads();
   search.run();
 }

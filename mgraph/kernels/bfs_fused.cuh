@@ -1,10 +1,10 @@
 // What every superstep of bfs_fused.cu is made of: phases, between which all blocks meet.
 //
-// A frontier is a bitmap or a queue. Between two meetings an array is only read, or changed by atomics and relaxed
-// stores of one value, or each word has one writer.
+// A frontier is a queue, or what is visited now and was not before: there are two bitmaps of that. Between two meetings
+// an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
 
 // What the host asks for, and what it is told; bfs_fused.py has the same names.
-enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, CAPACITY, TRACE_ROWS, BETA, GROWTH, NUM_ORDERS };
+enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, SOURCE, CAPACITY, TRACE_ROWS, BETA, GROWTH, NUM_ORDERS };
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 enum Method { PUSH, PULL, WALK };
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
@@ -65,7 +65,7 @@ struct Levels {
   Block* block;
 
   u32 phase = 0;
-  bool side = false, other_queue = false;
+  bool side = false, other_queue = false, listing = false;
   i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0;
   i64 my_count = 0, my_arcs = 0, my_looked = 0;  // counted by this thread since the last meeting
 
@@ -73,12 +73,12 @@ struct Levels {
   __device__ i64 order(Order which) { return block->orders[which]; }
   __device__ i64 words() { return (n + 63) >> 6 << 1; }
   __device__ i64* rows() { return (i64*)work + NUM_CELLS * CELL; }  // of the trace
-  __device__ u32* visited() { return (u32*)(rows() + order(TRACE_ROWS) * ROW); }
-  __device__ u32* bits() { return visited() + (side ? 2 : 1) * words(); }
-  __device__ u32* next_bits() { return visited() + (side ? 1 : 2) * words(); }
+  __device__ u32* bitmap(bool which) { return (u32*)(rows() + order(TRACE_ROWS) * ROW) + (which ? words() : 0); }
+  __device__ u32* visited() { return bitmap(side); }
+  __device__ u32* other_visited() { return bitmap(!side); }  // before the level at hand, or after it
   __device__ Queue queue(bool which) {
-    i64 capacity = order(CAPACITY), *offsets = (i64*)(visited() + 3 * words()) + (which ? 2 * capacity : 0);
-    vertex_t* vertices = (vertex_t*)((i64*)(visited() + 3 * words()) + 4 * capacity);
+    i64 capacity = order(CAPACITY), *all = (i64*)(bitmap(true) + words()), *offsets = all + (which ? 2 * capacity : 0);
+    vertex_t* vertices = (vertex_t*)(all + 4 * capacity);
     return {offsets, offsets + capacity, vertices + (which ? capacity : 0)};
   }
   __device__ Queue pushed() { return queue(other_queue); }
@@ -94,25 +94,35 @@ struct Levels {
     return met;
   }
 
-  // Nothing is reached. Bits behind the last vertex are visited.
-  __device__ void clear() {
+  // No state is reached.
+  __device__ void clear_states() {
     for (i64 v = thread_index(); v < n; v += thread_count()) {
       levels[v] = top_of<i32>::value();
       parents[v] = top_of<vertex_t>::value();
     }
+  }
+  // Nothing is reached but the source, if there is only one: who has cleared its state settles it. Bits behind the last
+  // vertex are visited.
+  __device__ void clear() {
+    i64 source = order(NUM_SOURCES) == 1 ? order(SOURCE) : -1;
+    if (source >= 0 && source % thread_count() == thread_index()) {
+      levels[source] = 0, parents[source] = (vertex_t)source;
+      *pushed().vertices = (vertex_t)source, *pushed().offsets = 0, *pushed().first = load_readonly(indptr + source);
+    }
     for (i64 w = thread_index(); w < words(); w += thread_count()) {
-      visited()[w] = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
-      bits()[w] = 0;
+      u32 beyond = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
+      visited()[w] = beyond | (w == source >> 5 ? 1u << (source & 31) : 0);
     }
     for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count()) store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // A warp's vertices, EACH a lane, go to the next queue if they are `there`.
-  template <int EACH> __device__ void enqueue(const vertex_t (&v)[EACH], const bool (&there)[EACH]) {
+  // A warp's vertices, EACH a lane, go to the next queue with their rows if they are `there`.
+  template <int EACH>
+  __device__ void enqueue(const i64* rows_from, const vertex_t (&v)[EACH], const bool (&there)[EACH]) {
     i64 begin[EACH], length[EACH];
     for (int k = 0; k < EACH; k++) {
-      begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
-      length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
+      begin[k] = there[k] ? load_readonly(rows_from + v[k]) : 0;
+      length[k] = there[k] ? load_readonly(rows_from + v[k] + 1) - begin[k] : 0;
     }
     ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, there, begin, length);
   }
@@ -127,6 +137,10 @@ struct Levels {
     count = total(COUNT), arcs = total(ARCS);
   }
 
+  // The frontier is the source that clear() has settled.
+  __device__ void begin_with_source() {
+    level = 0, count = reached = 1, arcs = reached_arcs = arcs_from(order(SOURCE));
+  }
   __device__ void settle_sources() {
     i64 sources = order(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
@@ -134,25 +148,28 @@ struct Levels {
       vertex_t v =
           there ? (vertex_t)host[NUM_ORDERS + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
       if (there) set_bit(visited(), v), levels[v] = 0, parents[v] = v;
-      enqueue<1>({v}, {there});
+      enqueue<1>(indptr, {v}, {there});
     }
   }
 
-  // How many words a warp takes at once: so few that all have work, and enough for all lanes.
-  __device__ i64 run_of_words(i64 least, i64 most) {
-    i64 each = words() / (2 * warp_count());
+  // How many words a warp takes at once, of so many times: so few that all have work, and enough for all lanes.
+  __device__ i64 run_of_words(i64 least, i64 most, i64 times = 2) {
+    i64 each = (words() + times * warp_count() - 1) / (times * warp_count());
     return each < least ? least : each > most ? most : each;
   }
 
-  // From a bitmap to a queue.
+  // From bitmaps to a queue.
   __device__ void queue_bits() {
     i64 run = run_of_words(2, 32);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       i64 w = word + lane_index();
-      u32 own = lane_index() < run && w < words() ? bits()[w] : 0;
-      each_bit(word, own,
-               [&](const i64(&v)[2], const bool (&there)[2]) { enqueue<2>({(vertex_t)v[0], (vertex_t)v[1]}, there); });
+      queue_word(indptr, word, lane_index() < run && w < words() ? visited()[w] & ~other_visited()[w] : 0);
     }
+  }
+  __device__ void queue_word(const i64* rows_from, i64 word, u32 own) {
+    each_bit(word, own, [&](const i64(&v)[2], const bool (&there)[2]) {
+      enqueue<2>(rows_from, {(vertex_t)v[0], (vertex_t)v[1]}, there);
+    });
   }
 
   // ---- push ------------------------------------------------------------------------------------------
@@ -210,8 +227,10 @@ struct Levels {
         if (open[k] && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
     });
   }
+  // Only loads that are under way together fill the bus of the memory: parents of many words, then the rows of those
+  // found in some.
   __device__ void mark_found() {
-    constexpr int WIDE = 4;
+    constexpr int WIDE = 8, EACH = 4;
     for (i64 word = warp_index() * WIDE; word < words(); word += warp_count() * WIDE) {
       bool mine = lane_index() < WIDE && word + lane_index() < words();
       u32 seen = mine ? visited()[word + lane_index()] : ~0u, found = 0;
@@ -220,42 +239,46 @@ struct Levels {
         i64 v = (word + k) << 5 | lane_index();
         parent[k] = v < n ? parents[v] : top_of<vertex_t>::value();
       }
-      for (int k = 0; k < WIDE; k++) {
-        bool here = !(__shfl_sync(WARP, seen, k) >> lane_index() & 1) && parent[k] != top_of<vertex_t>::value();
-        u32 hits = __ballot_sync(WARP, here);
-        if (here) settle((word + k) << 5 | lane_index());
-        if (lane_index() == k) found = hits;
+      for (int first = 0; first < WIDE; first += EACH) {
+        i64 begin[EACH], end[EACH];
+        for (int k = 0; k < EACH; k++) {
+          bool open = !(__shfl_sync(WARP, seen, first + k) >> lane_index() & 1);
+          bool here = open && parent[first + k] != top_of<vertex_t>::value();
+          u32 hits = __ballot_sync(WARP, here);
+          i64 v = (word + first + k) << 5 | lane_index();
+          if (here) levels[v] = (i32)(level + 1);
+          begin[k] = here ? load_readonly(indptr + v) : 0, end[k] = here ? load_readonly(indptr + v + 1) : 0;
+          my_count += here;
+          if (lane_index() == first + k) found = hits;
+        }
+        for (int k = 0; k < EACH; k++) my_arcs += end[k] - begin[k];
       }
-      if (mine) next_bits()[word + lane_index()] = found;
-      if (found) visited()[word + lane_index()] = seen | found;
+      if (mine) other_visited()[word + lane_index()] = seen | found;
     }
-  }
-  __device__ void settle(i64 v) {
-    levels[v] = (i32)(level + 1);
-    my_count++;
-    my_arcs += arcs_from(v);
   }
   __device__ i64 arcs_from(i64 v) { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
 
   // ---- pull ------------------------------------------------------------------------------------------
-  // Every vertex not visited looks in its row for one in the bitmap; the first there is the smallest. A warp takes a
-  // run of words: first all their vertices look at the first of their row, of which there is a copy side by side and
-  // which most find there, where hubs come first; then those that found nothing look on, all lanes at work again.
+  // Every vertex not visited looks in its row for one that is: none of those is nearer than the frontier, or it would
+  // have found the vertex, so that the first there is the smallest of the frontier. A warp takes a run of words: first
+  // all their vertices look at the first of their row, of which there is a copy side by side and which most find there,
+  // where hubs come first; then those that found nothing look on, all lanes at work again.
   __device__ void pull() {
-    i64 run = run_of_words(4, 16);
+    // Where few are left most words have none.
+    i64 run = listing ? run_of_words(8, 32, 1) : run_of_words(8, 16);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       bool mine = lane_index() < run && word + lane_index() < words();
       u32 seen = mine ? visited()[word + lane_index()] : ~0u;
       u32 found = look_first(word, run, seen);
       found |= look_on(word, ~(seen | found));
-      if (mine) next_bits()[word + lane_index()] = found;
-      if (found) visited()[word + lane_index()] = seen | found;
+      if (listing) queue_word(in_indptr, word, ~(seen | found));
+      if (mine) other_visited()[word + lane_index()] = seen | found;
     }
   }
   // Lane k has in `seen` who is visited of the k-th word, and returns who of that finds a parent.
   __device__ u32 look_first(i64 word, i64 run, u32 seen) {
-    constexpr int WIDE = 4;
-    const u32* frontier = bits();
+    constexpr int WIDE = 8;
+    const u32* before = visited();
     u32 found = 0;
     for (int k = 0; k < run; k += WIDE) {
       if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && ~seen)) continue;
@@ -266,7 +289,7 @@ struct Levels {
         open[j] = !(__shfl_sync(WARP, seen, k + j) >> lane_index() & 1);
         first[j] = open[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
       }
-      for (int j = 0; j < WIDE; j++) near[j] = frontier[first[j] >> 5];
+      for (int j = 0; j < WIDE; j++) near[j] = before[first[j] >> 5];
       for (int j = 0; j < WIDE; j++) {
         bool here = open[j] && near[j] >> (first[j] & 31) & 1;
         u32 hits = __ballot_sync(WARP, here);
@@ -301,7 +324,7 @@ struct Levels {
       if (open[half]) arcs_of[half] = indptr == in_indptr ? length[half] + 1 : arcs_from(v[half]);
       if (length[half] <= 0) begin[half] = length[half] = 0;
     }
-    RowSearch{bits(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
+    RowSearch{visited(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
       if (place[half] == length[half]) {

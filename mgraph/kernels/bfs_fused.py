@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mgraph.kernels.pair import fused
 
-ORDERS = ("depth_limit", "num_arcs", "num_sources", "capacity", "trace_rows", "beta", "growth")
+ORDERS = ("depth_limit", "num_arcs", "num_sources", "source", "capacity", "trace_rows", "beta", "growth")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
 METHODS = ("push", "pull", "walk")
@@ -26,10 +26,10 @@ def queue_capacity(num_positions: int, num_sources: int) -> int:
 
 
 def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int) -> int:
-    """Return how many 32-bit words a search works in: counters, trace, two queues, three bitmaps."""
+    """Return how many 32-bit words a search works in: counters, trace, two queues, two bitmaps."""
     entry_bytes = 2 * (16 + itemsize)
     fixed = 2 * (COUNTERS + trace_rows * len(ROW))
-    return fixed + capacity * entry_bytes // 4 + 6 * -(-num_positions // 64)
+    return fixed + capacity * entry_bytes // 4 + 4 * -(-num_positions // 64)
 
 
 @fused(block=640, vertex_t="targets")
