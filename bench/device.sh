@@ -8,6 +8,8 @@
 #   bench/device.sh wide LOGS       one GPU: a forest of a graph of more than 2^32 edges
 #   bench/device.sh compact LOGS N  N GPUs: scale 28, and as large a one as they hold, in the compact layout
 #   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
+#   bench/device.sh sanitize LOGS   one GPU: every algorithm under the tools of compute-sanitizer
+#   bench/device.sh counters LOGS   one GPU: what ncu counts of the kernels of searches that miss their goals
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
 #   bench/device.sh scaling LOGS N  1, 2, 4 ... N GPUs: scales 24 to 26 and a grid, then docs/scaling.md
 #
@@ -53,6 +55,13 @@ case $what in
     python3 bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 ${COMMIT:+--commit "$COMMIT"} 2>&1 |
       tee "$logs/ablation.log"
     ;;
+  sanitize)
+    python3 bench/sanitize.py "$logs" ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/sanitize.log"
+    ;;
+  counters)
+    python3 bench/counters.py bfs:{rmat20,rmat22,uni24,grid4k} sssp:{rmat20,rmat22,uni24} --logs "$logs" \
+      ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/counters.log"
+    ;;
   multi)
     # With one ROOT_SEED for all numbers of ranks, bench/run.py ends if their digests do not agree.
     run rmat26 --ranks "$gpus" --method frontier --method sweep --root-seed "${ROOT_SEED:-$RANDOM}" --sources 8
@@ -70,7 +79,7 @@ case $what in
     cp docs/scaling* "$logs/"
     ;;
   *)
-    sed -n '2,14p' "$0" >&2
+    sed -n '2,16p' "$0" >&2
     exit 2
     ;;
 esac
