@@ -20,6 +20,7 @@ from unittest import mock
 import click
 import numpy as np
 import record
+from floors import STREAM, random_rate
 from run import source_of
 
 import mgraph as mg
@@ -43,9 +44,6 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (Stats, "of_ranks", "stats"),
     (traversals, "bfs", "arguments, lease, result"),
 )
-# Bytes a second of a stream, and loads a second at random from a table that fits so many bytes: NVIDIA H200.
-STREAM = 4.0e12
-RANDOM = ((1 << 20, 173e9), (16 << 20, 156e9), (32 << 20, 138e9), (64 << 20, 75e9), (128 << 20, 52e9), (1 << 40, 38e9))
 WARM_UP = 5
 
 
@@ -134,9 +132,7 @@ def translate_floor(n: int, connected: int) -> float:
 
     A user's position comes in a stream, level and predecessor go out in one; level, parent and its user are looked up.
     """
-    table = 4 * connected
-    rate = next(rate for size, rate in RANDOM if table <= size)
-    return n * (4 + 4 + 8) / STREAM + 3 * connected / rate
+    return n * (4 + 4 + 8) / STREAM + 3 * connected / random_rate(4 * connected)
 
 
 def show(facts: dict) -> None:

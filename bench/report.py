@@ -24,9 +24,11 @@ A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edge
 weights are integers 1..255. Times are medians over random roots (of components and spanning forests, over as many
 runs), from a built graph to every vertex's distance and predecessor, or component, or to the forest's edges, with all
 that these need inside; `translate` is the way into user ids, `prep` what the method needs once for a graph, such as
-blocks. GTEPS are 10^9 undirected edges a second, of the root's component or, without roots, of the graph. `B an edge`
-is device memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the most that the
-build held. Lines with one digest gave the same answers, to the bit.
+blocks. GTEPS are 10^9 undirected edges a second: the edges of all roots' components over the time of all searches or,
+without roots, those of the graph over the median. (Where all roots are in one component that is the harmonic mean of
+the rates, which `mgraph graph500` prints. One root in a component of two vertices would take that mean to nearly zero.)
+`B an edge` is device memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the
+most that the build held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
 import re
 
 import numpy as np
@@ -34,3 +36,15 @@ def test_what_has_no_forest_is_refused():
     assert "no weights" in refused("msf", "rmat:5,weights=none", code=2)
     assert "is directed" in refused("msf", "edges.wel", "--directed", code=2)
     assert "'.xlsx' is not one of" in refused("msf", "edges.wel", "-o", "forest.xlsx", code=2)
+
+
+def test_a_total_beyond_all_floats_is_null_in_json():
+    pathlib.Path("heavy.wel").write_text("0 1 1e308\n1 2 1e308\n")
+    options = "--backend", "cpu"
+    assert "total weight inf" in run("msf", "heavy.wel", *options).stdout
+
+    def refuse(name):
+        raise AssertionError(f"{name} is not JSON")
+
+    told = json.loads(run("msf", "heavy.wel", "--json", *options).stdout, parse_constant=refuse)
+    assert (told["total_weight"], told["num_edges"]) == (None, 2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -138,13 +139,20 @@ def print_trace(stats: Costs) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print one object; NumPy's numbers and dataclasses become plain ones."""
-    click.echo(json.dumps(value, default=_plain))
+    """Print one object; NumPy's numbers and dataclasses become plain ones.
+
+    JSON has no infinity: a number that is none, such as a total beyond all floats, is null, as browsers write it.
+    """
+    click.echo(json.dumps(_plain(value), allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    if isinstance(value, (np.generic, np.ndarray)):
-        return value.tolist()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+        value = dataclasses.asdict(value)
+    elif isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,156 @@
+"""What any algorithm must do for shortest paths, forests and components of a graph, and how long that takes at least.
+
+    python bench/floors.py rmat20 rmat22 rmat24 uni24 grid4k --backend cuda
+
+Counts, for the floors in bench/peers.toml, bytes that must move and latencies that nothing avoids, at the rates that
+bench/rates.py measures, and adds them up:
+
+- Shortest paths: the arcs that prove the distances to who knows them and has rows by weight. Of vertices nearer than a
+  bound those that reach below it, of all others those lighter than their distance, for the bound with the fewest; each
+  is read and its other end looked up. Arcs of a path wait for each other: two loads and an atomic for each of as many
+  as the longest path has.
+- Forests: an edge that nobody has read could be the lightest of all. Each is read once, and its other end looked up.
+- Components: the head of every row is read, and the root of its tree looked up.
+
+Look-ups are at the rate of a table of so many vertices, in RMAT graphs at the best rate, for most are of hubs, and are
+free in a grid, where neighbours are near.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import numpy as np
+from run import source_of
+
+import mgraph as mg
+from mgraph.graph import Graph
+from mgraph.graph500 import random_roots
+from mgraph.shard import Shard
+from mgraph.types import Array
+
+# NVIDIA H200: bytes a second of a stream; loads a second at random from a table that fits so many bytes; seconds that a
+# load and an atomic wait, and a launch with a word read back.
+STREAM = 4.18e12
+RANDOM = ((1 << 20, 173e9), (16 << 20, 159e9), (32 << 20, 139e9), (64 << 20, 76e9), (128 << 20, 52e9), (1 << 40, 40e9))
+LOAD, ATOMIC, LAUNCH = 146e-9, 200e-9, 19e-6
+# Bytes of an arc, of a vertex's place in the rows, of a distance and a predecessor, of an edge of a forest, of a label.
+ARC, TARGET, PLACE, ANSWER, EDGE, LABEL = 5, 4, 8, 8, 8, 4
+SECTOR = 32
+
+
+@click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
+@click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
+@click.option("--sources", type=int, default=4, show_default=True)
+def main(graphs: tuple[str, ...], backend: str, sources: int) -> None:
+    with mg.connect(num_ranks=1, backend=backend) as cluster:
+        (rank,) = cluster._ranks  # in process: its shard is at hand
+        for name in graphs:
+            with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
+                shard = rank.objects[g.key]
+                proofs = [proof_of(g, root) for root in random_roots(g, sources, None)]
+                arcs, hops = (statistics.median(counts) for counts in zip(*proofs, strict=True))
+                for algorithm, terms in floors(name, shard, arcs, hops).items():
+                    show(name, algorithm, terms)
+
+
+def show(name: str, algorithm: str, terms: list[tuple[str, float]]) -> None:
+    """Print the floor of a cell, and what it is the sum of."""
+    taken = "; ".join(f"{words}: {1e6 * seconds:.3g} us" for words, seconds in terms)
+    total = 1e3 * (sum(seconds for _, seconds in terms) + LAUNCH)
+    print(f"{name} {algorithm}: {total:.2g} ms: {taken}; the launch", flush=True)
+
+
+def floors(name: str, shard: Shard, arcs: float, hops: float) -> dict[str, list[tuple[str, float]]]:
+    """Return of every algorithm what it must do, in words, and the seconds that each takes."""
+    n, edges = shard.num_owned, shard.info.num_edges
+    rate = look_ups(name, n)
+    heads = shard.backend.xp.minimum(SECTOR, TARGET * shard.degrees).sum().item()
+    return {
+        "sssp": [
+            (f"{millions(arcs)} arcs of {ARC} bytes and a look-up", arcs * (ARC / STREAM + rate)),
+            (f"{millions(n)} vertices of {PLACE + ANSWER} bytes", n * (PLACE + ANSWER) / STREAM),
+            (f"{hops:.0f} arcs one after the other", hops * (2 * LOAD + ATOMIC)),
+        ],
+        "msf": [
+            (f"{millions(edges)} edges of {ARC} bytes and a look-up", edges * (ARC / STREAM + rate)),
+            (f"{millions(n)} vertices of {PLACE + EDGE} bytes", n * (PLACE + EDGE) / STREAM),
+        ],
+        "components": [
+            (
+                f"{millions(n)} vertices of {PLACE + LABEL + heads / n:.0f} bytes and a look-up",
+                (n * (PLACE + LABEL) + heads) / STREAM + n * rate,
+            ),
+        ],
+    }
+
+
+def look_ups(name: str, n: int) -> float:
+    """Return the seconds that looking up one of n values at random takes: the number of its tree, or a distance."""
+    if name.startswith("grid"):
+        return 0.0
+    return 1 / random_rate(4 * n if not name.startswith("rmat") else 0)
+
+
+def random_rate(table_bytes: int) -> float:
+    """Return the loads a second at random from a table of so many bytes."""
+    return next(rate for size, rate in RANDOM if table_bytes <= size)
+
+
+def millions(count: float) -> str:
+    return f"{count / 1e6:.3g} M"
+
+
+def proof_of(g: Graph, root: int) -> tuple[int, int]:
+    """Return how many arcs prove the distances from a root, and how many the longest path to a vertex has."""
+    with mg.sssp(g, root) as result:
+        return result.run(count_proof, g.key)[0]
+
+
+def count_proof(rank: Any, key: str, graph: str) -> tuple[int, int]:
+    shard, found = rank.objects[graph], rank.objects[key].traversal
+    return fewest_arcs(shard, found.distances), longest_path(shard, found.predecessors)
+
+
+def fewest_arcs(shard: Shard, distances: Array) -> int:
+    """Return how many arcs tell of every distance that nothing lowers it, for the bound that wants the fewest."""
+    xp, top = shard.backend.xp, np.iinfo(np.int32).max
+    dist = xp.where(distances < np.inf, distances, 0).astype(np.int32)
+    most = int(dist.max()) + 1
+    below, light = xp.zeros(most + 1, np.int64), xp.zeros(most + 1, np.int64)
+    for own, weights in parts(shard, xp.where(distances < np.inf, dist, top)):
+        own, weights = own[own != top], weights[own != top]
+        below += xp.bincount(xp.minimum(own + weights, most), minlength=most + 1)
+        light += xp.bincount(own[weights < own], minlength=most + 1)
+    return int((xp.cumsum(below) + light.sum() - xp.cumsum(light)).min())
+
+
+def parts(shard: Shard, values: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield, for some rows at a time, the value of each arc's row, and its weight."""
+    xp, indptr = shard.backend.xp, shard.rows.indptr
+    step = 1 << 20
+    for lo in range(0, len(values), step):
+        hi = min(lo + step, len(values))
+        arcs = slice(int(indptr[lo]), int(indptr[hi]))
+        rows = xp.searchsorted(indptr[lo : hi + 1], xp.arange(arcs.start, arcs.stop), side="right") - 1
+        yield values[lo:hi][rows], shard.rows.weights[arcs].astype(np.int32)
+
+
+def longest_path(shard: Shard, predecessors: Array) -> int:
+    """Return the most arcs that a path along predecessors has: each round doubles how much of it is counted."""
+    xp = shard.backend.xp
+    places = xp.arange(len(predecessors))
+    above = xp.where(predecessors < len(predecessors), predecessors, places).astype(np.int64)
+    hops = (above != places).astype(np.int64)
+    while bool((above[above] != above).any()):
+        hops += hops[above]
+        above = above[above]
+    return int(hops.max())
+
+
+if __name__ == "__main__":
+    main()
