@@ -5,10 +5,11 @@
 The base is one thread an edge over an edge list in the order of a graph's rows, relaxed both ways until
 nothing changes (bench/papers/edge_list.cu); levels have 8 bits, so graphs may not be deep. Three things
 are switched on and off: vertices in degree order, edges sorted by segment, and a state read through the
-read-only path. Beside all eight stand mgraph's own two methods. Every answer is compared, vertex by
+read-only path. Beside all eight stand mgraph's own methods. Every answer is compared, vertex by
 vertex, with mgraph's validated one.
 Arcs a second are the arcs of the graph over the time from a source to its levels or distances, as in the
-papers; predecessors, which they do not find, are left out.
+papers; predecessors, which they do not find, are left out. mgraph's own methods are the sweep; the frontier
+driven by the host, a launch a step; and the same in one launch, shortest paths over rows as they are and by weight.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from __future__ import annotations
 import itertools
 import pathlib
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from unittest import mock
 
 import click
 import cupy
@@ -25,7 +27,12 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph.cluster.base import Cluster
+from mgraph import jobs
+from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.sssp import sssp
+from mgraph.algorithms.sssp_by_weight import sssp_by_weight
+from mgraph.algorithms.traversal import Traversal
+from mgraph.cluster.base import Cluster, Rank
 from mgraph.graph import Graph
 from mgraph.graph500 import KERNELS, random_roots
 from mgraph.shard import Shard
@@ -66,8 +73,22 @@ def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
             times = [edges.check(source, expected) for source, expected in answers]
             names = [name for name, on in (("segments", sorted_edges), ("read-only", read_only)) if on]
             yield _line(g, algorithm, "+".join(names) or "base", times)
-        for method in ("sweep", "frontier"):
-            yield _line(g, algorithm, method, _own_times(g, algorithm, method, roots))
+        yield _line(g, algorithm, "sweep", _own_times(g, algorithm, "sweep", roots))
+        with mock.patch.object(jobs, f"_form_of_{algorithm}", _stepped):
+            yield _line(g, algorithm, "stepped", _own_times(g, algorithm, "frontier", roots))
+        if algorithm == "sssp" and shard.by_weight is not None:
+            with mock.patch.object(jobs, "wants_rows_by_weight", return_value=False):
+                by_weight, shard.by_weight = shard.by_weight, None
+                yield _line(g, algorithm, "plain rows", _own_times(g, algorithm, "frontier", roots))
+                shard.by_weight = by_weight
+        yield _line(g, algorithm, "frontier", _own_times(g, algorithm, "frontier", roots))
+
+
+def _stepped(shard: Shard, rank: Rank, spec: jobs.TraversalSpec) -> Callable[..., Traversal]:
+    """Return the loop that the host drives."""
+    if spec.algorithm == "bfs":
+        return bfs
+    return sssp if shard.by_weight is None else sssp_by_weight
 
 
 def _line(g: Graph, algorithm: str, variant: str, times: list[float]) -> dict:

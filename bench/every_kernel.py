@@ -1,6 +1,6 @@
-"""Every algorithm that one GPU runs, on small graphs, validated: what bench/sanitize.py has the tools look at.
+"""Algorithms that one GPU runs, on a small graph, validated: what bench/sanitize.py has the tools look at.
 
-    python bench/every_kernel.py
+    python bench/every_kernel.py rmat:12 rows bfs sssp
 
 Takes memory without CuPy's pool. The last line printed is a list of the kernels that were launched.
 """
@@ -8,23 +8,28 @@ Takes memory without CuPy's pool. The last line printed is a list of the kernels
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from unittest import mock
 
+import click
 import cupy
 
 import mgraph as mg
+from mgraph.answers import Result
 from mgraph.generate.spec import parse_spec
 from mgraph.graph import Graph
 from mgraph.graph500 import KERNELS, random_roots
 from mgraph.kernels.cuda import CudaBackend
 from mgraph.kernels.pair import Kernel
 
-# With hubs that a block shares and frontiers worth a pull; with levels enough to walk; with arcs one way.
-GRAPHS = (("rmat:12", "rows"), ("rmat:10", "compact"), ("grid:48x48", "rows"), ("fixed:600:4,weights=float32", "rows"))
 METHODS = {"rows": ("frontier", "sweep"), "compact": ("sweep",)}
 
 
-def main() -> None:
+@click.command(help=__doc__)
+@click.argument("spec")
+@click.argument("layout", type=click.Choice([*METHODS]))
+@click.argument("algorithms", nargs=-1, type=click.Choice([*KERNELS, "together", "components", "msf"]))
+def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     cupy.cuda.set_allocator(None)
     launched: set[str] = set()
     launch = CudaBackend.launch
@@ -33,30 +38,35 @@ def main() -> None:
         launched.add(f"{kernel.source.stem}.{kernel.name}")
         launch(backend, kernel, args)
 
-    with mock.patch.object(CudaBackend, "launch", noted), mg.connect(num_ranks=1, backend="cuda") as cluster:
-        for spec, layout in GRAPHS:
-            with Graph.from_source(parse_spec(spec), cluster=cluster, layout=layout) as g:
-                run_all(g)
+    with (
+        mock.patch.object(CudaBackend, "launch", noted),
+        mg.connect(num_ranks=1, backend="cuda") as cluster,
+        Graph.from_source(parse_spec(spec), cluster=cluster, layout=layout) as g,
+    ):
+        print(g, flush=True)
+        for algorithm in algorithms:
+            for answer in answers(g, algorithm):
+                with answer:
+                    print(answer, flush=True)
+                    mg.validate(answer)
     print(json.dumps(sorted(launched)))
 
 
-def run_all(g: Graph) -> None:
-    """Run all that there is for a graph of this kind and layout."""
+def answers(g: Graph, algorithm: str) -> Iterator[Result]:
+    """Yield all answers of an algorithm: of every method, from one root and from several, lightest and heaviest."""
     roots = random_roots(g, 3, seed=1)
-    for search in KERNELS.values():
+    if algorithm in KERNELS:
         for method in METHODS[g.info.layout]:
-            for sources in (roots[0], roots):
-                with search(g, sources, method=method) as found:
-                    mg.validate(found)
-    if g.info.layout == "compact":
-        return
-    with mg.bfs_together(g, roots) as together, together.answer(1) as found:
-        mg.validate(found)
-    with mg.connected_components(g) as components:
-        mg.validate(components)
-    for maximum in () if g.info.directed else (False, True):
-        with mg.minimum_spanning_forest(g, maximum=maximum) as forest:
-            mg.validate(forest)
+            yield KERNELS[algorithm](g, roots[0], method=method)
+            yield KERNELS[algorithm](g, roots, method=method)
+    elif algorithm == "together":
+        with mg.bfs_together(g, roots) as together:
+            yield together.answer(1)
+    elif algorithm == "components":
+        yield mg.connected_components(g)
+    else:
+        yield mg.minimum_spanning_forest(g)
+        yield mg.minimum_spanning_forest(g, maximum=True)
 
 
 if __name__ == "__main__":

@@ -126,28 +126,24 @@ def _calls(lines: list[dict]) -> list[str]:
 
 ABLATION = """
 What the papers' optimisations bring, in 10^9 arcs of the graph a second without predecessors (`bench/ablation.py`): one
-thread an edge, with segments, with a read-only copy of the state, with both, in the order of the input and in order of
-degree; beside them mgraph's own sweep and frontier.
+thread an edge, with segments, with a read-only copy of the state, with both; beside them mgraph's own sweep, and its
+frontier: driven by the host, a launch a step; in one launch, over plain rows; and as it is, shortest paths over rows by
+weight. Each in the order of the input and in order of degree.
 """
-VARIANTS = [
-    *(
-        (order, variant)
-        for order in ("natural", "degree")
-        for variant in ("base", "segments", "read-only", "segments+read-only")
-    ),
-    ("degree", "sweep"),
-    ("degree", "frontier"),
-]
+PAPERS = ("base", "segments", "read-only", "segments+read-only")
+OWN = ("sweep", "stepped", "plain rows", "frontier")
 
 
 def _ablation_table(lines: list[dict]) -> str:
-    """Return a row a graph and algorithm, a column a variant, from the newest line of each."""
+    """Return a row a graph, algorithm and order, a column a variant, from the newest line of each."""
     rates = {(line["algorithm"], line["graph"], line["order"], line["variant"]): line["arcs_per_s"] for line in lines}
-    kinds = dict.fromkeys((line["algorithm"], line["graph"]) for line in lines)
-    columns: dict = {"algorithm": lambda kind: kind[0], "graph": lambda kind: kind[1]}
-    for order, variant in VARIANTS:
-        columns[f"{order}, {variant}"] = lambda kind, key=(order, variant): f"{rates[*kind, *key] / 1e9:.3g}"
-    rows = sorted(kinds, key=lambda kind: _place({"algorithm": kind[0], "graph": kind[1], "method": ""}))
+    kinds = dict.fromkeys((line["algorithm"], line["graph"], line["order"]) for line in lines)
+    columns: dict = {name: lambda kind, i=i: kind[i] for i, name in enumerate(("algorithm", "graph", "order"))}
+    for variant in (*PAPERS, *OWN):
+        columns[variant] = lambda kind, variant=variant: (
+            f"{rates[*kind, variant] / 1e9:.3g}" if (*kind, variant) in rates else ""
+        )
+    rows = sorted(kinds, key=lambda kind: (*_place({"algorithm": kind[0], "graph": kind[1], "method": ""}), kind[2]))
     return _table(columns, rows)
 
 

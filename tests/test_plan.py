@@ -60,10 +60,15 @@ def test_blocks_beside_rows_take_what_was_planned(weights, monkeypatch):
     # Small ones first, which compile the kernels.
     require_blocks(peak_of_build(monkeypatch, 6, None, weights)[0], comm, np.dtype(np.int32))
     shard, _, _ = peak_of_build(monkeypatch, 17, None, weights)
-    tracemalloc.start(1)
-    blocks = require_blocks(shard, comm, np.dtype(np.int32))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peaks = []
+    # What other threads take meanwhile is counted too, such as those of a cluster that closes: the least is our own.
+    for _ in range(3):
+        shard.blocks.clear()
+        tracemalloc.start(1)
+        blocks = require_blocks(shard, comm, np.dtype(np.int32))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    peak = min(peaks)
     beside = blocks_beside(blocks.num_edges, shard.num_owned, 1 if weights else 0, shard.backend.limits)
     assert 0.9 * (blocks.nbytes + beside) <= peak <= 1.1 * (blocks.nbytes + beside)
     # With the rows, of which they are made, at most twice what stays.
