@@ -17,7 +17,8 @@ HEAD = """# Benchmarks
 One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
 GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
-what a GPU's memory gives at most. `bench/device.sh` is what is sent to a machine with GPUs.
+what a GPU's memory gives at most, `bench/counters.py` what the kernels of a search do with it. `bench/sanitize.py` has
+the tools of compute-sanitizer look at every algorithm. `bench/device.sh` is what is sent to a machine with GPUs.
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F),
 `uni24` has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed,
@@ -42,7 +43,7 @@ def main() -> None:
         lines = [json.loads(line) for line in path.read_text().splitlines()]
         text.append(f"\n## {path.stem}\n")
         ablations = [line for line in lines if line.get("bench") == "ablation"]
-        text += _goals(path.stem, lines) + _calls(lines)
+        text += _goals(path.stem, lines) + _calls(lines) + _sanitized(lines)
         if searches := _newest([line for line in lines if "gap_ms" not in line and "bench" not in line]):
             text.append(_table(SEARCH_COLUMNS, searches))
         if ablations:
@@ -75,6 +76,12 @@ def _place(line: dict) -> tuple:
     return line["algorithm"], stem, int(size or 0), line.get("ranks", 1), line["method"]
 
 
+REASONS = """
+Why a cell misses its goal:
+"""
+FLOORS = """
+What the floors are the sums of (`bench/floors.py` counts those of shortest paths, forests and components):
+"""
 GOALS = """What others reach on this machine and mgraph goes for (`bench/peers.toml`), in milliseconds: the best of
 mgraph's methods and launchers on one device; the floor, counted there; the best peer, and how often its time holds
 ours.
@@ -96,7 +103,75 @@ def _goals(machine: str, lines: list[dict]) -> list[str]:
             cells.append({**cell, **best})
             if best["median_ms"] > cell["goal_ms"] and "why" in cell:
                 reasons.append(f"- {algorithm}, {graph}: {cell['why']}")
-    return [GOALS, _table(GOAL_COLUMNS, cells), "", *reasons, ""]
+    sums = [f"- {cell['algorithm']}, {cell['graph']}: {cell['floor']}" for cell in cells if "floor" in cell]
+    return [GOALS, _table(GOAL_COLUMNS, cells), REASONS, *reasons, *_counters(lines), FLOORS, *sums, ""]
+
+
+COUNTERS = """
+What the kernels of those cells do, by the hardware's counters (`bench/counters.py`), from a root of median time:
+microseconds in the profiler; what goes through memory and through the L2 cache; how often a sector of 32 bytes is
+there; sectors that a warp's load asks for; warps on a multiprocessor, of as many as it holds; and what those wait for.
+"The others" are those of a block, one of which waits for all blocks where a round ends.
+"""
+WAITS = {
+    "barrier": "the others",
+    "long_scoreboard": "memory",
+    "short_scoreboard": "shared memory",
+    "wait": "the instruction before",
+    "not_selected": "their turn",
+    "selected": "nothing",
+    "sleeping": "a clock",
+    "branch_resolving": "a branch",
+    "lg_throttle": "room for a load",
+}
+COUNTER_COLUMNS = {
+    "algorithm": lambda line: line["algorithm"],
+    "graph": lambda line: line["graph"],
+    "kernel": lambda line: f"`{line['kernel']}`",
+    "us": lambda line: f"{line['microseconds']:,.0f}",
+    "memory TB/s": lambda line: f"{line['dram_bytes_per_s'] / 1e12:.2f}",
+    "L2 TB/s": lambda line: f"{line['l2_bytes_per_s'] / 1e12:.2f}",
+    "hits": lambda line: f"{line['l2_hits']:.0%}",
+    "sectors a load": lambda line: f"{line['sectors_per_request']:.1f}",
+    "warps": lambda line: f"{line['occupancy']:.0%}",
+    "wait for": lambda line: ", ".join(
+        f"{WAITS.get(name, name)} {share:.0%}"
+        for name, share in sorted(line["waits"].items(), key=lambda wait: -wait[1])[:3]
+    ),
+    "commit": lambda line: line["commit"],
+}
+
+
+def _counters(lines: list[dict]) -> list[str]:
+    """Return the table of what was counted of each cell's kernels when it was last looked at."""
+    counted = [line for line in lines if line.get("bench") == "counters"]
+    last = {(line["algorithm"], line["graph"]): line["commit"] for line in counted}
+    newest = {
+        (line["algorithm"], line["graph"], line["kernel"]): line
+        for line in counted
+        if line["commit"] == last[line["algorithm"], line["graph"]]
+    }
+    rows = sorted(newest.values(), key=lambda line: _place({"method": ""} | line))
+    return [COUNTERS, _table(COUNTER_COLUMNS, rows)] if rows else []
+
+
+SANITIZED = """
+What the tools of compute-sanitizer find where every algorithm runs on small graphs (`bench/sanitize.py`): reports in
+kernels of mgraph, with the file whose comment argues them, and in those of CuPy.
+"""
+SANITIZED_COLUMNS = {
+    "tool": lambda line: line["tool"],
+    "kernels of mgraph": lambda line: str(line["kernels"]),
+    "reports": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["ours"].items()) or "none",
+    "argued in": lambda line: ", ".join(f"`{name}`" for name in line["argued"]),
+    "in others' kernels": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["foreign"].items()),
+    "commit": lambda line: line["commit"],
+}
+
+
+def _sanitized(lines: list[dict]) -> list[str]:
+    newest = {line["tool"]: line for line in lines if line.get("bench") == "sanitize"}
+    return [SANITIZED, _table(SANITIZED_COLUMNS, list(newest.values())), ""] if newest else []
 
 
 CALLS = """Where the microseconds of a whole call of `mg.bfs` go, of which the medians over random roots stand here

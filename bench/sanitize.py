@@ -65,7 +65,8 @@ def main(logs: pathlib.Path, tools: tuple[str, ...], commit: str | None) -> None
             f"{tool:9} {len(launched)} kernels; ours: {facts['ours']}, others: {facts['foreign']}", *faults, flush=True
         )
         if not any(run.code for run in runs):
-            head = {"bench": "sanitize", "tool": tool, "gpus": 1, "kernels": len(launched)}
+            argued = sorted({ARGUED[tool, name] for name in facts["ours"] if (tool, name) in ARGUED})
+            head = {"bench": "sanitize", "tool": tool, "gpus": 1, "kernels": len(launched), "argued": argued}
             record.append("cuda", commit, head | facts)
     if not clean:
         raise SystemExit("a tool found something, or a process did not end as it should: see the logs")

@@ -53,8 +53,8 @@ def _file_faults(name: str, text: str, explained: set[str]) -> Iterator[str]:
         yield f"{name}: {length} lines, the budget is {budget}"
     if name.endswith(".py"):
         yield from _python_faults(name, ast.parse(text, name), explained)
-    elif name.endswith(".cu"):
-        for function in contract.functions(text):
+    elif name.endswith((".cu", ".cuh")):
+        for function in contract.functions(text) + contract.device_functions(text):
             yield from _length_faults(f"{name}:{function.line}: {function.name}", function.length)
 
 

@@ -24,6 +24,7 @@ FORBIDDEN = {
 KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*\(([^()]*)\)\s*\{'
 )
+DEVICE = re.compile(r"\b__device__\b[^;{}]*?(\w+)\s*\([^;{}]*\{")
 PARAMETER = re.compile(
     r"(?P<const>const\s+)?(?P<type>\w+(?:\s+\w+)*?)\s*(?P<star>\*?)\s*(?:__restrict__\s+)?(?P<name>\w+)"
 )
@@ -51,7 +52,7 @@ class Function:
     name: str
     parameters: tuple[Parameter, ...]
     line: int
-    length: int
+    length: int  # lines of code: comments, of which every race has one, are not counted
 
 
 def without_comments(text: str) -> str:
@@ -63,14 +64,21 @@ def functions(text: str) -> list[Function]:
     """Return the kernels of a .cu text, in order."""
     text = without_comments(text)
     return [
-        Function(
-            match[1],
-            tuple(_parameter(p) for p in match[2].split(",") if p.strip()),
-            line=text.count("\n", 0, match.start()) + 1,
-            length=text.count("\n", match.start(), _closing_brace(text, match.end())) + 1,
-        )
+        Function(match[1], tuple(_parameter(p) for p in match[2].split(",") if p.strip()), *_extent(text, match))
         for match in KERNEL.finditer(text)
     ]
+
+
+def device_functions(text: str) -> list[Function]:
+    """Return the __device__ functions and methods of a CUDA text that have a body; their parameters are not read."""
+    text = without_comments(text)
+    return [Function(match[1], (), *_extent(text, match)) for match in DEVICE.finditer(text)]
+
+
+def _extent(text: str, head: re.Match) -> tuple[int, int]:
+    """Return the line where a function begins, and how many lines of code it has."""
+    lines = text[head.start() : _closing_brace(text, head.end()) + 1].splitlines()
+    return text.count("\n", 0, head.start()) + 1, sum(bool(line.strip()) for line in lines)
 
 
 def _parameter(text: str) -> Parameter:

@@ -155,6 +155,11 @@ def test_a_cycle_is_found(tmp_path):
             "takes 15 parameters",
         ),
         ("mgraph/kernels/a.cu", 'extern "C" __global__ void f(i64 lo) {\n' + "  x;\n" * 60 + "}", "f has 62 lines"),
+        (
+            "mgraph/kernels/a.cuh",
+            "struct S {\n  __device__ int f(int a) {\n" + "    x;\n" * 60 + "  }\n};",
+            "f has 62 lines",
+        ),
         ("mgraph/a.py", "def _f() -> int: ...", "no docstring says what the module is for"),
         ("mgraph/a.py", '"""Doc."""\ndef f() -> int: ...', "public f has no docstring"),
         ("mgraph/a.py", '"""Doc."""\nclass A: ...', "public A has no docstring"),
@@ -181,6 +186,7 @@ def test_a_broken_budget_is_found(tmp_path, path, text, fault):
             '"""Doc."""\nclass P(Protocol):\n    """P."""\n    def f(self) -> int:\n        """Do."""\n'
             'class A:\n    """A."""\n    def f(self) -> int: ...',
         ),
+        ("mgraph/kernels/a.cu", "__device__ int f(int a) {\n" + "  x;\n" * 58 + "  // why\n\n}"),
         ("mgraph/a.py", '"""Doc."""\n@click.command()\ndef _f(a, b, c, d, e, f, g, h) -> None: ...'),
         ("mgraph/a.py", '"""Doc."""\n@inline\ndef _f(a, b, c, d, e, f, g, h): ...'),
         ("mgraph/__init__.py", ""),

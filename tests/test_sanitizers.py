@@ -42,6 +42,7 @@ FUSED = {
     "bfs_fused": "depth or deeper or walked",
     "sssp_fused": "any_grid and 128-2-1",
     "msf_fused": "lists or vertices or way",
+    "sssp_peers": "rounds_beyond or rounding",
 }
 
 
