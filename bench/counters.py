@@ -19,7 +19,6 @@ import tempfile
 from collections.abc import Iterable
 
 import click
-import cupy
 import record
 from run import source_of
 
@@ -91,6 +90,8 @@ def search_all(cells: list[tuple[str, str]], sources: int) -> None:
 
 def search_usual(g: Graph, algorithm: str, roots: list[int]) -> None:
     """Search from all roots but the first, which warms up, and from the median one once more."""
+    import cupy
+
     search, times = KERNELS[algorithm], []
     for root in roots:
         with search(g, root) as result:

@@ -5,10 +5,10 @@
 Counts, for the floors in bench/peers.toml, bytes that must move and latencies that nothing avoids, at the rates that
 bench/rates.py measures, and adds them up:
 
-- Shortest paths: the arcs that prove the distances to who knows them and has rows by weight. Of vertices nearer than a
-  bound those that reach below it, of all others those lighter than their distance, for the bound with the fewest; each
-  is read and its other end looked up. Arcs of a path wait for each other: two loads and an atomic for each of as many
-  as the longest path has.
+- Shortest paths: the arcs that prove the distances to who knows them and has rows by weight. Of vertices up to a bound
+  those that do not reach beyond it, of all others those not heavier than their distance, for the bound with the
+  fewest; each is read and its other end looked up. Arcs of a path wait for each other: two loads and an atomic for each
+  of as many as the longest path has.
 - Forests: an edge that nobody has read could be the lightest of all. Each is read once, and its other end looked up.
 - Components: the head of every row is read, and the root of its tree looked up.
 
@@ -117,7 +117,7 @@ def count_proof(rank: Any, key: str, graph: str) -> tuple[int, int]:
 
 
 def fewest_arcs(shard: Shard, distances: Array) -> int:
-    """Return how many arcs tell of every distance that nothing lowers it, for the bound that wants the fewest."""
+    """Return how many arcs prove that every distance is one, and the least, for the bound that wants the fewest."""
     xp, top = shard.backend.xp, np.iinfo(np.int32).max
     dist = xp.where(distances < np.inf, distances, 0).astype(np.int32)
     most = int(dist.max()) + 1
@@ -125,7 +125,7 @@ def fewest_arcs(shard: Shard, distances: Array) -> int:
     for own, weights in parts(shard, xp.where(distances < np.inf, dist, top)):
         own, weights = own[own != top], weights[own != top]
         below += xp.bincount(xp.minimum(own + weights, most), minlength=most + 1)
-        light += xp.bincount(own[weights < own], minlength=most + 1)
+        light += xp.bincount(own[weights <= own], minlength=most + 1)
     return int((xp.cumsum(below) + light.sum() - xp.cumsum(light)).min())
 
 
