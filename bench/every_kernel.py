@@ -58,7 +58,7 @@ def answers(g: Graph, algorithm: str) -> Iterator[Result]:
     if algorithm in KERNELS:
         for method in METHODS[g.info.layout]:
             yield KERNELS[algorithm](g, roots[0], method=method)
-            yield KERNELS[algorithm](g, roots, method=method)
+        yield KERNELS[algorithm](g, roots)
     elif algorithm == "together":
         with mg.bfs_together(g, roots) as together:
             yield together.answer(1)

@@ -40,6 +40,7 @@ LOAD, ATOMIC, LAUNCH = 146e-9, 200e-9, 19e-6
 # Bytes of an arc, of a vertex's place in the rows, of a distance and a predecessor, of an edge of a forest, of a label.
 ARC, TARGET, PLACE, ANSWER, EDGE, LABEL = 5, 4, 8, 8, 8, 4
 SECTOR = 32
+AT_ONCE = 1 << 25
 
 
 @click.command(help=__doc__)
@@ -130,14 +131,12 @@ def fewest_arcs(shard: Shard, distances: Array) -> int:
 
 
 def parts(shard: Shard, values: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield, for some rows at a time, the value of each arc's row, and its weight."""
-    xp, indptr = shard.backend.xp, shard.rows.indptr
-    step = 1 << 20
-    for lo in range(0, len(values), step):
-        hi = min(lo + step, len(values))
-        arcs = slice(int(indptr[lo]), int(indptr[hi]))
-        rows = xp.searchsorted(indptr[lo : hi + 1], xp.arange(arcs.start, arcs.stop), side="right") - 1
-        yield values[lo:hi][rows], shard.rows.weights[arcs].astype(np.int32)
+    """Yield, for some arcs at a time, the value of each arc's row, and its weight."""
+    xp, rows = shard.backend.xp, shard.rows
+    for lo in range(0, len(rows.targets), AT_ONCE):
+        hi = min(lo + AT_ONCE, len(rows.targets))
+        of_arc = xp.searchsorted(rows.indptr, xp.arange(lo, hi), side="right") - 1
+        yield values[of_arc], rows.weights[lo:hi].astype(np.int32)
 
 
 def longest_path(shard: Shard, predecessors: Array) -> int:

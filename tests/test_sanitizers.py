@@ -56,4 +56,4 @@ def test_no_fused_loop_has_a_fault(stem):
 
 
 def test_every_fused_loop_is_looked_at():
-    assert {path.stem for path in FOLDER.glob("*_fused.cu")} == FUSED.keys()
+    assert {path.stem for path in FOLDER.glob("*_fused.cu")} <= FUSED.keys()
