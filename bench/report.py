@@ -218,6 +218,8 @@ def _ablation_table(lines: list[dict]) -> str:
         columns[variant] = lambda kind, variant=variant: (
             f"{rates[*kind, variant] / 1e9:.3g}" if (*kind, variant) in rates else ""
         )
+    commits = {(line["algorithm"], line["graph"], line["order"]): line["commit"] for line in lines}
+    columns["commit"] = lambda kind: commits[kind]
     rows = sorted(kinds, key=lambda kind: (*_place({"algorithm": kind[0], "graph": kind[1], "method": ""}), kind[2]))
     return _table(columns, rows)
 
