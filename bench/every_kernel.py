@@ -1,6 +1,6 @@
 """Algorithms that one GPU runs, on a small graph, validated: what bench/sanitize.py has the tools look at.
 
-    python bench/every_kernel.py rmat:12 rows bfs sssp
+    python bench/every_kernel.py rmat:12 rows bfs sssp_sweep
 
 Takes memory without CuPy's pool. The last line printed is a list of the kernels that were launched.
 """
@@ -22,13 +22,13 @@ from mgraph.graph500 import KERNELS, random_roots
 from mgraph.kernels.cuda import CudaBackend
 from mgraph.kernels.pair import Kernel
 
-METHODS = {"rows": ("frontier", "sweep"), "compact": ("sweep",)}
+SEARCHES = {name + suffix: method for name in KERNELS for suffix, method in (("", "frontier"), ("_sweep", "sweep"))}
 
 
 @click.command(help=__doc__)
 @click.argument("spec")
-@click.argument("layout", type=click.Choice([*METHODS]))
-@click.argument("algorithms", nargs=-1, type=click.Choice([*KERNELS, "together", "components", "msf"]))
+@click.argument("layout", type=click.Choice(["rows", "compact"]))
+@click.argument("algorithms", nargs=-1, type=click.Choice([*SEARCHES, "together", "components", "msf"]))
 def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     cupy.cuda.set_allocator(None)
     launched: set[str] = set()
@@ -53,12 +53,13 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
 
 
 def answers(g: Graph, algorithm: str) -> Iterator[Result]:
-    """Yield all answers of an algorithm: of every method, from one root and from several, lightest and heaviest."""
+    """Yield the answers of an algorithm: from one root and from several, lightest and heaviest."""
     roots = random_roots(g, 3, seed=1)
-    if algorithm in KERNELS:
-        for method in METHODS[g.info.layout]:
-            yield KERNELS[algorithm](g, roots[0], method=method)
-        yield KERNELS[algorithm](g, roots)
+    if algorithm in SEARCHES:
+        search, method = KERNELS[algorithm.removesuffix("_sweep")], SEARCHES[algorithm]
+        yield search(g, roots[0], method=method)
+        if method == "frontier":
+            yield search(g, roots, method=method)
     elif algorithm == "together":
         with mg.bfs_together(g, roots) as together:
             yield together.answer(1)

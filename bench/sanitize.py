@@ -24,10 +24,10 @@ import record
 TOOLS = ("racecheck", "memcheck", "synccheck", "initcheck")
 # With hubs that a block shares and frontiers worth a pull; without rows; with levels enough to walk; with arcs one way.
 RUNS = (
-    ("rmat:10", "rows", "bfs"),
+    ("rmat:10", "rows", "bfs", "bfs_sweep"),
     ("rmat:12", "rows", "sssp"),
-    ("rmat:10", "rows", "together", "components", "msf"),
-    ("rmat:9", "compact", "bfs", "sssp"),
+    ("rmat:9", "rows", "sssp_sweep", "together", "components", "msf"),
+    ("rmat:9", "compact", "bfs_sweep", "sssp_sweep"),
     ("grid:24x24", "rows", "bfs", "sssp", "components", "msf"),
     ("fixed:600:4,weights=float32", "rows", "bfs", "sssp", "together", "components"),
 )
