@@ -9,7 +9,7 @@ struct Search : Slices {
   // slice's last vertex are set by its owner.
   __device__ void clear() {
     for (i64 w = thread_index(); w < words() * size(); w += thread_count()) {
-      i64 own = w - own_words(), left = fact(NUM_OWNED) - (own << 5);
+      i64 own = w - own_words(), left = fact(NUM_OWNED) - own * 32;
       bool behind = own >= 0 && own < words() && left < 32;
       now_and_then()[w] = now_and_then()[w + words() * size()] = behind ? left > 0 ? ~0u << left : ~0u : 0;
     }
