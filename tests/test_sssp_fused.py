@@ -62,7 +62,7 @@ def test_all_widths(directed, dtype):
     assert got.dtype == {"uint8": "uint32"}.get(dtype, dtype)
 
 
-def hubs(seed=0, leaves=1000):
+def hubs(seed=0, leaves=1300):
     """Two vertices with rows so long that they are queued in parts, and light ways around."""
     random = np.random.default_rng(seed)
     ends = [(hub, v, 60) for hub in (0, 1) for v in range(2, leaves) if random.random() < 0.9]

@@ -66,10 +66,10 @@ def sssp(
     return Traversal(search.dist[search.base : search.base + shard.num_owned], None)
 
 
-def default_delta(shard: Shard, dtype: np.dtype) -> float | int:
+def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEIGHT) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
     info, num_ranks = shard.info, shard.partition.num_ranks
-    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else DELTA_BY_WEIGHT) / _degree(info)
+    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else by_weight) / _degree(info)
     if num_ranks == 1 and _degree(info) < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     delta = max(widths * _weight(info), info.min_weight)

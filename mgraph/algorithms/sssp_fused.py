@@ -31,6 +31,9 @@ from mgraph.kernels.sssp_fused import (
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
+# Of a bucket over rows by weight, as in sssp.py; wider, for in one launch arcs cost little and rounds much.
+DELTA_BY_WEIGHT = 7.0
+
 
 def sssp_fused(
     shard: Shard,
@@ -50,7 +53,8 @@ def sssp_fused(
         return Traversal(dist, None)
     by_weight = shard.by_weight is not None
     rows = shard.by_weight or shard.rows
-    counters = run.to_device(_orders(shard, sources, dtype, cutoff, delta or default_delta(shard, dtype)))
+    delta = delta or default_delta(shard, dtype, DELTA_BY_WEIGHT)
+    counters = run.to_device(_orders(shard, sources, dtype, cutoff, delta))
     words, on_host = run.host_words(len(REPORT) + LINE * LINES)
     on_host[0] = 0
     long_rows = len(rows.targets) // PART
@@ -58,7 +62,7 @@ def sssp_fused(
         0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, dist,
         run.xp.empty((2 if by_weight else 3) * -(-n // 32), np.uint32),
         run.xp.empty(queue_entries(n, len(rows.targets), by_weight=by_weight), rows.targets.dtype),
-        run.xp.empty(4 * long_rows, np.uint32), counters, run.xp.empty(LINE * LINES, np.int64), words,
+        run.xp.empty(8 * long_rows, np.uint32), counters, run.xp.empty(LINE * LINES, np.int64), words,
     )  # fmt: skip
     run.synchronize()
     done, num_lines, began = on_host[: len(REPORT)].tolist()
@@ -77,11 +81,19 @@ def _orders(
     counters = np.zeros(SOURCES + len(states), np.int64)
     hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
     counters[2:5] = len(states), hubs, not shard.info.directed
+    counters[ORDERS.index("LONG_ROWS")] = _long_rows(shard)
     counters[ORDERS.index("SCALE")] = np.float64(class_scale(shard.info)).view(np.int64)
     for place, value in enumerate((unreached_of(dtype) if cutoff is None else cutoff, delta)):
         counters[place : place + 1].view(dtype)[0] = value
     counters[SOURCES:] = states
     return counters
+
+
+def _long_rows(shard: Shard) -> int:
+    """Return the vertex before which all rows stand that are longer than a piece."""
+    if shard.info.order == "degree":
+        return min(shard.num_owned, shard.info.num_arcs // PART)
+    return shard.num_owned if shard.info.max_degree > PART else 0
 
 
 def _tell(trace: Trace, began: int, log: np.ndarray) -> None:

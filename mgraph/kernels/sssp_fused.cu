@@ -1,20 +1,17 @@
 // Near and far in one launch, in two forms: over whole rows, and over rows by weight, of which a round relaxes the
 // light arcs alone.
 
-// Far is kept as a queue while it holds less than this share of the vertices; then a pass over all distances is
-// cheaper than looking up those of the queue.
-constexpr i64 DENSE_SHARE = 16;
-
 // Rows in any order, which are relaxed whole.
 struct WholeRows {
   static constexpr u32 RESTS = 0;
+  static constexpr int HOP_MOST = 64;
   static constexpr bool pulls = false;
   const i64* indptr;
   const weight_t* weights;
   dist_t bound;
   __device__ inline void narrow_near(Share*) {}
   __device__ inline void narrow_rest(Share*) {}
-  __device__ inline void narrow_long(Share*, u32) {}
+  __device__ inline i64 end_of_near(i64, i64 end) { return end; }
   __device__ inline bool is_settled(dist_t) { return false; }
 };
 
@@ -42,15 +39,20 @@ struct NearFar : Search<WholeRows> {
   }
   // The same where far is not kept: look at every distance.
   __device__ inline void scan_all(dist_t settled) {
-    for (i64 first = warp_index() * 32 * DEPTH; first < n; first += warp_count() * 32 * DEPTH) {
-      dist_t d[DEPTH];
+    for (i64 first = warp_index() * 32 * LOOKS; first < n; first += warp_count() * 32 * LOOKS) {
+      dist_t d[LOOKS];
+      u32 near = 0;
       load_distances(first, d);
 #pragma unroll
-      for (int k = 0; k < DEPTH; k++) {
+      for (int k = 0; k < LOOKS; k++) {
         if (d[k] >= bound && d[k] < lowest) lowest = d[k];
-        found.add(settled <= d[k] && d[k] < bound, (vertex_t)(first + 32 * k + lane_index()));
+        if (settled <= d[k] && d[k] < bound) near |= 1u << k;
       }
-      flush(32, false);
+      for (int k = 0; k < LOOKS; k++) {
+        if (!__any_sync(0xFFFFFFFFu, near >> k & 1)) continue;
+        found.add(near >> k & 1, (vertex_t)(first + 32 * k + lane_index()));
+        flush(32, false);
+      }
     }
   }
   // Near is empty: all below the bound is settled. Raise it, and move what it reaches to near; false where no vertex
@@ -60,7 +62,7 @@ struct NearFar : Search<WholeRows> {
     if (low == top_of<dist_t>::value()) return false;
     i64 length = block->told[TOLD_FAR];
     bound = raised(low, next_delta());
-    keeps_far = keeps_far && length * DENSE_SHARE <= n;
+    keeps_far = keeps_far && is_queue_cheaper(length, n);
     __syncthreads();  // all have read what the next bucket changes
     next_bucket();
     *kind = keeps_far ? SPLIT : SCAN;
@@ -77,6 +79,7 @@ struct NearFar : Search<WholeRows> {
 // Or, where fewer arcs lead to what is not settled, those vertices pull over the arcs that are light enough.
 struct WeightRows {
   static constexpr u32 RESTS = 1u << 31;
+  static constexpr int HOP_MOST = 8;
   const i64* indptr;
   const weight_t* weights;
   dist_t bound, floor, settled;
@@ -94,10 +97,25 @@ struct WeightRows {
     s->pulled = pulls;
     narrow(s, true, light_end(weights, s->begin, s->end, scale, class_edge(room_of(*s, true), scale)));
   }
-  // The same of a row that a whole warp looks at.
-  __device__ inline void narrow_long(Share* s, u32 tag) {
-    double edge = class_edge(room_of(*s, tag), scale);
-    narrow(s, tag, light_end_by_warp(weights, s->begin, s->end, scale, edge));
+  // Of a long row: how many pieces have arcs below an edge, but for the first; eight looks at a time.
+  __device__ inline i64 light_pieces(i64 begin, i64 end, double edge) {
+    i64 low = 1, high = (end - begin + PART - 1) / PART;
+    while (low < high) {
+      i64 step = (high - low + 7) / 8, lights = 0;
+#pragma unroll
+      for (int k = 1; k <= 8; k++) {
+        i64 piece = low + k * step - 1;
+        lights += piece < high && (double)weights[begin + piece * PART] * scale < edge;
+      }
+      low += lights * step;
+      if (low + step - 1 < high) high = low + step - 1;
+    }
+    return low;
+  }
+  // Of a long row of a near vertex at any distance.
+  __device__ inline i64 end_of_near(i64 begin, i64 end) {
+    i64 last = begin + light_pieces(begin, end, class_edge((dist_t)(bound - settled), scale)) * PART;
+    return last < end ? last : end;
   }
   __device__ inline bool is_settled(dist_t d) { return d < settled; }
 };
@@ -112,38 +130,94 @@ struct LightHeavy : Search<WeightRows> {
     if (kind != PULL) block->done += block->told[TOLD_ARCS];
     *(kind == PUSH ? &block->near_lengths : &block->settled_lengths) += block->told[TOLD_ROWS];
   }
+  // Pull over the first arcs of a row, alone: behind the lightest that lead to what is settled few are light enough.
+  __device__ inline void pull_alone(Share* share) {
+    i64 row_end = share->end, last = share->begin + PULL_ALONE;
+    if (last > row_end) last = row_end;
+    double edge = class_edge((dist_t)(share->from - floor), scale);
+    bool goes_on = true;
+    for (i64 at = share->begin; goes_on && at < last; at += LOOKS) {
+      dist_t w[LOOKS], other[LOOKS];
+#pragma unroll
+      for (int k = 0; k < LOOKS; k++) {
+        i64 i = at + k < last ? at + k : last - 1;
+        vertex_t u = targets[i];
+        w[k] = (dist_t)weights[i];
+        other[k] = (double)w[k] * scale < edge ? load_relaxed(&dist[u]) : top_of<dist_t>::value();
+      }
+#pragma unroll
+      for (int k = 0; k < LOOKS; k++) {
+        if (!(other[k] < settled)) continue;
+        dist_t through = other[k] + w[k];
+        if (through < share->from && through <= block->cutoff) share->from = through;
+      }
+      edge = class_edge((dist_t)(share->from - floor), scale);
+      goes_on = (double)w[LOOKS - 1] * scale < edge;
+      share->begin = at + LOOKS < last ? at + LOOKS : last;
+      arcs += LOOKS;
+    }
+    if (!goes_on) share->end = share->begin;
+  }
   // Relax what a turn has found to do for up to 32 vertices.
   __device__ inline void relax_rest() {
     Share share = {};
-    bool is_mine = lane_index() < later.take(&share.u);
-    if (is_mine) {
-      share.begin = indptr[share.u], share.end = indptr[share.u + 1], share.from = load_relaxed(&dist[share.u]);
+    i64 row = 0;
+    dist_t before = 0;
+    bool is_long = false;
+    if (lane_index() < later.take(&share.u)) {
+      share.begin = row = indptr[share.u], share.end = indptr[share.u + 1], before = load_relaxed(&dist[share.u]);
+      share.from = before, share.pulled = pulls;
+      is_long = share.end - share.begin > PART;
       vertices++;
-      narrow_rest(&share);
+      if (pulls) pull_alone(&share);
+      if (share.from < before) atomic_min(&dist[share.u], share.from);
+      if (share.from < before && share.from >= bound && share.from < lowest) lowest = share.from;
     }
-    bool is_long = share.end - share.begin > PART;
-    if (__any_sync(0xFFFFFFFFu, is_long)) {
-      i64 at = places(is_long, in_turn(counters, REST, round + 1));
-      if (is_long) waiting(0)[at] = share.u, share.end = share.begin;
+    if (pulls) {
+      found.add(share.from < before && share.from < bound && before >= bound, share.u);
+      flush(32, true);
     }
+    if (share.begin < share.end) {
+      double edge = class_edge(room_of(share, true), scale);
+      if (is_long) {
+        i64 split = row + light_pieces(row, share.end, edge) * PART;
+        if (!pulls)
+          share.begin = split - PART;
+        else if (split < share.end)
+          share.end = split;
+      } else {
+        narrow(&share, true, light_end(weights, share.begin, share.end, scale, edge));
+      }
+    }
+    is_long = is_long && share.begin < share.end;
+    queue_pieces(is_long, share, row, RESTS);
+    if (is_long) share.end = share.begin;
     relax(share);
   }
   // Look at every distance: whose rest is to be relaxed, and who is near now.
   __device__ inline void sort_all() {
-    for (i64 first = warp_index() * 32 * DEPTH; first < n; first += warp_count() * 32 * DEPTH) {
-      dist_t d[DEPTH];
+    for (i64 first = warp_index() * 32 * LOOKS; first < n; first += warp_count() * 32 * LOOKS) {
+      dist_t d[LOOKS];
+      u32 members = 0, waits = 0, near = 0;
       load_distances(first, d);
 #pragma unroll
-      for (int k = 0; k < DEPTH; k++) {
-        i64 v = first + 32 * k + lane_index();
-        bool is_member = v < n && floor <= d[k] && d[k] < settled, waits = v < n && d[k] >= settled;
-        if (is_member) lengths += indptr[v + 1] - indptr[v];
+      for (int k = 0; k < LOOKS; k++) {
+        if (floor <= d[k] && d[k] < settled) members |= 1u << k;
+        if (settled <= d[k]) waits |= 1u << k;
+        if (settled <= d[k] && d[k] < bound) near |= 1u << k;
         if (d[k] >= bound && d[k] < lowest) lowest = d[k];
-        found.add(waits && d[k] < bound, (vertex_t)v);
-        later.add(pulls ? waits : is_member, (vertex_t)v);
       }
-      flush(32, true);
-      while (later.length >= 32) relax_rest();
+      u32 rests = pulls ? waits : members;
+      for (int k = 0; k < LOOKS; k++) {
+        if (!__any_sync(0xFFFFFFFFu, (members | near | rests) >> k & 1)) continue;
+        i64 v = first + 32 * k + lane_index();
+        bool is_there = v < n;
+        if (is_there && members >> k & 1) lengths += indptr[v + 1] - indptr[v];
+        found.add(is_there && near >> k & 1, (vertex_t)v);
+        later.add(is_there && rests >> k & 1, (vertex_t)v);
+        flush(32, true);
+        while (later.length >= 32) relax_rest();
+      }
     }
     while (later.length) relax_rest();
   }
@@ -153,7 +227,7 @@ struct LightHeavy : Search<WeightRows> {
     dist_t top = top_of<dist_t>::value(), low = block->told_lowest;
     i64 near_lengths = block->near_lengths, others = indptr[n] - block->settled_lengths - near_lengths;
     if (bound == top || (low == top && !near_lengths)) return false;
-    pulls = load_relaxed(&counters[PULLS]) && others < near_lengths;
+    pulls = load_relaxed(&counters[PULLS]) && is_pull_cheaper(others, near_lengths);
     floor = settled, settled = bound;
     bound = raised(near_lengths ? bound : low, next_delta());
     __syncthreads();  // all have read what the next bucket changes
@@ -186,8 +260,8 @@ template <class Loop> __device__ inline void run(Loop& search, const u32* abort,
   for (i64 i = threadIdx.x; i < search.hubs; i += blockDim.x) search.hub[i] = top;
   if (!grid_barrier(&counters[ARRIVED], abort)) return;
   // The last thread keeps the log: where there is little to do, it is others that do it.
-  bool logs = thread_index() == thread_count() - 1, marks = false, is_empty;
-  i64 began = clock_ns(), num_entries;
+  bool logs = thread_index() == thread_count() - 1, marks = false;
+  i64 began = clock_ns();
   // The sources make up round 0, below the first bound.
   Kind kind = PUSH;
   if (warp_index() == 0) search.begin(counters + SOURCES, counters[NUM_SOURCES]);
@@ -196,14 +270,14 @@ template <class Loop> __device__ inline void run(Loop& search, const u32* abort,
       if (threadIdx.x == 0) search.count(kind);
       if (logs) log_round(log, counters, kind, search.round);
     }
-    search.round++;
-    if (!search.open_round(abort, &num_entries, &is_empty)) return;
-    if (!is_empty) {
-      search.relax_all(num_entries, marks);
+    search.open_round();
+    if (!search.is_near_empty()) {
+      search.relax_all(marks);
       kind = PUSH, marks = true;
       continue;
     }
     marks = Loop::TURNS_MARK;
+    __syncthreads();  // what was counted is there for all
     if (search.turn(&kind)) continue;
     // The block that kept the log copies it to the host.
     if (blockIdx.x < gridDim.x - 1) return;
@@ -223,14 +297,14 @@ template <class Loop> __device__ inline Loop searching(i64 n, const i64* indptr,
   search.n = n, search.indptr = indptr, search.targets = targets, search.weights = weights;
   search.dist = dist, search.bits = bits, search.queues = queues, search.tags = tags, search.counters = counters;
   search.bound = raised(0, *distance_at(&counters[DELTA])), search.lowest = top_of<dist_t>::value();
-  search.hub = dynamic_shared<dist_t>(), search.hubs = (u32)counters[HUBS];
+  search.hub = dynamic_shared<dist_t>(), search.hubs = (u32)counters[HUBS], search.long_rows = counters[LONG_ROWS];
   search.round = -1;
   search.block = &block;
   search.found.items = block.held[0] + Held::MOST * warp, search.later.items = block.held[1] + Held::MOST * warp;
   if (threadIdx.x == 0) {
     for (i64& sum : block.sums) sum = 0;
     block.more = indptr[n] / PART;
-    block.done = block.most = block.near_lengths = block.settled_lengths = block.num_pieces = 0;
+    block.done = block.most = block.near_lengths = block.settled_lengths = 0;
     block.lowest = top_of<dist_t>::value();
     block.cutoff = *distance_at(&counters[CUTOFF]), block.delta = *distance_at(&counters[DELTA]);
   }

@@ -8,13 +8,30 @@
 // third; a block reads them once, for all of its threads. A bit of a bitmap is changed by atomics alone.
 
 // Arcs that a queue entry stands for: longer rows are queued in pieces, so that no warp is long behind the others.
-constexpr i64 PART = 256;
-// Arcs that a thread has in flight.
-constexpr int DEPTH = 2;
-// Buckets with less than this share of the arcs of the largest one are widened.
-constexpr i64 TAIL_SHARE = 16;
-// Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps, before all meet.
+constexpr i64 PART = 128;
+// Arcs that a thread has in flight; those of a row that it pulls over by itself, and distances where it looks at all.
+constexpr int DEPTH = 2, LOOKS = 4;
+// Arcs of a row that a thread pulls over alone.
+constexpr i64 PULL_ALONE = 32;
+
+// ---- choices: what decides how a round is done ---------------------------------------------------------
+// Far is a queue while it holds less than this share of the vertices; then a pass over all distances is cheaper than
+// looking up those of the queue.
+constexpr i64 DENSE_SHARE = 16;
+__device__ inline bool is_queue_cheaper(i64 length, i64 n) { return length * DENSE_SHARE <= n; }
+// Behind the peak, in buckets with less than this share of the arcs of the largest one, few arcs are left, and to look
+// at some of them twice costs less than the rounds of a bucket: each is so many times wider than the one before.
+constexpr i64 TAIL_SHARE = 16, TAIL_GROWTH = 8;
+__device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
+// Whether those not settled pull, from rows so long in all, rather than that the bucket's push: a row that pulls looks
+// at few arcs behind the first that leads to what is settled.
+constexpr i64 PULL_GAIN = 2;
+__device__ inline bool is_pull_cheaper(i64 others, i64 members) { return others < PULL_GAIN * members; }
+// Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps of short rows, before all
+// meet; of how many vertices, Rows::HOP_MOST says.
 constexpr i64 FEW = 4, HOPS = 16, HOP_ARCS = 16;
+__device__ inline bool is_worth_hops(i64 entries) { return entries <= FEW * warp_count(); }
+
 // Numbers of a line of the log, and lines at most: the last one stands for all further rounds.
 constexpr i64 LINE = 4, LINES = 1 << 14;
 // What a line is about: entries relaxed, far split by a new bound, all distances looked at, the same and the heavy
@@ -27,10 +44,10 @@ enum Report { DONE, NUM_LINES, BEGAN, NUM_REPORTS };
 // lines of memory apart, for some are waited at while others are counted up. Those of three are used in turn: one is
 // read, one is written, one is cleared.
 constexpr i64 APART = 16, THREE = 3 * APART;
-enum Order { CUTOFF, DELTA, NUM_SOURCES, HUBS, PULLS, SCALE };
-constexpr i64 ARRIVED = APART, LOWEST = ARRIVED + APART, FAR = LOWEST + THREE, PIECES = FAR + THREE;
-constexpr i64 NEAR = PIECES + THREE, LONG = NEAR + THREE, REST = LONG + THREE;
-constexpr i64 ARCS = REST + THREE, ROWS = ARCS + THREE, VERTICES = ROWS + THREE, SOURCES = VERTICES + THREE;
+enum Order { CUTOFF, DELTA, NUM_SOURCES, HUBS, PULLS, SCALE, LONG_ROWS };
+constexpr i64 ARRIVED = APART, LOWEST = ARRIVED + APART, FAR = LOWEST + THREE, NEAR = FAR + THREE;
+constexpr i64 PIECES = NEAR + THREE, ARCS = PIECES + THREE, ROWS = ARCS + THREE, VERTICES = ROWS + THREE;
+constexpr i64 SOURCES = VERTICES + THREE;
 __device__ inline i64* in_turn(i64* counters, i64 place, int turn) { return &counters[place + turn % 3 * APART]; }
 // A distance that stands in a counter.
 __device__ inline dist_t* distance_at(i64* counter) { return (dist_t*)counter; }
@@ -60,15 +77,14 @@ struct Held {
 
 // What the threads of a block share: what they add up before they meet the others, what they are told then, and what
 // one of them keeps for all.
-enum Told { TOLD_NEAR, TOLD_LONG, TOLD_REST, TOLD_ARCS, TOLD_ROWS, TOLD_FAR, TOLD_LOWEST };
+enum Told { TOLD_NEAR, TOLD_PIECES, TOLD_ARCS, TOLD_ROWS, TOLD_FAR, TOLD_LOWEST };
 struct Block {
   vertex_t held[2][16 * Held::MOST];
-  i64 sums[3], told[6];
+  i64 sums[3], told[5];
   i64 more;                           // of long rows there are no more
   i64 done, most;                     // arcs of this bucket, and of the largest so far
   i64 near_lengths, settled_lengths;  // of the rows that this bucket took, some twice; of all that are settled
   dist_t lowest, told_lowest, cutoff, delta;
-  i64 num_pieces;
 };
 
 // The arcs that a lane has relaxed: from u at `from`, or, pulled, to it.
@@ -77,7 +93,6 @@ struct Share {
   dist_t from;
   i64 begin, end;
   bool pulled;
-  u32 length;  // of the row, where it counts as taken
 };
 
 // One warp's view of the search. All warps take the same turns: `round` and `bucket` are equal everywhere. `Rows` says
@@ -95,6 +110,7 @@ template <class Rows> struct Search : Rows {
   Block* block;
   dist_t* hub;  // what this block last saw of the distances of the first vertices, in shared memory
   u32 hubs;
+  i64 long_rows;  // only before this vertex there are any
   bool keeps_far;
   int round, bucket;
   u32 arcs, vertices;  // of this lane in this round
@@ -103,8 +119,10 @@ template <class Rows> struct Search : Rows {
 
   __device__ inline vertex_t* near_of(int r) { return queues + (r & 1) * n; }
   __device__ inline vertex_t* waiting(int b) { return queues + (2 + (b & 1)) * n; }
-  __device__ inline vertex_t* pieces() { return queues + (Rows::RESTS ? 3 : 4) * n; }
-  __device__ inline vertex_t* long_of(int r) { return pieces() + (4 + (r & 1)) * block->more; }
+  __device__ inline vertex_t* pieces_of(int r) {
+    return queues + (Rows::RESTS ? 2 : 4) * n + 4 * (r & 1) * block->more;
+  }
+  __device__ inline u32* tags_of(int r) { return tags + 4 * (r & 1) * block->more; }
   __device__ inline u32* marks_of(int r) { return bits + (r & 1) * ((n + 31) / 32); }
   __device__ inline u32* in_far() { return bits + 2 * ((n + 31) / 32); }
   // Places in a queue for the lanes that take one.
@@ -115,29 +133,44 @@ template <class Rows> struct Search : Rows {
     return __shfl_sync(0xFFFFFFFFu, at, 0) + __popc(takers & ((1u << lane_index()) - 1));
   }
 
+  // Queue the arcs of long rows in pieces, each as long as a short row, for the next round: those of the lanes whose
+  // row is.
+  __device__ inline void queue_pieces(bool is_long, const Share& share, i64 row, u32 tag) {
+    u32 longs = __ballot_sync(0xFFFFFFFFu, is_long);
+    if (!longs) return;
+    i64 first = (share.begin - row) / PART, number = is_long ? (share.end - row + PART - 1) / PART - first : 0;
+    i64 upto = scan_warp(number), base = 0;
+    if (lane_index() == 31) base = atomic_add(in_turn(counters, PIECES, round + 1), upto);
+    i64 at = __shfl_sync(0xFFFFFFFFu, base, 31) + upto - number;
+    for (; longs; longs &= longs - 1) {
+      int lane = __ffs(longs) - 1;
+      vertex_t v = __shfl_sync(0xFFFFFFFFu, share.u, lane);
+      u32 piece = __shfl_sync(0xFFFFFFFFu, (u32)first, lane) | tag, count = __shfl_sync(0xFFFFFFFFu, (u32)number, lane);
+      i64 place = __shfl_sync(0xFFFFFFFFu, at, lane);
+      for (u32 i = lane_index(); i < count; i += 32)
+        pieces_of(round + 1)[place + i] = v, tags_of(round + 1)[place + i] = piece + i;
+    }
+  }
+  // Queue for the next round the vertices of the lanes that have a new one.
+  __device__ inline void queue_near(bool is_new, vertex_t v) {
+    Share share = {v};
+    bool is_long = false;
+    if (is_new && v < long_rows) {
+      share.begin = indptr[v], share.end = indptr[v + 1];
+      // The distance may fall before the row is relaxed: as far as any of this bucket may go.
+      is_long = share.end - share.begin > PART;
+      if (is_long) share.end = Rows::end_of_near(share.begin, share.end);
+    }
+    i64 at = places(is_new && !is_long, in_turn(counters, NEAR, round + 1));
+    if (is_new && !is_long) near_of(round + 1)[at] = v;
+    queue_pieces(is_long, share, share.begin, 0);
+  }
   // Queue what was found for the next round; what a relaxation found may have been found before.
   __device__ inline void flush_found(bool twice) {
     vertex_t v = 0;
     bool is_new = lane_index() < found.take(&v);
     if (twice) is_new = is_new && set_bit(marks_of(round + 1), v);
-    i64 at = places(is_new, in_turn(counters, NEAR, round + 1));
-    if (is_new) near_of(round + 1)[at] = v;
-  }
-  // Queue the arcs of long rows that this round relaxes in pieces, each as long as a short row: a warp takes a row.
-  __device__ inline void cut_long(const vertex_t* list, i64 count, u32 tag) {
-    for (i64 k = warp_index(); k < count; k += warp_count()) {
-      vertex_t v = load_relaxed(&list[k]);
-      i64 row = indptr[v];
-      Share share = {v, load_relaxed(&dist[v]), row, indptr[v + 1], false};
-      Rows::narrow_long(&share, tag);
-      i64 first = (share.begin - row) / PART, number = (share.end - row + PART - 1) / PART - first, at = 0;
-      if (lane_index() == 0) at = atomic_add(in_turn(counters, PIECES, round), number);
-      at = __shfl_sync(0xFFFFFFFFu, at, 0);
-      for (i64 i = lane_index(); i < number; i += 32) pieces()[at + i] = v, tags[at + i] = (u32)(first + i) | tag;
-      if (tag || lane_index() > 0) continue;
-      clear_bit(marks_of(round), v);
-      vertices++, lengths += indptr[v + 1] - row;
-    }
+    queue_near(is_new, v);
   }
   __device__ inline void flush_later() {
     vertex_t v = 0;
@@ -151,8 +184,7 @@ template <class Rows> struct Search : Rows {
     while (keeps_far && later.length >= least && later.length) flush_later();
   }
 
-  // Take up the next bucket: nothing is known to wait yet. Behind the peak few arcs are left, and to look at some of
-  // them twice costs less than the rounds of a bucket.
+  // Take up the next bucket: nothing is known to wait yet.
   __device__ inline void next_bucket() {
     lowest = top_of<dist_t>::value();
     bucket++;
@@ -165,8 +197,8 @@ template <class Rows> struct Search : Rows {
     block->delta = next_delta(), block->done = block->near_lengths = 0;
   }
   __device__ inline dist_t next_delta() {
-    bool in_tail = block->done * TAIL_SHARE < block->most && block->delta < top_of<dist_t>::value() / 4;
-    return in_tail ? block->delta + block->delta : block->delta;
+    bool widens = is_tail(block->done, block->most) && block->delta < top_of<dist_t>::value() / (2 * TAIL_GROWTH);
+    return widens ? block->delta * (dist_t)TAIL_GROWTH : block->delta;
   }
 
   // Queue the sources, which are few, for the first round.
@@ -180,57 +212,55 @@ template <class Rows> struct Search : Rows {
     }
   }
 
-  // Entries of this round from `first` on, one a lane: pieces, then vertices; no arcs where there is no entry.
-  __device__ inline Share take_entries(i64 first, i64 count, bool marked) {
+  // The piece at `place` of this round, where the lane has one; no arcs where it has none.
+  __device__ inline Share take_piece(i64 place, bool is_there, bool marked) {
     Share share = {};
-    if (lane_index() >= count) return share;
-    i64 i = first + lane_index(), num_pieces = block->num_pieces;
-    if (i < num_pieces) {
-      u32 tag = load_relaxed(&tags[i]), rests = tag & Rows::RESTS;
-      share.u = load_relaxed(&pieces()[i]);
-      share.from = load_relaxed(&dist[share.u]);
-      share.begin = indptr[share.u] + (i64)(tag ^ rests) * PART, share.end = indptr[share.u + 1];
-      if (share.end - share.begin > PART) share.end = share.begin + PART;
-      if (rests)
-        Rows::narrow_rest(&share);
-      else
-        Rows::narrow_near(&share);
+    if (!is_there) return share;
+    u32 tag = load_relaxed(&tags_of(round)[place]), rests = tag & Rows::RESTS;
+    share.u = load_relaxed(&pieces_of(round)[place]);
+    share.from = load_relaxed(&dist[share.u]);
+    i64 row = indptr[share.u], end = indptr[share.u + 1];
+    share.begin = row + (i64)(tag ^ rests) * PART, share.end = share.begin + PART < end ? share.begin + PART : end;
+    if (rests) {
+      Rows::narrow_rest(&share);
       return share;
     }
-    share.u = load_relaxed(&near_of(round)[i - num_pieces]);
+    Rows::narrow_near(&share);
+    if (tag) return share;
+    if (marked) clear_bit(marks_of(round), share.u);
+    vertices++, lengths += end - row;
+    return share;
+  }
+  // The same of a vertex.
+  __device__ inline Share take_near(i64 place, bool is_there, bool marked) {
+    Share share = {};
+    if (!is_there) return share;
+    share.u = load_relaxed(&near_of(round)[place]);
     if (marked) clear_bit(marks_of(round), share.u);
     take_row(&share);
     return share;
   }
-  // The same of what this warp itself found.
+  // The same of what this warp itself found; longer rows are left for all warps, in the next round.
   __device__ inline Share take_found() {
     Share share = {};
     if (lane_index() < found.take(&share.u)) take_row(&share);
+    bool is_longer = share.end - share.begin > HOP_ARCS;
+    if (__any_sync(0xFFFFFFFFu, is_longer)) {
+      queue_near(is_longer && set_bit(marks_of(round + 1), share.u), share.u);
+      if (is_longer) vertices--, lengths -= indptr[share.u + 1] - indptr[share.u], share.end = share.begin;
+    }
     return share;
   }
   __device__ inline void take_row(Share* share) {
     share->from = load_relaxed(&dist[share->u]);
     share->begin = indptr[share->u], share->end = indptr[share->u + 1];
-    share->length = (u32)(share->end - share->begin);
+    vertices++, lengths += share->end - share->begin;
     Rows::narrow_near(share);
   }
-  // Leave longer rows for all warps, in the next round: those that are too long for a warp in pieces.
-  __device__ inline void leave_longer(Share* share, i64 longest) {
-    bool is_longer = share->length && share->end - share->begin > longest;
-    if (__any_sync(0xFFFFFFFFu, is_longer)) {
-      bool is_new = is_longer && set_bit(marks_of(round + 1), share->u), is_long = share->end - share->begin > PART;
-      i64 at = places(is_new && is_long, in_turn(counters, LONG, round + 1));
-      if (is_new && is_long) long_of(round + 1)[at] = share->u;
-      at = places(is_new && !is_long, in_turn(counters, NEAR, round + 1));
-      if (is_new && !is_long) near_of(round + 1)[at] = share->u;
-      if (is_longer) share->end = share->begin, share->length = 0;
-    }
-    if (share->length) vertices++, lengths += share->length;
-  }
-  // The distances of DEPTH vertices a lane, `first` and 32 on; 0 where there is none.
-  __device__ inline void load_distances(i64 first, dist_t (&d)[DEPTH]) {
+  // The distances of LOOKS vertices a lane, `first` and 32 on; 0 where there is none.
+  __device__ inline void load_distances(i64 first, dist_t (&d)[LOOKS]) {
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) {
+    for (int k = 0; k < LOOKS; k++) {
       i64 v = first + 32 * k + lane_index();
       d[k] = v < n ? load_relaxed(&dist[v]) : (dist_t)0;
     }
@@ -244,14 +274,15 @@ template <class Rows> struct Search : Rows {
     for (u32 base = 0; base < scan.total; base += 32 * DEPTH) {
       vertex_t v[DEPTH];
       dist_t through[DEPTH], seen[DEPTH];
+      int owner[DEPTH];
       u32 pulls = 0;
 #pragma unroll
       for (int k = 0; k < DEPTH; k++) {
         u32 arc = base + 32 * k + lane_index();
-        int lane = scan.owner(arc);
-        i64 slot = __shfl_sync(0xFFFFFFFFu, begin, lane) + arc;
-        through[k] = __shfl_sync(0xFFFFFFFFu, mine.from, lane);
-        if (pulled >> lane & 1) pulls |= 1u << k;
+        owner[k] = scan.owner(arc);
+        i64 slot = __shfl_sync(0xFFFFFFFFu, begin, owner[k]) + arc;
+        through[k] = __shfl_sync(0xFFFFFFFFu, mine.from, owner[k]);
+        if (pulled >> owner[k] & 1) pulls |= 1u << k;
         v[k] = 0;
         if (arc < scan.total)
           v[k] = targets[slot], seen[k] = (dist_t)weights[slot];
@@ -273,8 +304,8 @@ template <class Rows> struct Search : Rows {
       if (pulled) {
 #pragma unroll
         for (int k = 0; k < DEPTH; k++) {
-          vertex_t owner = __shfl_sync(0xFFFFFFFFu, mine.u, scan.owner(base + 32 * k + lane_index()));
-          if (pulls >> k & 1) v[k] = owner;
+          vertex_t u = __shfl_sync(0xFFFFFFFFu, mine.u, owner[k]);
+          if (pulls >> k & 1) v[k] = u;
         }
       }
 #pragma unroll
@@ -298,27 +329,23 @@ template <class Rows> struct Search : Rows {
     }
   }
 
-  // Relax all of near: few entries are dealt out one a warp, many 32 at a time. Where they are few, a warp goes on
-  // with what it found.
-  __device__ inline void relax_all(i64 count, bool marked) {
-    i64 each = (count + warp_count() - 1) / warp_count();
-    int hops = each <= FEW ? HOPS : 0;
-    if (each > 32) each = 32;
-    i64 first = warp_index() * each;
-    while (true) {
-      Share share;
-      if (first < count) {
-        share = take_entries(first, count - first < each ? count - first : each, marked);
-        leave_longer(&share, PART);
-      } else if (found.length && found.length <= 64 && hops-- > 0) {
-        share = take_found();
-        leave_longer(&share, HOP_ARCS);
-      } else {
-        break;
-      }
-      relax(share);
-      first += warp_count() * each;
+  // Relax all of near. Pieces, which stand together and are long, are dealt out to all blocks in turn; vertices go to
+  // warps up to 32 at a time. Where there are few, a warp goes on with what it found.
+  __device__ inline void relax_all(bool marked) {
+    i64 num_pieces = block->told[TOLD_PIECES], num_near = block->told[TOLD_NEAR];
+    i64 place = (i64)(threadIdx.x >> 5) * gridDim.x + blockIdx.x, step = warp_count();
+    for (i64 first = place; first < num_pieces; first += 32 * step) {
+      i64 own = first + lane_index() * step;
+      relax(take_piece(own, own < num_pieces, marked));
     }
+    i64 each = (num_near + step - 1) / step;
+    if (each > 32) each = 32;
+    for (i64 first = warp_index() * each; first < num_near; first += step * each) {
+      i64 own = first + lane_index();
+      relax(take_near(own, own < num_near && lane_index() < each, marked));
+    }
+    if (!is_worth_hops(num_pieces + num_near)) return;
+    for (int hops = HOPS; hops && found.length && found.length <= Rows::HOP_MOST; hops--) relax(take_found());
   }
 
   // End a round: hand over what is held back and what was counted, wait for all blocks, and hear what they counted.
@@ -354,27 +381,12 @@ template <class Rows> struct Search : Rows {
     return true;
   }
 
-  // Find how many entries this round has, long rows cut into pieces; false where the search is aborted. Near is empty
-  // where there are neither entries nor long rows, of which some have nothing to relax.
-  __device__ inline bool open_round(const u32* abort, i64* count, bool* is_empty) {
-    // Of the places in turn one was filled in the last round, one is in this; the third was read in the last.
-    if (thread_index() == 0) {
-      store_relaxed(in_turn(counters, NEAR, round + 2), (i64)0);
-      store_relaxed(in_turn(counters, LONG, round + 2), (i64)0);
-      store_relaxed(in_turn(counters, REST, round + 2), (i64)0);
-      store_relaxed(in_turn(counters, PIECES, round + 2), (i64)0);
-    }
-    i64 num_long = block->told[TOLD_LONG], num_rest = block->told[TOLD_REST], num_pieces = 0;
-    if (num_long || num_rest) {
-      cut_long(long_of(round), num_long, 0);
-      cut_long(waiting(0), num_rest, Rows::RESTS);
-      if (!grid_barrier(&counters[ARRIVED], abort)) return false;
-      num_pieces = load_relaxed(in_turn(counters, PIECES, round));
-    }
-    if (threadIdx.x == 0) block->num_pieces = num_pieces;
-    __syncthreads();
-    *count = num_pieces + block->told[TOLD_NEAR];
-    *is_empty = !(num_long || num_rest || *count);
-    return true;
+  // Of the places in turn one was filled in the last round, one is in this; the third was read in the last.
+  __device__ inline void open_round() {
+    round++;
+    if (thread_index() > 0) return;
+    store_relaxed(in_turn(counters, NEAR, round + 2), (i64)0);
+    store_relaxed(in_turn(counters, PIECES, round + 2), (i64)0);
   }
+  __device__ inline bool is_near_empty() { return !(block->told[TOLD_NEAR] | block->told[TOLD_PIECES]); }
 };

@@ -6,9 +6,9 @@ from mgraph.kernels.pair import fused
 
 # As in the CUDA file: arcs that an entry of a queue stands for; what the host asks for, at the head of `counters`; what
 # it is told, and the log behind it.
-PART = 256
-ORDERS = ("CUTOFF", "DELTA", "NUM_SOURCES", "HUBS", "PULLS", "SCALE")
-SOURCES = 464
+PART = 128
+ORDERS = ("CUTOFF", "DELTA", "NUM_SOURCES", "HUBS", "PULLS", "SCALE", "LONG_ROWS")
+SOURCES = 368
 REPORT = ("DONE", "NUM_LINES", "BEGAN")
 LINE, LINES = 4, 1 << 14
 KINDS = ("push", "split", "scan", "heavy", "pull")
@@ -18,13 +18,13 @@ HUB_BYTES = 40 << 10
 
 
 def queue_entries(num_rows: int, num_arcs: int, *, by_weight: bool) -> int:
-    """Return how many vertices the queues hold: pieces of long rows, those rows, near twice, and what waits."""
-    return 6 * (num_arcs // PART) + (3 if by_weight else 4) * num_rows
+    """Return how many vertices the queues hold: pieces of long rows and near, both twice, and what waits."""
+    return 8 * (num_arcs // PART) + (2 if by_weight else 4) * num_rows
 
 
 def pieces_bytes(num_arcs: int, vertex_bytes: int) -> int:
     """Return what long rows and their pieces take, with tags."""
-    return num_arcs // PART * (6 * vertex_bytes + 4 * 4)
+    return num_arcs // PART * 8 * (vertex_bytes + 4)
 
 
 @fused(
@@ -39,7 +39,7 @@ def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, 
 
     `counters` begin with ORDERS, the first two as distances and SCALE as a float64, are zero up to SOURCES and end
     with the sources. The rest is memory that the kernel is the first to write: three bitmaps in `bits`,
-    `queue_entries` in `queues`, four a long row in `tags`, the `log`; and REPORT and the log on the host.
+    `queue_entries` in `queues`, eight a long row in `tags`, the `log`; and REPORT and the log on the host.
     """
 
 
