@@ -11,6 +11,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
 from zoo import CASES, make_case, random_case, zoo_sources
 
+from mgraph.algorithms import predecessors
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.build.by_weight import require_rows_by_weight
 
@@ -60,6 +61,15 @@ def test_a_long_row_by_weight_explains_nothing_in_a_directed_graph():
     """Vertex 2 has many arcs, one of them to a nearer vertex, which is as far as would explain its distance."""
     arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
     check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", by_weight=True)
+
+
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_last_bytes_of_distances_tell_which_arcs_explain_nothing(case, monkeypatch):
+    """On graphs so large that the distances are not in a cache, integers are told apart by these first."""
+    monkeypatch.setattr(predecessors, "wants_digests", lambda info, dist, cache_bytes: dist.dtype.kind != "f")
+    for sources in zoo_sources(case):
+        for num_ranks in (1, 3):
+            check(case, sources, num_ranks, "natural")
 
 
 @settings(max_examples=100, deadline=None)

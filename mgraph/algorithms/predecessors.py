@@ -4,6 +4,9 @@ The predecessor of v is the first u, by position, with dist[u] < dist[v] and dis
 A vertex with none was reached over weight zero, or over a weight that rounding absorbed: it takes the
 first such u that is one hop nearer, over those arcs, to a vertex that has one or to a source. So every
 chain ends at a source, and the answer is the same for any number of ranks.
+
+On one rank with rows by weight, the long ones are looked through there: all arcs that are no longer than the
+whole way, of which the smallest position counts. All others are looked through by position, up to the first.
 """
 
 from __future__ import annotations
@@ -12,10 +15,13 @@ import numpy as np
 
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.kernels.predecessors import find_equal, find_nearer, find_nearer_by_weight
-from mgraph.shard import Shard
+from mgraph.kernels.predecessors import LONG_ROW, digest_distances, find_equal, find_nearer, find_nearer_by_weight
+from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import gather_states
 from mgraph.types import LEVEL, Array, none_of
+
+# A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
+DIGEST_DEGREE = 8
 
 
 def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
@@ -33,13 +39,7 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             parents[partition.local(position)] = position
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
-    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
-    if shard.by_weight is not None and weights is not None and not shard.info.directed:
-        light = shard.by_weight
-        find_nearer_by_weight[run](
-            0, shard.num_owned, light.indptr, light.targets, light.weights, class_scale(shard.info), dist, parents
-        )
-    find_nearer[run](0, shard.num_owned, rows.indptr, rows.targets, weights, dist, *shape, parents, counters)
+    _find_nearer(shard, weights, dist, shape, parents, counters)
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None
     while unexplained:
@@ -65,6 +65,41 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
         assert found, "a distance that no arc explains"
         unexplained -= found
     return parents
+
+
+def _find_nearer(
+    shard: Shard, weights: Array | None, dist: Array, shape: tuple[int, int, int], parents: Array, counters: Array
+) -> None:
+    """Find those that are nearer, among light arcs where there are rows by weight; count vertices with none."""
+    run, rows, info = shard.backend, shard.incoming, shard.info
+    # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
+    falls = info.order == "degree" and not info.directed
+    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
+    light = None if info.directed or weights is None else shard.by_weight
+    if light is not None:
+        find_nearer_by_weight[run](
+            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info), dist, parents
+        )
+    digests = None
+    if wants_digests(info, dist, run.cache_bytes):
+        digests = run.xp.empty(len(dist), np.uint8)
+        digest_distances[run](0, len(dist), dist, digests)
+    # Where light arcs have been looked at, few rows are left.
+    long_rows = 0 if light is not None or info.max_degree < LONG_ROW else shard.num_owned
+    if falls:
+        long_rows = min(long_rows, len(rows.targets) // LONG_ROW)
+    find_nearer[run](
+        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, *shape, parents, counters
+    )
+
+
+def wants_digests(info: GraphInfo, dist: Array, cache_bytes: int) -> bool:
+    """Return whether the last bytes of the distances are looked at first: the cache holds these, but not the distances.
+
+    In degree order it holds those most looked up, and on meshes neighbours' stand together.
+    """
+    is_spread = info.order == "natural" and info.num_arcs >= DIGEST_DEGREE * info.num_vertices
+    return is_spread and dist.dtype.kind != "f" and dist.nbytes > cache_bytes
 
 
 def find_roots(shard: Shard, comm: Communicator, predecessors: Array) -> Array:

@@ -1,14 +1,63 @@
 // A row of this many arcs or more is searched by a whole block of threads, one of up to SHORT_ROW by one thread, and
 // one between by a warp: the hubs of an RMAT graph have hundreds of thousands, and most of its vertices a few.
 constexpr i64 LONG_ROW = 1024, SHORT_ROW = 64;
+// Longer rows are divided among warps where only their light arcs are looked at.
+constexpr i64 HUB_ROW = 16384;
 // Arcs that a thread looks at together.
 constexpr int DEPTH = 4;
 
+// DEPTH neighbours in an array, 16 bytes or less by one load.
+template <class T> struct alignas(sizeof(T) * DEPTH < 16 ? sizeof(T) * DEPTH : 16) Neighbours {
+  T of[DEPTH];
+};
+
+// Arcs: where they start, and what they weigh, which is too much where there is none.
+struct Arcs {
+  const vertex_t* targets;
+  const weight_t* weights;
+  i64 count;
+  bool is_aligned;
+  __device__ inline Arcs(const vertex_t* all_targets, const weight_t* all_weights, i64 all)
+      : targets(all_targets),
+        weights(all_weights),
+        count(all),
+        is_aligned((u64)all_targets % alignof(Neighbours<vertex_t>) == 0 &&
+                   (u64)all_weights % alignof(Neighbours<weight_t>) == 0) {}
+  // first, first + step, ...
+  __device__ inline void load_apart(i64 first, i64 step, i64 end, vertex_t (&u)[DEPTH], dist_t (&w)[DEPTH]) const {
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      i64 i = first + k * step;
+      u[k] = i < end ? targets[i] : 0;
+      w[k] = i >= end ? top_of<dist_t>::value() : weights ? (dist_t)weights[i] : (dist_t)1;
+    }
+  }
+  // Those from `at` on, a multiple of DEPTH, that are from begin to end: how many lines a multiprocessor looks up is
+  // what limits threads that read a row each.
+  __device__ inline void load_next(i64 at, i64 begin, i64 end, vertex_t (&u)[DEPTH], dist_t (&w)[DEPTH]) const {
+    if (!is_aligned || at + DEPTH > count) {
+      load_apart(at, 1, end, u, w);
+    } else {
+      Neighbours<vertex_t> starts = *(const Neighbours<vertex_t>*)(targets + at);
+      Neighbours<weight_t> lengths;
+      if (weights) lengths = *(const Neighbours<weight_t>*)(weights + at);
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++) {
+        u[k] = starts.of[k];
+        w[k] = at + k >= end ? top_of<dist_t>::value() : weights ? (dist_t)lengths.of[k] : (dist_t)1;
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+      if (at + k < begin) w[k] = top_of<dist_t>::value();
+  }
+};
+
 // Call settle(v, i) for every v that is open, where i is the first arc of its row that explains its distance, or the
-// row's end. explains(own, i, step, end) says which of the DEPTH arcs from i on, so far apart, do.
+// row's end. explains(own, u, w) says which of DEPTH arcs do.
 template <class Open, class Explains, class Settle>
-__device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const dist_t* own, Open open,
-                                        Explains explains, Settle settle) {
+__device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const Arcs& arcs, const dist_t* own,
+                                        Open open, Explains explains, Settle settle) {
   __shared__ i64 rows[1024], first_hit;
   __shared__ u32 count;
   for (i64 base = lo; base < hi; base += thread_count()) {
@@ -27,7 +76,10 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const
       __syncthreads();
       for (i64 first = indptr[row]; first < end; first += DEPTH * blockDim.x) {
         i64 i = first + threadIdx.x;
-        u32 hits = explains(own[row], i, blockDim.x, end);
+        vertex_t u[DEPTH];
+        dist_t w[DEPTH];
+        arcs.load_apart(i, blockDim.x, end, u, w);
+        u32 hits = explains(own[row], u, w);
         if (hits) atomic_min(&first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
         if (__syncthreads_or(hits)) break;
       }
@@ -37,22 +89,27 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const
   }
 }
 template <class Open, class Explains, class Settle>
-__device__ inline void settle_rows(i64 lo, i64 hi, const i64* indptr, const dist_t* own, Open open, Explains explains,
-                                   Settle settle) {
+__device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const i64* indptr, const Arcs& arcs,
+                                   const dist_t* own, Open open, Explains explains, Settle settle) {
   constexpr u32 all = 0xFFFFFFFFu;
-  settle_long_rows(lo, hi, indptr, own, open, explains, settle);
+  i64 longs = long_rows < hi ? long_rows : hi;
+  settle_long_rows(lo, longs, indptr, arcs, own, open, explains, settle);
   for (i64 first = lo + warp_index() * 32; first < hi; first += warp_count() * 32) {
     i64 v = first + lane_index(), begin = 0, end = 0;
     bool is_open = v < hi && open(v);
     dist_t target = is_open ? own[v] : (dist_t)0;
     if (is_open) begin = indptr[v], end = indptr[v + 1];
     i64 length = end - begin;
-    for (u32 medium = __ballot_sync(all, length > SHORT_ROW && length < LONG_ROW); medium; medium &= medium - 1) {
+    for (u32 medium = __ballot_sync(all, length > SHORT_ROW && (length < LONG_ROW || v >= longs)); medium;
+         medium &= medium - 1) {
       int lane = __ffs(medium) - 1;
       i64 row_end = __shfl_sync(all, end, lane), hit = row_end;
       dist_t of_row = __shfl_sync(all, target, lane);
       for (i64 i = __shfl_sync(all, begin, lane); hit == row_end && i < row_end; i += 32 * DEPTH) {
-        u32 hits = explains(of_row, i + lane_index(), 32, row_end);
+        vertex_t u[DEPTH];
+        dist_t w[DEPTH];
+        arcs.load_apart(i + lane_index(), 32, row_end, u, w);
+        u32 hits = explains(of_row, u, w);
         for (int k = DEPTH - 1; k >= 0; k--) {
           u32 agreeing = __ballot_sync(all, hits >> k & 1);
           if (agreeing) hit = i + 32 * k + __ffs(agreeing) - 1;
@@ -62,72 +119,101 @@ __device__ inline void settle_rows(i64 lo, i64 hi, const i64* indptr, const dist
     }
     if (!is_open || length > SHORT_ROW) continue;
     u32 hits = 0;
-    for (; !hits && begin < end; begin += DEPTH) hits = explains(target, begin, 1, end);
-    settle(v, hits ? begin - DEPTH + __ffs(hits) - 1 : end);
+    i64 at = begin & ~(i64)(DEPTH - 1);
+    for (; !hits && at < end; at += DEPTH) {
+      vertex_t u[DEPTH];
+      dist_t w[DEPTH];
+      arcs.load_next(at, begin, end, u, w);
+      hits = explains(target, u, w);
+    }
+    settle(v, hits ? at - DEPTH + __ffs(hits) - 1 : end);
   }
 }
 
-// The arcs first, first + step, ...: where they start and what they weigh, which is too much where there is none.
-__device__ inline void each_arc(i64 first, i64 step, i64 end, const vertex_t* targets, const weight_t* weights,
-                                vertex_t (&u)[DEPTH], dist_t (&w)[DEPTH]) {
-#pragma unroll
-  for (int k = 0; k < DEPTH; k++) {
-    i64 i = first + k * step;
-    u[k] = i < end ? targets[i] : 0;
-    w[k] = i >= end ? top_of<dist_t>::value() : weights ? (dist_t)weights[i] : (dist_t)1;
-  }
+extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, u8* digests) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) digests[v] = (u8)dist[v];
 }
 
-extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                                 const weight_t* weights, double scale, const dist_t* dist,
-                                                 vertex_t* parents) {
+// How many rows are longer, where they stand by falling length; a warp looks together.
+__device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr) {
+  while (lo < hi) {
+    i64 step = (hi - lo + 31) / 32, at = lo + (lane_index() + 1) * step - 1;
+    lo += __popc(__ballot_sync(0xFFFFFFFFu, at < hi && indptr[at + 1] - indptr[at] > length)) * step;
+    if (lo + step - 1 < hi) hi = lo + step - 1;
+  }
+  return lo;
+}
+
+extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
+                                                 const vertex_t* targets, const weight_t* weights, double scale,
+                                                 const dist_t* dist, vertex_t* parents) {
   constexpr u32 all = 0xFFFFFFFFu;
   vertex_t none = top_of<vertex_t>::value();
-  for (i64 base = lo; base < hi; base += 32 * warp_count()) {
-    // In degree order the longest rows are neighbours: each warp gets one of them.
-    i64 v = base + lane_index() * warp_count() + warp_index();
-    dist_t own = v < hi ? dist[v] : (dist_t)0;
-    i64 begin = v < hi ? indptr[v] : 0, end = v < hi ? indptr[v + 1] : 0;
-    bool is_open = end - begin > SHORT_ROW && own != top_of<dist_t>::value() && parents[v] == none;
+  Arcs arcs(targets, weights, indptr[hi]);
+  // The first vertex that explains a row's distance, of the `part`-th of so many parts of its light arcs.
+  auto find_first = [&](i64 v, dist_t own, i64 part, i64 parts) {
+    i64 first = indptr[v], last = indptr[v + 1];
+    last = light_end_by_warp(weights, first, last, scale, class_edge(own, scale));
+    vertex_t parent = none;
+    for (first += part * 32 * DEPTH; first < last; first += parts * 32 * DEPTH) {
+      vertex_t u[DEPTH];
+      dist_t w[DEPTH], near[DEPTH];
+      arcs.load_apart(first + lane_index(), 32, last, u, w);
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++) near[k] = own < w[k] ? own : dist[u[k]];
+#pragma unroll
+      for (int k = 0; k < DEPTH; k++)
+        if (near[k] < own && (dist_t)(near[k] + w[k]) == own && u[k] < parent) parent = u[k];
+    }
+    for (int d = 16; d; d >>= 1) {
+      vertex_t other = __shfl_xor_sync(all, parent, d);
+      if (other < parent) parent = other;
+    }
+    return parent;
+  };
+  // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all warps have some.
+  i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
+  if (falling) hi = longer_rows(SHORT_ROW, lo, hi, indptr);
+  i64 parts = hubs && hubs < warp_count() ? warp_count() / hubs : 1;
+  for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
+    i64 v = lo + k % hubs;
+    if (dist[v] == top_of<dist_t>::value()) continue;
+    vertex_t parent = find_first(v, dist[v], k / hubs, parts);
+    if (lane_index() == 0 && parent < none) atomic_min(&parents[v], parent);
+  }
+  // Neighbours are of like length then: each warp gets one of them. Else they are read together.
+  i64 apart = falling ? warp_count() : 1;
+  for (i64 base = lo + hubs; base < hi; base += 32 * warp_count()) {
+    i64 first = base + warp_index() * (falling ? 1 : 32), v = first + lane_index() * apart;
+    dist_t own = 0;
+    bool is_open = v < hi && indptr[v + 1] - indptr[v] > SHORT_ROW && parents[v] == none;
+    if (is_open) own = dist[v], is_open = own != top_of<dist_t>::value();
     for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
       int lane = __ffs(rows) - 1;
-      dist_t of_row = __shfl_sync(all, own, lane);
-      i64 first = __shfl_sync(all, begin, lane), last = __shfl_sync(all, end, lane);
-      last = light_end_by_warp(weights, first, last, scale, class_edge(of_row, scale));
-      vertex_t parent = none;
-      for (; first < last; first += 32 * DEPTH) {
-        vertex_t u[DEPTH];
-        dist_t w[DEPTH], near[DEPTH];
-        each_arc(first + lane_index(), 32, last, targets, weights, u, w);
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++) near[k] = of_row < w[k] ? of_row : dist[u[k]];
-#pragma unroll
-        for (int k = 0; k < DEPTH; k++)
-          if (near[k] < of_row && (dist_t)(near[k] + w[k]) == of_row && u[k] < parent) parent = u[k];
-      }
-      for (int d = 16; d; d >>= 1) {
-        vertex_t other = __shfl_xor_sync(all, parent, d);
-        if (other < parent) parent = other;
-      }
-      if (lane_index() == 0) parents[base + lane * warp_count() + warp_index()] = parent;
+      i64 row = first + lane * apart;
+      vertex_t parent = find_first(row, __shfl_sync(all, own, lane), 0, 1);
+      if (lane_index() == 0) parents[row] = parent;
     }
   }
 }
 
-extern "C" __global__ void find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                       const weight_t* weights, const dist_t* dist, i64 base, i64 stride,
-                                       i64 multiplier, vertex_t* parents, i64* counters) {
+extern "C" __global__ void __launch_bounds__(1024)
+    find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights, i64 long_rows,
+                const dist_t* dist, const u8* digests, i64 base, i64 stride, i64 multiplier, vertex_t* parents,
+                i64* counters) {
   auto open = [&](i64 v) {
     return load_relaxed(&parents[v]) == top_of<vertex_t>::value() && dist[base + v] != top_of<dist_t>::value();
   };
-  auto explains = [&](dist_t own, i64 first, i64 step, i64 end) {
-    vertex_t u[DEPTH];
-    dist_t w[DEPTH], near[DEPTH];
+  auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
+    dist_t near[DEPTH];
+    bool looks[DEPTH];
     u32 hits = 0;
-    each_arc(first, step, end, targets, weights, u, w);
-    // What is longer than the whole way is no part of it; its start is not looked up.
+    // What is longer than the whole way is no part of it; its start is not looked up. Nor is one whose distance has
+    // another last byte, where these stand by themselves.
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) near[k] = own < w[k] ? own : dist[u[k]];
+    for (int k = 0; k < DEPTH; k++) looks[k] = w[k] <= own && (!digests || digests[u[k]] == (u8)(own - w[k]));
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) near[k] = looks[k] ? dist[u[k]] : own;
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) hits |= (u32)(near[k] < own && (dist_t)(near[k] + w[k]) == own) << k;
     return hits;
@@ -138,20 +224,17 @@ extern "C" __global__ void find_nearer(i64 lo, i64 hi, const i64* indptr, const 
     else
       atomic_add(&counters[0], (i64)1);
   };
-  settle_rows(lo, hi, indptr, dist + base, open, explains, settle);
+  settle_rows(lo, hi, long_rows, indptr, Arcs(targets, weights, indptr[hi]), dist + base, open, explains, settle);
 }
 
-extern "C" __global__ void find_equal(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                      const weight_t* weights, const dist_t* dist, const u8* hops, i64 base, i64 stride,
-                                      i64 multiplier, vertex_t* parents, u8* new_hops, i64* counters) {
+extern "C" __global__ void __launch_bounds__(1024)
+    find_equal(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights, const dist_t* dist,
+               const u8* hops, i64 base, i64 stride, i64 multiplier, vertex_t* parents, u8* new_hops, i64* counters) {
   auto open = [&](i64 v) {
     return load_relaxed(&parents[v]) == top_of<vertex_t>::value() && dist[base + v] != top_of<dist_t>::value();
   };
-  auto explains = [&](dist_t own, i64 first, i64 step, i64 end) {
-    vertex_t u[DEPTH];
-    dist_t w[DEPTH];
+  auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
     u32 hits = 0;
-    each_arc(first, step, end, targets, weights, u, w);
 #pragma unroll
     for (int k = 0; k < DEPTH; k++)
       hits |= (u32)(w[k] <= own && (dist_t)(own + w[k]) == own && hops[u[k]] && dist[u[k]] == own) << k;
@@ -163,5 +246,5 @@ extern "C" __global__ void find_equal(i64 lo, i64 hi, const i64* indptr, const v
     new_hops[v] = 1;
     atomic_add(&counters[0], (i64)1);
   };
-  settle_rows(lo, hi, indptr, dist + base, open, explains, settle);
+  settle_rows(lo, hi, hi, indptr, Arcs(targets, weights, indptr[hi]), dist + base, open, explains, settle);
 }

@@ -12,15 +12,18 @@ from mgraph.kernels.atomics import atomic_add
 from mgraph.kernels.common import class_edge, position_of, top_of
 from mgraph.kernels.pair import kernel
 
-# As in the CUDA file: rows of more arcs are long.
-SHORT_ROW = 64
+# As in the CUDA file: rows of more arcs are a warp's work, and of so many a block's.
+SHORT_ROW, LONG_ROW = 64, 1024
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier, parents, counters):
+def find_nearer(
+    lo, hi, indptr, targets, weights, long_rows, dist, digests, base, stride, multiplier, parents, counters
+):
     """Find for every vertex the first nearer one that explains its distance; count those with none.
 
-    A vertex not reached is explained by nothing. Sources have their parent already.
+    A vertex not reached is explained by nothing. Sources have their parent already. Before `long_rows` stand those
+    worth a block of threads; `digests` are the last bytes of the distances, or None.
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0
@@ -35,6 +38,8 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
             # What is longer than the whole way is no part of it; its start is not looked up.
             if own < weight:
                 continue
+            if digests is not None and digests[targets[i]] != np.uint8(own - weight):
+                continue
             near = dist[targets[i]]
             if near < own and dist.dtype.type(near + weight) == own:
                 parents[v] = position_of(targets[i], stride, multiplier)
@@ -43,11 +48,19 @@ def find_nearer(lo, hi, indptr, targets, weights, dist, base, stride, multiplier
     atomic_add(counters, 0, unexplained)
 
 
+@kernel(dist_t="dist")
+def digest_distances(lo, hi, dist, digests):
+    """Take the last byte of every distance: a table of these stays in a cache where the distances do not."""
+    for v in range(lo, hi):
+        digests[v] = np.uint8(dist[v])
+
+
 @kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_nearer_by_weight(lo, hi, indptr, targets, weights, scale, dist, parents):
+def find_nearer_by_weight(lo, hi, falling, indptr, targets, weights, scale, dist, parents):
     """Find the same for long rows where rows stand by weight, on one rank: most of their arcs are too heavy to look at.
 
-    What has none stays open for find_nearer, which counts it.
+    What has none stays open for find_nearer, which counts it. `falling` says whether no row is longer than the one
+    before.
     """
     none = np.iinfo(parents.dtype).max
     top = top_of(dist)

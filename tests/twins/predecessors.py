@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Case
-from twins.drawing import DrawnRows, rows, some
+from twins.drawing import DrawnRows, rows, seeds, some, widths
+
+from mgraph.types import unreached_of
 
 
 def _shared(draw: st.DrawFn, r: DrawnRows) -> dict:
@@ -29,18 +31,41 @@ def _own(r: DrawnRows) -> dict:
 
 def find_nearer(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    return Case({**_shared(draw, r), **_own(r), "counters": np.zeros(1, np.int64)})
+    given = {**_shared(draw, r), "counters": np.zeros(1, np.int64)}
+    dist, counters = given.pop("dist"), given.pop("counters")
+    exact = dist.dtype.kind != "f" and draw(st.booleans())
+    given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
+    given["digests"] = dist.astype(np.uint8) if exact else None
+    return Case({**given, **_own(r), "counters": counters})
+
+
+def digest_distances(draw: st.DrawFn) -> Case:
+    dtype = np.dtype(draw(widths(np.uint32, np.int64)))
+    dist = np.random.default_rng(draw(seeds)).integers(0, unreached_of(dtype), 40, dtype, endpoint=True)
+    return Case({"lo": 0, "hi": len(dist), "dist": dist, "digests": np.zeros(len(dist), np.uint8)})
 
 
 def find_nearer_by_weight(draw: st.DrawFn) -> Case:
-    """On one rank, where a position is a state; the rows are in order of weight as classes make it."""
+    """On one rank, where a position is a state; every row is by classes of weight.
+
+    Now and then the rows are by falling length, and the first is a hub's.
+    """
     r = draw(rows(ranks=st.just((1, 0))))
+    falling = draw(st.booleans())
+    if falling:
+        r = r.lengthened(draw(st.sampled_from([0, 17000])))
     given = {**_shared(draw, r), "scale": draw(st.sampled_from([1.0, 0.5, 100.0]))}
-    order = np.lexsort(
-        [(r.weights * given["scale"]).astype(np.int64), np.repeat(np.arange(r.num_owned), np.diff(r.indptr))]
-    )
+    lengths = np.diff(r.indptr)
+    # The place of each row, and of each arc the place of its row.
+    places = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned)
+    order = np.lexsort([(r.weights * given["scale"]).astype(np.int64), np.repeat(places, lengths)])
+    lengths[places] = lengths.copy()
+    given["indptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
-    return Case({**given, "dist": dist, "parents": _own(r)["parents"]})
+    parents = _own(r)["parents"]
+    dist[: r.num_owned][parents == 5] = 0  # sources
+    lo, hi = given.pop("lo"), given.pop("hi")
+    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "parents": parents})
 
 
 def find_equal(draw: st.DrawFn) -> Case:
