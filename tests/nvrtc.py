@@ -12,23 +12,27 @@ from mgraph.kernels.source import OPTIONS
 
 @dataclass(frozen=True)
 class Built:
-    """What became of a text: every message, and the kernels in the code (none where it failed)."""
+    """What became of a text: every message, and the kernels in the code with their registers a thread.
+
+    Where it failed there are none.
+    """
 
     log: str
-    entries: set[str]
+    registers: dict[str, int]
 
 
 def compile_text(text: str, architecture: str) -> Built:
     """Compile for one architecture, such as sm_90."""
     program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], []))
     try:
-        options = [option.encode() for option in (*OPTIONS, f"--gpu-architecture={architecture}")]
+        options = [option.encode() for option in (*OPTIONS, f"--gpu-architecture={architecture}", "--ptxas-options=-v")]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
-            return Built(log or status.name, set())
-        ptx = _read(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX)
-        return Built(log, set(re.findall(r"\.entry (\w+)\(", ptx)))
+            return Built(log or status.name, {})
+        used = re.findall(r"entry function '(\w+)'.*?Used (\d+) registers", log, re.DOTALL)
+        told = [line for line in log.splitlines() if not re.match(r"ptxas (info|  )", line)]
+        return Built("\n".join(told), {name: int(registers) for name, registers in used})
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 

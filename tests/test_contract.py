@@ -21,6 +21,8 @@ from mgraph.kernels.source import module_text
 FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
 SOURCES = sorted(FOLDER.glob("*.cu"))
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+# Of a multiprocessor, for the threads of a block, on all of them.
+REGISTERS = 1 << 16
 # The widths a module meets beside the defaults: wide floats, integer distances, wide ids, and all.
 VARIANTS = (
     {},
@@ -138,7 +140,10 @@ def test_compiles_without_a_warning(source, architecture):
     for typedefs in typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]:
         built = compile_text(module_text(source, typedefs), architecture)
         assert built.log == "", typedefs
-        assert built.entries == {f.name for f in contract.functions(source.read_text())}
+        assert built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
+        for name, registers in built.registers.items():
+            # A warp gets them by the 256; a launch whose blocks have too few is refused.
+            assert -(-registers // 8) * 8 * stems()[source.stem][name].block <= REGISTERS, (name, typedefs)
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------
@@ -267,4 +272,4 @@ def test_the_compiler_names_the_file_and_the_line(tmp_path, old, new, message):
 
 def test_the_compiler_says_what_is_in_a_module(tmp_path):
     built = compile_text(module_text(plant(tmp_path, GOOD), TYPEDEFS), "sm_75")
-    assert (built.log, built.entries) == ("", {"relax"})
+    assert (built.log, set(built.registers)) == ("", {"relax"})
