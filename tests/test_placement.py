@@ -38,7 +38,7 @@ def ranks_count(monkeypatch):
     monkeypatch.setitem(placement.ARCS_A_RANK, "cpu", FEW_ARCS)
 
 
-@pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (24, 1), (27, 1), (28, 2), (29, 4), (30, 4)])
+@pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (24, 1), (26, 1), (27, 2), (28, 4), (30, 4)])
 def test_few_arcs_are_put_on_few_ranks(scale, wanted):
     placed = place_graph(Rmat(scale), 4, "cuda", LARGE)
     assert placed.num_ranks == wanted
