@@ -210,10 +210,10 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         fuses = rank.size == 1 or require_bfs_windows(shard, rank.comm)
         if fuses:
             require_firsts(shard)
-    if (spec.algorithm, spec.method) == ("sssp", "frontier") and rank.size > 1:
-        require_sssp_windows(shard, rank.comm, np.dtype(spec.dtype))
-    if (spec.algorithm, spec.method) == ("sssp", "frontier") and rank.size == 1 and wants_rows_by_weight(shard.info):
-        require_rows_by_weight(shard)
+    if (spec.algorithm, spec.method) == ("sssp", "frontier"):
+        relaxes_light = rank.size == 1 or require_sssp_windows(shard, rank.comm, np.dtype(spec.dtype))
+        if relaxes_light and wants_rows_by_weight(shard.info):
+            require_rows_by_weight(shard)
 
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:

@@ -188,7 +188,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
     if weight:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + answer + shape.answer_bytes(shape.seen)
-        if partition.num_ranks == 1:
+        if partition.num_ranks == 1 or _has_windows(shape, limits):
             # Where there is no room for them, the search goes over whole rows.
             parts["rows by weight for sssp"] = arcs * (vertex + weight)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.

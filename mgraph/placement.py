@@ -12,8 +12,8 @@ from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.memory import expected_connected, plan_graph
 from mgraph.types import EdgeSource
 
-# By backend: for every so many arcs a further rank. On NVIDIA H200 shortest paths over 2^31 arcs take two thirds as long
-# on two ranks as on one, a breadth-first search a seventh longer (rmat26): so that one has at least as many.
+# By backend: for every so many arcs a further rank. On NVIDIA H200 shortest paths over 2^31 arcs take two thirds of the
+# time on two ranks that they take on one, a breadth-first search a seventh more (rmat26): one has at least as many.
 # Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
 ARCS_A_RANK = {"cuda": 1 << 31}
 

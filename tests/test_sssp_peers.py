@@ -24,6 +24,7 @@ from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
 from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
+from mgraph.build.by_weight import require_rows_by_weight
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
@@ -39,6 +40,9 @@ def through_windows(shard, comm, sources, seed, options):
     block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
     shard, dtype = replace(shard, backend=backend), state_dtype(shard.info)
+    # Now and then a rank has no room for rows by weight.
+    if (seed + comm.rank) % 3:
+        require_rows_by_weight(shard)
     assert require_sssp_windows(shard, comm, dtype)
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
@@ -46,13 +50,15 @@ def through_windows(shard, comm, sources, seed, options):
     return answer.distances, trace
 
 
-def search(case, sources, num_ranks=2, order="degree", seed=0, **options):
-    """Return what the ranks found and their traces; what they found is what the oracle says."""
+def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, **options):
+    """Return what the ranks found and their traces, with or without heavy arcs; it is what the oracle says."""
     shards = build_shards(case, num_ranks, order)
     starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
     if not starts:
         return []
-    answers = run_on_ranks(through_windows, shards, starts, seed, options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "wants_rows_by_weight", lambda info: heavies)
+        answers = run_on_ranks(through_windows, shards, starts, seed, options)
     wanted = oracles.sssp(case, sources, options.get("cutoff"))
     np.testing.assert_array_equal(of_users(shards, sources, [found for found, _ in answers]), wanted)
     return answers
@@ -61,14 +67,15 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, **options):
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
 def test_the_zoo(case):
     for seed, sources in enumerate(zoo_sources(case)):
-        search(case, sources, 2 + seed % 2, ["degree", "natural"][seed // 2 % 2], seed=seed)
+        search(case, sources, 2 + seed % 2, ["degree", "natural"][seed // 2 % 2], seed=seed, heavies=seed == 1)
 
 
 @settings(max_examples=15, deadline=None)
 @given(graphs_and_sources(), orders)
 def test_drawn_graphs(drawn, order):
     case, sources = drawn
-    search(case, sources, 2 + case.num_vertices % 3, order, seed=case.num_vertices)
+    n = case.num_vertices
+    search(case, sources, 2 + n % 3, order, seed=n, heavies=n % 2 > 0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int64"])
@@ -79,18 +86,37 @@ def test_all_widths(directed, dtype):
     # A weight that sums to more than 32 bits makes the state int64.
     weights[:2] = 2**31 if dtype == "int64" else 255
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
-    answers = search(case.with_weights(dtype), [5, 59], 3)
+    answers = search(case.with_weights(dtype), [5, 59], 3, heavies=True)
     assert answers[0][0].dtype == {"uint8": "uint32"}.get(dtype, dtype)
 
 
-@pytest.mark.parametrize("delta", [1, 40, 10_000])
-def test_any_delta(delta):
-    answers = search(random_case(3, 40), [7], 2, delta=delta)
+@pytest.mark.parametrize(("delta", "heavies"), [(1, False), (40, False), (40, True), (10_000, True)])
+def test_any_delta(delta, heavies):
+    answers = search(random_case(3, 40), [7], 2, delta=delta, heavies=heavies)
     steps = [trace.supersteps for _, trace in answers]
-    assert {step["method"] for step in steps[0]} == {"push", "scan"}
+    methods = {step["method"] for step in steps[0]}
+    assert {"push", "scan"} <= methods <= {"push", "scan", *["heavy", "pull"][: 2 * heavies]}
     assert [(s["method"], s["frontier"]) for s in steps[0]] == [(s["method"], s["frontier"]) for s in steps[1]]
     for of_rank, (_, trace) in zip(steps, answers, strict=True):
         assert sum(step["bytes"] for step in of_rank) == trace.bytes_sent > 0
+
+
+def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
+    """A path to a hub with heavy arcs to all the others, which are many and have few arcs each."""
+    ends = [(v, v + 1, 1) for v in range(10)] + [(v % 5 + 5, v, 100 + v % 20) for v in range(11, 100)]
+    answers = search(make_case("hubs", 100, ends, np.uint8), [0], seed=1, delta=8, heavies=True)
+    methods = [step["method"] for step in answers[0][1].supersteps]
+    assert methods.index("heavy") < methods.index("pull")
+    arcs = sum(step["arcs"] for _, trace in answers for step in trace.supersteps)
+    assert arcs <= 2 * len(ends), "few arcs are looked at twice"
+
+
+def test_all_warps_pull_long_rows():
+    """A vertex that is far, with many arcs, most of them from what is settled before."""
+    many = 300
+    ends = [(0, v, 1 + v % 3) for v in range(1, many)] + [(v, many, 90 + v % 100) for v in range(1, many)]
+    answers = search(make_case("fan", many + 1, ends, np.uint8), [0], 2, seed=1, delta=4, heavies=True)
+    assert "pull" in {step["method"] for step in answers[0][1].supersteps}
 
 
 @pytest.mark.parametrize("name", ["dag", "rounding", "large-weights"])
@@ -162,6 +188,7 @@ def search_both(comm, xp, spec, num_roots):
     shard = build(parse_spec(spec), backend, comm)
     dtype = state_dtype(shard.info)
     assert require_sssp_windows(shard, comm, dtype)
+    require_rows_by_weight(shard)
     for root in range(0, shard.partition.num_positions, shard.partition.num_positions // num_roots):
         trace = Trace(backend, comm)
         ours = sssp_peers(shard, comm, [root], trace, dtype)
@@ -175,4 +202,4 @@ def search_both(comm, xp, spec, num_roots):
 def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
     for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
         assert all(equal for equal, _ in answers)
-        assert {step["method"] for _, steps in answers for step in steps} <= {"push", "scan"}
+        assert {step["method"] for _, steps in answers for step in steps} <= {"push", "scan", "heavy", "pull"}

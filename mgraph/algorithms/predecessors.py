@@ -74,8 +74,10 @@ def _find_nearer(
     run, rows, info = shard.backend, shard.incoming, shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
-    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
-    light = None if info.directed or weights is None else shard.by_weight
+    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways. On several ranks whole rows were read
+    # faster: the first hit ends a row, where rows by weight are read as far as an arc may be light enough.
+    has_light = weights is not None and not info.directed and shard.partition.num_ranks == 1
+    light = shard.by_weight if has_light else None
     if light is not None:
         find_nearer_by_weight[run](
             0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info), dist, parents
