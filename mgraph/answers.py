@@ -71,16 +71,19 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
     phases = {phase for part in parts for phase in part["seconds"]}
     return {
         "seconds": {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in sorted(phases)},
-        "supersteps": [
-            steps[0]
-            | {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}
-            | {"microseconds": max(step["microseconds"] for step in steps)}
-            for steps in zip(*(part["supersteps"] for part in parts), strict=True)
-        ],
+        "supersteps": [_of_all(steps) for steps in zip(*(part["supersteps"] for part in parts), strict=True)],
         "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
         "bytes_sent": [part["bytes_sent"] for part in parts],
         "placement": str(g.placement),
     }
+
+
+def _of_all(steps: tuple[dict, ...]) -> dict:
+    """Put together what the ranks tell of one superstep: what one alone tells is all there is."""
+    if len(steps) == 1:
+        return steps[0]
+    summed = {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}
+    return {**steps[0], **summed, "microseconds": max(step["microseconds"] for step in steps)}
 
 
 def answer_key() -> str:

@@ -55,7 +55,7 @@ class TraversalSpec:
     algorithm: str  # bfs or sssp
     method: str  # frontier or sweep
     sources: tuple[int, ...]  # user ids
-    dtype: str  # of the state
+    dtype: np.dtype  # of the state
     limit: float | int | None = None  # depth_limit or cutoff
     predecessors: bool = True
 
@@ -203,7 +203,7 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
 def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
     """Build what the method needs beside the rows, once for a graph."""
     if spec.method == "sweep":
-        require_blocks(shard, rank.comm, np.dtype(spec.dtype))
+        require_blocks(shard, rank.comm, spec.dtype)
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
         require_in_rows(shard, rank.comm)
     if (spec.algorithm, spec.method) == ("bfs", "frontier") and isinstance(shard.backend, FusingBackend):
@@ -211,7 +211,7 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         if fuses:
             require_firsts(shard)
     if (spec.algorithm, spec.method) == ("sssp", "frontier"):
-        relaxes_light = rank.size == 1 or require_sssp_windows(shard, rank.comm, np.dtype(spec.dtype))
+        relaxes_light = rank.size == 1 or require_sssp_windows(shard, rank.comm, spec.dtype)
         if relaxes_light and wants_rows_by_weight(shard.info):
             require_rows_by_weight(shard)
 
@@ -220,7 +220,7 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
     if spec.algorithm == "bfs":
         depth_limit = None if spec.limit is None else int(spec.limit)
         return _form_of_bfs(shard, rank, spec)(shard, rank.comm, sources, trace, depth_limit)
-    return _form_of_sssp(shard, rank, spec)(shard, rank.comm, sources, trace, np.dtype(spec.dtype), spec.limit)
+    return _form_of_sssp(shard, rank, spec)(shard, rank.comm, sources, trace, spec.dtype, spec.limit)
 
 
 def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:

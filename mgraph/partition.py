@@ -12,6 +12,7 @@ Degree order deals positions round-robin (hubs are spread evenly), natural order
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -33,18 +34,18 @@ class Partition:
     num_ranks: int
     cyclic: bool
 
-    @property
+    @cached_property
     def stride(self) -> int:
         """Length of each rank's slice in the replicated state arrays."""
         share = -(-self.num_positions // self.num_ranks)
         return max(ALIGNMENT, -(-share // ALIGNMENT) * ALIGNMENT)
 
-    @property
+    @cached_property
     def num_states(self) -> int:
         """Length of a replicated state array; the slices' tails are padding."""
         return self.stride * self.num_ranks
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype:
         """The dtype of state indices and positions."""
         return vertex_dtype(self.num_states)

@@ -93,7 +93,7 @@ class Traversed(Result):
         super().__init__(graph, key)
         self.spec, self.stats, self.sources = spec, stats, spec.sources
         ids = np.dtype(np.int64)
-        self.distances = Column(self._kept, "distances", user_dtype(np.dtype(spec.dtype)))
+        self.distances = Column(self._kept, "distances", user_dtype(spec.dtype))
         self.predecessors = Column(self._kept, "predecessors", ids) if spec.predecessors else None
         self.nearest_source = Column(self._kept, "nearest_source", ids) if len(spec.sources) > 1 else None
 

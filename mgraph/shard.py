@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from mgraph.kernels.backend import Backend
 from mgraph.partition import Partition
@@ -118,17 +119,17 @@ class Shard:
     stored_degrees: Array | None = None  # of the compact layout
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
 
-    @property
+    @cached_property
     def num_owned(self) -> int:
         return self.partition.num_owned(self.rank)
 
-    @property
+    @cached_property
     def user_stride(self) -> int:
         if not self.partition.cyclic:
             return self.partition.stride
         return -(-self.info.num_vertices // self.partition.num_ranks)
 
-    @property
+    @cached_property
     def user_range(self) -> tuple[int, int]:
         """The user ids whose answers this rank hands out."""
         lo = min(self.rank * self.user_stride, self.info.num_vertices)

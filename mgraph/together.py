@@ -42,7 +42,7 @@ class TraversedTogether:
         """Return the answer of root number `index`, the same as bfs gives; predecessors are found now."""
         root = self.roots[index]
         batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
-        spec = TraversalSpec("bfs", "together", (root,), LEVEL.name, self._limit, return_predecessors)
+        spec = TraversalSpec("bfs", "together", (root,), LEVEL, self._limit, return_predecessors)
         key, kept = answer_key(), self._kept[batch]
         kept.require_open()
         parts = self.graph.answer(answer_of_root, [key], kept.key, bit, key, spec)

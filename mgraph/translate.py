@@ -9,7 +9,7 @@ import numpy as np
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.rows import look_up
-from mgraph.kernels.translate import translate_distances, translate_predecessors
+from mgraph.kernels.translate import find_positions, translate_distances, translate_predecessors
 from mgraph.shard import Shard
 from mgraph.types import Array
 
@@ -18,9 +18,12 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     """Return the positions of a few user ids, the same on every rank."""
     if shard.position_of_user is None:
         return list(users)
-    lo, hi = shard.user_range
-    found = [int(shard.position_of_user[u - lo]) if lo <= u < hi else -1 for u in users]
-    return comm.allreduce(np.array(found, np.int64), "max").tolist()
+    run, (lo, hi), num = shard.backend, shard.user_range, len(users)
+    words, on_host = run.host_words(num)
+    on_host[:num] = users
+    find_positions[run](0, num, shard.position_of_user, lo, hi - lo, words)
+    run.synchronize()
+    return comm.allreduce(on_host[:num].copy(), "max").tolist()
 
 
 def translated(backend: Backend, ids: Array, table: Array) -> Array:

@@ -128,7 +128,7 @@ def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str
     require_graph(g)
     limit = as_depth_limit(g, limit)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL.name, limit, predecessors)
+    return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL, limit, predecessors)
 
 
 def as_depth_limit(g: Graph, limit: Any) -> int | None:
@@ -152,9 +152,7 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec(
-        "sssp", _method(g, method), as_sources(g.num_vertices, source), dtype.name, limit, predecessors
-    )
+    return TraversalSpec("sssp", _method(g, method), as_sources(g.num_vertices, source), dtype, limit, predecessors)
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:

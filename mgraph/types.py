@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -29,11 +30,13 @@ def vertex_dtype(count: int) -> np.dtype:
     return SMALL_VERTEX if count < _SMALL_NONE else LARGE_VERTEX
 
 
+@functools.cache
 def none_of(dtype: np.dtype) -> int:
     """Return the id that means no vertex: the largest value, so that any vertex is smaller."""
     return int(np.iinfo(dtype).max)
 
 
+@functools.cache
 def unreached_of(dtype: np.dtype) -> float | int:
     """Return the state of a vertex not reached: the top of the order that every sweep lowers."""
     dtype = np.dtype(dtype)

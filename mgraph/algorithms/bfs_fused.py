@@ -55,8 +55,14 @@ def bfs_fused(
     if not done:
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
-    trace.form = "fused"
-    steps = on_host[TRACE : TRACE + num_rows * len(ROW)].reshape(-1, len(ROW))
-    for method, frontier, arcs, nanoseconds, num_levels in steps.tolist():
-        trace.superstep(METHODS[method], frontier, arcs, nanoseconds / 1000, levels=num_levels)
+    log = on_host[TRACE : TRACE + num_rows * len(ROW)].copy()
+    trace.fused(lambda: _steps(log))
     return Traversal(levels, parents, reached, reached_arcs)
+
+
+def _steps(log: np.ndarray) -> list[dict]:
+    """Return what every superstep did."""
+    return [
+        {"method": METHODS[m], "frontier": f, "arcs": a, "microseconds": ns / 1000, "bytes": 0, "levels": num_levels}
+        for m, f, a, ns, num_levels in log.reshape(-1, len(ROW)).tolist()
+    ]

@@ -68,8 +68,8 @@ def sssp_fused(
     done, num_lines, began = on_host[: len(REPORT)].tolist()
     if not done:
         raise CommAborted("the search was ended while its blocks waited for each other")
-    trace.form = "fused"
-    _tell(trace, began, on_host[len(REPORT) :][: num_lines * LINE].reshape(-1, LINE))
+    log = on_host[len(REPORT) :][: num_lines * LINE].copy()
+    trace.fused(lambda: _rounds(began, log))
     return Traversal(dist, None)
 
 
@@ -96,11 +96,11 @@ def _long_rows(shard: Shard) -> int:
     return shard.num_owned if shard.info.max_degree > PART else 0
 
 
-def _tell(trace: Trace, began: int, log: np.ndarray) -> None:
-    """Note every round, of which there may be thousands; the last line of a full log stands for all further ones."""
-    kinds, frontiers, arcs, ended = log.T.tolist()
+def _rounds(began: int, log: np.ndarray) -> list[dict]:
+    """Return what every round did; the last line of a full log stands for all further ones."""
+    kinds, frontiers, arcs, ended = log.reshape(-1, LINE).T.tolist()
     times = np.round(np.diff(ended, prepend=began) / 1000, 1).tolist()
-    trace.supersteps += [
+    return [
         {"method": KINDS[kind], "frontier": frontier, "arcs": looked, "microseconds": time, "bytes": 0}
         for kind, frontier, looked, time in zip(kinds, frontiers, arcs, times, strict=True)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -19,13 +19,14 @@ class Trace:
     backend: Backend
     comm: Communicator
     seconds: dict[str, float] = field(default_factory=dict)
-    supersteps: list[dict] = field(default_factory=list)
     # Who starts the supersteps: "steps", the host; "fused", one kernel; "windows", one on each rank, which meet.
     form: str = "steps"
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
         self._stepped = time.perf_counter()
+        self._noted: list[dict] = []
+        self._told: list[Callable[[], list[dict]]] = []
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -57,6 +58,18 @@ class Trace:
         facts = {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds}
         self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
         self._stepped, self._bytes_stepped = now, sent
+
+    def fused(self, told: Callable[[], list[dict]]) -> None:
+        """Note the supersteps of one launch, which `told` puts in words once somebody asks."""
+        self.form = "fused"
+        self._told.append(told)
+
+    @property
+    def supersteps(self) -> list[dict]:
+        """What every superstep did."""
+        while self._told:
+            self._noted += self._told.pop(0)()
+        return self._noted
 
     @property
     def bytes_sent(self) -> int:

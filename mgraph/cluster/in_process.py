@@ -5,6 +5,7 @@ No scheduler and no handing over: with one rank a call costs a lock and the call
 
 from __future__ import annotations
 
+import itertools
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -66,6 +67,7 @@ class InProcessCluster(Cluster):
         self.backend = self._backends[0].name
         self._objects = [Objects() for _ in range(num_ranks)]
         self._leases = Leases()
+        self._names = map(str, itertools.count())
         self._turn = threading.Condition()
         self._pool = ThreadPoolExecutor(num_ranks, "mgraph-rank") if num_ranks > 1 else None
         self._closed = False
@@ -137,7 +139,7 @@ class InProcessCluster(Cluster):
         return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
 
     def _take_turn(self) -> str:
-        lease = uuid.uuid4().hex
+        lease = next(self._names)
         with self._turn:
             self._check_open()
             # A gang of one process is always leased whole, so one member stands for all ranks.

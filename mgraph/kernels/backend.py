@@ -69,6 +69,13 @@ class Backend(ABC):
     def to_device(self, array: np.ndarray) -> Array:
         """Return the array where the kernels can read it, the same one where it is already."""
 
+    @abstractmethod
+    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
+        """Return int64 words in host memory, as kernels and as the host take them.
+
+        The next call's are the same: who launches with them waits for the launch before anybody asks again.
+        """
+
     def snapshot(self, array: Array, into: Array | None) -> Array:
         """Return what a launch that writes `array` may read through the read-only path: a copy, in `into` if given."""
         if into is None:
@@ -106,10 +113,6 @@ class FusingBackend(Backend):
 
     abort_word: Array
     arrived: Array
-
-    @abstractmethod
-    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
-        """Return int64 words in host memory, as kernels and as the host take them; the next call's are the same."""
 
     @abstractmethod
     def host_word(self) -> tuple[Array, np.ndarray]:
@@ -172,6 +175,10 @@ class CpuBackend(Backend):
 
     def to_device(self, array: np.ndarray) -> Array:
         return array
+
+    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
+        words = np.zeros(count, np.int64)
+        return words, words
 
     def snapshot(self, array: Array, into: Array | None) -> Array:
         """Return the array itself: a CPU reads what is written, and a fresher state is a better one."""

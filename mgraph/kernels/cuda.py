@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import pathlib
+import struct
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import cupy
 import numpy as np
-from cupy.cuda import driver
+from cupy.cuda import driver, runtime
 
 from mgraph.kernels import peer_memory
 from mgraph.kernels.backend import LIMITS, FusingBackend
-from mgraph.kernels.source import OPTIONS, module_text, widen
+from mgraph.kernels.source import OPTIONS, module_text
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 # Threads a multiprocessor holds at once at up to 32 registers each; more only queue up.
 THREADS_PER_SM = 2048
+# More than any kernel has.
+MOST_PARAMETERS = 32
 
 
 @functools.cache
@@ -33,19 +38,48 @@ def _module(
 
 
 @functools.cache
-def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> cupy.RawKernel:
+def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> int:
+    """Return the driver's handle of a kernel for arguments of these dtypes; its module is kept for ever."""
     typedefs = tuple(sorted(kernel.typedefs(dtypes).items()))
     function = _module(kernel.source, typedefs, kernel.cooperative, device).get_function(kernel.name)
     # Beyond 48 KiB shared memory must be allowed first; a launch still takes only what it asks for.
     most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
     function.max_dynamic_shared_size_bytes = most - function.shared_size_bytes
-    return function
+    return function.kernel.ptr
 
 
 @functools.cache
-def _blocks_at_once(function: cupy.RawKernel, block: int, shared_bytes: int) -> int:
+def _blocks_at_once(function: int, block: int, shared_bytes: int) -> int:
     """Return how many blocks a multiprocessor holds at once."""
-    return driver.occupancyMaxActiveBlocksPerMultiprocessor(function.kernel.ptr, block, shared_bytes)
+    return driver.occupancyMaxActiveBlocksPerMultiprocessor(function, block, shared_bytes)
+
+
+def _bits(number: float) -> int:
+    """Return the integer that has the bits of a float64."""
+    return struct.unpack("q", struct.pack("d", number))[0]
+
+
+# What an argument becomes in the 8 bytes that every parameter of a kernel has: an address, a number, null.
+_WORDS: dict[type, Callable[..., int]] = {
+    **{cupy.ndarray: lambda array: array.data.ptr, type(None): lambda _: 0},
+    **dict.fromkeys((bool, int, np.int64), int),
+    **dict.fromkeys((float, np.float64), _bits),
+}
+
+
+class _Parameters(threading.local):
+    """Where the driver finds the arguments of a launch of this thread; it copies them before the launch returns."""
+
+    def __init__(self) -> None:
+        self.words = (ctypes.c_int64 * MOST_PARAMETERS)()
+        first = ctypes.addressof(self.words)
+        self._addresses = (ctypes.c_void_p * MOST_PARAMETERS)(*range(first, first + 8 * MOST_PARAMETERS, 8))
+        self.address = ctypes.addressof(self._addresses)
+
+    def take(self, args: tuple) -> int:
+        """Write down the arguments; return the address of their addresses."""
+        self.words[: len(args)] = [_WORDS[type(a)](a) for a in args]
+        return self.address
 
 
 def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
@@ -54,7 +88,7 @@ def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
     memory = cupy.cuda.alloc_pinned_memory(num_bytes)
     on_host: np.ndarray = np.frombuffer(memory, dtype, count)
     on_host[:] = 0
-    owner = cupy.cuda.UnownedMemory(memory.ptr, num_bytes, memory, cupy.cuda.runtime.getDevice())
+    owner = cupy.cuda.UnownedMemory(memory.ptr, num_bytes, memory, runtime.getDevice())
     return cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(owner, 0)), on_host
 
 
@@ -78,7 +112,7 @@ class CudaBackend(FusingBackend):
     limits = LIMITS["cuda"]
 
     def __init__(self) -> None:
-        self.device = cupy.cuda.runtime.getDevice()
+        self.device = runtime.getDevice()
         attributes = cupy.cuda.Device(self.device).attributes
         self.multiprocessors = attributes["MultiProcessorCount"]
         self.shared_bytes = attributes["MaxSharedMemoryPerBlockOptin"]
@@ -86,15 +120,21 @@ class CudaBackend(FusingBackend):
         self.abort_word = _pinned(1, np.uint32)[0]
         self.arrived = cupy.zeros(1, np.int64)
         self._host_words = _pinned(1, np.int64)
+        self._parameters = _Parameters()
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
+        # By the driver itself: a launch through CuPy's own objects takes twice as long.
         if args[1] <= args[0]:
             return
         function = _function(kernel, kernel.dtypes(args), self.device)
         grid, shared_bytes = self.grid(kernel, args[1] - args[0]), kernel.shared_bytes(args)
+        shape = (1, 1, kernel.block, 1, 1, shared_bytes, cupy.cuda.get_current_stream().ptr)
+        parameters = self._parameters.take(args)
         if kernel.cooperative:
             grid = min(grid, self.multiprocessors * _blocks_at_once(function, kernel.block, shared_bytes))
-        function((grid,), (kernel.block,), widen(args), shared_mem=shared_bytes)
+            driver.launchCooperativeKernel(function, grid, *shape, parameters)
+        else:
+            driver.launchKernel(function, grid, *shape, parameters, 0)
 
     def grid(self, kernel: Kernel, items: int) -> int:
         """Return how many blocks share `items` work items.
@@ -108,7 +148,7 @@ class CudaBackend(FusingBackend):
         return min(blocks, self.multiprocessors * (THREADS_PER_SM // kernel.block))
 
     def synchronize(self) -> None:
-        cupy.cuda.get_current_stream().synchronize()
+        runtime.streamSynchronize(cupy.cuda.get_current_stream().ptr)
 
     def to_host(self, array: Array) -> np.ndarray:
         return cupy.asnumpy(array)
@@ -131,7 +171,7 @@ class CudaBackend(FusingBackend):
     def leave(self, addresses: list[int]) -> None:
         with cupy.cuda.Device(self.device):
             for address in addresses:
-                cupy.cuda.runtime.ipcCloseMemHandle(address)
+                runtime.ipcCloseMemHandle(address)
 
     def host_word(self) -> tuple[Array, np.ndarray]:
         return _pinned(1, np.uint32)
@@ -140,7 +180,7 @@ class CudaBackend(FusingBackend):
         cupy.get_default_memory_pool().free_all_blocks()
 
     def free_bytes(self) -> int:
-        return cupy.cuda.runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
+        return runtime.memGetInfo()[0] + cupy.get_default_memory_pool().free_bytes()
 
     @contextmanager
     def high_water(self) -> Iterator[Callable[[], int]]:

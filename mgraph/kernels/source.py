@@ -1,11 +1,8 @@
-"""The text of a CUDA module and the widths of its arguments: what every compiler of .cu files shares."""
+"""The text of a CUDA module: what every compiler of .cu files shares."""
 
 from __future__ import annotations
 
 import pathlib
-from collections.abc import Callable
-
-import numpy as np
 
 PRELUDE = tuple(pathlib.Path(__file__).with_name(name) for name in ("prelude.cuh", "ranks.cuh", "frontiers.cuh"))
 # What every compiler of this text is told.
@@ -22,10 +19,6 @@ C_TYPES = {
 }
 
 
-# What a Python object becomes on its way to a kernel.
-WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64, int: np.int64, float: np.float64}
-
-
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
 
@@ -39,8 +32,3 @@ def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     return "".join(
         (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in parts)),
     )
-
-
-def widen(args: tuple) -> tuple:
-    """Give every Python number the width that kernels declare, and None the null pointer."""
-    return tuple([WIDEN[type(a)](a) if type(a) in WIDEN else a for a in args])

@@ -1,3 +1,11 @@
+extern "C" __global__ void find_positions(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_users,
+                                          i64* words) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 user = words[i] - first;
+    words[i] = 0 <= user && user < num_users ? (i64)positions[user] : -1;
+  }
+}
+
 extern "C" __global__ void translate_distances(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions,
                                                i64 stride, i64 multiplier, const dist_t* values, out_t* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {

@@ -1,4 +1,4 @@
-"""From positions to user ids: the answers of a range of user ids, gathered from replicated arrays.
+"""Between positions and user ids: where sources stand; the answers of a range of ids, gathered from replicated arrays.
 
 `positions` holds the position of each user id of the range (None in natural order, where user id
 `first + i` is its own position); positions from `num_positions` up have no arcs and no state.
@@ -10,6 +10,14 @@ import numpy as np
 
 from mgraph.kernels.common import state_of, top_of
 from mgraph.kernels.pair import kernel
+
+
+@kernel(vertex_t="positions")
+def find_positions(lo, hi, positions, first, num_users, words):
+    """Put the positions of user ids in their stead, -1 for one that is not among those from `first` on."""
+    for i in range(lo, hi):
+        user = words[i] - first
+        words[i] = positions[user] if 0 <= user < num_users else -1
 
 
 @kernel(vertex_t="positions", dist_t="values", out_t="out")

@@ -26,7 +26,7 @@ import numpy as np
 from emulator.compile import CACHE, build, source_line
 
 from mgraph.kernels.backend import FusingBackend, Limits
-from mgraph.kernels.source import module_text, widen
+from mgraph.kernels.source import module_text
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -40,6 +40,8 @@ POISONS = (0xFFF5A5F5, 0x7FF3C9B1)
 ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
 MAX_THREADS = 1 << 14
 WARP = 32
+# The width that kernels declare for a Python number, and the null pointer for None.
+WIDEN: dict[type, Callable] = {type(None): lambda _: np.intp(0), bool: np.int64, int: np.int64, float: np.float64}
 
 
 class EmulationError(Exception):
@@ -263,7 +265,7 @@ class Module:
 
     def launch(self, kernel: Kernel, given: tuple, how: EmulatedBackend, grid: int) -> str:
         """Run one grid; return what went wrong, empty if nothing did."""
-        args = widen(given)
+        args = tuple([WIDEN[type(a)](a) if type(a) in WIDEN else a for a in given])
         with self.copy() as library:
             check_arguments(kernel, args, signature(library, kernel.name))
             report = ctypes.create_string_buffer(2048)

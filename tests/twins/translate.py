@@ -20,6 +20,14 @@ def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
     return {"lo": 0, "hi": n, "positions": table, **shape}
 
 
+def find_positions(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    n, first = draw(st.integers(1, r.num_owned)), draw(st.integers(0, 9))
+    table = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
+    words = r.random.integers(max(first - 3, 0), first + n + 3, draw(st.integers(1, 40)))
+    return Case({"lo": 0, "hi": len(words), "positions": table, "first": first, "num_users": n, "words": words})
+
+
 def translate_distances(draw: st.DrawFn) -> Case:
     r = draw(rows())
     args = _range(draw, r)
