@@ -25,7 +25,6 @@ from run import source_of
 
 import mgraph as mg
 from mgraph import jobs, traversals
-from mgraph.algorithms.traversal import Trace
 from mgraph.graph import Graph
 from mgraph.graph500 import random_roots
 from mgraph.kernels.cuda import CudaBackend
@@ -34,11 +33,10 @@ from mgraph.results import Stats
 # What is timed: where it stands, and what it is called in the table.
 PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "_prepare", "is all there that the method needs"),
-    (jobs, "positions_of", "source to position, read back"),
+    (jobs, "positions_of", "source to position: orders, read back"),
     (jobs, "_search", "the search: memory, orders"),
     (CudaBackend, "launch", "launches"),
     (CudaBackend, "synchronize", "waiting"),
-    (Trace, "superstep", "the trace"),
     (jobs, "_translate", "translation: memory, arguments"),
     (jobs, "_traverse", "the job besides"),
     (Stats, "of_ranks", "stats"),

@@ -121,10 +121,12 @@ class Shard:
 
     @cached_property
     def num_owned(self) -> int:
+        """How many vertices this rank owns."""
         return self.partition.num_owned(self.rank)
 
     @cached_property
     def user_stride(self) -> int:
+        """How many user ids a rank hands out answers of."""
         if not self.partition.cyclic:
             return self.partition.stride
         return -(-self.info.num_vertices // self.partition.num_ranks)
