@@ -38,14 +38,14 @@ def _module(
 
 
 @functools.cache
-def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> int:
-    """Return the driver's handle of a kernel for arguments of these dtypes; its module is kept for ever."""
+def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> cupy.cuda.Function:
+    """Return what the driver launches for arguments of these dtypes."""
     typedefs = tuple(sorted(kernel.typedefs(dtypes).items()))
     function = _module(kernel.source, typedefs, kernel.cooperative, device).get_function(kernel.name)
     # Beyond 48 KiB shared memory must be allowed first; a launch still takes only what it asks for.
     most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
     function.max_dynamic_shared_size_bytes = most - function.shared_size_bytes
-    return function.kernel.ptr
+    return function.kernel
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def _bits(number: float) -> int:
 # What an argument becomes in the 8 bytes that every parameter of a kernel has: an address, a number, null.
 _WORDS: dict[type, Callable[..., int]] = {
     **{cupy.ndarray: lambda array: array.data.ptr, type(None): lambda _: 0},
-    **dict.fromkeys((bool, int, np.int64), int),
+    **dict.fromkeys((bool, int, np.int64, np.uint64), int),
     **dict.fromkeys((float, np.float64), _bits),
 }
 
@@ -126,7 +126,7 @@ class CudaBackend(FusingBackend):
         # By the driver itself: a launch through CuPy's own objects takes twice as long.
         if args[1] <= args[0]:
             return
-        function = _function(kernel, kernel.dtypes(args), self.device)
+        function = _function(kernel, kernel.dtypes(args), self.device).ptr
         grid, shared_bytes = self.grid(kernel, args[1] - args[0]), kernel.shared_bytes(args)
         shape = (1, 1, kernel.block, 1, 1, shared_bytes, cupy.cuda.get_current_stream().ptr)
         parameters = self._parameters.take(args)
