@@ -102,6 +102,14 @@ def test_the_extremes_of_64_bits_are_weights(extreme):
         assert (shard.rows.weights == extreme).all()
 
 
+def test_weights_that_have_no_sum():
+    ends = [(0, v, (-1) ** v * np.finfo(np.float64).max) for v in range(1, 33)]
+    case = make_case("signs", 33, ends, np.float64, directed=True)
+    for num_ranks in (1, 3):
+        for shard in build_on(case, num_ranks, "natural"):
+            assert np.isfinite(shard.info.sum_weights)
+
+
 def test_minus_zero_becomes_zero():
     case = ZOO["zero-triangle"]
     case.weights[2] = -0.0

@@ -75,8 +75,9 @@ class Survey:
         dropped
             Parallel arcs that this rank dropped.
         """
-        # Of weights near the largest float the sum is not finite; it is for a mean that decides on speed alone.
-        with np.errstate(over="ignore"):
+        # Of weights near the largest float the sum is not finite, and of both signs not even a number; it is for a mean
+        # that decides on speed alone.
+        with np.errstate(over="ignore", invalid="ignore"):
             total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + each_twice)
             sum_weights = float(comm.allreduce(np.array([total_weight]), "sum")[0])
         num_arcs, parallel = comm.sum(total(backend, degrees), dropped)
@@ -92,7 +93,7 @@ class Survey:
             weight_dtype=None if self.weight_dtype is None else self.weight_dtype.name,
             min_weight=self.totals.min_weight,
             max_weight=self.totals.max_weight,
-            sum_weights=min(sum_weights, float(np.finfo(np.float64).max)),
+            sum_weights=float(np.nan_to_num(sum_weights)),
             max_degree=max_degree,
             num_isolated=self.totals.num_isolated,
             num_loops=self.totals.num_loops,
