@@ -89,6 +89,7 @@ def bad(tmp_path, monkeypatch):
         ("plan rmat:5 --gpus 2", 2, "how much memory has each GPU. Give it, as in --gpus 2 --memory 139GiB"),
         ("plan rmat:5 --gpus 2 --ranks 2", 2, "--gpus plans for GPUs and --ranks for ranks on the CPU: give one"),
         ("plan rmat:5 --directed", 2, "--directed goes with a file"),
+        (f"plan rmat:5 --memory {'9' * 400}", 2, "is not an amount such as 139GiB"),
         ("plan rmat:5 --memory much", 2, "'much' is not an amount such as 139GiB"),
         ("graph500 --scale 5 --official --json", 2, "--official and --json .* give one of them"),
         ("bfs plain.el -s 0 --workers 99999", 2, "num_ranks is 99999: one process has at most 256"),

@@ -202,6 +202,9 @@ def test_refuses_a_file_that_changed(write):
         ("u,v,w\n0,1,2\n", "cost", "has no column 'cost', only u, v, w"),
         ("0 1 2\n", 3, "no weight in column 3"),
         ("0 1 2\n", 1, "no weight in column 1"),
+        ("0 1 2\n", "²", "has no column '²'"),
+        ("0 1 2\n", "9" * 5000, "has no column '999"),
+        ("0 1 2\n", 2.5, "weight 2.5 is not an integer"),
     ],
 )
 def test_refuses_a_weight_column(write, content, weight, message):
@@ -242,6 +245,8 @@ def test_reads_mtx(write, field, symmetry, body, rows, dtype):
         (MATRIX.format("complex", "general", "2 2 0"), "has complex values"),
         (MATRIX.format("real", "general", "2 3 0"), "is 2 x 3: an adjacency matrix is square"),
         (MATRIX.format("real", "general", "2 2"), "no line of rows, columns and entries, but '2 2'"),
+        (MATRIX.format("real", "general", "² ² 0"), "no line of rows, columns and entries, but '² ² 0'"),
+        (MATRIX.format("real", "general", f"2 2 {'9' * 5000}"), "no line of rows, columns and entries"),
         (MATRIX.format("real", "general", "2 2 2\n1 1 1"), "has 1 entries where its header says 2: truncated?"),
         (MATRIX.format("real", "general", "2 2 1\n0 1 1"), r"a.mtx:4: vertex '0' is not in 1..2"),
         (MATRIX.format("real", "general", "2 2 1\n1 3 1"), r"a.mtx:4: vertex '3' is not in 1..2"),
@@ -258,6 +263,6 @@ def test_refuses_mtx(write, content, message):
 
 def test_refuses_directions_and_weights_that_mtx_has_not(write):
     path = write("a.mtx", MATRIX.format("pattern", "symmetric", "2 2 1\n2 1"))
-    for options in ({"directed": True}, {"weight": True}, {"weight": "w"}, {"num_vertices": 7}):
+    for options in ({"directed": True}, {"weight": True}, {"weight": "w"}, {"weight": 1}, {"num_vertices": 7}):
         with pytest.raises(UsageError):
             read_source(path, **options)

@@ -61,6 +61,7 @@ def test_names_are_the_benchmarks(text, name):
         ("rmat:20,scramble=maybe", r"scramble 'maybe' is not one of true, yes, 1"),
         ("rmat:20,weights=int8", r"weights 'int8' is not one of int"),
         ("uniform:100", r"degree is missing, expected uniform:VERTICES:DEGREE"),
+        ("uniform:99999^999:3", r"num_vertices '99999\^999' is not a number"),
         ("uniform:100:x", r"degree 'x' is not a number"),
         ("grid:100", r"columns is missing, expected grid:ROWSxCOLUMNS"),
         ("grid:3x5x7x9", r"expected grid:ROWSxCOLUMNS"),

@@ -89,8 +89,7 @@ def source_of(
             if value is not None:
                 raise click.UsageError(f"{option} goes with a file, and {text} is generated")
         return parse_spec(text)
-    column = int(weight) if weight is not None and weight.isdecimal() else weight
-    return read_source(text, weight=column, directed=directed, num_vertices=num_vertices, format=file_format)
+    return read_source(text, weight=weight, directed=directed, num_vertices=num_vertices, format=file_format)
 
 
 @contextmanager

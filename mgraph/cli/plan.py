@@ -31,7 +31,7 @@ class Bytes(click.ParamType):
     name = "bytes"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", str(value).lower())
+        match = re.fullmatch(r"(\d{1,99}(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", str(value).lower())
         if match is None:
             self.fail(f"{value!r} is not an amount such as 139GiB", param, ctx)
         return int(float(match[1]) * UNITS[match[2]])

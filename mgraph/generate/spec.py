@@ -73,7 +73,7 @@ def _value(name: str, kind: str, text: str) -> Any:
         if text not in TRUTHS:
             raise UsageError(f"{name} {text!r} is not one of {', '.join(TRUTHS)}")
         return TRUTHS[text]
-    if power := re.fullmatch(r"(\d+)\^(\d{1,3})", text):
+    if power := re.fullmatch(r"(\d{1,20})\^(\d{1,2})", text):
         return int(power[1]) ** int(power[2])
     try:
         return int(text) if re.fullmatch(r"[+-]?\d+", text) or "float" not in kind else float(text)

@@ -9,7 +9,7 @@ from typing import Any
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
-from mgraph.io.checks import as_flag
+from mgraph.io.checks import as_flag, as_integer
 from mgraph.io.csr import MAGIC, read_csr
 from mgraph.io.mtx import BANNER, read_mtx
 from mgraph.io.npz import read_npz
@@ -66,6 +66,8 @@ def read_source(
     if format is not None and format not in READERS:
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
     directed = None if directed is None else as_flag(directed, "directed")
+    if weight is not None and not isinstance(weight, (str, bool)):
+        weight = as_integer(weight, "weight")
     options = {"weight": weight, "directed": directed, "num_vertices": num_vertices}
     path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
     if not path.is_file():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pathlib
+import re
 
 import numpy as np
 
@@ -36,7 +37,7 @@ def read_mtx(
     rows, entries = _size(path, size.decode(errors="replace").split())
     if num_vertices not in (None, rows):
         raise UsageError(f"{path} has {rows} rows, not {num_vertices}")
-    if weight not in (None, True, False):
+    if weight is not None and not isinstance(weight, bool):
         raise UsageError(f"{path} has no columns by name, and no {weight!r}")
     if weight is True and field == "pattern":
         raise UsageError(f"{path} is a pattern, without weights")
@@ -71,7 +72,7 @@ def _kind(path: pathlib.Path, banner: list[str]) -> tuple[str, str]:
 
 def _size(path: pathlib.Path, words: list[str]) -> tuple[int, int]:
     """Return the rows and entries that the size line tells."""
-    if len(words) != 3 or not all(word.isdigit() for word in words):
+    if len(words) != 3 or not all(re.fullmatch(r"\d{1,99}", word) for word in words):
         raise InputError(f"{path} has no line of rows, columns and entries, but {' '.join(words)[:40]!r}")
     rows, columns, entries = map(int, words)
     if rows != columns:

@@ -275,10 +275,11 @@ def weight_column(path: pathlib.Path, weight: str | int | bool | None, fields: l
     if isinstance(weight, str):
         if weight in header:
             return header.index(weight)
-        if not weight.isdigit():
+        try:
+            weight = int(weight)
+        except ValueError:
             known = f"only {', '.join(header)}" if header else "and the first line names none"
-            raise UsageError(f"{path} has no column {weight!r}, {known}")
-        weight = int(weight)
+            raise UsageError(f"{path} has no column {weight!r}, {known}") from None
     if weight is None or weight is True:
         named = [header.index(name) for name in WEIGHT_NAMES if name in header[2:]]
         if named or len(fields) == 3:
