@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import pickle
+import re
 import sys
 import types
 
@@ -73,9 +74,13 @@ def test_csr_of_a_directed_graph_keeps_the_lightest_arc(tmp_path):
 
 
 def test_csr_refuses_weights_it_cannot_hold(tmp_path):
-    with pytest.raises(InputError, match=r"weight 16777217 is no float32"):
-        write_edges(tmp_path / "graph.csr", edges_source([0], [1], [2**24 + 1]))
+    for weight in (2**24 + 1, 2**53 + 1, 2**63 - 1, 0.1, 1e300):
+        with pytest.raises(InputError, match=re.escape(f"weight {weight} is no float32")):
+            write_edges(tmp_path / "graph.csr", edges_source([0], [1], [weight]))
     assert not list(tmp_path.iterdir())
+    for weight in (2**24, 2**62, -(2**63), 2.0**100):
+        write_edges(tmp_path / "graph.csr", edges_source([0], [1], [weight]))
+        assert whole(read_source(tmp_path / "graph.csr")).weights.tolist() == [weight] * 2
 
 
 def test_csr_refuses_what_is_damaged(tmp_path):

@@ -129,8 +129,12 @@ def _arcs(source: EdgeSource, chunks: list[EdgeChunk]) -> tuple[np.ndarray, np.n
     if source.weight_dtype is None:
         return np.unique(keys), None
     exact = np.concatenate([chunk.weights for chunk in chunks])[edges]
-    weights = exact.astype(np.float32)
+    with np.errstate(over="ignore"):
+        weights = exact.astype(np.float32)
     lost = weights.astype(np.float64) != exact
+    if exact.dtype == np.int64:
+        # Beyond 2^53 the comparison rounds as well; there a float32 is a multiple of 2^30.
+        lost |= (np.abs(weights) >= 2.0**53) & (exact % 2**30 != 0)
     if lost.any():
         raise InputError(f"weight {exact[np.argmax(lost)]} is no float32, which .csr files hold: write .npz instead")
     if not source.directed:

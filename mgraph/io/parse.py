@@ -87,7 +87,7 @@ def parse_number(text, i, end):
         power += sign * exponent
     value, sure = to_double(mantissa, power)
     integer = np.int64(mantissa)
-    whole = whole and digits <= 18
+    whole = whole and digits <= 19 and (mantissa < _SIGN or (negative and mantissa == _SIGN))
     return -value if negative else value, -integer if negative else integer, whole, certain and sure and i == end
 
 
