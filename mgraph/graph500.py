@@ -196,6 +196,8 @@ def run_graph500(
         pass
     progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
     with Graph.from_source(source, cluster=cluster, layout=spec.layout) as g:
+        if spec.roots_at_once:
+            g.require_rows("a search from all roots at once")
         where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(
             graph=g.name,

@@ -126,6 +126,14 @@ def test_a_graph_without_edges_has_no_root(cluster):
         random_roots(g, 1, None)
 
 
+def test_searches_at_once_without_rows_are_refused_before_any_search(cluster):
+    said: list[str] = []
+    with pytest.raises(mg.UsageError, match="all roots at once needs rows"):
+        run_graph500(Graph500(5, layout="compact", roots_at_once=True), cluster=cluster, progress=said.append)
+    assert said == ["building rmat5"]
+    assert not any(cluster._objects)
+
+
 def search_of(seconds, num_edges):
     phases = {"prepare": 100.0, "traverse": seconds / 2, "translate": seconds / 2}
     return Search(Stats(phases, [], [], [], "1 rank", "frontier", "", "steps", 2, 7), num_edges, None)
