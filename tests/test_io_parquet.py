@@ -75,6 +75,12 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
         ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u are object, not integers"),
         ({"u": [0, 1], "v": [1, 2], "w": [1.0, np.inf]}, InputError, "w of row 1 = inf is not a finite number"),
         ({"u": [0, 1], "v": [1, 2], "w": ["x", "y"]}, InputError, "w are object: use integers"),
+        ({"u": [0, 1], "v": [1, 2], "w": [{"x": 1}] * 2}, InputError, "w are object: use integers"),
+        (
+            {"u": [0, 1], "v": [1, 2], "w": pyarrow.array(["x", "y"]).dictionary_encode()},
+            InputError,
+            "w are object: use integers",
+        ),
         ({"u": [0], "v": [1], "a": [1], "b": [1]}, UsageError, "has 4 columns: say which is the weight"),
     ],
 )

@@ -68,7 +68,8 @@ def read_parquet(
     columns = (*ends, names[weighted]) if weighted >= 0 else tuple(ends)
     dtype = None
     if weighted >= 0:
-        kind = np.dtype(schema.field(columns[2]).type.to_pandas_dtype())
+        # A column without rows is read as one with them, whatever its type.
+        kind = schema.empty_table().column(columns[2]).to_numpy().dtype
         dtype = as_weights(np.zeros(1, kind), 1, f"{path}: {columns[2]}").dtype
     n, top = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices), -1
     for first, arrays in _rows(path, columns, 0, file.metadata.num_rows):
