@@ -57,6 +57,12 @@ def test_what_is_farther_than_the_cutoff_is_not_reached(name):
         check(case, [0], cutoff=cutoff)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_distance_may_be_the_largest_float(dtype):
+    most = np.finfo(dtype).max
+    check(make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], dtype), [0])
+
+
 def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     """A path to a hub with heavy arcs to all the others, which are many and have few arcs each."""
     ends = [(v, v + 1, 1) for v in range(30)] + [(v % 10 + 20, v, 100 + v % 50) for v in range(31, 400)]

@@ -271,6 +271,15 @@ def test_weights_whose_sum_is_beyond_all_floats(num_ranks, clusters):
         assert mg.minimum_spanning_forest(g).num_edges == 3
 
 
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_a_distance_may_be_the_largest_float(num_ranks, clusters):
+    most = np.finfo(np.float32).max
+    case = make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], np.float32)
+    with graph_of(case, clusters[num_ranks]) as g:
+        for method in METHODS:
+            check(mg.sssp(g, 0, method=method), case, [0], g.info.order)
+
+
 def test_searches_that_need_weights_say_so(clusters):
     with graph_of(ZOO["path"].unweighted, clusters[1]) as g, pytest.raises(mg.UsageError, match="no weights: use bfs"):
         mg.sssp(g, 0)

@@ -76,6 +76,14 @@ def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEI
     return max(1, round(delta)) if dtype.kind != "f" else min(delta, float(np.finfo(dtype).max)) or 1.0
 
 
+def just_above(distance: float | int, dtype: np.dtype) -> float | int:
+    """Return the smallest distance beyond this one, infinity beyond the largest float."""
+    if dtype.kind != "f":
+        return distance + 1
+    with np.errstate(over="ignore"):
+        return np.nextafter(distance, np.inf, dtype=dtype).item()
+
+
 def wants_rows_by_weight(info: GraphInfo) -> bool:
     """Return whether one rank does better over rows by weight: arcs are many, and a bucket has room for few of them."""
     delta = max(DELTA_BY_WEIGHT / _degree(info) * _weight(info), info.min_weight)
@@ -154,8 +162,7 @@ class _Search:
             return False
         # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
         dtype = self.dist.dtype
-        above = least + 1 if dtype.kind != "f" else np.nextafter(least, self.top, dtype=dtype).item()
-        bound = max(least + delta, above)
+        bound = max(least + delta, just_above(least, dtype))
         # Beyond the largest float of its width there is nothing but what is not reached.
         past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
         self._set_bounds(self.bound, self.top if past_all else min(bound, self.top))

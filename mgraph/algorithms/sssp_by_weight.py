@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.sssp import default_delta
+from mgraph.algorithms.sssp import default_delta, just_above
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
@@ -160,8 +160,7 @@ class _Search:
     def _raise_bound(self, low: float | int) -> None:
         """Raise the bound to delta above `low`, past it in any case, and tell the kernels."""
         dtype, begin = self.dist.dtype, self.settled
-        above = low + 1 if dtype.kind != "f" else np.nextafter(low, self.top, dtype=dtype).item()
-        bound = max(low + self.delta, above)
+        bound = max(low + self.delta, just_above(low, dtype))
         past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
         self.settled, self.bound = self.bound, self.top if past_all else min(bound, self.top)
         self.bounds = self.run.to_device(np.array([self.settled, self.bound, self.cutoff, begin], dtype))
