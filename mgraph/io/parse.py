@@ -87,7 +87,8 @@ def parse_number(text, i, end):
         power += sign * exponent
     value, sure = to_double(mantissa, power)
     integer = np.int64(mantissa)
-    whole = whole and digits <= 19 and (mantissa < _SIGN or (negative and mantissa == _SIGN))
+    if digits > 19 or mantissa > _SIGN or (mantissa == _SIGN and not negative):
+        whole = False
     return -value if negative else value, -integer if negative else integer, whole, certain and sure and i == end
 
 
