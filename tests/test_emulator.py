@@ -122,3 +122,12 @@ def test_a_local_variable_that_nobody_wrote_does_not_compile():
     text = 'extern "C" __global__ void f(long long lo, int* out) { int x; out[lo] = x; }'
     with pytest.raises(CompileError, match="uninitialized"):
         build(text)
+
+
+def test_shared_memory_in_a_template_is_refused():
+    text = """
+    template <class T> __device__ inline T* of_block() { __shared__ T value; return &value; }
+    extern "C" __global__ void both(long long lo, long long* out) { out[lo] = (long long)of_block<long long>(); }
+    """
+    with pytest.raises(CompileError, match="no __shared__ memory in templates"):
+        build(text)

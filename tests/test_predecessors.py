@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
+from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
@@ -70,6 +73,21 @@ def test_last_bytes_of_distances_tell_which_arcs_explain_nothing(case, monkeypat
     for sources in zoo_sources(case):
         for num_ranks in (1, 3):
             check(case, sources, num_ranks, "natural")
+
+
+def test_blocks_search_long_rows_at_the_same_time():
+    """Every leaf leads to three hubs, the nearest of them last; blocks of the emulated grid take a hub each."""
+    hubs, leaves = range(3), range(3, 1103)
+    arcs = [(v, hub, 1 + (v < 1102)) for hub in hubs for v in leaves]
+    case = make_case("hubs", 1103, arcs, np.uint8, directed=True)
+    (shard,) = build_shards(case, 1, "natural")
+    dist = oracles.sssp(case, [3, 1102])
+    chosen = oracles.predecessors(case, dist, [3, 1102], positions_of([shard]), weighted=True)
+    (part,) = distance_parts([shard], dist, np.uint32)
+    for seed in range(2):
+        emulated = replace(shard, backend=EmulatedBackend(seed=seed, block=64, blocks=3))
+        ((parents, _),) = run_on_ranks(predecessors_and_roots, [emulated], [3, 1102], parts=[(part,)])
+        np.testing.assert_array_equal(parents, predecessor_parts([shard], chosen)[0])
 
 
 @settings(max_examples=100, deadline=None)

@@ -53,26 +53,35 @@ struct Arcs {
   }
 };
 
+// What a block knows of the long rows of a turn. Not in the template: g++ would not keep it apart by block there.
+struct LongRows {
+  i64 rows[1024], first_hit;
+  u32 count;
+};
+__device__ inline LongRows& long_rows() {
+  __shared__ LongRows of_block;
+  return of_block;
+}
+
 // Call settle(v, i) for every v that is open, where i is the first arc of its row that explains its distance, or the
 // row's end. explains(own, u, w) says which of DEPTH arcs do.
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const Arcs& arcs, const dist_t* own,
                                         Open open, Explains explains, Settle settle) {
-  __shared__ i64 rows[1024], first_hit;
-  __shared__ u32 count;
+  LongRows& s = long_rows();
   for (i64 base = lo; base < hi; base += thread_count()) {
     // In degree order the longest rows are neighbours: each block gets one of them.
     i64 v = base + (i64)threadIdx.x * gridDim.x + blockIdx.x;
     bool is_long = v < hi && indptr[v + 1] - indptr[v] >= LONG_ROW && open(v);
     if (!__syncthreads_or(is_long)) continue;
-    if (threadIdx.x == 0) count = 0;
+    if (threadIdx.x == 0) s.count = 0;
     __syncthreads();
-    if (is_long) rows[atomic_add(&count, 1u)] = v;
+    if (is_long) s.rows[atomic_add(&s.count, 1u)] = v;
     __syncthreads();
-    for (u32 k = 0; k < count; k++) {
-      i64 row = rows[k], end = indptr[row + 1];
+    for (u32 k = 0; k < s.count; k++) {
+      i64 row = s.rows[k], end = indptr[row + 1];
       __syncthreads();  // all have read the hit of the row before
-      if (threadIdx.x == 0) first_hit = end;
+      if (threadIdx.x == 0) s.first_hit = end;
       __syncthreads();
       for (i64 first = indptr[row]; first < end; first += DEPTH * blockDim.x) {
         i64 i = first + threadIdx.x;
@@ -80,10 +89,10 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const
         dist_t w[DEPTH];
         arcs.load_apart(i, blockDim.x, end, u, w);
         u32 hits = explains(own[row], u, w);
-        if (hits) atomic_min(&first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
+        if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
         if (__syncthreads_or(hits)) break;
       }
-      if (threadIdx.x == 0) settle(row, first_hit);
+      if (threadIdx.x == 0) settle(row, s.first_hit);
     }
     __syncthreads();  // before the rows of the next turn are listed
   }

@@ -55,6 +55,8 @@ def build(text: str, *, sanitize: bool = False) -> pathlib.Path:
         source, module, library = folder / "module.cpp", folder / "module.o", folder / "module.so"
         source.write_text(unit)
         _run(COMPILER, *COMMON, *KERNEL, *instrument, "-c", str(source), "-o", str(module))
+        if names := re.findall(r" [bB] (_ZZ\w+)", _run("nm", str(module))):
+            raise CompileError(f"{names[0]} would be one for all blocks: g++ has no __shared__ memory in templates")
         # Not linked as -fsanitize=thread: the runtime takes the place of ThreadSanitizer's library.
         _run(COMPILER, "-shared", *(SANITIZERS if sanitize else ()), str(module), str(runtime), "-o", str(library))
         os.replace(library, path)
