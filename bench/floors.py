@@ -29,14 +29,15 @@ from run import source_of
 import mgraph as mg
 from mgraph.graph import Graph
 from mgraph.graph500 import random_roots
+from mgraph.rates import H200
 from mgraph.shard import Shard
 from mgraph.types import Array
 
 # NVIDIA H200: bytes a second of a stream; loads a second at random from a table that fits so many bytes; seconds that a
 # load and an atomic wait, and a launch with a word read back.
-STREAM = 4.18e12
-RANDOM = ((1 << 20, 173e9), (16 << 20, 159e9), (32 << 20, 139e9), (64 << 20, 76e9), (128 << 20, 52e9), (1 << 40, 40e9))
-LOAD, ATOMIC, LAUNCH = 146e-9, 200e-9, 19e-6
+STREAM = 1.024e18 / H200.stream
+RANDOM = tuple((size, 1e15 / load) for size, load in zip((*H200.sizes[:-1], 1 << 40), H200.loads, strict=True))
+LOAD, ATOMIC, LAUNCH = 1e-15 * H200.load_wait, 1e-15 * H200.atomic_wait, 19e-6
 # Bytes of an arc, of a vertex's place in the rows, of a distance and a predecessor, of an edge of a forest, of a label.
 ARC, TARGET, PLACE, ANSWER, EDGE, LABEL = 5, 4, 8, 8, 8, 4
 SECTOR = 32

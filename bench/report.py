@@ -17,8 +17,9 @@ HEAD = """# Benchmarks
 One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
 GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
-what a GPU's memory gives at most, `bench/counters.py` what the kernels of a search do with it. `bench/sanitize.py` has
-the tools of compute-sanitizer look at every algorithm. `bench/device.sh` is what is sent to a machine with GPUs.
+what a GPU's memory gives at most, `bench/forms.py` what it brings to choose by that, `bench/counters.py` what the
+kernels of a search do with it. `bench/sanitize.py` has the tools of compute-sanitizer look at every algorithm.
+`bench/device.sh` is what is sent to a machine with GPUs.
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F),
 `uni24` has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed,
@@ -225,6 +226,10 @@ def _ablation_table(lines: list[dict]) -> str:
 
 
 ABOUT = {
+    "forms": """
+What it brings to choose the form of every round by what the device's memory gives (`bench/forms.py`): milliseconds of
+the kernel from a source, beside those with the rates of one H200 as constants, and with a form left out.
+""",
     "forest parts": """
 What each preparation of a spanning forest brings (`bench/forest_parts.py`): the forest's milliseconds with one thing
 done otherwise, and those of the preparation, which would come on top. Rows sorted by weight, from which the papers
@@ -235,6 +240,14 @@ Whether compressed neighbours would pay (`bench/neighbours.py`): all arcs of a g
 up the trees that neighbours are in takes many times longer than to read them, and a spanning forest does no less: so
 they are not compressed.
 """,
+}
+FORM_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "algorithm": lambda line: line["algorithm"],
+    "chosen by": lambda line: line["part"],
+    "median ms": lambda line: f"{line['median_ms']:.3g}",
+    "min .. max": lambda line: f"{line['min_ms']:.3g} .. {line['max_ms']:.3g}",
+    "commit": lambda line: line["commit"],
 }
 PART_COLUMNS = {
     "graph": lambda line: line["graph"],
@@ -253,6 +266,7 @@ NEIGHBOUR_COLUMNS = {
     "commit": lambda line: line["commit"],
 }
 PARTS = (
+    ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),
     ("forest parts", PART_COLUMNS, ("graph", "part")),
     ("neighbours", NEIGHBOUR_COLUMNS, ("graph", "order", "phase", "bits")),
 )
@@ -260,7 +274,7 @@ PARTS = (
 
 def _place_of_part(line: dict) -> tuple:
     method = line.get("part", "")
-    place = _place({"algorithm": "", "graph": line["graph"], "method": method})
+    place = _place({"algorithm": line.get("algorithm", ""), "graph": line["graph"], "method": method})
     return *place, line.get("order"), line.get("phase"), -line.get("bits", 0)
 
 

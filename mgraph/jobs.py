@@ -38,6 +38,7 @@ from mgraph.io.parts import PartEdges
 from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.totals import total
 from mgraph.memory import refuse_forest_without_room
+from mgraph.rates import require_rates
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
@@ -201,7 +202,9 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
 
 
 def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
-    """Build what the method needs beside the rows, once for a graph."""
+    """Build what the method needs beside the rows, once for a graph; know the device, once for all."""
+    if spec.method == "frontier" and rank.size == 1 and isinstance(shard.backend, FusingBackend):
+        require_rates(shard.backend)
     if spec.method == "sweep":
         require_blocks(shard, rank.comm, spec.dtype)
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):

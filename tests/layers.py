@@ -20,7 +20,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     for line in (
         ("types", "errors", "readable"),
         ("partition", "kernels", "comm", "exact_sum"),
-        ("generate", "io"),
+        ("generate", "io", "rates"),
         ("shard build translate",),
         ("algorithms", "validation validation_components"),
         ("validation_forests", "memory placement"),

@@ -111,9 +111,29 @@ def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
             assert "pull" in methods and methods[-1] != "pull"
 
 
+# As if some of COSTS were nothing, and others more than all else; in front of them stands the number of parts.
+DEAR = 1 << 34
+FORMS = {
+    "queue": (1, DEAR, 0, DEAR, DEAR, DEAR, DEAR, DEAR),
+    "offer": (3, 0, DEAR, 0, 0, 1, DEAR, DEAR),
+    "pull": (1, 0, DEAR, DEAR, DEAR, 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_form_of_a_level_does_not_show_in_the_answer(form, monkeypatch):
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS[form])
+    methods = set()
+    for case in (random_case(1, 400), random_case(2, 300, directed=True), *CASES[::4]):
+        for backend in emulators():
+            methods |= {step["method"] for step in check(case, zoo_sources(case)[0], "degree", backend)}
+    assert ("pull" in methods) == (form != "queue")
+
+
 @pytest.mark.parametrize("limit", [None, 6])
-def test_few_that_are_left_are_found_by_one_block(limit):
+def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
     """A dense core with a chain; beside it is what nobody reaches."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS["pull"])
     core = random_case(5, 700)
     edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
     edges += [(9, 700), *((u, u + 1) for u in range(700, 706)), (3, 706), (707, 708)]

@@ -77,16 +77,19 @@ def test_kernels_name_known_typedefs(stem):
 # What a fused loop and its Python file both name, in the same order.
 ENUMS = (
     ("bfs_fused", "Order", "ORDERS"),
+    ("bfs_fused", "Cost", "COSTS"),
     ("bfs_fused", "Report", "REPORT"),
     ("bfs_fused", "Method", "METHODS"),
     ("bfs_peers", "Fact", "FACTS"),
     ("bfs_peers", "Report", "REPORT"),
     ("sssp_fused", "Order", "ORDERS"),
+    ("sssp_fused", "Cost", "COSTS"),
     ("sssp_fused", "Report", "REPORT"),
     ("sssp_fused", "Kind", "KINDS"),
     ("sssp_peers", "Fact", "FACTS"),
     ("sssp_peers", "Report", "REPORT"),
     ("sssp_peers", "Method", "METHODS"),
+    ("rates", "Report", "REPORT"),
 )
 
 

@@ -14,6 +14,7 @@ from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
+from mgraph.algorithms import sssp_fused as fused
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.algorithms.sssp_fused import sssp_fused
@@ -86,6 +87,25 @@ def test_far_is_a_queue_first_and_then_all_that_is_not_settled():
     star = make_case("star", 400, [(0, v, 1 + v % 200) for v in range(1, 400)], np.uint8)
     methods = [{step["method"] for step in check(case, [0], delta=5)[0][1].supersteps} for case in (path, star)]
     assert methods == [{"push", "split"}, {"push", "scan"}]
+
+
+# As if to look up a vertex that waits, to pass over one, to push an arc or to pull it cost nothing, or more than all.
+DEAR = 1 << 30
+FORMS = {
+    ("split", "heavy"): (0, DEAR, 0, DEAR),
+    ("scan", "pull"): (DEAR, 0, DEAR, 0),
+}
+
+
+@pytest.mark.parametrize("form", FORMS, ids="-".join)
+def test_the_form_of_a_turn_does_not_show_in_the_answer(form, monkeypatch):
+    monkeypatch.setattr(fused, "sssp_costs", lambda *_: FORMS[form])
+    methods = set()
+    for case, sources in ((random_case(4, 300), [3, 150]), (hubs(), [7])):
+        for _, trace in check(case, sources, delta=20):
+            methods |= {step["method"] for step in trace.supersteps}
+    # Where nothing is left to push nothing is pulled instead.
+    assert methods - {"heavy"} == {"push", *form} - {"heavy"}
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,7 +1,7 @@
 """Breadth-first search by frontiers on one rank, the whole of it in one launch.
 
-The loop of bfs.py runs inside kernels/bfs_fused.cu, by its rule of when to pull with what looks and offers cost
-there, and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
+The loop of bfs.py runs inside kernels/bfs_fused.cu, each level in the form that takes least on the device at hand
+(costs.py), and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
 takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet. When few
 vertices are left, those that a level does not find are listed, and one block looks on for them alone.
 """
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs import BETA, GROWTH
+from mgraph.algorithms.bfs import GROWTH
+from mgraph.algorithms.costs import bfs_costs
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
-from mgraph.kernels.bfs_fused import METHODS, ORDERS, REPORT, ROW, queue_capacity, search_levels, work_words
+from mgraph.kernels.bfs_fused import COSTS, METHODS, ORDERS, REPORT, ROW, queue_capacity, search_levels, work_words
+from mgraph.rates import require_rates
 from mgraph.shard import Shard
 from mgraph.types import LEVEL, unreached_of
 
@@ -24,8 +26,9 @@ from mgraph.types import LEVEL, unreached_of
 TRACE_ROWS = 1 << 12
 # Graphs with no more arcs a vertex than this may be deep: they get the memory to walk, 8 bytes a vertex.
 DEEP_DEGREE = 8
-# Where the rows of the trace begin in the words that host and kernel share.
-TRACE = len(ORDERS) + len(REPORT)
+# Where in the words that host and kernel share stands what is told, and where the rows of the trace begin.
+TOLD = len(ORDERS) + len(COSTS)
+TRACE = TOLD + len(REPORT)
 
 
 def bfs_fused(
@@ -40,7 +43,8 @@ def bfs_fused(
     capacity = queue_capacity(num, len(starts))
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
     limit = -1 if depth_limit is None else min(depth_limit, unreached_of(LEVEL))
-    orders = (limit, shard.info.num_arcs, len(starts), min(starts, default=0), capacity, TRACE_ROWS, BETA, GROWTH)
+    costs = bfs_costs(require_rates(run), num, vertex.itemsize)
+    orders = (limit, shard.info.num_arcs, len(starts), min(starts, default=0), capacity, TRACE_ROWS, GROWTH, *costs)
     on_host[:TRACE] = (*orders, num == 0, 0, 0, 0)
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     deep = shard.info.num_arcs <= DEEP_DEGREE * num
@@ -51,7 +55,7 @@ def bfs_fused(
         run.xp.empty(num, np.int64) if deep else None, run.arrived, words,
     )  # fmt: skip
     run.synchronize()
-    done, num_rows, reached, reached_arcs = on_host[len(ORDERS) : TRACE].tolist()
+    done, num_rows, reached, reached_arcs = on_host[TOLD:TRACE].tolist()
     if not done:
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.costs import sssp_costs
 from mgraph.algorithms.sssp import default_delta
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.by_weight import class_scale
@@ -28,6 +29,7 @@ from mgraph.kernels.sssp_fused import (
     find_distances_by_weight,
     queue_entries,
 )
+from mgraph.rates import require_rates
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
@@ -85,6 +87,10 @@ def _orders(
     counters[ORDERS.index("SCALE")] = np.float64(class_scale(shard.info)).view(np.int64)
     for place, value in enumerate((unreached_of(dtype) if cutoff is None else cutoff, delta)):
         counters[place : place + 1].view(dtype)[0] = value
+    run = shard.backend
+    assert isinstance(run, FusingBackend), "who calls has asked"
+    costs = sssp_costs(require_rates(run), shard.num_owned, dtype.itemsize)
+    counters[len(ORDERS) : len(ORDERS) + len(costs)] = costs
     counters[SOURCES:] = states
     return counters
 

@@ -16,7 +16,8 @@ import mgraph
 from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
-from mgraph.kernels.backend import CpuBackend, available_cores
+from mgraph.kernels.backend import CpuBackend, FusingBackend, available_cores, make_backend
+from mgraph.rates import rates_file, require_rates
 from mgraph.readable import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
@@ -130,7 +131,19 @@ def _gpu_computes(found: Findings) -> bool:
     found.facts["cuda"] = f"runtime {version // 1000}.{version % 1000 // 10}"
     if not works:
         found.problems.append("a kernel ran and gave a wrong answer")
+    else:
+        _look_at_rates(found)
     return works
+
+
+def _look_at_rates(found: Findings) -> None:
+    """Note what the first GPU's memory gives, by which searches choose their forms, and where that is kept."""
+    run = make_backend("cuda")
+    assert isinstance(run, FusingBackend)
+    rates, path = require_rates(run), rates_file(run)
+    run.close()
+    found.facts.update(rates.told())
+    found.facts["rates kept in"] = str(path) if path.exists() else "this process alone"
 
 
 def _look_at_choice(found: Findings, gpus: int) -> None:

@@ -20,6 +20,7 @@ from mgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
+    from mgraph.kernels.rates import Rates
     from mgraph.types import Array
 
 # Below this many work items a second thread costs more than it brings (handing over takes about 20 us).
@@ -109,10 +110,17 @@ class FusingBackend(Backend):
         Every wait in a loop looks at it, and ends when it is not 0.
     arrived
         Where the blocks meet.
+    rates
+        What the device's memory gives, where that is known already: mgraph/rates.py finds it out.
     """
 
     abort_word: Array
     arrived: Array
+    rates: Rates | None = None
+
+    @abstractmethod
+    def device_facts(self) -> dict[str, str | int]:
+        """Return what tells this device, and what drives it, from another that is not as fast."""
 
     @abstractmethod
     def host_word(self) -> tuple[Array, np.ndarray]:

@@ -10,8 +10,10 @@ constexpr i64 STRIDE = 128, LONG_ROW = 64;
 constexpr int LONGS = 16;
 // Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next ones.
 constexpr i64 AHEAD = 8;
-// So many looks of a pull take as long as an offer of a push.
-constexpr double LOOKS_AN_OFFER = 4;
+// Levels that are pulled because it costs something to leave bitmaps: a deep graph has thousands of them.
+constexpr i64 LINGERING = 8;
+// Levels that a line of 32 bytes holds.
+constexpr i64 SETTLED_TOGETHER = 8;
 // So many rows a thread, and so many arcs, one block looks at in 2 us where a level of all blocks takes 6 to 14 (H200).
 constexpr int LISTED = 4;
 constexpr i64 FEW_LISTED = 4096;
@@ -110,13 +112,36 @@ struct Search : Levels {
     if (blockIdx.x == 0) tell();
   }
 
-  // As _pull_pays in algorithms/bfs.py, with what looks and offers cost here; a frontier that no queue holds is pulled.
+  // What each form of the next level takes beyond a phase.
+  __device__ i64 queueing_cost() { return arcs * cost(QUEUEING); }
+  // Vertices that are found share the lines in which they are settled once there are more than one in so many.
+  __device__ i64 offering_cost() {
+    i64 apart = arcs < n / SETTLED_TOGETHER ? arcs : n / SETTLED_TOGETHER;
+    return cost(PHASE) + n * cost(PASSING) + apart * cost(SETTLING) + arcs * cost(OFFERING);
+  }
+  __device__ i64 pushing_cost() {
+    i64 queueing = queueing_cost(), offering = offering_cost(), leaving = cost(PHASE) + passing_bits_cost();
+    return (queueing < offering ? queueing : offering) + (in_queue || lingering >= LINGERING ? 0 : leaving);
+  }
+  __device__ i64 pulling_cost() { return passing_bits_cost() + (n - reached) * cost(OPENING); }
+  __device__ i64 passing_bits_cost() { return n / 8 * cost(PASSING); }
+  // Arcs that a pull looks at behind the first ones. Of those that no level has looked at, one in others / arcs comes
+  // from the frontier: so many a vertex looks at before it hits. Fewer where hubs are on the frontier, with which rows
+  // begin: of RMAT graphs as many times fewer as is the root of how many times the mean degree theirs is (31 become 4.3
+  // on rmat24, 13 become 2.6, and 4 become 1.5).
+  __device__ float looks_further() {
+    float others = (float)(order(NUM_ARCS) - reached_arcs), own = (float)(arcs ? arcs : 1);
+    float degrees = own / (float)count * ((float)n / (float)order(NUM_ARCS));
+    float looks = (others / own - 1) * (float)(n - reached) / sqrtf(degrees > 1 ? degrees : 1);
+    return looks < 0 ? 0 : looks < others ? looks : others;
+  }
+  // A frontier that no queue holds is pulled; and looks hit as often as that only where all are near, where frontiers
+  // grow as they do there. On a grid they never do. Divisions take time too: they are for levels that may be pulled.
   __device__ bool pull_pays(i64 arcs_before) {
     if (in_bits && count > order(CAPACITY)) return true;
-    // Where few are left, all of them look sooner than a queue is made of who was found; if they are not deep.
-    if (pulling) return count * order(BETA) > n || ((n - reached) * FEW_LEFT < n && lingering++ < NARROW_LEVELS);
-    double left = (double)(order(NUM_ARCS) - reached_arcs) * (double)(n - reached);
-    return arcs > order(GROWTH) * arcs_before && LOOKS_AN_OFFER * (double)arcs * (double)arcs > left;
+    if (!pulling && arcs <= order(GROWTH) * arcs_before) return false;
+    i64 spare = pushing_cost() - pulling_cost();
+    return spare > 0 && looks_further() * (float)cost(LOOKING) < (float)spare;
   }
 
   __device__ bool push_level() {
@@ -125,8 +150,7 @@ struct Search : Levels {
       if (!meet()) return false;
       turn_queues();
     }
-    bool few = arcs <= n / QUEUE_SHARE || arcs <= FEW_ARCS;
-    looked = arcs, in_queue = few && arcs <= order(CAPACITY), in_bits = !in_queue;
+    looked = arcs, in_queue = queueing_cost() <= offering_cost() && arcs <= order(CAPACITY), in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
       return meet();
@@ -138,7 +162,7 @@ struct Search : Levels {
   }
 
   __device__ bool pull_level() {
-    in_bits = true, in_queue = false;
+    in_bits = true, in_queue = false, lingering++;
     listing = (n - reached) * FEW_LEFT < n;
     pull();
     if (!meet()) return false;
@@ -168,7 +192,7 @@ struct Search : Levels {
   }
   // Tell the host, the first block together.
   __device__ void tell() {
-    i64* report = host + NUM_ORDERS;
+    i64* report = host + NUM_ASKED;
     if (threadIdx.x == 0) {
       report[NUM_ROWS] = block->sums[0] = num_rows;
       report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
@@ -356,7 +380,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   __shared__ Block block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
   // From host memory, and on the way while states are cleared.
-  i64 asked = threadIdx.x < NUM_ORDERS ? host[threadIdx.x] : 0;
+  i64 asked = threadIdx.x < NUM_ASKED ? host[threadIdx.x] : 0;
   Search search;
   search.started = clock_ns();
   search.n = hi, search.abort = abort;
@@ -365,7 +389,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
   search.arrived = arrived, search.host = host, search.block = &block;
   search.clear_states();
-  if (threadIdx.x < NUM_ORDERS) block.orders[threadIdx.x] = asked;
+  if (threadIdx.x < NUM_ASKED) block.orders[threadIdx.x] = asked;
   __syncthreads();
   search.run();
 }

@@ -4,25 +4,27 @@
 // an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
 
 // What the host asks for, and what it is told; bfs_fused.py has the same names.
-enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, SOURCE, CAPACITY, TRACE_ROWS, BETA, GROWTH, NUM_ORDERS };
+enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, SOURCE, CAPACITY, TRACE_ROWS, GROWTH, PARTS, NUM_ORDERS };
+// What decides between the forms of a level, in femtoseconds, behind the orders: a phase of its own, an arc offered to
+// a queue, or to parents, one vertex found there, one of all passed over, one that a pull has look at its first, and an
+// arc that it looks at further on.
+enum Cost { PHASE, QUEUEING, OFFERING, SETTLING, PASSING, OPENING, LOOKING, NUM_COSTS };
+constexpr i64 NUM_ASKED = NUM_ORDERS + NUM_COSTS;
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 enum Method { PUSH, PULL, WALK };
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
 constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
-// Pushing more than one arc for so many vertices, it is cheaper to look for what was found among all than to queue it;
-// so many arcs are few in any graph.
-constexpr i64 QUEUE_SHARE = 32, FEW_ARCS = 1024;
-// Bytes that atomics find in the cache, on an H200; so many offers a vertex are often.
-constexpr i64 CACHED = 32 << 20, OFTEN = 2;
+// So many offers a vertex are often.
+constexpr i64 OFTEN = 2;
 
 // What a block keeps in shared memory.
 struct Block {
   i64 room[4 * BLOCK];  // rows that are pushed, words that are pulled, queues of a walk
   i64 sums[3];          // for meet()
   i64 totals[CELL];     // of the phase before
-  i64 orders[NUM_ORDERS];
+  i64 orders[NUM_ASKED];
 };
 
 __device__ inline void add_up(i64* sum, i64 mine) {
@@ -71,6 +73,7 @@ struct Levels {
 
   // Where things stand in `work` is worked out anew wherever it is wanted: registers are scarcer.
   __device__ i64 order(Order which) { return block->orders[which]; }
+  __device__ i64 cost(Cost which) { return block->orders[NUM_ORDERS + which]; }
   __device__ i64 words() { return (n + 63) >> 6 << 1; }
   __device__ i64* rows() { return (i64*)work + NUM_CELLS * CELL; }  // of the trace
   __device__ u32* bitmap(bool which) { return (u32*)(rows() + order(TRACE_ROWS) * ROW) + (which ? words() : 0); }
@@ -145,8 +148,7 @@ struct Levels {
     i64 sources = order(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
-      vertex_t v =
-          there ? (vertex_t)host[NUM_ORDERS + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
+      vertex_t v = there ? (vertex_t)host[NUM_ASKED + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
       if (there) set_bit(visited(), v), levels[v] = 0, parents[v] = v;
       enqueue<1>(indptr, {v}, {there});
     }
@@ -206,7 +208,7 @@ struct Levels {
   // Many arcs: parents alone; mark_found() looks for who has one. Parents that do not fit the cache are offered to one
   // part after another: an atomic beyond the cache takes three times as long as another look at an arc and one within.
   __device__ void push_to_parents() {
-    i64 parts = arcs > n / 2 ? 1 + (n * (i64)sizeof(vertex_t) - 1) / CACHED : 1;
+    i64 parts = arcs > n / 2 ? order(PARTS) : 1;
     // Where offers to a vertex are many most are in vain, and a look beforehand spares them.
     bool look = arcs > OFTEN * (n - reached);
     for (i64 part = 0; part < parts; part++) push_to_part(n * part / parts, n * (part + 1) / parts, look);

@@ -1,15 +1,17 @@
 """A whole breadth-first search in one launch, on one rank: the fused form of algorithms/bfs.py.
 
 What the host asks for and what it is told travel in host memory that the kernel reads and writes, so
-that a search is one launch and one wait. `ORDERS` and `REPORT` name its first words; behind them stand
-a row of `ROW` a superstep, then the sources.
+that a search is one launch and one wait. `ORDERS`, `COSTS` and `REPORT` name its first words; behind them
+stand a row of `ROW` a superstep, then the sources.
 """
 
 from __future__ import annotations
 
 from mgraph.kernels.pair import fused
 
-ORDERS = ("depth_limit", "num_arcs", "num_sources", "source", "capacity", "trace_rows", "beta", "growth")
+ORDERS = ("depth_limit", "num_arcs", "num_sources", "source", "capacity", "trace_rows", "growth", "parts")
+# What decides between the forms of a level, in femtoseconds (algorithms/costs.py).
+COSTS = ("phase", "queueing", "offering", "settling", "passing", "opening", "looking")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
 METHODS = ("push", "pull", "walk")

@@ -122,6 +122,15 @@ class CudaBackend(FusingBackend):
         self._host_words = _pinned(1, np.int64)
         self._parameters = _Parameters()
 
+    def device_facts(self) -> dict[str, str | int]:
+        return {
+            "name": cupy.cuda.runtime.getDeviceProperties(self.device)["name"].decode(),
+            "multiprocessors": self.multiprocessors,
+            "cache_bytes": self.cache_bytes,
+            "driver": cupy.cuda.runtime.driverGetVersion(),
+            "runtime": cupy.cuda.runtime.runtimeGetVersion(),
+        }
+
     def launch(self, kernel: Kernel, args: tuple) -> None:
         # By the driver itself: a launch through CuPy's own objects takes twice as long.
         if args[1] <= args[0]:

@@ -15,18 +15,10 @@ constexpr int DEPTH = 2, LOOKS = 4;
 constexpr i64 PULL_ALONE = 32;
 
 // ---- choices: what decides how a round is done ---------------------------------------------------------
-// Far is a queue while it holds less than this share of the vertices; then a pass over all distances is cheaper than
-// looking up those of the queue.
-constexpr i64 DENSE_SHARE = 16;
-__device__ inline bool is_queue_cheaper(i64 length, i64 n) { return length * DENSE_SHARE <= n; }
 // Behind the peak, in buckets with less than this share of the arcs of the largest one, few arcs are left, and to look
 // at some of them twice costs less than the rounds of a bucket: each is so many times wider than the one before.
 constexpr i64 TAIL_SHARE = 16, TAIL_GROWTH = 8;
 __device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
-// Whether those not settled pull, from rows so long in all, rather than that the bucket's push: a row that pulls looks
-// at few arcs behind the first that leads to what is settled.
-constexpr i64 PULL_GAIN = 2;
-__device__ inline bool is_pull_cheaper(i64 others, i64 members) { return others < PULL_GAIN * members; }
 // Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps of short rows, before all
 // meet; of how many vertices, Rows::HOP_MOST says.
 constexpr i64 FEW = 4, HOPS = 16, HOP_ARCS = 16;
@@ -44,7 +36,10 @@ enum Report { DONE, NUM_LINES, BEGAN, NUM_REPORTS };
 // lines of memory apart, for some are waited at while others are counted up. Those of three are used in turn: one is
 // read, one is written, one is cleared.
 constexpr i64 APART = 16, THREE = 3 * APART;
-enum Order { CUTOFF, DELTA, NUM_SOURCES, HUBS, PULLS, SCALE, LONG_ROWS };
+enum Order { CUTOFF, DELTA, NUM_SOURCES, HUBS, PULLS, SCALE, LONG_ROWS, NUM_ORDERS };
+// What decides between the forms of a turn, in femtoseconds, behind the orders: to look up a vertex of the far queue,
+// to pass over one of all, and to push or to pull an arc of what was left.
+enum Cost { SPLITTING, SCANNING, PUSHING, PULLING };
 constexpr i64 ARRIVED = APART, LOWEST = ARRIVED + APART, FAR = LOWEST + THREE, NEAR = FAR + THREE;
 constexpr i64 PIECES = NEAR + THREE, ARCS = PIECES + THREE, ROWS = ARCS + THREE, VERTICES = ROWS + THREE;
 constexpr i64 SOURCES = VERTICES + THREE;
@@ -117,6 +112,13 @@ template <class Rows> struct Search : Rows {
   i64 lengths;         // of the rows that it took
   Held found, later;
 
+  __device__ inline i64 cost(Cost which) { return load_relaxed(&counters[NUM_ORDERS + which]); }
+  // Whether far is kept as a queue, rather than a pass over all vertices finds who waits there.
+  __device__ inline bool is_queue_cheaper(i64 length, i64 n) { return length * cost(SPLITTING) <= n * cost(SCANNING); }
+  // Whether those not settled pull, from rows so long in all, rather than that the bucket's push.
+  __device__ inline bool is_pull_cheaper(i64 others, i64 members) {
+    return others * cost(PULLING) < members * cost(PUSHING);
+  }
   __device__ inline vertex_t* near_of(int r) { return queues + (r & 1) * n; }
   __device__ inline vertex_t* waiting(int b) { return queues + (2 + (b & 1)) * n; }
   __device__ inline vertex_t* pieces_of(int r) {

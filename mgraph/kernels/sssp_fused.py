@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mgraph.kernels.pair import fused
 
-# As in the CUDA file: arcs that an entry of a queue stands for; what the host asks for, at the head of `counters`; what
-# it is told, and the log behind it.
+# As in the CUDA file: arcs that an entry of a queue stands for; what the host asks for, at the head of `counters`,
+# and what decides behind that, in femtoseconds (algorithms/costs.py); what it is told, and the log behind it.
 PART = 128
 ORDERS = ("CUTOFF", "DELTA", "NUM_SOURCES", "HUBS", "PULLS", "SCALE", "LONG_ROWS")
+COSTS = ("splitting", "scanning", "pushing", "pulling")
 SOURCES = 368
 REPORT = ("DONE", "NUM_LINES", "BEGAN")
 LINE, LINES = 4, 1 << 14

@@ -27,6 +27,7 @@ from emulator.compile import CACHE, build, source_line
 
 from mgraph.kernels.backend import FusingBackend, Limits
 from mgraph.kernels.source import module_text
+from mgraph.rates import H200
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -150,6 +151,7 @@ class EmulatedBackend(FusingBackend):
         self.windows: dict[int, int] = {}  # bytes at an address that kernels may touch beside their arguments
         self.shared: list[np.ndarray] = []
         self.launches = 0
+        self.rates = H200  # not to be measured: nothing here takes the time that it takes on a device
 
     def __repr__(self) -> str:
         return (
@@ -170,6 +172,9 @@ class EmulatedBackend(FusingBackend):
         report = module.launch(kernel, args, self, grid)
         if report:
             raise EmulationError(f"{kernel}: {report}\nreplay: launch {self.launches} of {self!r}")
+
+    def device_facts(self) -> dict[str, str | int]:
+        return {"name": "Emulated device", "driver": 1}
 
     def synchronize(self) -> None:
         """Return at once: a launch ends before it returns."""
