@@ -22,7 +22,7 @@ from mgraph.kernels.rates import SIZES_MIB, Rates, measure
 # To be raised whenever measure() comes to mean something else.
 VERSION = 1
 SIZES = tuple(size << 20 for size in SIZES_MIB)
-# Where a device has no room to be measured it is taken for this one: NVIDIA H200, `bench/rates.py`.
+# Where a device has no room to be measured, or no rest, it is taken for this one: NVIDIA H200, `bench/rates.py`.
 H200 = Rates(
     sizes=SIZES,
     loads=(5780, 6290, 7190, 13160, 19230, 25000),
@@ -68,7 +68,7 @@ def _measured(run: FusingBackend) -> Rates:
     # Twice the table: who searches wants some of what is left.
     rates = measure(run, SIZES) if run.free_bytes() >= 2 * SIZES[-1] else None
     run.release()
-    if rates is None or not rates.is_sound():
+    if rates is None or not rates.is_sound() or not rates.is_undisturbed():
         return H200
     _keep(run, rates)
     return rates

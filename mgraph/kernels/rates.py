@@ -80,6 +80,10 @@ class Rates:
         whole = all(type(word) is int and 0 < word < MOST for word in words)
         return whole and 0 < len(self.sizes) == len(self.loads) == len(self.atomics)
 
+    def is_undisturbed(self) -> bool:
+        """Return whether a larger table is no faster, as it may seem where others use the device meanwhile."""
+        return self.loads[0] <= self.loads[-1] and self.atomics[0] <= self.atomics[-1]
+
 
 @fused(block=512)
 def measure_rates(lo, hi, abort, sizes, num_sizes, table, arrived, report) -> None:
