@@ -206,7 +206,7 @@ def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tupl
     first = whole.narrowed(1)  # held, as it may be the one that is returned
     (memory,) = first.run(free_bytes)
     placement = place_graph(source, whole.num_ranks, whole.backend, memory, layout)
-    return whole.narrowed(placement.num_ranks), placement
+    return whole.narrowed(placement.num_ranks) if placement.is_part else whole, placement
 
 
 def _cluster(given: Any) -> Cluster:

@@ -105,6 +105,15 @@ def test_graphs_of_different_ranks_stand_side_by_side(client, ranks_count):
         assert mg.rmat(4, cluster=cluster).cluster is small.cluster
 
 
+def test_a_part_of_all_ranks_takes_any_graph_on_all(client, ranks_count):
+    with DaskCluster(client) as cluster:
+        every = cluster.narrowed(3)
+        assert every is not cluster and every.narrowed(3) is every
+        with mg.rmat(4, cluster=cluster) as small, mg.rmat(4, cluster=every) as spread:
+            assert (small.num_ranks, spread.num_ranks) == (1, 3)
+            assert mg.bfs(small, 0).distances.digest() == mg.bfs(spread, 0).distances.digest()
+
+
 def test_what_takes_more_than_planned_is_put_on_all_ranks(client, ranks_count, monkeypatch):
     with DaskCluster(client) as cluster:
         build = mg.graph.Graph._build
@@ -126,7 +135,6 @@ def test_a_part_of_a_cluster_keeps_it_and_is_closed_with_it(client):
     cluster = DaskCluster(client)
     part = cluster.narrowed(2)
     assert cluster.narrowed(2) is part
-    assert cluster.narrowed(3) is cluster
     assert part.narrowed(1).run(programs.total)[0][:2] == (0, 1)
     assert [r[:2] for r in part.run(programs.total)] == [(0, 2), (1, 2)]
     # The same processes; of how many threads each has, the number of ranks decides.

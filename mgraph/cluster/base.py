@@ -88,7 +88,10 @@ class Cluster(ABC):
 
     @abstractmethod
     def narrowed(self, num_ranks: int) -> Cluster:
-        """Return the first of the ranks as a cluster of their own, the same one each time; closed with this one."""
+        """Return the first of the ranks as a cluster of their own, the same one each time; closed with this one.
+
+        A graph is put on all of these: that of all ranks is this cluster only where that holds for it too.
+        """
 
     @abstractmethod
     def forget(self, key: str) -> None:

@@ -97,7 +97,7 @@ class DaskCluster(Cluster):
 
     def narrowed(self, num_ranks: int) -> Cluster:
         check_part(num_ranks, self.num_ranks)
-        if num_ranks == self.num_ranks:
+        if num_ranks == self.num_ranks and not self.may_narrow:
             return self
         found = self._narrowed.get(num_ranks)
         if found is None or not found._finalizer.alive:
