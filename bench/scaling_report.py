@@ -81,7 +81,7 @@ def write_report(path: pathlib.Path) -> None:
     """Write the page, and a picture of each machine's curves beside it."""
     text = [HEAD]
     for file in sorted(record.RESULTS.glob("*.jsonl")):
-        every = [json.loads(line) for line in file.read_text().splitlines()]
+        every = [facts for line in file.read_text().splitlines() if "bench" not in (facts := json.loads(line))]
         lines = _searches(every)
         if any(line["ranks"] > 1 for line in lines):
             picture = path.with_name(f"{path.stem}-{file.stem}.svg")
