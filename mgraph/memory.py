@@ -10,6 +10,7 @@ import numpy as np
 from mgraph.algorithms import bfs_peers, sssp_peers
 from mgraph.algorithms.bfs_fused import DEEP_DEGREE, TRACE_ROWS
 from mgraph.algorithms.msf import LIGHT, SHARE
+from mgraph.algorithms.sssp import SPARSE_DEGREE
 from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
@@ -17,10 +18,10 @@ from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, state
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
 from mgraph.errors import WouldNotFit
+from mgraph.kernels import sssp_fused
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
 from mgraph.kernels.bfs_fused import queue_capacity, work_words
 from mgraph.kernels.msf import EDGE_MASK
-from mgraph.kernels.sssp_fused import pieces_bytes
 from mgraph.partition import Partition
 from mgraph.readable import readable_bytes
 from mgraph.shard import Shard
@@ -174,8 +175,6 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     user_table = vertex * shape.users + vertex_dtype(source.num_vertices).itemsize * owned if partition.cyclic else 0
     graph = user_table + (8 * owned + arcs * (vertex + weight)) * (2 if source.directed else 1)
     blocks = shape.edges * (4 + weight)
-    # The answer, and degrees that are added up. A pool keeps what is freed: parts add up.
-    answer = (8 + 12) * owned
     parts = {
         "graph": graph,
         "while it is built": build.peak_bytes,
@@ -187,7 +186,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         for_paths = sssp_peers.window_bytes(partition, shape.state) if weight else 0
         parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
     if weight:
-        parts["while sssp runs"] = _sssp_bytes(shape, limits) + answer + shape.answer_bytes(shape.seen)
+        parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
         if partition.num_ranks == 1 or _has_windows(shape, limits):
             # Where there is no room for them, the search goes over whole rows.
             parts["rows by weight for sssp"] = arcs * (vertex + weight)
@@ -222,15 +221,20 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
 
 
 def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
-    """Return what shortest paths by frontiers take beside their answer."""
+    """Return what shortest paths by frontiers take beside their answer in user ids."""
     partition, state, vertex = shape.partition, shape.state, shape.partition.dtype.itemsize
     owned, states = partition.num_owned(0), partition.num_states
+    # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
+    answer = (8 + 12) * owned
     if _has_windows(shape, limits):
-        return state * owned + 4 * sssp_peers.work_words(partition)
-    arcs = shape.edges * (1 if shape.source.directed else 2)
-    pieces = pieces_bytes(arcs, vertex) if limits.fuses and partition.num_ranks == 1 else 0
+        return state * owned + 4 * sssp_peers.work_words(partition) + answer
+    if limits.fuses and partition.num_ranks == 1:
+        arcs = shape.edges * (1 if shape.source.directed else 2)
+        work = sssp_fused.work_bytes(owned, arcs, vertex, by_weight=arcs >= SPARSE_DEGREE * owned)
+        # But for most of what adds degrees up, for which the queues leave room.
+        return state * owned + work + (vertex + 9) * owned
     # Distances, two queues of all states and two of one's own, offsets of a frontier, marks.
-    return state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4 + pieces
+    return state * states + 2 * vertex * states + 2 * vertex * partition.stride + 8 * owned + states // 4 + answer
 
 
 def forest_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:

@@ -25,6 +25,7 @@ from mgraph.kernels.sssp_fused import (
     PART,
     REPORT,
     SOURCES,
+    TAGS,
     find_distances,
     find_distances_by_weight,
     queue_entries,
@@ -64,7 +65,7 @@ def sssp_fused(
         0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, dist,
         run.xp.empty((2 if by_weight else 3) * -(-n // 32), np.uint32),
         run.xp.empty(queue_entries(n, len(rows.targets), by_weight=by_weight), rows.targets.dtype),
-        run.xp.empty(8 * long_rows, np.uint32), counters, run.xp.empty(LINE * LINES, np.int64), words,
+        run.xp.empty(TAGS * long_rows, np.uint32), counters, run.xp.empty(LINE * LINES, np.int64), words,
     )  # fmt: skip
     run.synchronize()
     done, num_lines, began = on_host[: len(REPORT)].tolist()

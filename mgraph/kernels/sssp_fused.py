@@ -12,6 +12,8 @@ COSTS = ("splitting", "scanning", "pushing", "pulling")
 SOURCES = 368
 REPORT = ("DONE", "NUM_LINES", "BEGAN")
 LINE, LINES = 4, 1 << 14
+# Of a long row.
+TAGS = 8
 KINDS = ("push", "split", "scan", "heavy", "pull")
 
 # Shared memory of a block for the distances of hubs: with what else it takes, no more than any device has.
@@ -23,9 +25,11 @@ def queue_entries(num_rows: int, num_arcs: int, *, by_weight: bool) -> int:
     return 8 * (num_arcs // PART) + (2 if by_weight else 4) * num_rows
 
 
-def pieces_bytes(num_arcs: int, vertex_bytes: int) -> int:
-    """Return what long rows and their pieces take, with tags."""
-    return num_arcs // PART * 8 * (vertex_bytes + 4)
+def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, by_weight: bool) -> int:
+    """Return what a launch takes beside the distances: bitmaps, queues, tags of long rows' pieces, the log."""
+    bits = 4 * (2 if by_weight else 3) * -(-num_rows // 32)
+    queues = vertex_bytes * queue_entries(num_rows, num_arcs, by_weight=by_weight)
+    return bits + queues + 4 * TAGS * (num_arcs // PART) + 8 * LINE * LINES
 
 
 @fused(
