@@ -77,10 +77,10 @@ def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
         with mock.patch.object(jobs, f"_form_of_{algorithm}", _stepped):
             yield _line(g, algorithm, "stepped", _own_times(g, algorithm, "frontier", roots))
         if algorithm == "sssp" and shard.by_weight is not None:
-            with mock.patch.object(jobs, "wants_rows_by_weight", return_value=False):
-                by_weight, shard.by_weight = shard.by_weight, None
-                yield _line(g, algorithm, "plain rows", _own_times(g, algorithm, "frontier", roots))
-                shard.by_weight = by_weight
+            plain = mock.patch.object(jobs, "wants_rows_by_weight", return_value=False)
+            with plain, mock.patch.object(shard, "by_weight", None):
+                times = _own_times(g, algorithm, "frontier", roots)
+            yield _line(g, algorithm, "plain rows", times)
         yield _line(g, algorithm, "frontier", _own_times(g, algorithm, "frontier", roots))
 
 

@@ -33,10 +33,9 @@ from mgraph.rates import H200
 from mgraph.shard import Shard
 from mgraph.types import Array
 
-# NVIDIA H200: bytes a second of a stream; loads a second at random from a table that fits so many bytes; seconds that a
-# load and an atomic wait, and a launch with a word read back.
+# NVIDIA H200: bytes a second of a stream; seconds that a load and an
+# atomic wait, and a launch with a word read back.
 STREAM = 1.024e18 / H200.stream
-RANDOM = tuple((size, 1e15 / load) for size, load in zip((*H200.sizes[:-1], 1 << 40), H200.loads, strict=True))
 LOAD, ATOMIC, LAUNCH = 1e-15 * H200.load_wait, 1e-15 * H200.atomic_wait, 19e-6
 # Bytes of an arc, of a vertex's place in the rows, of a distance and a predecessor, of an edge of a forest, of a label.
 ARC, TARGET, PLACE, ANSWER, EDGE, LABEL = 5, 4, 8, 8, 8, 4
@@ -101,7 +100,7 @@ def look_ups(name: str, n: int) -> float:
 
 def random_rate(table_bytes: int) -> float:
     """Return the loads a second at random from a table of so many bytes."""
-    return next(rate for size, rate in RANDOM if table_bytes <= size)
+    return 1e15 / H200.load(table_bytes)
 
 
 def millions(count: float) -> str:

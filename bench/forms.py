@@ -28,7 +28,7 @@ from mgraph.rates import H200
 
 Costs = Callable[[Rates, int, int], tuple[int, ...]]
 # What is paid for what is not to be taken: more than all else, in 64 bits with as many arcs as there are.
-DEAR = 1 << 30
+DEAR = 1 << 34
 
 
 def without(costs: Costs, names: tuple[str, ...], *dear: str) -> Costs:

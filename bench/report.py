@@ -187,6 +187,9 @@ def _calls(lines: list[dict]) -> list[str]:
     if not calls:
         return []
     parts = dict.fromkeys(name for line in calls.values() for name in line["parts_us"])
+    told = [("translation, its memory", lambda line: line["translate_memory_us"])]
+    if any("translate_memory_us" not in line for line in calls.values()):
+        told = []  # of lines that know no such thing
     columns: dict = {"microseconds": lambda row: row[0]}
     for graph, line in calls.items():
         columns[graph] = lambda row, line=line: f"{row[1](line):.1f}"
@@ -194,7 +197,7 @@ def _calls(lines: list[dict]) -> list[str]:
         ("a call", lambda line: line["call_us"]),
         ("its kernels", lambda line: line["kernels_us"]),
         ("its translation", lambda line: line["translate_us"]),
-        ("translation, at least", lambda line: line["translate_floor_us"]),
+        *told,
         *((f"part: {name}", lambda line, name=name: line["parts_us"].get(name, 0.0)) for name in parts),
     ]
     return [CALLS, _table(columns, rows), ""]

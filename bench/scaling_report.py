@@ -51,7 +51,7 @@ MODEL = """
 
     microseconds = a + b log2(ranks) + c (arcs of a rank) + d (bytes that reach a rank)
 
-Fitted to every superstep of searches on several ranks, the newest commit of each algorithm and method alone
+Fitted to every superstep of searches on several ranks, of each algorithm and method the newest commit with several
 (`bench/superstep_model.py`). In the first superstep ranks wait for the last of them to begin.
 
 {table}
@@ -159,13 +159,14 @@ def _memory(lines: list[dict]) -> str:
         graph, layout, weights, ranks = kind
         source = source_of(graph, "none" if weights == "none" else "int")
         planned = plan_graph(source, ranks, line["backend"], ENOUGH_BYTES, layout).parts["while it is built"]
-        errors.append(abs(planned / line["build_peak_bytes"] - 1))
+        errors.append(planned / line["build_peak_bytes"] - 1)
         sizes = (readable_bytes(line["build_peak_bytes"]), readable_bytes(planned))
-        rows.append([graph, layout, weights, str(ranks), *sizes, f"{errors[-1]:.1%}", line["commit"]])
+        rows.append([graph, layout, weights, str(ranks), *sizes, f"{errors[-1]:+.1%}", line["commit"]])
     head = ["graph", "layout", "weights", "ranks", "measured", "planned", "off by", "commit"]
     if not rows:
         return ""
-    return MEMORY.format(error=statistics.median(errors), worst=max(errors), table=_table(head, rows))
+    off = [abs(error) for error in errors]
+    return MEMORY.format(error=statistics.median(off), worst=max(off), table=_table(head, rows))
 
 
 def _size(graph: str) -> tuple[str, int]:
@@ -174,8 +175,13 @@ def _size(graph: str) -> tuple[str, int]:
 
 
 def _model(lines: list[dict]) -> str:
-    newest = {_curve(line): line["commit"] for line in sorted(lines, key=lambda line: line["date"])}
-    several = [line for line in lines if line["ranks"] > 1 and line["commit"] == newest[_curve(line)]]
+    # Of each curve the newest commit with several points: one point tells a time of its arcs no more than of its bytes.
+    curves: dict[tuple, dict[str, list[dict]]] = {}
+    for line in sorted(lines, key=lambda line: line["date"]):
+        if line["ranks"] > 1:
+            curves.setdefault(_curve(line), {}).setdefault(line["commit"], []).append(line)
+    known = [[points for points in commits.values() if len(points) > 1] for commits in curves.values()]
+    several = [line for points in known if points for line in points[-1]]
     if not several:
         return ""
     model = fit(several)

@@ -1,7 +1,7 @@
 """What the memory of the device at hand gives: measured once, and kept in the user's cache folder.
 
 Searches choose by it how to take a round, never what comes out. A file that is not there, not readable, or of another
-device, driver or measurement is no error: the device is measured again, in some 50 ms. Where nothing can be written the
+device, driver or measurement is no error: the device is measured again. Where nothing can be written the
 measurement serves this process alone. Processes that measure at once each write a whole file; any of them will do.
 """
 
@@ -46,6 +46,15 @@ def rates_file(run: FusingBackend) -> pathlib.Path:
     folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     name = re.sub(r"[^a-z0-9]+", "-", str(run.device_facts()["name"]).lower())
     return folder / "mgraph" / f"rates-{name}-{zlib.crc32(json.dumps(_facts(run)).encode()):08x}.json"
+
+
+def kept_in(run: FusingBackend) -> pathlib.Path | None:
+    """Return the file that has the rates of this device; None where there is none."""
+    try:
+        path = rates_file(run)
+    except RuntimeError:
+        return None
+    return path if path.exists() else None
 
 
 def _facts(run: FusingBackend) -> dict[str, str | int]:

@@ -43,7 +43,7 @@ FUSED = {
     "sssp_fused": "any_grid and 128-2-1",
     "msf_fused": "lists or vertices or way",
     "bfs_peers": "windows_clean or told_of",
-    "sssp_peers": "rounds_beyond or rounding",
+    "sssp_peers": "rounds_beyond",
 }
 
 

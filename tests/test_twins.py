@@ -31,7 +31,7 @@ KERNELS = {"lightest.find_lightest": find_lightest} | {
     if kernel.source.exists() and not kernel.cooperative
 }
 # Enough for every choice of dtypes to come.
-EXAMPLES = 4 if SANITIZE else 12
+EXAMPLES = 2 if SANITIZE else 12
 
 emulators = st.builds(
     EmulatedBackend,

@@ -41,9 +41,9 @@ def bfs_fused(
     levels, parents = run.xp.empty(num, LEVEL), run.xp.empty(num, vertex)
     starts = sorted(set(sources))
     capacity = queue_capacity(num, len(starts))
+    costs = bfs_costs(require_rates(run), num, vertex.itemsize)
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
     limit = -1 if depth_limit is None else min(depth_limit, unreached_of(LEVEL))
-    costs = bfs_costs(require_rates(run), num, vertex.itemsize)
     orders = (limit, shard.info.num_arcs, len(starts), min(starts, default=0), capacity, TRACE_ROWS, GROWTH, *costs)
     on_host[:TRACE] = (*orders, num == 0, 0, 0, 0)
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts

@@ -17,7 +17,7 @@ from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
 from mgraph.kernels.backend import CpuBackend, FusingBackend, available_cores, make_backend
-from mgraph.rates import rates_file, require_rates
+from mgraph.rates import H200, kept_in, require_rates
 from mgraph.readable import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
@@ -138,12 +138,19 @@ def _gpu_computes(found: Findings) -> bool:
 
 def _look_at_rates(found: Findings) -> None:
     """Note what the first GPU's memory gives, by which searches choose their forms, and where that is kept."""
-    run = make_backend("cuda")
-    assert isinstance(run, FusingBackend)
-    rates, path = require_rates(run), rates_file(run)
-    run.close()
+    try:
+        run = make_backend("cuda")
+        assert isinstance(run, FusingBackend)
+        rates, kept = require_rates(run), kept_in(run)
+        run.close()
+    except Exception as error:
+        found.problems.append(f"the GPU cannot be measured: {type(error).__name__}: {str(error).splitlines()[0]}")
+        return
+    if rates is H200:
+        found.facts["rates"] = "not measured, for want of room or rest: taken for an NVIDIA H200"
+        return
     found.facts.update(rates.told())
-    found.facts["rates kept in"] = str(path) if path.exists() else "this process alone"
+    found.facts["rates kept in"] = str(kept or "this process alone")
 
 
 def _look_at_choice(found: Findings, gpus: int) -> None:

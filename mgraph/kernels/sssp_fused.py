@@ -42,9 +42,9 @@ def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, by_weight: bo
 def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report) -> None:
     """Find all distances, the vertices lo..hi being all there are: one rank, lo is 0.
 
-    `counters` begin with ORDERS, the first two as distances and SCALE as a float64, are zero up to SOURCES and end
-    with the sources. The rest is memory that the kernel is the first to write: three bitmaps in `bits`,
-    `queue_entries` in `queues`, eight a long row in `tags`, the `log`; and REPORT and the log on the host.
+    `counters` begin with ORDERS, the first two as distances and SCALE as a float64, and COSTS; are zero from there up
+    to SOURCES; and end with the sources. The rest is memory that the kernel is the first to write: three bitmaps in
+    `bits`, `queue_entries` in `queues`, eight a long row in `tags`, the `log`; and REPORT and the log on the host.
     """
 
 
