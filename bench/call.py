@@ -20,7 +20,7 @@ from unittest import mock
 import click
 import numpy as np
 import record
-from floors import STREAM, random_rate
+from floors import STREAM, random_load
 from run import source_of
 
 import mgraph as mg
@@ -131,7 +131,7 @@ def translate_memory(n: int, connected: int) -> float:
     A user's position comes in a stream, level and predecessor go out in one; level, parent and its user are looked up,
     as if at random: of parents the hubs are looked up most, which the cache holds.
     """
-    return n * (4 + 4 + 8) / STREAM + 3 * connected / random_rate(4 * connected)
+    return n * (4 + 4 + 8) / STREAM + 3 * connected * random_load(4 * connected)
 
 
 def show(facts: dict) -> None:

@@ -95,12 +95,12 @@ def look_ups(name: str, n: int) -> float:
     """Return the seconds that looking up one of n values at random takes: the number of its tree, or a distance."""
     if name.startswith("grid"):
         return 0.0
-    return 1 / random_rate(4 * n if not name.startswith("rmat") else 0)
+    return random_load(4 * n if not name.startswith("rmat") else 0)
 
 
-def random_rate(table_bytes: int) -> float:
-    """Return the loads a second at random from a table of so many bytes."""
-    return 1e15 / H200.load(table_bytes)
+def random_load(table_bytes: int) -> float:
+    """Return the seconds that one of many loads at random from a table of so many bytes takes."""
+    return 1e-15 * H200.load(table_bytes)
 
 
 def millions(count: float) -> str:

@@ -3,8 +3,8 @@
     python bench/forms.py rmat20 rmat22 rmat24 uni24 grid4k
 
 Beside it stand the rates of an NVIDIA H200, which are what is taken where a device cannot be measured, and searches
-that leave a form out. Times are of the kernel, by the trace of the supersteps, in milliseconds: medians over the roots,
-of which one is validated in every form.
+that leave a form out. Times are of the kernel, by the trace of the supersteps, in milliseconds: medians over the roots.
+The answers of one form are validated, and those of every form have to be the same.
 """
 
 from __future__ import annotations
@@ -70,24 +70,34 @@ def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
             with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
                 roots = random_roots(g, sources, None)
                 for algorithm, forms in FORMS.items():
+                    validated = [validated_digest(g, algorithm, root) for root in roots]
                     for form, costs in forms.items():
                         with mock.patch.object(*PLACES[algorithm], costs):
-                            times = kernel_times(g, algorithm, roots)
+                            times, digests = kernel_times(g, algorithm, roots)
+                        if digests != validated:
+                            raise SystemExit(f"{algorithm} of {name} by {form} found other distances")
                         facts = {"bench": "forms", "graph": name, "gpus": 1, "algorithm": algorithm, "part": form}
                         facts |= {"sources": len(times), **record.spread(times), "validated": True}
                         print(f"{name:8} {algorithm:4} {form:24} {facts['median_ms']:9.3f} ms", flush=True)
                         record.append("cuda", commit, facts)
 
 
-def kernel_times(g: Graph, algorithm: str, roots: list[int]) -> list[float]:
-    """Return what the supersteps from every root took, in milliseconds."""
-    search, times = KERNELS[algorithm], []
-    with search(g, roots[0]) as first:
-        mg.validate(first)
+def validated_digest(g: Graph, algorithm: str, root: int) -> int:
+    """Return the digest of the distances from a root, which are validated."""
+    with KERNELS[algorithm](g, root) as result:
+        mg.validate(result)
+        return result.distances.digest()
+
+
+def kernel_times(g: Graph, algorithm: str, roots: list[int]) -> tuple[list[float], list[int]]:
+    """Return what the supersteps from every root took, in milliseconds, and the digests of the distances."""
+    search, times, digests = KERNELS[algorithm], [], []
+    search(g, roots[0], return_predecessors=False).close()
     for root in roots:
         with search(g, root, return_predecessors=False) as result:
             times.append(sum(step["microseconds"] for step in result.stats.supersteps) / 1000)
-    return times
+            digests.append(result.distances.digest())
+    return times, digests
 
 
 if __name__ == "__main__":

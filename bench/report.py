@@ -176,8 +176,8 @@ def _sanitized(lines: list[dict]) -> list[str]:
 
 
 CALLS = """Where the microseconds of a whole call of `mg.bfs` go, of which the medians over random roots stand here
-(`bench/call.py`), with what the kernels take by themselves, and the translation into user ids beside its floor: its
-streams and its random loads at the rates of the device.
+(`bench/call.py`), with what the kernels take by themselves, and the translation into user ids, with what its memory
+takes: its streams and its random loads at the rates of the device.
 """
 
 
@@ -187,17 +187,14 @@ def _calls(lines: list[dict]) -> list[str]:
     if not calls:
         return []
     parts = dict.fromkeys(name for line in calls.values() for name in line["parts_us"])
-    told = [("translation, its memory", lambda line: line["translate_memory_us"])]
-    if any("translate_memory_us" not in line for line in calls.values()):
-        told = []  # of lines that know no such thing
     columns: dict = {"microseconds": lambda row: row[0]}
     for graph, line in calls.items():
-        columns[graph] = lambda row, line=line: f"{row[1](line):.1f}"
+        columns[graph] = lambda row, line=line: f"{found:.1f}" if (found := row[1](line)) is not None else ""
     rows: list[tuple] = [
         ("a call", lambda line: line["call_us"]),
         ("its kernels", lambda line: line["kernels_us"]),
         ("its translation", lambda line: line["translate_us"]),
-        *told,
+        ("translation, its memory", lambda line: line.get("translate_memory_us")),
         *((f"part: {name}", lambda line, name=name: line["parts_us"].get(name, 0.0)) for name in parts),
     ]
     return [CALLS, _table(columns, rows), ""]
