@@ -12,9 +12,9 @@ from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.memory import expected_connected, plan_graph
 from mgraph.types import EdgeSource
 
-# By backend: for every so many arcs a further rank. On NVIDIA H200 shortest paths over 2^32 arcs take three quarters of
-# the time on two ranks that they take on one, and a breadth-first search as long (rmat27); over 2^31 that took longer.
-# Forests gain as well; components, which are done in milliseconds, do not.
+# By backend: for every so many arcs a further rank. On NVIDIA H200 a breadth-first search over 2^32 arcs (rmat27) takes
+# as long on two ranks as on one, over 2^31 longer; shortest paths and forests gain at both, and components, which are
+# done in milliseconds, at none (`docs/scaling.md`).
 # Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
 ARCS_A_RANK = {"cuda": 1 << 31}
 

@@ -124,8 +124,7 @@ def test_weights_have_one_number_of_classes():
 
 
 def test_the_tail_of_a_bucket_is_one_share():
-    for stem in ("sssp_fused", "sssp_peers"):
-        assert constant("TAIL_SHARE", text_of(stem)) == TAIL_SHARE
+    assert constant("TAIL_SHARE", text_of("frontiers")) == TAIL_SHARE
 
 
 def test_windows_begin_alike():

@@ -27,7 +27,7 @@ from mgraph.kernels.sssp_by_weight import list_settled, measure_heavy, pull_dist
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
-# Buckets with less than this share of the arcs of the largest one are widened, as in sssp_fused.cuh.
+# Buckets with less than this share of the arcs of the largest one are widened, as in frontiers.cuh.
 TAIL_SHARE = 16
 
 

@@ -25,17 +25,16 @@ from mgraph.kernels.sssp_fused import (
     PART,
     REPORT,
     SOURCES,
-    TAGS,
     find_distances,
     find_distances_by_weight,
-    queue_entries,
+    work_lengths,
 )
 from mgraph.rates import require_rates
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
 # Of a bucket over rows by weight, as in sssp.py; wider, for in one launch arcs cost little and rounds much.
-DELTA_BY_WEIGHT = 7.0
+DELTA_FUSED = 7.0
 
 
 def sssp_fused(
@@ -56,23 +55,22 @@ def sssp_fused(
         return Traversal(dist, None)
     by_weight = shard.by_weight is not None
     rows = shard.by_weight or shard.rows
-    delta = delta or default_delta(shard, dtype, DELTA_BY_WEIGHT)
+    delta = delta or default_delta(shard, dtype, DELTA_FUSED)
     counters = run.to_device(_orders(shard, sources, dtype, cutoff, delta))
     words, on_host = run.host_words(len(REPORT) + LINE * LINES)
     on_host[0] = 0
-    long_rows = len(rows.targets) // PART
+    bits, queues, tags, log = work_lengths(n, len(rows.targets), by_weight=by_weight)
     (find_distances_by_weight if by_weight else find_distances)[run](
         0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, dist,
-        run.xp.empty((2 if by_weight else 3) * -(-n // 32), np.uint32),
-        run.xp.empty(queue_entries(n, len(rows.targets), by_weight=by_weight), rows.targets.dtype),
-        run.xp.empty(TAGS * long_rows, np.uint32), counters, run.xp.empty(LINE * LINES, np.int64), words,
+        run.xp.empty(bits, np.uint32), run.xp.empty(queues, rows.targets.dtype), run.xp.empty(tags, np.uint32),
+        counters, run.xp.empty(log, np.int64), words,
     )  # fmt: skip
     run.synchronize()
     done, num_lines, began = on_host[: len(REPORT)].tolist()
     if not done:
         raise CommAborted("the search was ended while its blocks waited for each other")
-    log = on_host[len(REPORT) :][: num_lines * LINE].copy()
-    trace.fused(lambda: _rounds(began, log))
+    lines = on_host[len(REPORT) :][: num_lines * LINE].copy()
+    trace.fused(lambda: _rounds(began, lines))
     return Traversal(dist, None)
 
 

@@ -26,9 +26,8 @@ from mgraph.types import unreached_of
 TRACE_ROWS = 1 << 12
 # Where the rows of the trace begin in the words that host and kernel share.
 TRACE = len(FACTS) + len(REPORT)
-# Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree (with
-# rows by weight, rmat26 on two H200: 27 ms for buckets of 3.5 mean weights per mean degree, 15.8 of 5, 13.9 of 7, 14.2
-# of 10, 17 of 16).
+# Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
+# Buckets half as wide take twice as long at rmat26 on two H200, those twice as wide a little longer.
 NARROWER = 4
 
 

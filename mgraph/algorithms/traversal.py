@@ -26,7 +26,7 @@ class Trace:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
         self._stepped = time.perf_counter()
         self._noted: list[dict] = []
-        self._told: list[Callable[[], list[dict]]] = []
+        self._told: Callable[[], list[dict]] | None = None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -62,13 +62,13 @@ class Trace:
     def fused(self, told: Callable[[], list[dict]]) -> None:
         """Note the supersteps of one launch, which `told` puts in words once somebody asks."""
         self.form = "fused"
-        self._told.append(told)
+        self._told = told
 
     @property
     def supersteps(self) -> list[dict]:
         """What every superstep did."""
-        while self._told:
-            self._noted += self._told.pop(0)()
+        if self._told:
+            self._noted, self._told = self._told(), None
         return self._noted
 
     @property

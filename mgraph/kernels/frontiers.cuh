@@ -232,6 +232,10 @@ __device__ inline dist_t raised(dist_t low, dist_t delta) {
   while (!(sum > low)) sum = low + (delta += delta);
   return sum;
 }
+// Behind the peak, in buckets with less than this share of the arcs of the largest one, few arcs are left, and to look
+// at some of them twice costs less than the rounds of a bucket: they are widened.
+constexpr i64 TAIL_SHARE = 16;
+__device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
 
 // ---- the trace -------------------------------------------------------------------------------------
 constexpr i64 ROW = 5;  // words of a superstep; the first says what was done, the others add up

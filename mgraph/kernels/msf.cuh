@@ -57,11 +57,7 @@ __device__ inline void offer(i64* best, bool has, vertex_t tree, i64 key) {
   int first = __ffs(who) - 1;
   vertex_t common = __shfl_sync(0xFFFFFFFFu, tree, first);
   bool shares = has && tree == common;
-  i64 least = shares ? key : TOP;
-  for (int d = 16; d; d >>= 1) {
-    i64 other = __shfl_xor_sync(0xFFFFFFFFu, least, d);
-    if (other < least) least = other;
-  }
+  i64 least = warp_min(shares ? key : TOP);
   if (lane_index() == first) key = least;
   // Most edges are not the lightest: a look spares them the atomic. A stale value is only higher.
   if (has && (!shares || lane_index() == first) && key < load_relaxed(&best[tree])) atomic_min(&best[tree], key);

@@ -174,11 +174,7 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
       for (int k = 0; k < DEPTH; k++)
         if (near[k] < own && (dist_t)(near[k] + w[k]) == own && u[k] < parent) parent = u[k];
     }
-    for (int d = 16; d; d >>= 1) {
-      vertex_t other = __shfl_xor_sync(all, parent, d);
-      if (other < parent) parent = other;
-    }
-    return parent;
+    return warp_min(parent);
   };
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all warps have some.
   i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;

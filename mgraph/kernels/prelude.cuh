@@ -128,6 +128,13 @@ template <class T> __device__ inline T warp_sum(T v) {
   for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(0xFFFFFFFFu, v, d);
   return v;
 }
+template <class T> __device__ inline T warp_min(T v) {
+  for (int d = 16; d; d >>= 1) {
+    T other = __shfl_xor_sync(0xFFFFFFFFu, v, d);
+    if (other < v) v = other;
+  }
+  return v;
+}
 // Add a count of each thread of a warp that is whole and together: one atomic a warp.
 __device__ inline void warp_add(i64* p, i64 v) {
   v = warp_sum(v);

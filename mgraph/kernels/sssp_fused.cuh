@@ -15,10 +15,8 @@ constexpr int DEPTH = 2, LOOKS = 4;
 constexpr i64 PULL_ALONE = 32;
 
 // ---- choices: what decides how a round is done ---------------------------------------------------------
-// Behind the peak, in buckets with less than this share of the arcs of the largest one, few arcs are left, and to look
-// at some of them twice costs less than the rounds of a bucket: each is so many times wider than the one before.
-constexpr i64 TAIL_SHARE = 16, TAIL_GROWTH = 8;
-__device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
+// Buckets of the tail are each so many times wider than the one before.
+constexpr i64 TAIL_GROWTH = 8;
 // Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps of short rows, before all
 // meet; of how many vertices, Rows::HOP_MOST says.
 constexpr i64 FEW = 4, HOPS = 16, HOP_ARCS = 16;
@@ -355,10 +353,7 @@ template <class Rows> struct Search : Rows {
     flush(1, twice);
     i64 a = warp_sum((i64)arcs), l = warp_sum(lengths), v = warp_sum((i64)vertices);
     arcs = vertices = 0, lengths = 0;
-    for (int d = 16; d; d >>= 1) {
-      dist_t other = __shfl_xor_sync(0xFFFFFFFFu, lowest, d);
-      if (other < lowest) lowest = other;
-    }
+    lowest = warp_min(lowest);
     if (lane_index() == 0) {
       if (a | v | l) atomic_add(&block->sums[0], a), atomic_add(&block->sums[1], l), atomic_add(&block->sums[2], v);
       if (lowest < load_relaxed(&block->lowest)) atomic_min(&block->lowest, lowest);

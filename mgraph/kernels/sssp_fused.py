@@ -12,24 +12,27 @@ COSTS = ("splitting", "scanning", "pushing", "pulling")
 SOURCES = 368
 REPORT = ("DONE", "NUM_LINES", "BEGAN")
 LINE, LINES = 4, 1 << 14
-# Of a long row.
-TAGS = 8
+# Pieces of rows that may be queued, for every PART arcs: four in a round, of two rounds.
+PIECES = 8
 KINDS = ("push", "split", "scan", "heavy", "pull")
 
 # Shared memory of a block for the distances of hubs: with what else it takes, no more than any device has.
 HUB_BYTES = 40 << 10
 
 
-def queue_entries(num_rows: int, num_arcs: int, *, by_weight: bool) -> int:
-    """Return how many vertices the queues hold: pieces of long rows and near, both twice, and what waits."""
-    return 8 * (num_arcs // PART) + (2 if by_weight else 4) * num_rows
+def work_lengths(num_rows: int, num_arcs: int, *, by_weight: bool) -> tuple[int, int, int, int]:
+    """Return the lengths of `bits`, `queues`, `tags` and `log`.
+
+    Of near there are two bitmaps and two queues; what waits has a bitmap and two queues where it is queued.
+    """
+    waits, pieces = not by_weight, PIECES * (num_arcs // PART)
+    return (2 + waits) * -(-num_rows // 32), (2 + 2 * waits) * num_rows + pieces, pieces, LINE * LINES
 
 
 def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, by_weight: bool) -> int:
-    """Return what a launch takes beside the distances: bitmaps, queues, tags of long rows' pieces, the log."""
-    bits = 4 * (2 if by_weight else 3) * -(-num_rows // 32)
-    queues = vertex_bytes * queue_entries(num_rows, num_arcs, by_weight=by_weight)
-    return bits + queues + 4 * TAGS * (num_arcs // PART) + 8 * LINE * LINES
+    """Return what a launch takes beside the distances."""
+    bits, queues, tags, log = work_lengths(num_rows, num_arcs, by_weight=by_weight)
+    return 4 * bits + vertex_bytes * queues + 4 * tags + 8 * log
 
 
 @fused(
@@ -43,8 +46,9 @@ def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, 
     """Find all distances, the vertices lo..hi being all there are: one rank, lo is 0.
 
     `counters` begin with ORDERS, the first two as distances and SCALE as a float64, and COSTS; are zero from there up
-    to SOURCES; and end with the sources. The rest is memory that the kernel is the first to write: three bitmaps in
-    `bits`, `queue_entries` in `queues`, eight a long row in `tags`, the `log`; and REPORT and the log on the host.
+    to SOURCES; and end with the sources. The rest is memory that the kernel is the first to write: `bits`, `queues`,
+    `tags`, which say of pieces of rows where they begin, and the `log`, of `work_lengths`; and REPORT and the log on
+    the host.
     """
 
 

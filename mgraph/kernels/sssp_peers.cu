@@ -1,10 +1,6 @@
 // Shortest paths in one launch a rank, near before far, where the ranks' kernels reach each other's memory: the loop of
 // algorithms/sssp_by_weight.py, or of sssp.py where no arc counts as heavy. sssp_peers.py says what the parameters are.
 
-// Buckets with less than this share of the arcs of the largest one are widened: to look at some of few arcs twice costs
-// less than the rounds of a bucket.
-constexpr i64 TAIL_SHARE = 16;
-
 struct Search : Copies {
   dist_t* out;
   dist_t delta;
@@ -50,7 +46,7 @@ struct Search : Copies {
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
     *method = !rests ? PUSH : fact(PULLS) && others < near_lengths ? PULL : HEAVY;
-    if (done * TAIL_SHARE < most && delta < top / 4) delta += delta;
+    if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
     floor = settled, settled = bound, bound = raised(rests ? bound : low, delta);
     done = near_lengths = 0, lowest = top, bucket++;

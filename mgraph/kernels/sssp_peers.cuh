@@ -68,10 +68,7 @@ struct Copies {
 
   // All ranks meet; by then each knows the smallest distance that any thread saw to wait.
   __device__ bool meet() {
-    for (int d = 16; d; d >>= 1) {
-      dist_t other = __shfl_xor_sync(WARP, lowest, d);
-      if (other < lowest) lowest = other;
-    }
+    lowest = warp_min(lowest);
     if (lane_index() == 0 && lowest < load_relaxed(&block->lowest)) atomic_min(&block->lowest, lowest);
     __syncthreads();
     // Who has told one rank has told all, or is about to.
@@ -188,10 +185,7 @@ struct Copies {
         bool looks = i < last && may_lower(weight, least);
         if (looks) through = pulled(load_readonly(targets + i), weight);
         tally[LOOKED] += looks;
-        for (int step = 16; step; step >>= 1) {
-          dist_t other = __shfl_xor_sync(WARP, through, step);
-          if (other < through) through = other;
-        }
+        through = warp_min(through);
         if (through < least) least = through;
         if (!__all_sync(WARP, looks)) break;
       }
