@@ -45,7 +45,15 @@ static size_t shared_bytes() { return (size_t)(__stop_emu_shared - __start_emu_s
 
 // Not memcpy: a sanitizer would take the guards between the variables for overruns.
 __attribute__((no_sanitize("address"))) static void copy(char* to, const char* from, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++) {
+  struct Line {
+    char bytes[64];
+  };
+  size_t i = 0;
+  for (; i + sizeof(Line) <= bytes; i += sizeof(Line)) {
+    *(Line*)(to + i) = *(const Line*)(from + i);
+    __asm__ volatile("" ::: "memory");
+  }
+  for (; i < bytes; i++) {
     to[i] = from[i];
     __asm__ volatile("" ::: "memory");
   }
