@@ -164,8 +164,9 @@ struct WarpScan {
     return lane;
   }
 };
-// A place in a queue for each thread that calls, wherever it stands: one atomic for those together.
-__device__ inline i64 reserve(i64* count) {
+// A place in a queue for each thread that calls, wherever it stands: one atomic for those together. Inlined, because
+// threads that call it elsewhere, for another queue, are not to be among them.
+__device__ __forceinline__ i64 reserve(i64* count) {
   unsigned mask = __activemask();
   int lane = lane_index(), leader = __ffs(mask) - 1;
   i64 base = 0;
@@ -174,7 +175,7 @@ __device__ inline i64 reserve(i64* count) {
   return base + __popc(mask & ((1u << lane) - 1));
 }
 // The same where threads want places of different queues: one atomic for those of a warp that want the same.
-__device__ inline i64 reserve_of(i64* counts, i64 which) {
+__device__ __forceinline__ i64 reserve_of(i64* counts, i64 which) {
   unsigned same = __match_any_sync(__activemask(), which);
   int lane = lane_index(), leader = __ffs(same) - 1;
   i64 base = 0;

@@ -24,7 +24,7 @@
 #define __device__
 #define __host__
 #define __constant__ static
-#define __forceinline__ inline
+#define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 // All blocks share the variable; the runtime swaps its content when it goes from one block to another.
