@@ -139,10 +139,13 @@ def test_windows_begin_alike():
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 def test_compiles_without_a_warning(source, architecture):
     # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
-    for typedefs in typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]:
-        built = compile_text(module_text(source, typedefs), architecture)
+    widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
+    for typedefs in widths:
+        # Assembled, which takes most of the time, are the usual and the widest, which comes first.
+        between = typedefs not in (TYPEDEFS, widths[0])
+        built = compile_text(module_text(source, typedefs), "compute_90" if between else architecture)
         assert built.log == "", typedefs
-        assert built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
+        assert between or built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
         for name, registers in built.registers.items():
             # A warp gets them by the 256; a launch whose blocks have too few is refused.
             assert -(-registers // 8) * 8 * stems()[source.stem][name].block <= REGISTERS, (name, typedefs)

@@ -98,11 +98,11 @@ def test_bad_options_are_refused(start, options, message):
 
 @pytest.mark.parametrize("script", ["local.sh", "slurm.sbatch"])
 def test_the_smoke_job_runs_on_a_cluster(start, script):
-    process = start(script, "--workers", "2", "--scale", "10")
+    process = start(script, "--workers", "2", "--scale", "4")
     out, err = process.communicate(timeout=110)
     assert process.returncode == 0, err
     assert "2 cpu workers are up" in out
-    assert "rmat10" in out
+    assert "rmat4" in out
     assert "all validated" in out
 
 
