@@ -29,12 +29,16 @@ def test_a_planted_fault_ends_the_process(kernel):
     assert "planted.cu" in done.stderr, "the report names the line"
 
 
-@pytest.mark.timeout(400)
-def test_no_kernel_has_a_fault():
-    tests = ["tests/test_twins.py", "tests/test_emulator_model.py", "-k", "emulated or model"]
-    done = run_python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, timeout_s=380)
+def look_at(*tests):
+    """Run tests under the sanitizers; uncaptured, because a process that they end would take the report with it."""
+    done = run_python("-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *tests, timeout_s=380)
     assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
     assert " passed" in done.stdout
+
+
+@pytest.mark.timeout(400)
+def test_no_kernel_has_a_fault():
+    look_at("tests/test_twins.py", "tests/test_emulator_model.py", "-k", "emulated or model")
 
 
 # What covers each fused loop and does not take long.
@@ -50,10 +54,7 @@ FUSED = {
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stem", FUSED)
 def test_no_fused_loop_has_a_fault(stem):
-    tests = [f"tests/test_{stem}.py", "-k", f"({FUSED[stem]}) and not gpu"]
-    done = run_python("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests, timeout_s=380)
-    assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
-    assert " passed" in done.stdout
+    look_at(f"tests/test_{stem}.py", "-k", f"({FUSED[stem]}) and not gpu")
 
 
 def test_every_fused_loop_is_looked_at():
