@@ -28,7 +28,7 @@ class SocketCluster(InProcessCluster):
         return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
 
 
-@pytest.fixture(scope="module", params=[2, 3, 7])
+@pytest.fixture(scope="module", params=[2, 3, 4, 7])
 def cluster(request):
     with SocketCluster(request.param) as cluster:
         yield cluster
