@@ -219,6 +219,12 @@ def test_refuses_one_column(write):
         read_source(write("a.txt", "5\n"))
 
 
+@pytest.mark.parametrize("header", [",source,target", "weight,source,target", "target,source", ",u,v"])
+def test_refuses_columns_whose_names_say_that_others_are_the_ends(write, header):
+    with pytest.raises(InputError, match="the first two columns must be the ends, and they are '"):
+        read_source(write("a.csv", f"{header}\n0,5,6\n"))
+
+
 MATRIX = "%%MatrixMarket matrix coordinate {} {}\n% a comment\n{}\n"
 
 

@@ -17,12 +17,10 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
-from mgraph.io.text import weight_column
+from mgraph.io.text import ENDS, weight_column
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
-
-ENDS = ["source", "target"]
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ BLOCK_BYTES = 16 << 20
 # Where a line's end is looked for, a piece at a time.
 SEEK_BYTES = 1 << 12
 NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
+ENDS = ["source", "target"]
 WEIGHT_NAMES = ("weight", "weights", "w")
 
 
@@ -78,13 +79,18 @@ def read_text(
 ) -> TextEdges:
     """Look at a text edge list, read it once, and return it as a source.
 
-    The first two fields of a line are the ends. `weight` is the weight's column, by name where the
-    first line names the columns, else by number from 0; None means a column called weight, or the
-    third of three; False means none.
+    The first two fields of a line are the ends; where columns are called source and target, these must be
+    they. `weight` is the weight's column, by name where the first line names the columns, else by number
+    from 0; None means a column called weight, or the third of three; False means none.
     """
     packed = is_packed(path)
     file = spool.unpacked(path) if packed else path
     begin, fields, header = _first_line(file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
+    # A frame that was written with its index has that in front, without a name: read as an end it is another graph.
+    if "" in header[:2] or (set(ENDS) <= set(header) and header[:2] != ENDS):
+        raise InputError(
+            f"{path}: the first two columns must be the ends, and they are {header[0]!r} and {header[1]!r}"
+        )
     weight_field = weight_column(path, weight, fields, header)
     layout = TextEdges(path, packed, begin, len(fields), weight_field, 0, bool(directed))
     return scanned(layout, check_num_vertices(num_vertices))
