@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from cli_runs import refused, run, start
 
+from mgraph.errors import InputError
 from mgraph.kernels.backend import CpuBackend
 
 pytestmark = pytest.mark.usefixtures("no_gpus")
@@ -97,6 +98,9 @@ def bad(tmp_path, monkeypatch):
         ("graph500 --kernel msf", 2, "'msf' is not one of 'bfs', 'sssp'"),
         ("nonsense", 2, "No such command 'nonsense'"),
         ("bfs --nonsense", 2, "No such option"),
+        (f"bfs {'x' * 300} -s 0", 3, "x cannot be read: File name too long"),
+        (f"bfs rmat:4 -s 0 -o {'x' * 300}.csv", 2, "x.csv cannot be written: File name too long"),
+        (f"generate rmat:4 {'x' * 300}.csv", 2, "x.csv cannot be written: File name too long"),
         ("bfs rmat:4 -s 0 --scheduler nonsense", 2, "'nonsense' is not an address of a scheduler"),
         ("bfs rmat:4 -s 0 --scheduler tcp://127.0.0.1:1", 4, "no scheduler answers at tcp://127.0.0.1:1"),
         ("bfs rmat:4 -s 0 --scheduler-file none.json", 4, "none.json was not there after 0.1 s"),
@@ -134,6 +138,31 @@ def test_what_does_not_fit(monkeypatch):
         assert re.search(text, refused("info", "rmat:8", code=5))
     monkeypatch.setattr("mgraph.cli.info.Graph.from_source", lambda *args, **options: np.empty(1 << 55))
     assert "out of memory: Unable to allocate" in refused("info", "rmat:8", code=5)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "gone.el"), "mgraph: gone.el: No such file or directory\n"),
+        (
+            InputError("Couldn't deserialize thrift:\ninvalid TType\n"),
+            "mgraph: Couldn't deserialize thrift: invalid TType\n",
+        ),
+    ],
+)
+def test_errors_of_others_end_in_one_line(error, line, monkeypatch):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr("mgraph.cli.info.Graph.from_source", fail)
+    assert run("info", "rmat:4", code=3).stderr == f"building rmat4\n{line}"
+
+
+def test_output_that_cannot_be_written_ends_in_one_line():
+    with open("/dev/full", "w") as full:
+        process = start("plan", "rmat:4", stdout=full)
+        assert process.communicate(timeout=60)[1] == "mgraph: No space left on device\n"
+    assert process.returncode == 3
 
 
 def test_processes_end_with_the_code_and_no_traceback(bad):

@@ -6,7 +6,9 @@ Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in mem
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 import mgraph
-from mgraph.errors import MgraphError, WouldNotFit
+from mgraph.errors import InputError, MgraphError, WouldNotFit
 
 # Command -> the module that has it under this name, and its line in --help. A module is loaded when its
 # command is called: all of them take half a second.
@@ -64,8 +66,8 @@ class Commands(click.Group):
             code = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Who read us has had enough, as `head` does; Python must not flush into the pipe when it ends.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            # Who read us has had enough, as `head` does.
+            _drop_output()
             code = 1
         except click.UsageError as error:
             asked = error.ctx.command_path if error.ctx else self.name
@@ -74,14 +76,27 @@ class Commands(click.Group):
             code = _say(error.format_message(), error.exit_code)
         except MgraphError as error:
             code = _say(str(error), error.exit_code)
+        except OSError as error:
+            # Such as a full disk behind our output, or a file that went away after it was looked at.
+            _drop_output()
+            what = f"{error.filename}: " if error.filename else ""
+            code = _say(f"{what}{error.strerror or error}", InputError.exit_code)
         except MemoryError as error:
             code = _say(f"out of memory: {error}: `mgraph plan` tells what a graph takes", WouldNotFit.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def _say(line: str, code: int) -> int:
-    click.echo(f"mgraph: {line}", err=True)
+    # What other libraries say may have several lines.
+    click.echo(f"mgraph: {' '.join(line.splitlines())}", err=True)
     return code
+
+
+def _drop_output() -> None:
+    """Keep Python from flushing into what cannot be written when it ends."""
+    # Where a caller has put something in its place there is no file behind it.
+    with contextlib.suppress(io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

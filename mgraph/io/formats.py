@@ -69,10 +69,10 @@ def read_source(
     if weight is not None and not isinstance(weight, (str, bool)):
         weight = as_integer(weight, "weight")
     options = {"weight": weight, "directed": directed, "num_vertices": num_vertices}
-    path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
-    if not path.is_file():
-        raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file")
     try:
+        path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
+        if not path.is_file():
+            raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file")
         return _read(path, format, options)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error

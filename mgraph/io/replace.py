@@ -27,9 +27,12 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def require_place(path: pathlib.Path) -> None:
     """Refuse a path at which no file can be made."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder, not a file to write")
-    if not path.parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.parent}")
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder, not a file to write")
+        if not path.parent.is_dir():
+            raise UsageError(f"{path}: there is no folder {path.parent}")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
     if not os.access(path.parent, os.W_OK):
         raise UsageError(f"{path}: no file may be written in {path.parent}")
