@@ -143,7 +143,7 @@ class InProcessCluster(Cluster):
         with self._turn:
             self._check_open()
             # A gang of one process is always leased whole, so one member stands for all ranks.
-            self._leases.ask(lease, str(threading.get_ident()), ("ranks",))
+            self._leases.ask(lease, ("ranks",))
             try:
                 self._turn.wait_for(lambda: self._closed or self._leases.held(lease))
                 self._check_open()

@@ -17,7 +17,7 @@ from distributed.core import error_message
 from distributed.protocol import pickle
 
 from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
-from mgraph.cluster.leases import Change, Leases
+from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
 from mgraph.cluster.worker_plugin import RankPlugin
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
@@ -127,7 +127,7 @@ class GangPlugin(SchedulerPlugin):
             if lease not in self._calls:
                 raise CommAborted("the call was ended before it began")
             self._call_of |= dict.fromkeys(call.keys, call)
-            self._tell(self._leases.ask(lease, owner.client, call.gang.workers))
+            self._tell(self._leases.ask(lease, call.gang.workers))
             await call.granted
         except BaseException:
             self._remove(call)
@@ -310,8 +310,8 @@ class GangPlugin(SchedulerPlugin):
             call.granted.exception()
         self._tell(self._leases.end(call.lease))
 
-    def _tell(self, change: Change) -> None:
-        for lease in change.granted:
+    def _tell(self, leases: list[str]) -> None:
+        for lease in leases:
             granted = self._calls[lease].granted
             if not granted.done():
                 granted.set_result(None)
