@@ -120,6 +120,7 @@ def test_bad_input_is_refused_before_any_work(bad):
         "sssp plain.el -s 0",
         "bfs rmat:20 -s 0 -o x/y.csv",
         "bfs rmat:9 -s 0 --path-to 512",
+        "graph500 --layout compact --roots-at-once",
     ):
         assert len(run(*arguments.split(), code=2).stderr.splitlines()) == 1
 

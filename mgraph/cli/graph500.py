@@ -17,6 +17,7 @@ from mgraph.cli.options import (
     print_table,
     progress,
 )
+from mgraph.errors import UsageError
 from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 from mgraph.readable import counted
 
@@ -44,6 +45,8 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
     """
     if official and as_json:
         raise click.UsageError("--official and --json print the same numbers in two forms: give one of them")
+    if options["roots_at_once"] and options["layout"] == "compact":
+        raise UsageError("--roots-at-once needs rows: use --layout rows")
     where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
     with cluster_of(**where) as cluster, progress(quiet=as_json) as show:
         run = run_graph500(Graph500(kernels=kernels or tuple(KERNELS), **options), cluster=cluster, progress=show)
