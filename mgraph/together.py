@@ -14,7 +14,7 @@ from mgraph.answers import Costs, Kept, answer_key, costs_of_ranks
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.graph import Graph, require_graph
-from mgraph.io.checks import check_vertex
+from mgraph.io.checks import as_integer, check_vertex
 from mgraph.jobs import TraversalSpec, keep_traversal
 from mgraph.readable import counted, readable_seconds
 from mgraph.results import Stats, Traversed
@@ -40,6 +40,7 @@ class TraversedTogether:
 
     def answer(self, index: int, *, return_predecessors: bool = True) -> Traversed:
         """Return the answer of root number `index`, the same as bfs gives; predecessors are found now."""
+        index = as_integer(index, "number of a root")
         root = self.roots[index]
         batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
         spec = TraversalSpec("bfs", "together", (root,), LEVEL, self._limit, return_predecessors)

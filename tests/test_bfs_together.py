@@ -141,6 +141,11 @@ def test_what_cannot_be_is_refused(cluster):
             mg.bfs_together(g, [0], depth_limit=-1)
         with mg.bfs_together(g, [0]) as found, pytest.raises(IndexError):
             found.answer(1)
+        with (
+            mg.bfs_together(g, [0, 1]) as found,
+            pytest.raises(UsageError, match=r"root slice\(0, 1, None\) is not an"),
+        ):
+            found[0:1]
     assert not any(cluster._objects)
     with mg.rmat(5, cluster=cluster, layout="compact") as g, pytest.raises(UsageError, match="needs rows"):
         mg.bfs_together(g, [0])
