@@ -77,7 +77,7 @@ class Graph:
         num_chunks
             In how many parts the input is read; more take less memory.
         layout
-            `rows`; `compact`, less than half of the memory, for sweeps alone; or `auto`, compact where rows would
+            `rows`; `compact`, about half of the memory, for sweeps alone; or `auto`, compact where rows would
             not fit. `Graph.info.layout` tells which it is.
         """
         if layout not in LAYOUTS:
