@@ -140,6 +140,14 @@ def test_info_counts_what_was_dropped():
     assert re.search(r"bytes a rank .* KiB", table)
 
 
+def test_columns_that_are_no_weights_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("four.el").write_text("0 1 7 x\n")
+    assert "four.el has 4 columns: say which is the weight, or that there is none" in refused("info", "four.el", code=2)
+    for column, dtype in (("none", None), ("2", "uint8")):
+        assert json.loads(run("info", "four.el", "--weight", column, "--json").stdout)["weight_dtype"] == dtype
+
+
 @pytest.mark.parametrize("name", ["g.npz", "g.csv", "g.csr", "g.parquet"])
 def test_what_is_generated_can_be_read(name, folder):
     assert run("generate", "rmat:6,weights=float32", name).stderr == f"writing rmat6-float32 to {name}\n"

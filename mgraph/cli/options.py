@@ -54,7 +54,7 @@ cluster_options = together(
     click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
 )
 file_options = together(
-    click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file."),
+    click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file; none for no weights."),
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
     click.option("--num-vertices", type=click.IntRange(0), help="More than the largest id of a file."),
     click.option("--format", "file_format", metavar="NAME", help="Of a file whose name does not tell: text, npz, ..."),
@@ -89,7 +89,8 @@ def source_of(
             if value is not None:
                 raise click.UsageError(f"{option} goes with a file, and {text} is generated")
         return parse_spec(text)
-    return read_source(text, weight=weight, directed=directed, num_vertices=num_vertices, format=file_format)
+    column = False if weight == "none" else weight
+    return read_source(text, weight=column, directed=directed, num_vertices=num_vertices, format=file_format)
 
 
 @contextmanager

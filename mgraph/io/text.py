@@ -292,7 +292,7 @@ def weight_column(path: pathlib.Path, weight: str | int | bool | None, fields: l
             return named[0] if named else 2
         if len(fields) == 2 and weight is None:
             return -1
-        raise UsageError(f"{path} has {len(fields)} columns: say which is the weight, with weight=, False for none")
+        raise UsageError(f"{path} has {len(fields)} columns: say which is the weight, or that there is none")
     if not 2 <= weight < len(fields):
         last = len(fields) - 1
         raise UsageError(f"{path} has no weight in column {weight}: columns 0 and 1 are the ends, {last} is the last")
