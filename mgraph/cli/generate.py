@@ -17,7 +17,8 @@ def generate(spec: str, output: str) -> None:
 
     SPEC is one of rmat:SCALE[:EDGE_FACTOR], uniform:VERTICES:DEGREE, fixed:VERTICES:OUT_DEGREE,
     grid:ROWSxCOLUMNS[:DROP], ssca2:SCALE[:MAX_CLIQUE], with options after commas, such as
-    rmat:20,seed=3,weights=float32.
+    rmat:20,seed=3,weights=float32. A .csv file says neither how many vertices there are nor whether edges are
+    directed: tell so who reads it.
     """
     source = parse_spec(spec)
     with progress(quiet=False) as show:

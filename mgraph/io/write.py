@@ -110,7 +110,7 @@ def write_npz_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> N
 
 
 def write_csv_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
-    """Write a line of names and one for each edge; vertices beyond the last edge are not told."""
+    """Write a line of names and one for each edge; neither vertices beyond the last edge nor directions are told."""
     with open(path, "w") as file:
         file.write("source,target\n" if source.weight_dtype is None else "source,target,weight\n")
         for chunk in chunks():
