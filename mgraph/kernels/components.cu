@@ -1,3 +1,6 @@
+// What a thread looks at together: passes over all vertices wait for memory most of the time.
+constexpr int DEPTH = 4;
+
 // The root of v's tree; entries on the way skip to their grandparents. components.py argues why any thread may
 // do so at any time.
 __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
@@ -42,14 +45,24 @@ __device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
 
 extern "C" __global__ void hook_first(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
                                       i64 num_owned, i64 stride, i64 multiplier, vertex_t* parents) {
-  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    i64 row = state_of(v, stride, multiplier) - base;
-    vertex_t parent = (vertex_t)v;
-    if (0 <= row && row < num_owned && indptr[row] < indptr[row + 1]) {
-      vertex_t first = position_of(targets[indptr[row]], stride, multiplier);
-      if (first < parent) parent = first;
+  for (i64 base_v = lo + thread_index(); base_v < hi; base_v += DEPTH * thread_count()) {
+    i64 begin[DEPTH], end[DEPTH];
+    vertex_t first[DEPTH];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      i64 v = base_v + k * thread_count(), row = v < hi ? state_of(v, stride, multiplier) - base : -1;
+      bool is_own = 0 <= row && row < num_owned;
+      begin[k] = is_own ? indptr[row] : 0, end[k] = is_own ? indptr[row + 1] : 0;
     }
-    parents[v] = parent;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) first[k] = begin[k] < end[k] ? targets[begin[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      vertex_t v = (vertex_t)(base_v + k * thread_count());
+      if (base_v + k * thread_count() >= hi) continue;
+      vertex_t parent = begin[k] < end[k] ? position_of(first[k], stride, multiplier) : v;
+      parents[v] = parent < v ? parent : v;
+    }
   }
 }
 
@@ -67,7 +80,20 @@ extern "C" __global__ void link_sample(i64 lo, i64 hi, const i64* indptr, const 
 }
 
 extern "C" __global__ void compress(i64 lo, i64 hi, i64 first, i64 step, vertex_t* parents) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) fold(parents, first + i * step);
+  for (i64 i = lo + thread_index(); i < hi; i += DEPTH * thread_count()) {
+    i64 v[DEPTH];
+    vertex_t parent[DEPTH], above[DEPTH];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      i64 item = i + k * thread_count();
+      v[k] = first + (item < hi ? item : i) * step, parent[k] = load_stale(&parents[v[k]]);
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) above[k] = load_stale(&parents[parent[k]]);
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+      if (above[k] != parent[k]) fold(parents, v[k]);
+  }
 }
 
 extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 first, i64 step, i64 num_owned, vertex_t* parents,
@@ -136,27 +162,47 @@ extern "C" __global__ void mark_giant(i64 lo, i64 hi, i64 base, i64 num_position
 extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier, const u32* bits,
                                       const vertex_t* giant, vertex_t* parents) {
   vertex_t root = root_of(parents, giant);
-  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    if (!test_bit(bits, state_of(v, stride, multiplier))) continue;
-    vertex_t parent = load_stale(&parents[v]);
-    if (parent == root) continue;
-    if ((i64)parent == v && (i64)root < v)
-      store_relaxed(&parents[v], root);
-    else
-      link(parents, (vertex_t)v, root);
+  for (i64 first = lo + thread_index(); first < hi; first += DEPTH * thread_count()) {
+    bool is_told[DEPTH];
+    vertex_t parent[DEPTH];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      i64 v = first + k * thread_count();
+      is_told[k] = v < hi && test_bit(bits, state_of(v, stride, multiplier));
+    }
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) parent[k] = is_told[k] ? load_stale(&parents[first + k * thread_count()]) : root;
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) {
+      vertex_t v = (vertex_t)(first + k * thread_count());
+      if (parent[k] == root) continue;
+      if (parent[k] == v && root < v)
+        store_relaxed(&parents[v], root);
+      else
+        link(parents, v, root);
+    }
   }
 }
 
 extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positions, i64 stride, i64 multiplier,
                                        const u32* bits, const vertex_t* giant, vertex_t* parents, i64* counters,
                                        vertex_t* others, vertex_t* roots) {
-  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
-    vertex_t v = position_of((vertex_t)(32 * word + lane_index()), stride, multiplier);
-    if (v >= num_positions || (test_bit(bits, 32 * word + lane_index()) && v != giant[0])) continue;
-    vertex_t root = find(parents, v);
-    if (root == v) continue;
-    i64 slot = reserve(&counters[0]);
-    if (slot < room) others[slot] = v, roots[slot] = root;
+  vertex_t none = top_of<vertex_t>::value();
+  i64 of_giant = giant[0] == none ? -1 : state_of(giant[0], stride, multiplier);
+  // Words come one a lane; in most of them no bit is left.
+  for (i64 group = lo + warp_index() * 32; group < hi; group += warp_count() * 32) {
+    i64 word = group + lane_index();
+    u32 open = word < hi ? ~bits[word] : 0;
+    if (word == of_giant >> 5 && word < hi) open |= 1u << (of_giant & 31);
+    each_bit(group, open, [&](const i64(&state)[2], const bool (&there)[2]) {
+      for (int half = 0; half < 2; half++) {
+        vertex_t v = there[half] ? position_of((vertex_t)state[half], stride, multiplier) : none;
+        vertex_t root = v < num_positions ? find(parents, v) : v;
+        if (root == v) continue;
+        i64 slot = reserve(&counters[0]);
+        if (slot < room) others[slot] = v, roots[slot] = root;
+      }
+    });
   }
 }
 
