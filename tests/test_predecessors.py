@@ -28,7 +28,8 @@ def check(case, sources, num_ranks, order, *, by_weight=False):
     """Compare predecessors and nearest sources with the oracles'."""
     shards = build_shards(case, num_ranks, order)
     if by_weight:
-        require_rows_by_weight(shards[0])
+        for shard in shards:
+            require_rows_by_weight(shard)
     positions, num_positions = positions_of(shards), shards[0].partition.num_positions
     dist = oracles.sssp(case, sources)
     chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
@@ -56,8 +57,8 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_long_rows_by_weight_give_the_same(case, order):
-    for sources in zoo_sources(case):
-        check(case, sources, 1, order, by_weight=True)
+    for num_ranks, sources in enumerate(zoo_sources(case), start=1):
+        check(case, sources, num_ranks, order, by_weight=True)
 
 
 def test_a_long_row_by_weight_explains_nothing_in_a_directed_graph():

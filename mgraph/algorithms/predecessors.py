@@ -5,7 +5,7 @@ A vertex with none was reached over weight zero, or over a weight that rounding 
 first such u that is one hop nearer, over those arcs, to a vertex that has one or to a source. So every
 chain ends at a source, and the answer is the same for any number of ranks.
 
-On one rank with rows by weight, the long ones are looked through there: all arcs that are no longer than the
+Where there are rows by weight, the long ones are looked through there: all arcs that are no longer than the
 whole way, of which the smallest position counts. All others are looked through by position, up to the first.
 """
 
@@ -74,20 +74,19 @@ def _find_nearer(
     run, rows, info = shard.backend, shard.incoming, shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
-    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways. On several ranks whole rows were read
-    # faster: the first hit ends a row, where rows by weight are read as far as an arc may be light enough.
-    has_light = weights is not None and not info.directed and shard.partition.num_ranks == 1
+    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
+    has_light = weights is not None and not info.directed
     light = shard.by_weight if has_light else None
     if light is not None:
         find_nearer_by_weight[run](
-            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info), dist, parents
-        )
+            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info),
+            dist, *shape, parents,
+        )  # fmt: skip
     digests = None
     if wants_digests(info, dist, run.cache_bytes):
         digests = run.xp.empty(len(dist), np.uint8)
         digest_distances[run](0, len(dist), dist, digests)
-    # Where light arcs have been looked at, few rows are left.
-    long_rows = 0 if light is not None or info.max_degree < LONG_ROW else shard.num_owned
+    long_rows = 0 if info.max_degree < LONG_ROW else shard.num_owned
     if falls:
         long_rows = min(long_rows, len(rows.targets) // LONG_ROW)
     find_nearer[run](

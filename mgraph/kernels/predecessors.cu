@@ -3,6 +3,8 @@
 constexpr i64 LONG_ROW = 1024, SHORT_ROW = 64;
 // Longer rows are divided among warps where only their light arcs are looked at.
 constexpr i64 HUB_ROW = 16384;
+// Where more than one arc of a row in so many is light, it is left to be read by position, up to the first hit.
+constexpr i64 LIGHT_SHARE = 4;
 // Arcs that a thread looks at together.
 constexpr int DEPTH = 4;
 
@@ -155,15 +157,17 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
 
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
                                                  const vertex_t* targets, const weight_t* weights, double scale,
-                                                 const dist_t* dist, vertex_t* parents) {
+                                                 const dist_t* dist, i64 base, i64 stride, i64 multiplier,
+                                                 vertex_t* parents) {
   constexpr u32 all = 0xFFFFFFFFu;
   vertex_t none = top_of<vertex_t>::value();
   Arcs arcs(targets, weights, indptr[hi]);
   // The first vertex that explains a row's distance, of the `part`-th of so many parts of its light arcs.
   auto find_first = [&](i64 v, dist_t own, i64 part, i64 parts) {
-    i64 first = indptr[v], last = indptr[v + 1];
+    i64 first = indptr[v], last = indptr[v + 1], most = (last - first) / LIGHT_SHARE;
     last = light_end_by_warp(weights, first, last, scale, class_edge(own, scale));
     vertex_t parent = none;
+    if (last - first > most) return parent;
     for (first += part * 32 * DEPTH; first < last; first += parts * 32 * DEPTH) {
       vertex_t u[DEPTH];
       dist_t w[DEPTH], near[DEPTH];
@@ -172,7 +176,10 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
       for (int k = 0; k < DEPTH; k++) near[k] = own < w[k] ? own : dist[u[k]];
 #pragma unroll
       for (int k = 0; k < DEPTH; k++)
-        if (near[k] < own && (dist_t)(near[k] + w[k]) == own && u[k] < parent) parent = u[k];
+        if (near[k] < own && (dist_t)(near[k] + w[k]) == own) {
+          vertex_t position = position_of(u[k], stride, multiplier);
+          if (position < parent) parent = position;
+        }
     }
     return warp_min(parent);
   };
@@ -182,17 +189,17 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   i64 parts = hubs && hubs < warp_count() ? warp_count() / hubs : 1;
   for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
     i64 v = lo + k % hubs;
-    if (dist[v] == top_of<dist_t>::value()) continue;
-    vertex_t parent = find_first(v, dist[v], k / hubs, parts);
+    if (dist[base + v] == top_of<dist_t>::value()) continue;
+    vertex_t parent = find_first(v, dist[base + v], k / hubs, parts);
     if (lane_index() == 0 && parent < none) atomic_min(&parents[v], parent);
   }
   // Neighbours are of like length then: each warp gets one of them. Else they are read together.
   i64 apart = falling ? warp_count() : 1;
-  for (i64 base = lo + hubs; base < hi; base += 32 * warp_count()) {
-    i64 first = base + warp_index() * (falling ? 1 : 32), v = first + lane_index() * apart;
+  for (i64 turn = lo + hubs; turn < hi; turn += 32 * warp_count()) {
+    i64 first = turn + warp_index() * (falling ? 1 : 32), v = first + lane_index() * apart;
     dist_t own = 0;
     bool is_open = v < hi && indptr[v + 1] - indptr[v] > SHORT_ROW && parents[v] == none;
-    if (is_open) own = dist[v], is_open = own != top_of<dist_t>::value();
+    if (is_open) own = dist[base + v], is_open = own != top_of<dist_t>::value();
     for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
       int lane = __ffs(rows) - 1;
       i64 row = first + lane * apart;

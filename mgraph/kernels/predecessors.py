@@ -14,6 +14,8 @@ from mgraph.kernels.pair import kernel
 
 # As in the CUDA file: rows of more arcs are a warp's work, and of so many a block's.
 SHORT_ROW, LONG_ROW = 64, 1024
+# And of a row that stands by weight less than one arc in so many is looked at, or none.
+LIGHT_SHARE = 4
 
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -56,27 +58,29 @@ def digest_distances(lo, hi, dist, digests):
 
 
 @kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_nearer_by_weight(lo, hi, falling, indptr, targets, weights, scale, dist, parents):
-    """Find the same for long rows where rows stand by weight, on one rank: most of their arcs are too heavy to look at.
+def find_nearer_by_weight(lo, hi, falling, indptr, targets, weights, scale, dist, base, stride, multiplier, parents):
+    """Find the same for long rows where rows stand by weight: most of their arcs are too heavy to look at.
 
-    What has none stays open for find_nearer, which counts it. `falling` says whether no row is longer than the one
-    before.
+    What has none stays open for find_nearer, which counts it, and so does what has too many light arcs. `falling` says
+    whether no row is longer than the one before.
     """
     none = np.iinfo(parents.dtype).max
     top = top_of(dist)
     for v in range(lo, hi):
-        own, begin, end = dist[v], indptr[v], indptr[v + 1]
+        own, begin, end = dist[base + v], indptr[v], indptr[v + 1]
         if end - begin <= SHORT_ROW or own == top or parents[v] != none:
             continue
-        parent = none
+        parent, last = none, begin
         edge = class_edge(own, scale)
-        for i in range(begin, end):
-            if np.float64(weights[i]) * scale >= edge:
-                break
+        while last < end and np.float64(weights[last]) * scale < edge:
+            last += 1
+        if last - begin > (end - begin) // LIGHT_SHARE:
+            continue
+        for i in range(begin, last):
             weight = dist.dtype.type(weights[i])
             near = dist[targets[i]]
             if near < own and dist.dtype.type(near + weight) == own:
-                parent = min(parent, targets[i])
+                parent = min(parent, position_of(targets[i], stride, multiplier))
         parents[v] = parent
 
 

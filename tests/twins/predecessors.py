@@ -46,11 +46,11 @@ def digest_distances(draw: st.DrawFn) -> Case:
 
 
 def find_nearer_by_weight(draw: st.DrawFn) -> Case:
-    """On one rank, where a position is a state; every row is by classes of weight.
+    """Draw rows by classes of weight.
 
     Now and then the rows are by falling length, and the first is a hub's.
     """
-    r = draw(rows(ranks=st.just((1, 0))))
+    r = draw(rows())
     falling = draw(st.booleans())
     if falling:
         r = r.lengthened(draw(st.sampled_from([0, 17000])))
@@ -62,10 +62,10 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     lengths[places] = lengths.copy()
     given["indptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
-    parents = _own(r)["parents"]
-    dist[: r.num_owned][parents == 5] = 0  # sources
+    own = _own(r)
+    dist[r.base :][: r.num_owned][own["parents"] == 5] = 0  # sources
     lo, hi = given.pop("lo"), given.pop("hi")
-    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "parents": parents})
+    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, **own})
 
 
 def find_equal(draw: st.DrawFn) -> Case:
