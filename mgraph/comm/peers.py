@@ -23,9 +23,9 @@ from mgraph.types import Array
 if TYPE_CHECKING:
     from mgraph.kernels.backend import FusingBackend
 
-# kernels/ranks.cuh: MOST_RANKS, and room for WindowHead.
+# kernels/ranks.cuh: MOST_RANKS, and room for WindowHead and for what wakes links.
 MOST_RANKS = 8
-HEAD_BYTES = 1024
+HEAD_BYTES = 65536
 NAME_BYTES = 256
 
 

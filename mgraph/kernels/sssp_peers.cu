@@ -86,6 +86,7 @@ struct Search : Copies {
 
   __device__ void run(i64* report) {
     started = clock_ns();
+    ranks.wake_links();
     clear();
     if (!ranks.meet(tally)) return;
     start(report + NUM_REPORTS + fact(TRACE_ROWS) * ROW);

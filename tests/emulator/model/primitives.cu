@@ -55,7 +55,7 @@ extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* 
   __shared__ RanksHere here;
   Ranks ranks(&here, windows, abort);
   i64 next = (here.rank + 1) % here.size;
-  u32 *own = ranks.at<u32>(here.rank, 1024), *theirs = ranks.at<u32>(next, 1024);
+  u32 *own = ranks.at<u32>(here.rank, HEAD_BYTES), *theirs = ranks.at<u32>(next, HEAD_BYTES);
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) own[i] = (u32)(i + here.rank);
   i64 mine[NUM_SUMS] = {};
   bool met = ranks.meet(mine);
