@@ -21,6 +21,7 @@ class Rows:
     targets: Array
     weights: Array | None
     firsts: Array | None = None  # the first target of every row, side by side; made when a method wants them
+    singles: int = 0  # so many of the last rows have one target at most; known with `firsts`
 
     @property
     def nbytes(self) -> int:

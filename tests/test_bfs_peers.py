@@ -98,6 +98,29 @@ def test_each_rank_and_direction_is_told_of():
         )
 
 
+def test_offers_that_find_no_room_travel_as_bits():
+    """All neighbours of one vertex have one owner, whose inbox has 64 places."""
+    near = [(0, v) for v in range(300, 380)]
+    case = make_case("lopsided", 600, [*near, *((v, v + 1) for v in (*range(1, 299, 2), *range(380, 600, 2)))])
+    _, answers = search(case, [0], 3, "natural")
+    first = [trace.supersteps[0] for _, trace in answers]
+    assert {step["method"] for step in first} == {"push"}
+    # The first rank pushes twice; who is found looks for its parent, which offers would have told.
+    assert [step["arcs"] for step in first] == [160, 80, 0]
+
+
+def test_the_last_few_are_listed():
+    """A core is pulled; of a tail on it and a pair apart, which are few, levels are pulled by those listed alone."""
+    random = np.random.default_rng(3)
+    core = [(v, int(u)) for v in range(1, 600) for u in random.integers(0, v, 4)]
+    case = make_case("tail", 608, [*core, *((v, v + 1) for v in range(599, 605)), (606, 607)])
+    for num_ranks in (2, 3):
+        _, answers = search(case, [0], num_ranks, "degree", seed=num_ranks)
+        by_rank = [[(s["method"], s["arcs"]) for s in trace.supersteps[-4:]] for _, trace in answers]
+        assert all(method == "pull" for steps in by_rank for method, _ in steps)
+        assert all(0 < sum(arcs) <= 2 * 9 for arcs in zip(*([a for _, a in steps] for steps in by_rank), strict=True))
+
+
 def test_levels_beyond_the_trace_are_added_up(monkeypatch):
     case = make_case("line", 12, [(v, v + 1) for v in range(11)])
     _, whole = search(case, [0], 2, "degree")

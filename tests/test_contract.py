@@ -14,6 +14,7 @@ from nvrtc import compile_text
 import mgraph.kernels
 from mgraph.algorithms.sssp_by_weight import TAIL_SHARE
 from mgraph.comm import peers
+from mgraph.kernels import bfs_peers
 from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
 from mgraph.kernels.source import module_text
@@ -130,6 +131,7 @@ def test_the_tail_of_a_bucket_is_one_share():
 def test_windows_begin_alike():
     assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
     assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
+    assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
     for stem in ("bfs_peers", "sssp_peers"):
         rows = importlib.import_module(f"mgraph.kernels.{stem}").ROW
         assert constant("ROW", text_of("frontiers")) == len(rows)

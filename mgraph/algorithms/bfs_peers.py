@@ -1,13 +1,16 @@
 """Breadth-first search by frontiers on ranks whose kernels reach each other's memory, one launch a rank.
 
 The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap
-of who is reached: every rank has a copy, into which each writes its slice. Push offers parents straight to
-the owners while there are few arcs; of many only bits travel, and whoever they find looks for its parent itself.
-The ranks meet once a level that is pulled and twice a level that is pushed, once more where it must be queued
-first, and add up there what decides on the next one.
+of who is reached: every rank has a copy, into which each writes its slice. Push offers parents to the owners, side
+by side in their windows, while there are few arcs; of many only bits travel, and whoever they find looks for its
+parent itself, as in a pull. When few vertices are left, those that a level does not find are listed, and look on alone.
+The ranks meet once a level that is pulled and twice or three times a level that is pushed, once more where it must be
+queued first, and add up there what decides on the next one.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
 from mgraph.algorithms.traversal import Trace, Traversal
@@ -16,8 +19,8 @@ from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
-from mgraph.kernels.bfs_peers import FACTS, REPORT, ROW, search_ranks
-from mgraph.partition import Partition
+from mgraph.kernels.bfs_peers import COUNTERS, FACTS, METHODS, REPORT, ROW, search_ranks
+from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard import Shard
 from mgraph.types import LEVEL, none_of
 
@@ -28,6 +31,9 @@ TRACE = len(FACTS) + len(REPORT)
 # A rank's queue holds this part of its vertices, and this many at least; a larger frontier is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
+# An inbox holds offers for this part of its vertices: so many as one arc for 16 vertices brings, if none gets twice
+# its share. More arcs are pushed as bits.
+INBOX_PART = 8
 
 
 def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
@@ -46,19 +52,20 @@ def bfs_peers(
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
     run, partition, windows = shard.backend, shard.partition, comm.windows
     assert isinstance(run, FusingBackend) and windows is not None, "require_bfs_windows() comes first"
-    stride, dtype = partition.stride, partition.dtype
+    stride, dtype, firsts = partition.stride, partition.dtype, require_firsts(shard)
     levels, parents = run.xp.empty(shard.num_owned, LEVEL), run.xp.empty(shard.num_owned, dtype)
     starts = sorted({int(partition.state(p)) for p in sources})
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
     on_host[:TRACE] = (
         stride, partition.multiplier, partition.offset(comm.rank), shard.num_owned, partition.num_positions,
-        shard.info.num_arcs, len(shard.incoming.targets), _capacity(partition), BETA, GROWTH,
-        -1 if depth_limit is None else depth_limit, len(starts), TRACE_ROWS, 0, 0, 0, 0,
+        shard.info.num_arcs, len(shard.incoming.targets), shard.num_owned - shard.incoming.singles,
+        _capacity(partition), _inbox(partition), BETA, GROWTH, -1 if depth_limit is None else depth_limit,
+        len(starts), min(starts, default=0), TRACE_ROWS, 0, 0, 0, 0,
     )  # fmt: skip
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     search_ranks[run](
         0, stride, windows.abort_word, windows.table,
-        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, require_firsts(shard),
+        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, firsts,
         levels, parents, words,
     )  # fmt: skip
     wait_for_ranks(comm, run)
@@ -66,12 +73,18 @@ def bfs_peers(
     if not done:
         comm.barrier()
         raise CommAborted("the search was ended while its ranks waited for each other")
-    rows = on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW))
-    trace.form = "windows"
-    for pulled, frontier, arcs, nanoseconds, num_bytes in rows.tolist():
-        comm.bytes_sent += num_bytes
-        trace.superstep("pull" if pulled else "push", frontier, arcs, nanoseconds / 1000)
+    rows = on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW)).copy()
+    comm.bytes_sent += int(rows[:, -1].sum())
+    trace.fused(lambda: _steps(rows), "windows")
     return Traversal(levels, parents, reached, reached_arcs)
+
+
+def _steps(rows: np.ndarray) -> list[dict]:
+    """Return what every level did."""
+    return [
+        {"method": METHODS[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
+        for m, frontier, arcs, ns, sent in rows.tolist()
+    ]
 
 
 def _capacity(partition: Partition) -> int:
@@ -83,22 +96,26 @@ def window_bytes(partition: Partition) -> int:
     return _window_parts(partition)[-1]
 
 
-def _window_parts(partition: Partition) -> tuple[int, int, int, int]:
-    """Return where in a window the marks begin, the offers, and what is a rank's own; and its end; all in bytes."""
+def _inbox(partition: Partition) -> int:
+    """Return how many offers a rank may have from each of the others."""
+    return max(partition.stride // INBOX_PART, ALIGNMENT)
+
+
+def _window_parts(partition: Partition) -> tuple[int, int, int]:
+    """Return where in a window the offers begin, and the inboxes; and its end; all in bytes."""
     itemsize = partition.dtype.itemsize
-    marks = 2 * partition.num_states // 8
-    offers = marks + partition.stride // 8
-    own = offers + partition.stride * itemsize
-    return marks, offers, own, own + 8 * (2 + TRACE_ROWS * len(ROW)) + _capacity(partition) * (16 + itemsize)
+    offers = 2 * partition.num_states // 8
+    inboxes = offers + partition.stride * itemsize
+    own = inboxes + partition.num_ranks * _inbox(partition) * 2 * itemsize
+    return offers, inboxes, own + 8 * (COUNTERS + TRACE_ROWS * len(ROW)) + _capacity(partition) * (16 + itemsize)
 
 
 def _make_clean(shard: Shard, comm: Communicator, windows: Windows) -> None:
-    """See that no marks and no offers are in this rank's window; a search that ends leaves it so."""
+    """See that no offers are in this rank's window; a search that ends leaves it so."""
     dtype = shard.partition.dtype
-    marks, offers, own, _ = layout = _window_parts(shard.partition)
+    offers, inboxes, _ = layout = _window_parts(shard.partition)
     if windows.layout != ("bfs", layout):
         windows.layout = "bfs", layout
-        windows.own[marks:offers] = 0
-        windows.own[offers:own].view(dtype)[:] = none_of(dtype)
+        windows.own[offers:inboxes].view(dtype)[:] = none_of(dtype)
         shard.backend.synchronize()
         comm.barrier()

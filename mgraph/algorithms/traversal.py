@@ -59,9 +59,9 @@ class Trace:
         self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
         self._stepped, self._bytes_stepped = now, sent
 
-    def fused(self, told: Callable[[], list[dict]]) -> None:
+    def fused(self, told: Callable[[], list[dict]], form: str = "fused") -> None:
         """Note the supersteps of one launch, which `told` puts in words once somebody asks."""
-        self.form = "fused"
+        self.form = form
         self._told = told
 
     @property

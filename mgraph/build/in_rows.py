@@ -48,8 +48,9 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
 
 def require_firsts(shard: Shard) -> Array:
     """Return the first of every row by target, as a state index; an empty row has its own vertex."""
-    rows, base = shard.incoming, shard.rank * shard.partition.stride
+    rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
     if rows.firsts is None:
-        rows.firsts = shard.backend.xp.empty(shard.num_owned, rows.targets.dtype)
-        first_targets[shard.backend](0, shard.num_owned, rows.indptr, rows.targets, base, rows.firsts)
+        rows.firsts, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
+        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, rows.firsts, singles)
+        rows.singles = int(singles[0])
     return rows.firsts

@@ -1,12 +1,8 @@
-// What every level of bfs_peers.cu is made of: phases, between which all ranks meet.
+// What every level of bfs_peers.cu is made of: where things stand in the windows, and how vertices look for parents.
 //
-// Who is reached is a bitmap of all states, of which every rank has a copy in its window; the owner of a slice writes
-// it into all copies. A level reads one copy and writes the other, so that both stay whole. A vertex not reached has no
-// neighbour reached before the frontier: for pull, reached is as good as on the frontier.
-// Few arcs are pushed as offers of parents, into the owners' windows; the owners settle the vertices that were offered
-// any. Many are pushed as bits, each rank's into its own copy of who is reached, from which the owners gather theirs;
-// a vertex that is found looks for its parent itself, as in a pull. Where there are many arcs, hubs are on the frontier
-// and stand first in the row: it looks at 8 targets or fewer (RMAT and uniform graphs), and no offer has to travel.
+// Who is reached is a bitmap of all states, of which every rank has two copies in its window; the owner of a slice
+// writes it into the copies of all. A level reads one, and writes the other or, when nobody reads any more, the same. A
+// vertex not reached has no neighbour reached before the frontier: for pull, reached is as good as on the frontier.
 // Between two meetings an array is either read or changed by atomics, or each word has one writer; plain loads see what
 // was written before the last meeting.
 
@@ -18,33 +14,48 @@ enum Fact {
   NUM_POSITIONS,
   NUM_ARCS,
   LAST_ARC,
+  NUM_LONGER,
   CAPACITY,
+  INBOX,
   BETA,
   GROWTH,
   DEPTH_LIMIT,
   NUM_STARTS,
+  SOURCE,
   TRACE_ROWS,
   NUM_FACTS
 };
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 // What the ranks add up at a meeting; of the last two each keeps its own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
-constexpr int BLOCK = 768;  // 80 registers a thread; with 1024 threads many would be spilled
-// Pushing more than one arc for so many vertices, bits are pushed: then a row is short up to its first parent.
-constexpr i64 MARK_SHARE = 16;
-// Pushing more than one for so many while the frontier grows, who is found is not queued.
-constexpr i64 QUEUE_SHARE = 256;
-// So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26 on two H200).
-constexpr double LOOKS_A_PUSH = 16;
-// Vertices that a warp looks for in a run of words, so that all its lanes have some.
-constexpr i64 RUN = 256;
-// Where only one vertex in so many looks for a parent, lanes that look at the first of rows side by side are few.
-constexpr i64 SPARSE = 4;
+// 80 registers a thread (rmat27 on two H200: 1.34 ms with 640 threads, 1.30 with 768, 1.33 with 896, 1.34 with 1024).
+constexpr int BLOCK = 768;
+// Vertices that a warp looks for in a run of words, so that all its lanes have some (there, the level that looks most
+// and the one behind it: 537 and 179 us with 256, 502 and 183 with 512, 487 and 192 with 1024).
+constexpr i64 RUN = 512;
+// How those who look for a parent do: by words, all looking at the first of their rows; those alone who look; or each
+// in its own row. Where only one vertex in so many looks, lanes that look by words are few; where one in still more, a
+// look at the row itself is as near as one at its first.
+enum Looks { BY_WORDS, PICKED, BY_ROWS };
+constexpr i64 SPARSE = 4, SPARSER = 64;
+// Words of which a warp looks at the firsts together.
+constexpr int WIDE = 8;
+// Those that find nothing where fewer than one in so many is left are listed, if they have no more arcs than this, and
+// no row of more.
+constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
+// Counters of two queues in turn, of the list, and in turn of what is offered to each rank.
+constexpr i64 NUM_COUNTERS = 20;
+static_assert(3 + 2 * MOST_RANKS <= NUM_COUNTERS, "what is offered to each rank, in turn, stands behind three others");
 
+// What travels of an arc: whom it leads to, as the owner counts, and the position from which.
+struct alignas(2 * sizeof(vertex_t)) Offer {
+  vertex_t to, parent;
+};
 // What a block keeps in shared memory.
 struct Block {
   i64 room[3 * BLOCK];  // rows that are pushed, words that are pulled
   i64 facts[NUM_FACTS];
+  i64 came[MOST_RANKS];
   RanksHere ranks;
 };
 
@@ -61,7 +72,7 @@ struct Slices {
 
   i64 tally[NUM_SUMS] = {};  // counted by this thread since the last meeting
   i64 level = -1;
-  bool side = false, turn = false;
+  bool side = false, turn = false, listing = false;
 
   // Where things stand is worked out anew wherever it is wanted: registers are scarcer.
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
@@ -73,14 +84,19 @@ struct Slices {
   __device__ u32* reached_at(i64 r, bool which) const {
     return ranks.at<u32>(r, HEAD_BYTES) + which * words() * size();
   }
-  __device__ const u32* now() const { return reached_at(rank(), side); }
+  __device__ u32* now() const { return reached_at(rank(), side); }
   __device__ u32* then() const { return reached_at(rank(), !side); }
-  // One's own vertices, which all ranks write to: who has offers, and the smallest.
-  __device__ u32* marks(i64 r) const { return reached_at(r, false) + 2 * words() * size(); }
-  __device__ vertex_t* offers(i64 r) const { return (vertex_t*)(marks(r) + words()); }
-  // Behind them what is one's own alone: two counters, the rows of the trace, a queue.
-  __device__ i64* queue_counter(bool which) const { return (i64*)(offers(rank()) + fact(STRIDE)) + which; }
-  __device__ i64* rows() const { return queue_counter(false) + 2; }
+  // The smallest parents that one's own vertices were offered, and those that rank `from` offers to rank r.
+  __device__ vertex_t* offers_at(i64 r) const { return (vertex_t*)(reached_at(r, false) + 2 * words() * size()); }
+  __device__ vertex_t* offers() const { return offers_at(rank()); }
+  __device__ Offer* inbox(i64 r, i64 from) const { return (Offer*)(offers_at(r) + fact(STRIDE)) + from * fact(INBOX); }
+  // Counters: of two queues in turn, of the list, and in turn of what rank r offers to each of the others. Behind them
+  // what is one's own alone: the rows of the trace, a queue.
+  __device__ i64* counters(i64 r) const { return (i64*)inbox(r, size()); }
+  __device__ i64* queue_counter(bool which) const { return counters(rank()) + which; }
+  __device__ i64* list_counter() const { return counters(rank()) + 2; }
+  __device__ i64* offered(i64 r, bool which, i64 to) const { return counters(r) + 3 + which * MOST_RANKS + to; }
+  __device__ i64* rows() const { return counters(rank()) + NUM_COUNTERS; }
   __device__ Queue queue() const {
     i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
     return {offsets, first, (vertex_t*)(first + fact(CAPACITY))};
@@ -88,10 +104,34 @@ struct Slices {
 
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ bool meet() { return ranks.meet(tally); }
+  // All meet in the middle of a level: what was counted is told at its end.
+  __device__ bool meet_halfway() {
+    i64 kept[NUM_SUMS];
+    for (int k = 0; k < NUM_SUMS; k++) kept[k] = tally[k], tally[k] = 0;
+    bool met = meet();
+    for (int k = 0; k < NUM_SUMS; k++) tally[k] = kept[k];
+    return met;
+  }
+  // The counters that the next level begins with.
+  __device__ void clear_next() const {
+    if (thread_index() == 0) *queue_counter(!turn) = 0;
+    if (thread_index() < size()) *offered(rank(), !turn, thread_index()) = 0;
+  }
 
+  // There are so few ranks that comparing is faster than dividing.
+  __device__ vertex_t owner_of(vertex_t state) const {
+    vertex_t owner = 0;
+    for (vertex_t r = 1; r < (vertex_t)size(); r++) owner += state >= r * (vertex_t)fact(STRIDE);
+    return owner;
+  }
+  __device__ vertex_t position_at(vertex_t state) const {
+    if (fact(MULTIPLIER) == 1) return state;
+    vertex_t owner = owner_of(state);
+    return (state - owner * (vertex_t)fact(STRIDE)) * (vertex_t)fact(MULTIPLIER) + owner;
+  }
   __device__ i64 arcs_of(i64 v) const { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
-  // A warp's vertices, two a lane, are counted and go to the queue with their arcs if they are `there`.
-  __device__ void enqueue(const i64 (&v)[2], const bool (&there)[2]) {
+  // A warp's vertices, two a lane, are counted and go to a queue with their arcs if they are `there`.
+  __device__ void enqueue(bool which, const i64 (&v)[2], const bool (&there)[2]) {
     vertex_t own[2];
     i64 begin[2], length[2];
     for (int half = 0; half < 2; half++) {
@@ -100,19 +140,35 @@ struct Slices {
       length[half] = there[half] ? load_readonly(indptr + v[half] + 1) - begin[half] : 0;
       tally[COUNT] += there[half], tally[ARCS] += length[half];
     }
-    ::enqueue<2>(queue(), fact(CAPACITY), queue_counter(turn), own, there, begin, length);
+    ::enqueue<2>(queue(), fact(CAPACITY), queue_counter(which), own, there, begin, length);
   }
 
-  // How many words of a slice a warp takes at once, of which one in `share` bits is looked for: so few that all have
-  // work, and enough for all lanes.
+  // How many words of a slice a warp takes at once, of which one in `share` bits is looked for: enough for all lanes,
+  // and as many for all warps.
   __device__ i64 run_of_words(i64 share) const {
-    i64 most = share * RUN / 32 < 32 ? share * RUN / 32 : 32,
-        each = words() / (share > 1 ? warp_count() : 4 * warp_count());
-    return each < 2 ? 2 : each > most ? most : each;
+    i64 most = share * RUN < 32 * 32 ? share * RUN / 32 : 32;
+    i64 turns = (words() + most * warp_count() - 1) / (most * warp_count());
+    i64 each = (words() + turns * warp_count() - 1) / (turns * warp_count());
+    return each < 2 ? 2 : each;
   }
-  // Call take(word, seen, pushed) for the words of one's own slice, a warp together, one a lane; what it returns is
-  // reached now too, and goes into the other copy of every rank. In those copies stands what was pushed, if `gathers`.
-  template <bool gathers, class Take> __device__ void each_word(i64 share, Take take) {
+
+  // The frontier, from the two copies to a queue; it has been counted, and its arcs are now.
+  __device__ void queue_up() {
+    i64 run = run_of_words(4);
+    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
+      i64 at = own_words() + word + lane_index();
+      u32 found = lane_index() < run && word + lane_index() < words() ? now()[at] & ~then()[at] : 0;
+      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) { enqueue(turn, v, there); });
+    }
+    tally[COUNT] = 0;
+  }
+
+  // ---- looking for parents ---------------------------------------------------------------------------
+  // Vertices of one's own slice that are not reached look in their rows for the first that is: the smallest. Of those
+  // that were `pushed` alone, which stand in any rank's other copy, and whose arcs are counted; or all, and nobody asks
+  // for their arcs before the frontier is queued. One in `share` looks. Who finds one is reached now too, in the other
+  // copy of every rank.
+  __device__ void look(i64 share, Looks looks, bool pushed) {
     i64 run = run_of_words(share);
     auto is_here = [&](i64 word) { return lane_index() < run && word + lane_index() < words(); };
     auto word_of = [&](i64 word) { return is_here(word) ? now()[own_words() + word + lane_index()] : ~0u; };
@@ -122,148 +178,83 @@ struct Slices {
       i64 at = own_words() + word + lane_index();
       u32 seen = coming, any = here ? then()[at] : 0, every = any;
       coming = word_of(word + warp_count() * run);
-      if (gathers && here) tally[SENT] += 4 * (size() - 1);
-      for (i64 r = 0; gathers && r < size(); r++) {
+      if (pushed && here) tally[SENT] += 4 * (size() - 1);
+      for (i64 r = 0; pushed && r < size(); r++) {
         u32 theirs = here && r != rank() ? reached_at(r, !side)[at] : every;
         any |= theirs, every &= theirs;
       }
-      u32 all = seen | take(word, seen, any & ~seen);
+      u32 all = seen | find_parents(word, run, pushed ? any & ~seen : ~seen, looks, pushed);
       if (!here || all == every) continue;
       for (i64 r = 0; r < size(); r++) reached_at(r, !side)[at] = all;
       tally[SENT] += 4 * (size() - 1);
     }
   }
-
-  // The frontier, from the two copies to a queue; it has been counted, and its arcs are now.
-  __device__ void queue_up() {
-    i64 run = run_of_words(4);
-    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
-      i64 at = own_words() + word + lane_index();
-      u32 found = lane_index() < run && word + lane_index() < words() ? now()[at] & ~then()[at] : 0;
-      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) { enqueue(v, there); });
-    }
-    tally[COUNT] = 0;
-  }
-
-  // ---- push ------------------------------------------------------------------------------------------
-  // Call offer(v, u, there) for targets v of the queue's arcs and positions u of their sources; blocks take equal
-  // parts.
-  template <int EACH, class Offer> __device__ void push(Offer offer) {
-    i64 queued = *queue_counter(turn);
-    BlockShare share(0, queued_arcs(queued));
-    if (threadIdx.x == 0 && share.begin < share.end) tally[LOOKED] += share.end - share.begin;
-    auto position = [&](vertex_t v) { return (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST)); };
-    each_arc<EACH>(queue(), queued_vertices(queued), targets, share, block->room, position, offer);
-  }
-  // Few arcs: each offer goes to its place, and a mark to be found by.
-  __device__ void push_offers() {
-    push<1>([&](const vertex_t(&v)[1], const vertex_t(&u)[1], const bool (&there)[1]) {
-      if (!there[0] || test_bit(now(), v[0])) return;
-      i64 r = v[0] / (vertex_t)fact(STRIDE), local = v[0] - r * fact(STRIDE);
-      if (r == rank() && load_relaxed(offers(r) + local) <= u[0]) return;
-      if (r != rank()) tally[SENT] += sizeof(vertex_t) + 4;
-      atomic_min_system(offers(r) + local, u[0]);
-      atomic_or_system(marks(r) + (local >> 5), 1u << (local & 31));
-    });
-  }
-  // Many arcs: who is reached by them, as bits of one's own copy that is written. It may lag behind by the frontier,
-  // which the owners know to be reached.
-  __device__ void push_bits() {
-    u32* own = then();
-    push<4>([&](const vertex_t(&v)[4], const vertex_t(&)[4], const bool (&there)[4]) {
-      // Without branches between them all loads are under way together; an older word makes for an atomic too many.
-      u32 word[4];
-      for (int k = 0; k < 4; k++) word[k] = load_stale(own + (v[k] >> 5));
-      for (int k = 0; k < 4; k++)
-        if (there[k] && !(word[k] >> (v[k] & 31) & 1)) atomic_or(own + (v[k] >> 5), 1u << (v[k] & 31));
-    });
-  }
-
-  // A vertex that was offered parents takes the smallest, and the place of the offers is free again.
-  __device__ void settle_offered(bool queues) {
-    each_word<false>(4, [&](i64 word, u32, u32) {
-      u32* mark = marks(rank()) + word + lane_index();
-      u32 found = lane_index() < run_of_words(4) && word + lane_index() < words() ? *mark : 0;
-      if (found) *mark = 0;
-      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {
-        for (int half = 0; half < 2; half++) {
-          if (there[half]) {
-            levels[v[half]] = (i32)(level + 1), parents[v[half]] = offers(rank())[v[half]];
-            offers(rank())[v[half]] = top_of<vertex_t>::value();
-          }
-          if (there[half] && !queues) tally[COUNT]++, tally[ARCS] += arcs_of(v[half]);
-        }
-        if (queues) enqueue(v, there);
-      });
-      return found;
-    });
-  }
-  // A vertex that was found looks in its row for the first that was reached before: the smallest. `many` find it at
-  // once.
-  __device__ void settle_found(bool many) {
-    each_word<true>(4, [&](i64 word, u32, u32 pushed) {
-      find_parents<true>(word, pushed, many);
-      return pushed;
-    });
-  }
-
-  // ---- pull ------------------------------------------------------------------------------------------
-  // Every vertex not reached looks in its row for one that is, in so many words that one in `share` is not reached.
-  // Arcs of those found are not counted: nobody asks for them before the frontier is queued.
-  __device__ void pull(i64 share) {
-    each_word<false>(share, [&](i64 word, u32 seen, u32) { return find_parents<false>(word, ~seen, share < SPARSE); });
-  }
-
-  // A warp's words follow `word`; lane k has in `open` who of the k-th looks for a parent, and returns who finds one.
-  // Where many look, all look at the first of their row, of which there is a copy side by side and which most find
-  // reached, where hubs come first; then those that found nothing look on, all lanes at work again.
-  template <bool counts_arcs> __device__ u32 find_parents(i64 word, u32 open, bool many) {
-    u32 found = many ? look_first<counts_arcs>(word, open) : 0;
-    open &= ~found;
-    if (!__any_sync(WARP, open)) return found;
+  // A warp's words follow `word`; lane k has in `open` who of the k-th looks, and returns who finds a parent. All look
+  // at the first of their row, of which there is a copy side by side and which most find reached, where hubs come
+  // first; then those that found nothing look on, all lanes at work again, unless rows as far back as theirs have no
+  // more.
+  __device__ u32 find_parents(i64 word, i64 run, u32 open, Looks looks, bool counts_arcs) {
     u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
-    hits[lane_index()] = found;
+    auto hit = [&](i64 v) { atomic_or(&hits[(v >> 5) - word], 1u << (v & 31)); };
+    hits[lane_index()] = looks == BY_WORDS ? look_by_words(word, run, open, counts_arcs) : 0;
     __syncwarp();
-    each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
-      look_on<counts_arcs>(v, there, many, [&](i64 hit) { atomic_or(&hits[(hit >> 5) - word], 1u << (hit & 31)); });
-    });
+    if (looks == PICKED)
+      each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) { look_first(v, there, hit); });
     __syncwarp();
-    found = hits[lane_index()];
+    open &= ~hits[lane_index()];
+    if (looks != BY_ROWS && (word + lane_index()) * 32 >= fact(NUM_LONGER)) open = 0;
+    if (__any_sync(WARP, open))
+      each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
+        look_on(v, there, looks != BY_ROWS, counts_arcs, hit);
+      });
+    __syncwarp();
+    u32 found = hits[lane_index()];
     __syncwarp();
     return found;
   }
-  template <bool counts_arcs> __device__ u32 look_first(i64 word, u32 open) {
-    constexpr int WIDE = 4;
+  __device__ u32 look_by_words(i64 word, i64 run, u32 open, bool counts_arcs) {
     const u32* reached = now();
     u32 found = 0;
-    for (u32 left = __ballot_sync(WARP, open != 0); left;) {
-      i64 v[WIDE];
+    for (int k = 0; k < run; k += WIDE) {
+      if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) continue;
       bool looks[WIDE];
       vertex_t first[WIDE];
-      u32 near[WIDE], of[WIDE];
-      // The next words in which anybody looks.
-      for (int j = 0; j < WIDE; left &= left - 1, j++) {
-        of[j] = left ? __ffs(left) - 1 : 0;
-        v[j] = (word + of[j]) << 5 | lane_index();
-        looks[j] = __shfl_sync(WARP, open, of[j]) >> lane_index() & left != 0;
-        first[j] = looks[j] ? load_readonly(firsts + v[j]) : 0;
+      u32 near[WIDE];
+      for (int j = 0; j < WIDE; j++) {
+        looks[j] = __shfl_sync(WARP, open, k + j) >> lane_index() & 1;
+        first[j] = looks[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
       }
       for (int j = 0; j < WIDE; j++) near[j] = reached[first[j] >> 5];
       for (int j = 0; j < WIDE; j++) {
         bool here = looks[j] && near[j] >> (first[j] & 31) & 1;
-        u32 hits = __ballot_sync(WARP, here);
-        if (here) settle<counts_arcs>(v[j], first[j]);
-        if (lane_index() == of[j]) found |= hits;
+        u32 who = __ballot_sync(WARP, here);
+        if (here) settle((word + k + j) << 5 | lane_index(), first[j], counts_arcs);
+        if (lane_index() == k + j) found = who;
         tally[LOOKED] += looks[j];
       }
     }
     return found;
   }
-  // From the first or the second of the rows on, each lane for two vertices; call hit(v) for those that find a parent.
-  template <bool counts_arcs, class Hit>
-  __device__ void look_on(const i64 (&v)[2], const bool (&open)[2], bool second, Hit hit) {
+  // Each lane looks for two vertices; call hit(v) for those that find a parent.
+  template <class Hit> __device__ void look_first(const i64 (&v)[2], const bool (&open)[2], Hit hit) {
+    const u32* reached = now();
+    vertex_t first[2];
+    u32 near[2];
+    for (int half = 0; half < 2; half++) first[half] = open[half] ? load_readonly(firsts + v[half]) : 0;
+    for (int half = 0; half < 2; half++) near[half] = reached[first[half] >> 5];
+    for (int half = 0; half < 2; half++) {
+      tally[LOOKED] += open[half];
+      if (!open[half] || !(near[half] >> (first[half] & 31) & 1)) continue;
+      settle(v[half], first[half], false);
+      hit(v[half]);
+    }
+  }
+  // From the first or the second of the rows on.
+  template <class Hit>
+  __device__ void look_on(const i64 (&v)[2], const bool (&open)[2], bool second, bool counts_arcs, Hit hit) {
     i64 begin[2], length[2], place[2];
     vertex_t parent[2] = {};
+    bool missed[2];
     for (int half = 0; half < 2; half++) {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + second : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
@@ -272,14 +263,22 @@ struct Slices {
     RowSearch{now(), in_targets, fact(LAST_ARC)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       tally[LOOKED] += place[half] < length[half] ? place[half] + 1 : length[half];
+      missed[half] = open[half] && place[half] == length[half];
       if (place[half] == length[half]) continue;
-      settle<counts_arcs>(v[half], parent[half]);
+      settle(v[half], parent[half], counts_arcs);
       hit(v[half]);
     }
+    if (listing) list(v, missed, begin, length);
   }
-  template <bool counts_arcs> __device__ void settle(i64 v, vertex_t parent) {
-    parents[v] = position_of(parent, fact(STRIDE), fact(MULTIPLIER)), levels[v] = (i32)(level + 1);
+  __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {
+    parents[v] = position_at(parent), levels[v] = (i32)(level + 1);
     tally[COUNT]++;
     if (counts_arcs) tally[ARCS] += arcs_of(v);
+  }
+  // A long row makes the list too long.
+  __device__ void list(const i64 (&v)[2], const bool (&there)[2], const i64 (&begin)[2], const i64 (&length)[2]) {
+    for (int half = 0; half < 2; half++)
+      if (there[half]) tally[ARCS] += length[half] <= LONG_ROW ? length[half] : FEW_LISTED + 1;
+    ::enqueue<2>(queue(), fact(CAPACITY), list_counter(), {(vertex_t)v[0], (vertex_t)v[1]}, there, begin, length);
   }
 };

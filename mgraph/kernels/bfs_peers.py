@@ -9,10 +9,13 @@ from __future__ import annotations
 from mgraph.kernels.pair import fused
 
 FACTS = (
-    "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs", "last_arc", "capacity", "beta", "growth",
-    "depth_limit", "num_starts", "trace_rows",
+    "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs", "last_arc", "num_longer", "capacity",
+    "inbox", "beta", "growth", "depth_limit", "num_starts", "source", "trace_rows",
 )  # fmt: skip
+METHODS = ("push", "pull")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
+# Words of counters: of two queues, a list, and in turn of what is offered to each of as many ranks as there may be.
+COUNTERS = 20
 ROW = ("pulled", "frontier", "arcs", "nanoseconds", "bytes")
 
 

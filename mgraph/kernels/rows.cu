@@ -49,8 +49,11 @@ extern "C" __global__ void unpack_rows(i64 lo, i64 hi, const i64* indptr, i64 nu
     positions[arc - begin] = (vertex_t)(row_of_arc(indptr, num_rows, arc) * multiplier + first);
 }
 
-extern "C" __global__ void first_targets(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
-                                         vertex_t* firsts) {
-  for (i64 u = lo + thread_index(); u < hi; u += thread_count())
-    firsts[u] = indptr[u] < indptr[u + 1] ? targets[indptr[u]] : (vertex_t)(base + u);
+extern "C" __global__ void first_targets(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 num_rows,
+                                         i64 base, vertex_t* firsts, i64* singles) {
+  for (i64 u = lo + thread_index(); u < hi; u += thread_count()) {
+    i64 length = indptr[u + 1] - indptr[u], behind = num_rows - 1 - u;
+    firsts[u] = length ? targets[indptr[u]] : (vertex_t)(base + u);
+    if (length > 1 && behind < load_relaxed(singles)) atomic_min(singles, behind);
+  }
 }

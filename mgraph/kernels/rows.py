@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgraph.kernels.atomics import atomic_add
+from mgraph.kernels.atomics import atomic_add, atomic_min
 from mgraph.kernels.common import row_of_arc
 from mgraph.kernels.pair import kernel
 
@@ -65,7 +65,12 @@ def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
 
 
 @kernel(vertex_t="targets")
-def first_targets(lo, hi, indptr, targets, base, firsts):
-    """Put the first target of every row side by side; an empty row has its own vertex."""
+def first_targets(lo, hi, indptr, targets, num_rows, base, firsts, singles):
+    """Put the first target of every row side by side; an empty row has its own vertex.
+
+    `singles` falls to how many of the last rows have one target at most; it starts at `num_rows`.
+    """
     for u in range(lo, hi):
         firsts[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else base + u
+        if indptr[u + 1] - indptr[u] > 1:
+            atomic_min(singles, 0, num_rows - 1 - u)

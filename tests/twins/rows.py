@@ -105,5 +105,6 @@ def unpack_rows(draw: st.DrawFn) -> Case:
 
 def first_targets(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    rows_given = {"indptr": r.indptr, "targets": r.targets, "base": r.base}
-    return Case({"lo": 0, "hi": r.num_owned, **rows_given, "firsts": Unwritten(r.num_owned, r.types.vertex)})
+    rows_given = {"indptr": r.indptr, "targets": r.targets, "num_rows": r.num_owned, "base": r.base}
+    found = {"firsts": Unwritten(r.num_owned, r.types.vertex), "singles": np.full(1, r.num_owned)}
+    return Case({"lo": 0, "hi": r.num_owned, **rows_given, **found})
