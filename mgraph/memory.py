@@ -86,13 +86,13 @@ class GraphPlan:
 def plan_graph(
     source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int | None, layout: str = "rows"
 ) -> GraphPlan:
-    """Plan a graph and its searches; `memory_bytes` is what each rank has, by default what is free here.
+    """Plan a graph and its searches; `memory_bytes` is what each rank has, by default its share of what is free here.
 
     Edges are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
     edges, all are assumed to. The layout `auto` is compact where rows would not fit.
     """
     edges = _expected_edges(source)
-    memory = CpuBackend(1).free_bytes() if memory_bytes is None else memory_bytes
+    memory = CpuBackend(1, sharers=num_ranks).free_bytes() if memory_bytes is None else memory_bytes
 
     def plan(ranks: int, layout: str) -> GraphPlan:
         parts = _PARTS[layout](_Shape.of(source, edges, ranks), LIMITS[backend])

@@ -43,7 +43,12 @@ class Bytes(click.ParamType):
 @file_options
 @click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for so many GPUs.")
 @click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for so many CPU ranks; one by default.")
-@click.option("--memory", type=Bytes(), metavar="AMOUNT", help="What each rank has, such as 139GiB; required for GPUs.")
+@click.option(
+    "--memory",
+    type=Bytes(),
+    metavar="AMOUNT",
+    help="What each rank has, such as 139GiB; by default its share of what is free here, required for GPUs.",
+)
 @layout_option
 @json_option
 def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **options: Any) -> None:
