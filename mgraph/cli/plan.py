@@ -78,10 +78,12 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
 
 def _print(made: GraphPlan, placement: Placement | None) -> None:
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
-    rows.append(["needed at most", readable_bytes(made.needed_bytes)])
+    rows.append(["needed", readable_bytes(made.needed_bytes)])
     rows.append(["there is", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
+    if made.extras:
+        click.echo(f"not counted as needed: {', and '.join(made.extras)}")
     if placement is not None and placement.is_part:
         click.echo(f"put on {placement}; --workers {placement.of} puts it on all, as in the table")
