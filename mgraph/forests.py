@@ -18,7 +18,10 @@ from mgraph.types import EdgeSource
 from mgraph.validation import Violation
 
 NO_WEIGHTS = "the graph has no weights: a spanning forest needs them, build it with weights"
-DIRECTED = "the graph is directed: a spanning forest is of an undirected one, build it with directed=False"
+DIRECTED = (
+    "the graph is directed: a spanning forest is of an undirected one, "
+    "build it with directed=False (--undirected on the command line)"
+)
 
 
 class Forest(Result):
