@@ -81,7 +81,8 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     """Find the edges of least total weight that connect all vertices which are connected.
 
     Of edges of equal weight the one whose lower end comes first in the graph's order is taken, then the
-    one whose higher end does: there is one answer, for any number of ranks.
+    one whose higher end does: there is one answer, for any number of ranks. `minimum_spanning_tree` is the same
+    function.
 
     Parameters
     ----------
