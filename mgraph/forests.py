@@ -17,7 +17,7 @@ from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
 from mgraph.validation import Violation
 
-NO_WEIGHTS = "the graph has no weights: a spanning forest needs them, build it with weights"
+UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"
 DIRECTED = (
     "the graph is directed: a spanning forest is of an undirected one, "
     "build it with directed=False (--undirected on the command line)"
@@ -107,4 +107,4 @@ def require_spannable(edges: GraphInfo | EdgeSource) -> None:
     if edges.directed:
         raise UsageError(DIRECTED)
     if edges.weight_dtype is None:
-        raise UsageError(NO_WEIGHTS)
+        raise UsageError(UNWEIGHTED)
