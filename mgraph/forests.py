@@ -17,8 +17,11 @@ from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
 from mgraph.validation import Violation
 
-NO_WEIGHTS = "the graph has no weights: a spanning forest needs them, build it with weights"
-DIRECTED = "the graph is directed: a spanning forest is of an undirected one, build it with directed=False"
+UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"
+DIRECTED = (
+    "the graph is directed: a spanning forest is of an undirected one, "
+    "build it with directed=False (--undirected on the command line)"
+)
 
 
 class Forest(Result):
@@ -78,7 +81,8 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     """Find the edges of least total weight that connect all vertices which are connected.
 
     Of edges of equal weight the one whose lower end comes first in the graph's order is taken, then the
-    one whose higher end does: there is one answer, for any number of ranks.
+    one whose higher end does: there is one answer, for any number of ranks. `minimum_spanning_tree` is the same
+    function.
 
     Parameters
     ----------
@@ -103,4 +107,4 @@ def require_spannable(edges: GraphInfo | EdgeSource) -> None:
     if edges.directed:
         raise UsageError(DIRECTED)
     if edges.weight_dtype is None:
-        raise UsageError(NO_WEIGHTS)
+        raise UsageError(UNWEIGHTED)

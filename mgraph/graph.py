@@ -169,7 +169,10 @@ class Graph:
     def require_rows(self, what: str) -> None:
         """Raise UsageError if the graph has no rows, which `what` needs."""
         if self.info.layout == "compact":
-            raise UsageError(f"{what} needs rows, and {self.name} has the compact layout: build it with layout='rows'")
+            raise UsageError(
+                f"{what} needs rows, and {self.name} has the compact layout: "
+                "build it with layout='rows' (--layout rows on the command line)"
+            )
 
     def __enter__(self) -> Graph:
         return self

@@ -32,6 +32,9 @@ SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
 # What ranks that reach each other's memory share, from their first search on.
 WINDOWS = "windows between ranks"
+# What is made beside rows for some searches only, and when.
+BLOCKS, BY_WEIGHT = "blocks for sweeps", "rows by weight for sssp"
+EXTRAS = {BLOCKS: "blocks, if a sweep is asked for", BY_WEIGHT: "rows by weight, where there is room for them"}
 # The most ranks that a plan looks at.
 MOST_PLANNED = 1 << 16
 # A source that does not know how many edges it has is sampled: every 256th of 4096 chunks, of a small one all.
@@ -61,10 +64,15 @@ class GraphPlan:
 
     @property
     def needed_bytes(self) -> int:
-        """What the largest step takes, with what is held meanwhile; blocks for sweeps and rows by weight are extra."""
+        """What the largest step takes, with what is held meanwhile; what `extras` names is not in it."""
         steps = [taken for part, taken in self.parts.items() if part.endswith((" run", " runs"))]
         held = self.parts["graph"] + self.parts.get(WINDOWS, 0)
         return max(self.parts["while it is built"], held + max(steps))
+
+    @property
+    def extras(self) -> list[str]:
+        """For what more is needed than that, in words."""
+        return [why for part, why in EXTRAS.items() if part in self.parts]
 
     @property
     def fits(self) -> bool:
@@ -86,13 +94,13 @@ class GraphPlan:
 def plan_graph(
     source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int | None, layout: str = "rows"
 ) -> GraphPlan:
-    """Plan a graph and its searches; `memory_bytes` is what each rank has, by default what is free here.
+    """Plan a graph and its searches; `memory_bytes` is what each rank has, by default its share of what is free here.
 
     Edges are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
     edges, all are assumed to. The layout `auto` is compact where rows would not fit.
     """
     edges = _expected_edges(source)
-    memory = CpuBackend(1).free_bytes() if memory_bytes is None else memory_bytes
+    memory = CpuBackend(1, sharers=num_ranks).free_bytes() if memory_bytes is None else memory_bytes
 
     def plan(ranks: int, layout: str) -> GraphPlan:
         parts = _PARTS[layout](_Shape.of(source, edges, ranks), LIMITS[backend])
@@ -178,7 +186,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     parts = {
         "graph": graph,
         "while it is built": build.peak_bytes,
-        "blocks for sweeps": blocks,
+        BLOCKS: blocks,
         "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
         "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
     }
@@ -189,7 +197,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
         if partition.num_ranks == 1 or _has_windows(shape, limits):
             # Where there is no room for them, the search goes over whole rows.
-            parts["rows by weight for sssp"] = arcs * (vertex + weight)
+            parts[BY_WEIGHT] = arcs * (vertex + weight)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
     several = partition.num_ranks > 1
     joining = max((vertex + 16) * owned, vertex * states if several else 0)

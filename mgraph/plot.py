@@ -28,7 +28,7 @@ def require_drawable(path: str | PathLike) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError("pictures need matplotlib: pip install 'mgraph[plot]'")
     path = pathlib.Path(path)
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a picture is a file that ends in one of {', '.join(SUFFIXES)}")
     require_place(path)
 
@@ -57,4 +57,4 @@ def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "") -> None
         sizes.legend()
     path = pathlib.Path(path)
     with replacing(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:])
+        figure.savefig(temporary, format=path.suffix[1:].lower())

@@ -32,7 +32,8 @@ class Stats(Costs):
     num_reached
         Vertices reached.
     num_edges
-        Edges of the component (arcs of reached vertices, where the graph is directed).
+        Half the arcs of the vertices reached (all of them, where the graph is directed): without a limit, the edges
+        of the component.
     """
 
     method: str
@@ -43,7 +44,7 @@ class Stats(Costs):
 
     @property
     def teps(self) -> float:
-        """Traversed edges per second: edges of the component over the time of the whole answer."""
+        """Traversed edges per second: `num_edges` over the time of the whole answer."""
         return self.num_edges / self.total_s if self.total_s else 0.0
 
     def __repr__(self) -> str:

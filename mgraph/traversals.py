@@ -22,7 +22,7 @@ REASONS = {
     "rows": "work in proportion to the frontier, on any graph",
     "compact": "the compact layout has blocks alone",
 }
-NO_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
+PATHS_NEED_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
 
 
 def bfs(
@@ -108,7 +108,7 @@ def sssp_many(
 def state_dtype(info: GraphInfo) -> np.dtype:
     """Return what distances are held in: floats as the weights, integers as wide as the longest path may be."""
     if info.weight_dtype is None:
-        raise UsageError(NO_WEIGHTS)
+        raise UsageError(PATHS_NEED_WEIGHTS)
     if info.min_weight < 0:
         raise InputError(f"shortest paths need weights that are not negative, and one is {info.min_weight}")
     weight = np.dtype(info.weight_dtype)

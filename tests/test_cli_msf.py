@@ -34,7 +34,7 @@ def test_the_edges_of_the_forest_are_written(workers):
 
 def test_what_has_no_forest_is_refused():
     assert "no weights" in refused("msf", "rmat:5,weights=none", code=2)
-    assert "is directed" in refused("msf", "edges.wel", "--directed", code=2)
+    assert "directed=False (--undirected on the" in refused("msf", "edges.wel", "--directed", code=2)
     assert "'.xlsx' is not one of" in refused("msf", "edges.wel", "-o", "forest.xlsx", code=2)
 
 

@@ -159,6 +159,18 @@ def test_errors_of_others_end_in_one_line(error, line, monkeypatch):
     assert run("info", "rmat:4", code=3).stderr == f"building rmat4\n{line}"
 
 
+@pytest.mark.parametrize("library", [None, ImportError("a library could not be loaded")])
+def test_an_interrupt_is_one_whatever_a_library_makes_of_it(library, monkeypatch):
+    def interrupt(*args, **options):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise library or KeyboardInterrupt from None
+
+    monkeypatch.setattr("mgraph.cli.main.importlib.import_module", interrupt)
+    assert run("info", "rmat:4", code=130).stderr == "mgraph: interrupted\n"
+
+
 def test_output_that_cannot_be_written_ends_in_one_line():
     with open("/dev/full", "w") as full:
         process = start("plan", "rmat:4", stdout=full)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import os
 import pathlib
@@ -20,8 +21,10 @@ from distributed import Client, Future, LocalCluster
 
 from mgraph.cluster import network
 from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.gangs import Call, Gang, Place, Session
 from mgraph.cluster.messages import Ticket
 from mgraph.cluster.network import open_network
+from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommAborted, CommTimeout, GangLost, GraphClosed, RendezvousTimeout
 
@@ -185,6 +188,23 @@ def test_jobs_that_wait_for_a_lost_gang_are_told(cluster, workers, marker):
         job.join(30)
     assert errors == [1, 1]
     check_works_again(cluster)
+
+
+def test_no_call_is_granted_a_lost_gang():
+    async def lose():
+        plugin = GangPlugin()
+        plugin._scheduler = types.SimpleNamespace(tasks={}, stream_comms={})
+        gang = Gang((Place("host", 0, "worker", ""),), "cpu")
+        plugin._gangs[gang.name] = gang
+        session = Session("session", 1, "cpu", 1.0, 1.0, "client", gang)
+        calls = [Call(f"lease-{i}", session, (f"key-{i}",), gang=gang) for i in range(64)]
+        for call in calls:
+            plugin._calls[call.lease] = call
+            plugin._tell(plugin._leases.ask(call.lease, gang.workers))
+        plugin.remove_worker(plugin._scheduler, "worker", stimulus_id="gone")
+        return [type(call.granted.exception()) for call in calls]
+
+    assert asyncio.run(lose()) == [type(None)] + 63 * [GangLost]
 
 
 CLIENT = """

@@ -14,7 +14,8 @@ import pytest
 from mgraph.cli.main import main
 
 ROOT = pathlib.Path(__file__).parents[1]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("d*/**/*.md"))]
+NAMED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")
+DOCUMENTS = [*(ROOT / name for name in NAMED), *sorted(ROOT.glob("d*/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A word in backticks that looks like a path of this tree: it has a slash or a suffix we use.
 SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]

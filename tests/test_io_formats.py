@@ -238,6 +238,15 @@ def test_nothing_is_half_written(tmp_path, suffix):
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(path.name, "old")]
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr", ".parquet"])
+def test_a_name_may_be_as_long_as_names_can_be(tmp_path, suffix):
+    path = tmp_path / f"{'a' * (255 - len(suffix))}{suffix}"
+    write_edges(path, Rmat(4))
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(UsageError, match="File name too long"):
+        write_edges(path.with_stem(path.stem + "a"), Rmat(4))
+
+
 def test_refuses_where_it_cannot_write(tmp_path):
     with pytest.raises(UsageError, match=r"'.dat' is not one of .npz, .csv, .csr, .parquet"):
         write_edges(tmp_path / "a.dat", Rmat(3))

@@ -26,6 +26,7 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import parse_spec
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.graph import Graph
+from mgraph.jobs import free_bytes
 from mgraph.kernels.backend import LIMITS, CpuBackend
 from mgraph.kernels.msf import EDGE_MASK
 from mgraph.memory import forest_bytes, plan_graph
@@ -251,5 +252,12 @@ def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
     hopeless = plan_graph(Rmat(30), 4, "cuda", 1 << 30)
     assert hopeless.enough_ranks is None
     assert "use ranks with more memory, or fewer edges" in hopeless.advice()
-    # What is free here decides where nothing is said.
-    assert plan_graph(Rmat(5), 1, "cpu", None).memory_bytes == pytest.approx(CpuBackend(1).free_bytes(), rel=0.5)
+
+
+def test_ranks_of_this_process_share_what_is_free_here(monkeypatch):
+    monkeypatch.setattr("mgraph.kernels.backend._cgroup_free_bytes", lambda: 5 << 20)
+    for num_ranks in (1, 4):
+        made = plan_graph(Rmat(14), num_ranks, "cpu", None)
+        assert made.memory_bytes == (5 << 20) // num_ranks
+        with InProcessCluster(num_ranks) as cluster:
+            assert cluster.run(free_bytes) == [made.memory_bytes] * num_ranks

@@ -19,7 +19,9 @@ def stats():
         yield mg.bfs(g, 0).stats
 
 
-@pytest.mark.parametrize(("suffix", "head"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("suffix", "head"), [("png", b"\x89PNG"), ("PNG", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
 def test_a_picture_is_of_the_kind_its_name_says(suffix, head, stats, tmp_path):
     path = tmp_path / f"steps.{suffix}"
     plot_supersteps(stats, path)

@@ -25,7 +25,7 @@ from mgraph.build.compact_plan import block_batch
 from mgraph.build.headers import Headers, choose_shape
 from mgraph.build.runs import lengths_of_runs
 from mgraph.comm.base import Communicator
-from mgraph.kernels.blocks import count_lower, list_edges
+from mgraph.kernels.blocks import count_lower, list_ends
 from mgraph.shard import Blocks, BlockShape, Shard
 from mgraph.types import Array
 
@@ -154,7 +154,7 @@ class _Share:
         xp, rows, count = self.shard.backend.xp, self.shard.rows, end - begin
         sources, targets = (xp.empty(count, rows.targets.dtype) for _ in range(2))
         weights = None if rows.weights is None else xp.empty(count, rows.weights.dtype)
-        list_edges[self.shard.backend](
+        list_ends[self.shard.backend](
             begin, end, self.offsets, self.shard.num_owned, rows.indptr, rows.targets, rows.weights,
             self.base, begin, sources, targets, weights,
         )  # fmt: skip

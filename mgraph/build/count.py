@@ -20,7 +20,7 @@ INT64 = np.iinfo(np.int64)
 class Totals:
     """What outlives the degrees; parallel arcs count each, weights are those of the whole input."""
 
-    num_arcs: int
+    num_arcs: int  # how many pass 2 will place
     num_isolated: int
     num_loops: int
     min_weight: float | int
@@ -33,25 +33,12 @@ class Counts:
 
     out_degrees: Array  # of every user id; parallel arcs count each
     in_degrees: Array  # the same array where the graph is undirected
-    num_arcs: int  # how many pass 2 will place
-    num_isolated: int
-    num_loops: int
-    min_weight: float | int
-    max_weight: float | int
+    totals: Totals
 
     @property
     def num_connected(self) -> int:
         """How many vertices have arcs, out or in."""
-        return len(self.out_degrees) - self.num_isolated
-
-    def num_edges(self, directed: bool) -> int:
-        """How many edges the input has, loops and parallel ones included."""
-        return self.num_loops + (self.num_arcs if directed else self.num_arcs // 2)
-
-    @property
-    def totals(self) -> Totals:
-        """The numbers without the arrays."""
-        return Totals(self.num_arcs, self.num_isolated, self.num_loops, self.min_weight, self.max_weight)
+        return len(self.out_degrees) - self.totals.num_isolated
 
 
 def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
@@ -75,9 +62,7 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
         comm.allreduce(in_degrees, "sum")
     low, high = comm.allreduce(lightest, "min").item(), comm.allreduce(heaviest, "max").item()
     weighted = source.weight_dtype is not None and low <= high
-    return Counts(
-        out_degrees,
-        in_degrees,
+    totals = Totals(
         total(backend, out_degrees),
         # A sink of a directed graph has no row, but it has arcs.
         total(backend, (out_degrees == 0) & (in_degrees == 0)),
@@ -85,6 +70,7 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
         low if weighted else 0,
         high if weighted else 0,
     )
+    return Counts(out_degrees, in_degrees, totals)
 
 
 def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:

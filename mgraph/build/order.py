@@ -28,7 +28,7 @@ def choose_order(order: str, counts: Counts) -> str:
     degrees, connected = total_degrees(counts), counts.num_connected
     if connected == 0:
         return "natural"
-    ends = counts.num_arcs if degrees is counts.out_degrees else 2 * counts.num_arcs
+    ends = counts.totals.num_arcs * (1 if degrees is counts.out_degrees else 2)
     skewed = int(degrees.max()) > SKEW * ends / connected
     return "degree" if skewed or connected < (1 - ISOLATED_SHARE) * len(degrees) else "natural"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.kernels.backend import Backend
-from mgraph.kernels.compact import find_positions
+from mgraph.kernels.compact import unpack_positions
 from mgraph.partition import Partition
 from mgraph.types import Array
 
@@ -40,7 +40,7 @@ class Positions:
         if self.bits is None:
             return self.table if last - first == len(self.table) else self.table[first:last].copy()
         out = backend.xp.empty(last - first, dtype)
-        find_positions[backend](first, last, *self.arrays, first, out)
+        unpack_positions[backend](first, last, *self.arrays, first, out)
         return out
 
 

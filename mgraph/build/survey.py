@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.build.count import Counts, Totals, count
+from mgraph.build.count import Totals, count
 from mgraph.build.order import choose_order, degree_order, total_degrees
 from mgraph.build.plan import Sizes, bytes_of, degrees_bytes, order_bytes
 from mgraph.build.room import refuse_without_room
@@ -122,17 +122,17 @@ def make_survey(
         partition = Partition(n, comm.size, cyclic=False)
         first = partition.offset(comm.rank)
         row_lengths = counts.out_degrees[first : first + partition.num_owned(comm.rank)].copy()
-    weight_dtype = storage_dtype(source.weight_dtype, counts)
+    weight_dtype = storage_dtype(source.weight_dtype, counts.totals)
     survey = Survey(source, counts.totals, order, partition, owned, position_of_user, weight_dtype)
     return survey, row_lengths
 
 
-def storage_dtype(given: np.dtype | None, counts: Counts) -> np.dtype | None:
+def storage_dtype(given: np.dtype | None, totals: Totals) -> np.dtype | None:
     """Return floats as they are, integers in the smallest width that holds them all."""
     if given is None or given.kind == "f":
         return given
-    narrow = (np.uint8, np.uint16, np.uint32) if counts.min_weight >= 0 else (np.int32,)
-    fits = (d for d in narrow if np.iinfo(d).min <= counts.min_weight and counts.max_weight <= np.iinfo(d).max)
+    narrow = (np.uint8, np.uint16, np.uint32) if totals.min_weight >= 0 else (np.int32,)
+    fits = (d for d in narrow if np.iinfo(d).min <= totals.min_weight and totals.max_weight <= np.iinfo(d).max)
     return np.dtype(next(fits, np.int64))
 
 

@@ -13,7 +13,6 @@ from mgraph.cli.options import (
     CLUSTER_OPTIONS,
     FILE_OPTIONS,
     Command,
-    cluster_of,
     cluster_options,
     input_options,
     json_option,
@@ -23,6 +22,7 @@ from mgraph.cli.options import (
     source_of,
     together,
 )
+from mgraph.cluster.connect import connect
 from mgraph.graph import Graph
 from mgraph.io.write import require_writable
 from mgraph.types import EdgeSource
@@ -54,7 +54,7 @@ def graph_of(
 ) -> Iterator[tuple[Graph, Callable[[str], None]]]:
     """Yield the graph, on a cluster that ends with it, and what shows progress."""
     where = {name: options[name] for name in CLUSTER_OPTIONS}
-    with cluster_of(**where) as cluster, progress(quiet=options["as_json"]) as show:
+    with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
         show(f"building {edges.name}")
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 

@@ -9,7 +9,6 @@ import click
 
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
-    cluster_of,
     cluster_options,
     json_option,
     layout_option,
@@ -17,6 +16,7 @@ from mgraph.cli.options import (
     print_table,
     progress,
 )
+from mgraph.cluster.connect import connect
 from mgraph.errors import UsageError
 from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 from mgraph.readable import counted
@@ -48,7 +48,7 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
     if options["roots_at_once"] and options["layout"] == "compact":
         raise UsageError("--roots-at-once needs rows: use --layout rows")
     where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
-    with cluster_of(**where) as cluster, progress(quiet=as_json) as show:
+    with connect(**where) as cluster, progress(quiet=as_json) as show:
         run = run_graph500(Graph500(kernels=kernels or tuple(KERNELS), **options), cluster=cluster, progress=show)
     if as_json:
         facts = dataclasses.asdict(run)

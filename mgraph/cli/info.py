@@ -9,7 +9,6 @@ import click
 
 from mgraph.cli.options import (
     FILE_OPTIONS,
-    cluster_of,
     cluster_options,
     input_options,
     json_option,
@@ -19,6 +18,7 @@ from mgraph.cli.options import (
     progress,
     source_of,
 )
+from mgraph.cluster.connect import connect
 from mgraph.graph import Graph
 from mgraph.readable import readable_bytes
 
@@ -31,7 +31,7 @@ from mgraph.readable import readable_bytes
 def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
     """Build INPUT and tell what it is: sizes, weights, order, and what was dropped."""
     source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
-    with cluster_of(**options) as cluster, progress(quiet=as_json) as show:
+    with connect(**options) as cluster, progress(quiet=as_json) as show:
         show(f"building {source.name}")
         g = Graph.from_source(source, cluster=cluster, layout=layout)
     facts = {"name": g.name} | dataclasses.asdict(g.info) | {"placement": str(g.placement)}

@@ -53,7 +53,9 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except BaseException as error:
+            if not _is_interrupt(error):
+                raise
             # Click would print an empty line for it.
             raise click.exceptions.Exit(_say("interrupted", INTERRUPTED)) from None
 
@@ -84,6 +86,11 @@ class Commands(click.Group):
         except MemoryError as error:
             code = _say(f"out of memory: {error}: `mgraph plan` tells what a graph takes", WouldNotFit.exit_code)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether an error is an interrupt or came of one, as an ImportError may while a library is loaded."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
 
 
 def _say(line: str, code: int) -> int:

@@ -16,8 +16,6 @@ from rich.console import Console
 from rich.table import Table
 
 from mgraph.build.build import LAYOUTS
-from mgraph.cluster.base import Cluster
-from mgraph.cluster.connect import connect
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.io.formats import read_source
 from mgraph.types import EdgeSource
@@ -27,7 +25,8 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
-CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "workers", "backend")
+# What connect() takes.
+CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend")
 FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
 
 
@@ -47,6 +46,7 @@ cluster_options = together(
     click.option("--scheduler-file", metavar="FILE", help="The file in which a running scheduler left its address."),
     click.option(
         "--workers",
+        "num_ranks",
         type=click.IntRange(1),
         metavar="N",
         help="How many ranks to use; by default all, of GPUs as many as make the graph faster.",
@@ -68,15 +68,6 @@ layout_option = click.option(
     help="compact: less memory, for sweeps alone; auto: compact where rows would not fit.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
-
-@contextmanager
-def cluster_of(
-    scheduler: str | None, scheduler_file: str | None, workers: int | None, backend: str
-) -> Iterator[Cluster]:
-    """Connect as the options say, and end what was started for it."""
-    with connect(scheduler=scheduler, scheduler_file=scheduler_file, num_ranks=workers, backend=backend) as cluster:
-        yield cluster
 
 
 def source_of(

@@ -43,7 +43,12 @@ class Bytes(click.ParamType):
 @file_options
 @click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for so many GPUs.")
 @click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for so many CPU ranks; one by default.")
-@click.option("--memory", type=Bytes(), metavar="AMOUNT", help="What each rank has, such as 139GiB; required for GPUs.")
+@click.option(
+    "--memory",
+    type=Bytes(),
+    metavar="AMOUNT",
+    help="What each rank has, such as 139GiB; by default its share of what is free here, required for GPUs.",
+)
 @layout_option
 @json_option
 def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **options: Any) -> None:
@@ -73,10 +78,12 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
 
 def _print(made: GraphPlan, placement: Placement | None) -> None:
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
-    rows.append(["needed at most", readable_bytes(made.needed_bytes)])
+    rows.append(["needed", readable_bytes(made.needed_bytes)])
     rows.append(["there is", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
+    if made.extras:
+        click.echo(f"not counted as needed: {', and '.join(made.extras)}")
     if placement is not None and placement.is_part:
         click.echo(f"put on {placement}; --workers {placement.of} puts it on all, as in the table")

@@ -14,7 +14,7 @@ from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
 from mgraph.plot import plot_supersteps, require_drawable
 from mgraph.results import Traversed
-from mgraph.traversals import METHODS, NO_WEIGHTS, as_sources
+from mgraph.traversals import METHODS, PATHS_NEED_WEIGHTS, as_sources
 from mgraph.traversals import bfs as run_bfs
 from mgraph.traversals import sssp as run_sssp
 from mgraph.types import EdgeSource
@@ -53,7 +53,7 @@ def _check(edges: EdgeSource, sources: tuple[int, ...], target: int | None, weig
     if target is not None:
         check_vertex(edges.num_vertices, target, "target")
     if weighted and edges.weight_dtype is None:
-        raise UsageError(NO_WEIGHTS)
+        raise UsageError(PATHS_NEED_WEIGHTS)
 
 
 def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:

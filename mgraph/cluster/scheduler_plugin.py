@@ -283,13 +283,15 @@ class GangPlugin(SchedulerPlugin):
             if session.gang is gang:
                 session.gang = None
         # Those that have ended too: a result that was not fetched yet is lost, and must not be computed again.
-        for call in {*self._calls.values(), *self._call_of.values()}:
-            if call.gang is gang:
-                call.broken = True
-                if not call.granted.done():
-                    call.granted.set_exception(error)
-                self._cancel(call, str(error))
-                self._remove(call)
+        lost = [call for call in {*self._calls.values(), *self._call_of.values()} if call.gang is gang]
+        # All are told before any is ended: the end of one would grant the gang that is no more to the next.
+        for call in lost:
+            call.broken = True
+            if not call.granted.done():
+                call.granted.set_exception(error)
+        for call in lost:
+            self._cancel(call, str(error))
+            self._remove(call)
 
     def _cancel(self, call: Call, why: str) -> None:
         """Cancel a call's tasks: one that is pinned to a dead worker would wait for ever."""

@@ -33,7 +33,7 @@ class Weighted(Protocol):
     def max_weight(self) -> int: ...
 
 
-def check_weights(generator: Weighted) -> None:
+def check_weighted(generator: Weighted) -> None:
     """Refuse a seed or a choice of weights that no kernel takes."""
     check_integer("seed", generator.seed, 0, 2**63 - 1)
     if generator.weights not in WEIGHT_CHOICES:

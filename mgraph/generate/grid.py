@@ -13,7 +13,7 @@ from mgraph.generate.base import (
     check_integer,
     check_num_edges,
     check_real,
-    check_weights,
+    check_weighted,
     name_of,
     weight_dtype,
 )
@@ -54,7 +54,7 @@ class Grid:
         check_real("drop", self.drop, 0, 1)
         if self.drop == 1:
             raise UsageError("drop 1 would leave no edge: give a share below 1")
-        check_weights(self)
+        check_weighted(self)
         check_num_edges(2 * self.num_vertices)
 
     @property

@@ -11,7 +11,7 @@ from mgraph.generate.base import (
     Output,
     check_integer,
     check_num_edges,
-    check_weights,
+    check_weighted,
     name_of,
     weight_dtype,
 )
@@ -51,7 +51,7 @@ class Rmat:
     def __post_init__(self) -> None:
         check_integer("scale", self.scale, 0, 62)
         check_integer("edge_factor", self.edge_factor, 0, 1 << 31)
-        check_weights(self)
+        check_weighted(self)
         check_num_edges(self.num_input_edges)
 
     @property

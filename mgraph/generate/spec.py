@@ -23,7 +23,7 @@ KINDS: dict[str, tuple[Callable[..., EdgeSource], str, int]] = {
     "ssca2": (Ssca2, "ssca2:SCALE[:MAX_CLIQUE]", 2),
 }
 TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-NO_WEIGHTS = ("none", "no")
+WORDS_FOR_NONE = ("none", "no")
 
 
 def is_spec(text: str) -> bool:
@@ -68,7 +68,7 @@ def parse_spec(text: str) -> EdgeSource:
 def _value(name: str, kind: str, text: str) -> Any:
     """Return the value of a field whose annotation is `kind`."""
     if name == "weights":
-        return None if text in NO_WEIGHTS else text
+        return None if text in WORDS_FOR_NONE else text
     if kind == "bool":
         if text not in TRUTHS:
             raise UsageError(f"{name} {text!r} is not one of {', '.join(TRUTHS)}")

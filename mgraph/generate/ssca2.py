@@ -10,7 +10,7 @@ from mgraph.generate.base import (
     Output,
     check_integer,
     check_num_edges,
-    check_weights,
+    check_weighted,
     name_of,
     weight_dtype,
 )
@@ -56,7 +56,7 @@ class Ssca2:
         check_integer("scale", self.scale, 0, 62)
         if self.max_clique is not None:
             check_integer("max_clique", self.max_clique, 1, 1 << 24)
-        check_weights(self)
+        check_weighted(self)
         check_num_edges(self.num_vertices * self._slots)
 
     @property

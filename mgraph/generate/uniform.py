@@ -13,7 +13,7 @@ from mgraph.generate.base import (
     check_integer,
     check_num_edges,
     check_real,
-    check_weights,
+    check_weighted,
     name_of,
     weight_dtype,
 )
@@ -48,7 +48,7 @@ class Uniform:
     def __post_init__(self) -> None:
         check_integer("num_vertices", self.num_vertices, 0, MOST_EDGES)
         check_real("degree", self.degree, 0, MOST_EDGES)
-        check_weights(self)
+        check_weighted(self)
         check_num_edges(self.num_input_edges)
 
     @property
@@ -98,7 +98,7 @@ class FixedOutDegree:
     def __post_init__(self) -> None:
         check_integer("num_vertices", self.num_vertices, 0, MOST_EDGES)
         check_integer("out_degree", self.out_degree, 0, 1 << 31)
-        check_weights(self)
+        check_weighted(self)
         check_num_edges(self.num_input_edges)
 
     @property

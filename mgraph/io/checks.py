@@ -91,11 +91,12 @@ def check_num_vertices(num_vertices: Any) -> int | None:
     """Return a number of vertices as an int, None where it was not given."""
     if num_vertices is None:
         return None
-    if isinstance(num_vertices, bool) or not isinstance(num_vertices, (int, np.integer)) or num_vertices < 0:
-        raise UsageError(f"num_vertices {num_vertices!r} is not a count of vertices")
-    if num_vertices > np.iinfo(np.int64).max:
-        raise UsageError(f"num_vertices {num_vertices} is beyond 63 bits")
-    return int(num_vertices)
+    count = as_integer(num_vertices, "num_vertices")
+    if count < 0:
+        raise UsageError(f"num_vertices {count} is not a count of vertices")
+    if count > np.iinfo(np.int64).max:
+        raise UsageError(f"num_vertices {count} is beyond 63 bits")
+    return count
 
 
 def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:

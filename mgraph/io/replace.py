@@ -15,7 +15,8 @@ from mgraph.errors import InputError, UsageError
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Give a temporary name beside `path`; the file takes its place at the end, and goes after an error."""
     require_place(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    # Short, so that whatever name the file may have, this one may be had too.
+    temporary = path.with_name(f".mgraph-{secrets.token_hex(8)}")
     try:
         yield temporary
         os.replace(temporary, path)

@@ -14,9 +14,9 @@ extern "C" __global__ void count_lower(i64 lo, i64 hi, const i64* indptr, const 
   }
 }
 
-extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, i64 num_rows, const i64* indptr,
-                                      const vertex_t* targets, const weight_t* weights, i64 base, i64 begin,
-                                      vertex_t* out_sources, vertex_t* out_targets, weight_t* out_weights) {
+extern "C" __global__ void list_ends(i64 lo, i64 hi, const i64* offsets, i64 num_rows, const i64* indptr,
+                                     const vertex_t* targets, const weight_t* weights, i64 base, i64 begin,
+                                     vertex_t* out_sources, vertex_t* out_targets, weight_t* out_weights) {
   for (i64 edge = lo + thread_index(); edge < hi; edge += thread_count()) {
     i64 row = row_of_arc(offsets, num_rows, edge);
     i64 arc = indptr[row] + edge - offsets[row];

@@ -25,7 +25,7 @@ def count_lower(lo, hi, indptr, targets, first, stride, multiplier, counts):
 
 
 @kernel(vertex_t="targets", weight_t="weights")
-def list_edges(lo, hi, offsets, num_rows, indptr, targets, weights, base, begin, out_sources, out_targets, out_weights):
+def list_ends(lo, hi, offsets, num_rows, indptr, targets, weights, base, begin, out_sources, out_targets, out_weights):
     """Write both ends of every edge as state indices, and its weight.
 
     Work items are edges: row u has offsets[u] .. offsets[u + 1], the first arcs of the row, and the state

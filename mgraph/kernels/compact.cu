@@ -4,8 +4,8 @@ __device__ inline i64 position_at(const u32* bits, const vertex_t* before, const
   return table[(i64)before[user >> 5] + __popc(below)];
 }
 
-extern "C" __global__ void find_positions(i64 lo, i64 hi, const u32* bits, const vertex_t* before,
-                                          const vertex_t* table, i64 first, vertex_t* out) {
+extern "C" __global__ void unpack_positions(i64 lo, i64 hi, const u32* bits, const vertex_t* before,
+                                            const vertex_t* table, i64 first, vertex_t* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
     out[i - first] = test_bit(bits, i) ? (vertex_t)position_at(bits, before, table, i) : top_of<vertex_t>::value();
 }

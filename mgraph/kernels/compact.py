@@ -33,7 +33,7 @@ def position_at(bits, before, table, user):
 
 
 @kernel(vertex_t="out")
-def find_positions(lo, hi, bits, before, table, first, out):
+def unpack_positions(lo, hi, bits, before, table, first, out):
     """Write the position of every user id lo .. hi, from `first` on; that of one that has none is no position."""
     for i in range(lo, hi):
         has = (bits[i >> 5] >> (i & 31)) & 1

@@ -29,7 +29,7 @@ def count_lower(draw: st.DrawFn) -> Case:
     return Case(args)
 
 
-def list_edges(draw: st.DrawFn) -> Case:
+def list_ends(draw: st.DrawFn) -> Case:
     """Of every row the first arcs, as many as chance has it."""
     r = draw(rows())
     counts = r.random.integers(0, np.diff(r.indptr) + 1)

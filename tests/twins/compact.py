@@ -27,7 +27,7 @@ def _positions(random: np.random.Generator, users: np.ndarray, n: int, dtype: np
     return {"bits": bits(has), "before": before, "table": random.permutation(n).astype(dtype)}
 
 
-def find_positions(draw: st.DrawFn) -> Case:
+def unpack_positions(draw: st.DrawFn) -> Case:
     random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
     n = draw(st.integers(1, 60))
     found = _positions(random, np.sort(random.choice(4 * n, n, replace=False)), n, dtype, "ranked")
