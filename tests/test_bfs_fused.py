@@ -49,6 +49,8 @@ def check(case, sources, order="degree", backend=None, limit=None):
     np.testing.assert_array_equal(fused_parents, parents)
     reached = levels != np.iinfo(np.int32).max
     assert found.num_reached == reached.sum()
+    (shard,) = build_shards(case, 1, order)
+    assert found.reached_arcs == np.diff(shard.rows.indptr)[reached].sum()
     return steps
 
 
@@ -103,8 +105,8 @@ def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
     """A dense core with a chain behind it: pushed, pulled, and pushed at the end."""
     core = random_case(5, 400)
     edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
-    edges += [(u, u + 1) for u in range(399, 450)]
-    case = make_case("tailed", 451, edges)
+    edges += [(u, u + 1) for u in range(399, 500)]
+    case = make_case("tailed", 501, edges)
     for backend in emulators():
         for order in ("natural", "degree"):
             methods = [step["method"] for step in check(case, [7], order, backend)]
@@ -120,9 +122,13 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_form_of_a_level_does_not_show_in_the_answer(form, monkeypatch):
+@pytest.mark.parametrize(("form", "alike"), [("queue", 4), ("offer", 0), ("offer", 1000), ("pull", 4)])
+def test_the_form_of_a_level_does_not_show_in_the_answer(form, alike, monkeypatch):
+    """With a limit, too, behind which nobody counts the arcs of those found by offers."""
     monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS[form])
+    monkeypatch.setattr(fused, "ALIKE", alike)
+    for backend in emulators():
+        check(random_case(1, 400), [3], "degree", backend, 2)
     methods = set()
     for case in (random_case(1, 400), random_case(2, 300, directed=True), *CASES[::4]):
         for backend in emulators():

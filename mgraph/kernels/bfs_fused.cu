@@ -18,7 +18,7 @@ constexpr i64 SETTLED_TOGETHER = 8;
 constexpr int LISTED = 4;
 constexpr i64 FEW_LISTED = 4096;
 // Few are left when they are less than one in so many.
-constexpr i64 FEW_LEFT = 64;
+constexpr i64 FEW_LEFT = 8;
 
 // What a walking block has at hand. Entries are (level, vertex): of the grid's queues, and of the block's own, in which
 // stands beside an entry the row of its vertex: (where it begins, how long, LONG_ROW + 1 for longer).
@@ -86,19 +86,21 @@ struct Walker {
 
 struct Search : Levels {
   i64 num_rows = 0, started = 0, narrow = 0, looked = 0, lingering = 0;
-  bool in_bits = false, in_queue = true, pulling = false;
 
   __device__ void run() {
-    clear();
+    clear_bits();
+    __syncthreads();
+    i64 arcs_before = 0;
+    bool one = order(NUM_SOURCES) == 1, pushed_first = one && begin_with_source();
     if (!meet()) return;
-    if (order(NUM_SOURCES) == 1) {
-      begin_with_source();
-    } else {
+    if (!one) {
       settle_sources();
       if (!meet()) return;
-      arrive();
     }
-    for (i64 arcs_before = 0; count && level != order(DEPTH_LIMIT);) {
+    if (pushed_first) arcs_before = looked = arcs;
+    if (pushed_first || !one) arrive();
+    if (pushed_first) trace(PUSH, 1, looked, 1);
+    while (count && level != order(DEPTH_LIMIT)) {
       i64 frontier = count;
       pulling = pull_pays(arcs_before);
       if (!(pulling ? pull_level() : push_level())) return;
@@ -107,9 +109,11 @@ struct Search : Levels {
       trace(pulling ? PULL : PUSH, frontier, looked, 1);
       narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
       if (sizeof(vertex_t) == 4 && packed && narrow == NARROW_LEVELS && !walk()) return;
-      if (listing && end_alone()) break;
+      if (listing && end_alone()) return;
     }
-    if (blockIdx.x == 0) tell();
+    if (!counted && !queue_up()) return;
+    leave_unreached();
+    if (tells()) tell();
   }
 
   // What each form of the next level takes beyond a phase.
@@ -145,11 +149,7 @@ struct Search : Levels {
   }
 
   __device__ bool push_level() {
-    if (!in_queue) {
-      queue_bits();
-      if (!meet()) return false;
-      turn_queues();
-    }
+    if (!in_queue && !queue_up()) return false;
     looked = arcs, in_queue = queueing_cost() <= offering_cost() && arcs <= order(CAPACITY), in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
@@ -170,30 +170,22 @@ struct Search : Levels {
     return true;
   }
 
-  // Count what a level found.
-  __device__ void arrive() {
-    if (in_bits)
-      turn_bits();
-    else
-      turn_queues();
-    if (pulling) arcs = order(NUM_ARCS) - reached_arcs - arcs;  // counted were those of who is left
-    reached += count, reached_arcs += arcs, level++;
-  }
-
   // Note a superstep, the time since the one before; the last row adds up all that are beyond the trace. Not in host
   // memory: the next meeting would wait for it.
   __device__ void trace(i64 method, i64 frontier, i64 looked, i64 num_levels) {
-    if (thread_index() != 0) return;
+    if (!tells() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
     bool beyond = num_rows == order(TRACE_ROWS);
     i64* row = rows() + (beyond ? num_rows - 1 : num_rows++) * ROW;
     note(row, beyond, {method, frontier, looked, now - started, num_levels});
     started = now;
   }
-  // Tell the host, the first block together.
+  // Who traces and tells: the last thread of the last block, which has least to do where a level is small.
+  __device__ bool tells() { return blockIdx.x == gridDim.x - 1; }
+  // Tell the host, the last block together.
   __device__ void tell() {
     i64* report = host + NUM_ASKED;
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == blockDim.x - 1) {
       report[NUM_ROWS] = block->sums[0] = num_rows;
       report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
     }
@@ -209,7 +201,7 @@ struct Search : Levels {
     i64 listed = total(QUEUED), rows_listed = queued_vertices(listed), arcs_listed = queued_arcs(listed);
     listing = false;
     if (rows_listed > LISTED * blockDim.x || rows_listed > order(CAPACITY) || arcs_listed > FEW_LISTED) return false;
-    if (blockIdx.x) return true;
+    if (!tells()) return true;
     // A thread keeps its rows, and of each the first target.
     Queue left = filled();
     vertex_t v[LISTED], first[LISTED];
@@ -219,11 +211,13 @@ struct Search : Levels {
       i64 i = threadIdx.x + k * (i64)blockDim.x;
       open[k] = i < rows_listed;
       v[k] = open[k] ? left.vertices[i] : 0, begin[k] = open[k] ? left.offsets[i] : 0;
+      if (open[k]) levels[v[k]] = top_of<i32>::value();
       end[k] = open[k] && i + 1 < rows_listed ? left.offsets[i + 1] : arcs_listed;
       open[k] = open[k] && begin[k] < end[k];
       if (open[k]) end[k] += left.first[i], begin[k] += left.first[i];
       first[k] = open[k] ? load_readonly(in_targets + begin[k]) : 0;
     }
+    __syncthreads();
     for (i64 before = reached, arcs_before = reached_arcs; count && level != order(DEPTH_LIMIT);) {
       i64 frontier = count;
       i32 near[LISTED];
@@ -248,6 +242,7 @@ struct Search : Levels {
       trace(PULL, frontier, arcs_listed, 1);
       __syncthreads();
     }
+    tell();
     return true;
   }
 
@@ -285,7 +280,7 @@ struct Search : Levels {
 
   __device__ void pack() {
     for (i64 v = thread_index(); v < n; v += thread_count())
-      packed[v] = levels[v] == top_of<i32>::value() ? top_of<i64>::value() : Walker::entry(levels[v], (i64)parents[v]);
+      packed[v] = test_bit(visited(), v) ? Walker::entry(levels[v], (i64)parents[v]) : top_of<i64>::value();
     for (i64 i = thread_index(); i < count; i += thread_count())
       filled().offsets[i] = Walker::entry(level, (i64)pushed().vertices[i]);
   }
@@ -298,7 +293,7 @@ struct Search : Levels {
       if (v < n) levels[v] = here ? (i32)(state >> 32) : top_of<i32>::value();
       if (v < n) parents[v] = here ? (vertex_t)state : top_of<vertex_t>::value();
       u32 seen = __ballot_sync(WARP, here || v >= n);
-      if (lane_index() == 0) visited()[w] = seen;
+      if (lane_index() == 0) visited()[w] = other_visited()[w] = seen;
       if (here) {
         my_count++;
         my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
@@ -388,7 +383,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   search.firsts = firsts;
   search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
   search.arrived = arrived, search.host = host, search.block = &block;
-  search.clear_states();
+  search.clear_parents();
   if (threadIdx.x < NUM_ASKED) block.orders[threadIdx.x] = asked;
   __syncthreads();
   search.run();

@@ -4,7 +4,7 @@
 // an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
 
 // What the host asks for, and what it is told; bfs_fused.py has the same names.
-enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, SOURCE, CAPACITY, TRACE_ROWS, GROWTH, PARTS, NUM_ORDERS };
+enum Order { DEPTH_LIMIT, NUM_ARCS, NUM_SOURCES, SOURCE, CAPACITY, TRACE_ROWS, GROWTH, ALIKE, PARTS, NUM_ORDERS };
 // What decides between the forms of a level, in femtoseconds, behind the orders: a phase of its own, an arc offered to
 // a queue, or to parents, one vertex found there, one of all passed over, one that a pull has look at its first, and an
 // arc that it looks at further on.
@@ -16,6 +16,8 @@ enum Method { PUSH, PULL, WALK };
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
 constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
+// So many arcs a thread of the source's row, at most, are pushed while states are cleared.
+constexpr i64 SHORT_ROW = 4;
 // So many offers a vertex are often.
 constexpr i64 OFTEN = 2;
 
@@ -68,6 +70,7 @@ struct Levels {
 
   u32 phase = 0;
   bool side = false, other_queue = false, listing = false;
+  bool in_bits = false, in_queue = true, pulling = false, counted = true;
   i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0;
   i64 my_count = 0, my_arcs = 0, my_looked = 0;  // counted by this thread since the last meeting
 
@@ -97,25 +100,26 @@ struct Levels {
     return met;
   }
 
-  // No state is reached.
-  __device__ void clear_states() {
-    for (i64 v = thread_index(); v < n; v += thread_count()) {
-      levels[v] = top_of<i32>::value();
-      parents[v] = top_of<vertex_t>::value();
-    }
+  // A block has a part of the states to clear, and of the words of bitmaps.
+  __device__ i64 first_word() { return blockIdx.x * ((u32)words() / gridDim.x + 1ll); }
+  __device__ i64 end_word() {
+    i64 end = first_word() + (u32)words() / gridDim.x + 1;
+    return end < words() ? end : words();
   }
-  // Nothing is reached but the source, if there is only one: who has cleared its state settles it. Bits behind the last
-  // vertex are visited.
-  __device__ void clear() {
-    i64 source = order(NUM_SOURCES) == 1 ? order(SOURCE) : -1;
-    if (source >= 0 && source % thread_count() == thread_index()) {
-      levels[source] = 0, parents[source] = (vertex_t)source;
-      *pushed().vertices = (vertex_t)source, *pushed().offsets = 0, *pushed().first = load_readonly(indptr + source);
-    }
-    for (i64 w = thread_index(); w < words(); w += thread_count()) {
-      u32 beyond = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
-      visited()[w] = beyond | (w == source >> 5 ? 1u << (source & 31) : 0);
-    }
+  __device__ bool is_own(i64 v) { return v >> 5 >= first_word() && v >> 5 < end_word(); }
+  // Nobody is offered to. Levels are written where a vertex is reached, and at the end.
+  __device__ void clear_parents() {
+    constexpr int WIDE = Quad<vertex_t>::size;
+    Quad<vertex_t> none;
+    for (int k = 0; k < WIDE; k++) none.of[k] = top_of<vertex_t>::value();
+    i64 end = end_word() << 5 < n ? end_word() << 5 : n, v = (first_word() << 5) + WIDE * threadIdx.x;
+    for (; v + WIDE <= end; v += WIDE * blockDim.x) store_quad(parents + v, none);
+    for (; v < end; v++) parents[v] = top_of<vertex_t>::value();
+  }
+  // Nothing is visited but bits behind the last vertex.
+  __device__ void clear_bits() {
+    for (i64 w = first_word() + threadIdx.x; w < end_word(); w += blockDim.x)
+      visited()[w] = other_visited()[w] = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
     for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count()) store_relaxed((i64*)work + i, (i64)0);
   }
 
@@ -135,23 +139,51 @@ struct Levels {
     i64 queued = total(QUEUED);
     count = queued_vertices(queued), arcs = queued_arcs(queued);
   }
-  __device__ void turn_bits() {
-    side = !side;
-    count = total(COUNT), arcs = total(ARCS);
-  }
 
-  // The frontier is the source that clear() has settled.
-  __device__ void begin_with_source() {
-    level = 0, count = reached = 1, arcs = reached_arcs = arcs_from(order(SOURCE));
+  // The frontier is the one source. If its row is short, that is pushed at once: every block gives levels and parents
+  // to those of the row whose states it has cleared, and the first queues them. Return whether it did.
+  __device__ bool begin_with_source() {
+    i64 source = order(SOURCE), begin = load_readonly(indptr + source);
+    level = 0, count = reached = 1, arcs = reached_arcs = load_readonly(indptr + source + 1) - begin;
+    bool short_row = arcs <= SHORT_ROW * blockDim.x && arcs <= order(CAPACITY) && order(DEPTH_LIMIT) != 0;
+    if (is_own(source) && threadIdx.x == 0) {
+      set_bit(visited(), source), set_bit(other_visited(), source);
+      levels[source] = 0, parents[source] = (vertex_t)source;
+      if (!short_row) *pushed().vertices = (vertex_t)source, *pushed().offsets = 0, *pushed().first = begin;
+    }
+    for (i64 group = threadIdx.x & ~31u; short_row && group < arcs; group += blockDim.x) {
+      bool there = group + lane_index() < arcs;
+      vertex_t v = there ? load_readonly(targets + begin + group + lane_index()) : 0;
+      if (there && is_own((i64)v)) {
+        set_bit(other_visited(), v);
+        levels[v] = 1, parents[v] = (vertex_t)source;
+      }
+      if (blockIdx.x == 0) enqueue<1>(indptr, {v}, {there});
+    }
+    return short_row;
   }
   __device__ void settle_sources() {
     i64 sources = order(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
       vertex_t v = there ? (vertex_t)host[NUM_ASKED + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
-      if (there) set_bit(visited(), v), levels[v] = 0, parents[v] = v;
+      if (there) set_bit(other_visited(), v), levels[v] = 0, parents[v] = v;
       enqueue<1>(indptr, {v}, {there});
     }
+  }
+
+  // Count what a level found. A pull has counted the arcs of those left. Where rows are alike, offers have counted
+  // none: those found are taken to have as many as all who are left have in the mean, by which the next form is chosen.
+  __device__ void arrive() {
+    side = !side, counted = in_queue || pulling || !order(ALIKE);
+    i64 left = order(NUM_ARCS) - reached_arcs;
+    if (in_queue) {
+      turn_queues();
+    } else {
+      count = total(COUNT), arcs = pulling ? left - total(ARCS) : total(ARCS);
+      if (!counted && count) arcs = (i64)((float)left * ((float)count / (float)(n - reached)));
+    }
+    reached += count, reached_arcs += arcs, level++;
   }
 
   // How many words a warp takes at once, of so many times: so few that all have work, and enough for all lanes.
@@ -174,6 +206,24 @@ struct Levels {
     });
   }
 
+  // From bitmaps to a queue: its arcs are counted.
+  __device__ bool queue_up() {
+    i64 about = arcs;
+    queue_bits();
+    if (!meet()) return false;
+    turn_queues();
+    if (!counted) reached_arcs += arcs - about;
+    return counted = true;
+  }
+
+  // Who was not reached has no level.
+  __device__ void leave_unreached() {
+    for (i64 w = warp_index(); w < words(); w += warp_count()) {
+      u32 seen = visited()[w];
+      if (~seen >> lane_index() & 1) levels[w << 5 | lane_index()] = top_of<i32>::value();
+    }
+  }
+
   // ---- push ------------------------------------------------------------------------------------------
   // Every arc of the queue offers its source as a parent; blocks take equal parts of the arcs.
   template <int EACH, class Offer> __device__ void push(Offer offer) {
@@ -181,26 +231,29 @@ struct Levels {
     each_arc<EACH>(pushed(), count, targets, share, block->room, [](vertex_t v) { return v; }, offer);
   }
 
-  // Few arcs: who finds a vertex gives it its level and queues it. A level is unreached or this one for all that may
-  // still be offered to, whenever it is looked at.
+  // Few arcs: who finds a vertex gives it its level and queues it. Visited afterwards is who was before the last level,
+  // those found there, and those found now.
   __device__ void push_to_queue() {
+    const u32* before = visited();
+    u32* after = other_visited();
+    for (i64 i = thread_index(); i < count; i += thread_count()) set_bit(after, pushed().vertices[i]);
     push<2>([&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
       i64 begin[2], length[2];
-      i32 seen[2];
+      u32 seen[2];
       vertex_t parent[2];
       bool found[2];
       for (int k = 0; k < 2; k++) {
-        seen[k] = there[k] ? load_relaxed(&levels[v[k]]) : -1;
+        seen[k] = there[k] ? before[v[k] >> 5] : ~0u;
         parent[k] = there[k] ? load_relaxed(&parents[v[k]]) : 0;
         begin[k] = there[k] ? load_readonly(indptr + v[k]) : 0;
         length[k] = there[k] ? load_readonly(indptr + v[k] + 1) - begin[k] : 0;
       }
       for (int k = 0; k < 2; k++) {
-        found[k] = seen[k] > level && parent[k] > u[k];
+        found[k] = !(seen[k] >> (v[k] & 31) & 1) && parent[k] > u[k];
         if (found[k]) found[k] = atomic_min(&parents[v[k]], u[k]) == top_of<vertex_t>::value();
       }
       for (int k = 0; k < 2; k++)
-        if (found[k]) store_relaxed(&levels[v[k]], (i32)(level + 1)), set_bit(visited(), v[k]);
+        if (found[k]) levels[v[k]] = (i32)(level + 1), set_bit(after, v[k]);
       ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, found, begin, length);
     });
   }
@@ -230,7 +283,7 @@ struct Levels {
     });
   }
   // Only loads that are under way together fill the bus of the memory: parents of many words, then the rows of those
-  // found in some.
+  // found in some. Where rows are alike nobody looks at them: that would take as long again.
   __device__ void mark_found() {
     constexpr int WIDE = 8, EACH = 4;
     for (i64 word = warp_index() * WIDE; word < words(); word += warp_count() * WIDE) {
@@ -241,17 +294,20 @@ struct Levels {
         i64 v = (word + k) << 5 | lane_index();
         parent[k] = v < n ? parents[v] : top_of<vertex_t>::value();
       }
-      for (int first = 0; first < WIDE; first += EACH) {
+      for (int k = 0; k < WIDE; k++) {
+        bool open = !(__shfl_sync(WARP, seen, k) >> lane_index() & 1);
+        bool here = open && parent[k] != top_of<vertex_t>::value();
+        u32 hits = __ballot_sync(WARP, here);
+        if (here) levels[(word + k) << 5 | lane_index()] = (i32)(level + 1);
+        if (lane_index() == k) found = hits;
+      }
+      my_count += __popc(found);
+      for (int first = 0; first < WIDE && !order(ALIKE); first += EACH) {
         i64 begin[EACH], end[EACH];
         for (int k = 0; k < EACH; k++) {
-          bool open = !(__shfl_sync(WARP, seen, first + k) >> lane_index() & 1);
-          bool here = open && parent[first + k] != top_of<vertex_t>::value();
-          u32 hits = __ballot_sync(WARP, here);
+          bool here = __shfl_sync(WARP, found, first + k) >> lane_index() & 1;
           i64 v = (word + first + k) << 5 | lane_index();
-          if (here) levels[v] = (i32)(level + 1);
           begin[k] = here ? load_readonly(indptr + v) : 0, end[k] = here ? load_readonly(indptr + v + 1) : 0;
-          my_count += here;
-          if (lane_index() == first + k) found = hits;
         }
         for (int k = 0; k < EACH; k++) my_arcs += end[k] - begin[k];
       }

@@ -5,6 +5,20 @@ constexpr u32 WARP = 0xFFFFFFFFu;
 // Targets that a thread looks at alone before its warp helps.
 constexpr int ALONE = 32;
 
+// ---- memory ----------------------------------------------------------------------------------------
+// 16 bytes by one store; p is aligned to them.
+template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) {
+#ifdef __CUDACC__
+  union {
+    Quad<T> quad;
+    uint4 words;
+  } stored = {quad};
+  *(uint4*)p = stored.words;
+#else
+  *(Quad<T>*)p = quad;
+#endif
+}
+
 // ---- bits ------------------------------------------------------------------------------------------
 // Which bit is the n-th that is set.
 __device__ inline int nth_bit(u32 word, int n) {
@@ -109,7 +123,9 @@ template <int EACH, class Of, class Visit> __device__ inline void each_slot(cons
   Fact* row_fact = (Fact*)(row_first + blockDim.x);
   u32 *row_offset = (u32*)(row_fact + blockDim.x), size = (u32)(share.end - share.begin);
   u32 begin = 0;  // arcs count from the share's begin
-  for (i64 row = row_of_arc_by_block(from.offsets, num_queued, share.begin); begin < size; row += blockDim.x) {
+  // So few rows as a block has threads it looks at all.
+  i64 row = num_queued > blockDim.x ? row_of_arc_by_block(from.offsets, num_queued, share.begin) : 0;
+  for (; begin < size; row += blockDim.x) {
     i64 i = row + threadIdx.x, left = num_queued - row;
     u32 num_rows = left < blockDim.x ? (u32)left : blockDim.x;
     __syncthreads();  // all are done with the rows before
@@ -170,8 +186,8 @@ struct RowSearch {
     find_alone(begin, length, place, parent);
     for (int half = 0; half < 2; half++) find_together(begin[half], length[half], place[half], parent[half]);
   }
-  // Look at the first targets of two rows, which come 16 bytes at a time, one after another: what limits a pull is how
-  // many lines a multiprocessor looks up, so nothing is looked at that may not be wanted.
+  // Look at the first targets of two rows, which come 16 bytes at a time: the bits of all of them together, and nothing
+  // beyond before these are known, as what limits a pull is how many lines a multiprocessor looks up.
   __device__ inline void find_alone(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2],
                                     vertex_t (&parent)[2]) const {
     constexpr int WIDE = Quad<vertex_t>::size;
@@ -181,19 +197,20 @@ struct RowSearch {
     auto looking = [&](int half) { return at[half] < ALONE && at[half] < length[half] && place[half] == length[half]; };
     while (looking(0) || looking(1)) {
       for (int half = 0; half < 2; half++) near[half] = quad_of(begin[half] + at[half], looking(half));
+      // Who does not look takes the word that all such lanes take: no branch, so that all are under way together.
+      u32 word[2][WIDE];
+      bool here[2][WIDE];
       for (int k = 0; k < WIDE; k++) {
-        // Who does not look takes the word that all such lanes take: no branch, so that both are under way together.
-        u32 word[2];
-        bool here[2];
         for (int half = 0; half < 2; half++) {
           int i = at[half] + k;
-          here[half] = looking(half) && i >= 0 && i < length[half];
-          word[half] = bits[here[half] ? near[half].of[k] >> 5 : 0];
+          here[half][k] = looking(half) && i >= 0 && i < length[half];
+          word[half][k] = bits[here[half][k] ? near[half].of[k] >> 5 : 0];
         }
-        for (int half = 0; half < 2; half++)
-          if (here[half] && word[half] >> (near[half].of[k] & 31) & 1)
-            place[half] = at[half] + k, parent[half] = near[half].of[k];
       }
+      for (int k = WIDE - 1; k >= 0; k--)
+        for (int half = 0; half < 2; half++)
+          if (here[half][k] && word[half][k] >> (near[half].of[k] & 31) & 1)
+            place[half] = at[half] + k, parent[half] = near[half].of[k];
       at[0] += WIDE, at[1] += WIDE;
     }
   }

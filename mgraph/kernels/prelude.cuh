@@ -85,10 +85,10 @@ __device__ inline void pause_waiting() {}
 __device__ inline void prefetch(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 // Between what this thread and those it met did before and what they do after, for all GPUs to see.
 __device__ inline void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-// Add, after all that this thread and those it met wrote before; load, before all they do after.
-__device__ inline i64 add_release(i64* p, i64 v) {
+// Add, after all that this thread and those it met wrote before, and before all they do after; load, before that.
+__device__ inline i64 add_ordered(i64* p, i64 v) {
   i64 old;
-  asm volatile("atom.add.release.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
+  asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
   return old;
 }
 __device__ inline i64 load_acquire(const i64* p) {
@@ -380,15 +380,16 @@ template <class Then> __device__ inline bool grid_barrier(i64* arrived, const u3
   __syncthreads();
   bool met = true;
   if (threadIdx.x == 0) {
-    constexpr i64 round = 1ll << 62;
-    u64 before = (u64)add_release(arrived, blockIdx.x ? 1 : round - (i64)gridDim.x + 1);
-    for (u32 looks = 1; met && !((before ^ (u64)load_acquire(arrived)) & (u64)round); looks++) {
+    constexpr u64 round = 1ull << 62;
+    u64 own = blockIdx.x ? 1 : round - gridDim.x + 1, before = (u64)add_ordered(arrived, (i64)own), now = before + own;
+    for (u32 looks = 1; met && !((before ^ now) & round); looks++) {
       if (looks % LOOKS_AN_ABORT == 0) met = !load_relaxed(abort);
       // Blocks that look all the time slow those that still work, tenfold and more where work is uneven.
       if (looks < QUICK_LOOKS)
         pause_waiting();
       else
         __nanosleep(1000);
+      now = (u64)load_acquire(arrived);
     }
     then();
   }

@@ -61,7 +61,7 @@ struct Ranks {
     WindowHead* window = head(here->rank);
     if (r == 0 && here->sums[k]) atomic_add(&window->sums[k], here->sums[k]), here->sums[k] = 0;
     __syncwarp();
-    i64 before = lane_index() == 0 ? add_release(&window->arrived, (i64)1) : 0;
+    i64 before = lane_index() == 0 ? add_ordered(&window->arrived, (i64)1) : 0;
     if (__shfl_sync(0xFFFFFFFFu, before, 0) + 1 != (i64)gridDim.x * (meetings - met_before)) return;
     fence_system();
     i64 sum = r == 0 ? atomic_exchange(&window->sums[k], (i64)0) : 0;

@@ -152,7 +152,7 @@ EMU_CAS(unsigned)
 EMU_CAS(unsigned long long)
 EMU_CAS(unsigned short)
 
-EMU_PRIMITIVE inline long long add_release(long long* p, long long v) {
+EMU_PRIMITIVE inline long long add_ordered(long long* p, long long v) {
   emu_fence();
   return (long long)atomicAdd((unsigned long long*)p, (unsigned long long)v);
 }
