@@ -12,9 +12,9 @@ from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.memory import expected_connected, plan_graph
 from mgraph.types import EdgeSource
 
-# By backend: for every so many arcs a further rank. On NVIDIA H200 a breadth-first search over 2^33 arcs takes half as
-# long on two ranks as on one, over 2^32 (rmat27) 0.57 of it, over 2^31 0.7, of which the way of its answer into user
-# ids takes as much again; shortest paths and forests gain at all, and components, done in milliseconds, at none.
+# By backend: for every so many arcs a further rank. On NVIDIA H200 searches by breadth take little more than half as
+# long over 2^32 arcs on two ranks as on one (rmat27); over 2^31, where all but components gain as well, the way of the
+# answer into user ids takes what is gained (`docs/scaling.md`).
 # Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
 ARCS_A_RANK = {"cuda": 1 << 31}
 
