@@ -21,16 +21,16 @@ what a GPU's memory gives at most, `bench/forms.py` what it brings to choose by 
 kernels of a search do with it. `bench/sanitize.py` has the tools of compute-sanitizer look at every algorithm.
 `bench/device.sh` is what is sent to a machine with GPUs.
 
-A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F),
-`uni24` has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed,
-weights are integers 1..255. Times are medians over random roots (of components and spanning forests, over as many
-runs), from a built graph to every vertex's distance and predecessor, or component, or to the forest's edges, with all
-that these need inside; `translate` is the way into user ids, `prep` what the method needs once for a graph, such as
-blocks. GTEPS are 10^9 undirected edges a second: the edges of all roots' components over the time of all searches or,
-without roots, those of the graph over the median. (Where all roots are in one component that is the harmonic mean of
-the rates, which `mgraph graph500` prints. One root in a component of two vertices would take that mean to nearly zero.)
-`B an edge` is device memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the
-most that the build held. Lines with one digest gave the same answers, to the bit.
+A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
+has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are
+integers 1..255. Times are medians over random roots (of components and spanning forests, over as many runs), of
+searches one after the other, from a built graph to every vertex's distance and predecessor, or component, or to the
+forest's edges, with all that these need inside; `translate` is the way into user ids, `prep` what the method needs
+once for a graph, such as blocks. GTEPS are 10^9 undirected edges a second: the edges of all roots' components over
+the time of all searches or, without roots, those of the graph over the median. (Where all roots are in one component
+that is the harmonic mean of the rates, which `mgraph graph500` prints. One root in a component of two vertices would
+take that mean to nearly zero.) `B an edge` is device memory for an undirected edge, blocks for sweeps included where
+they are used; `build peak` the most that the build held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """
@@ -84,8 +84,8 @@ FLOORS = """
 What the floors are the sums of (`bench/floors.py` counts those of shortest paths, forests and components):
 """
 GOALS = """What others reach on this machine and mgraph goes for (`bench/peers.toml`), in milliseconds: the best of
-mgraph's methods and launchers on one device; the floor, counted there; the best peer, and how often its time holds
-ours.
+mgraph's methods and launchers on one device, at the commit measured last; the floor, counted there; the best peer, and
+how often its time holds ours.
 """
 
 
@@ -95,12 +95,13 @@ def _goals(machine: str, lines: list[dict]) -> list[str]:
         peers = tomllib.load(file)
     if peers.pop("machine") != machine:
         return []
-    found = _newest([line for line in lines if line.get("gpus") == 1 and "bench" not in line])
+    found = [line for line in lines if line.get("gpus") == 1 and "bench" not in line]
     cells, reasons = [], []
     for algorithm, graphs in peers.items():
         for graph, cell in graphs.items():
             own = [line for line in found if (line["algorithm"], line["graph"]) == (algorithm, graph)]
-            best = min(own, key=lambda line: line["median_ms"])
+            newest = [line for line in own if line["commit"] == own[-1]["commit"]]
+            best = min(newest, key=lambda line: line["median_ms"])
             cells.append({**cell, **best})
             if best["median_ms"] > cell["goal_ms"] and "why" in cell:
                 reasons.append(f"- {algorithm}, {graph}: {cell['why']}")
