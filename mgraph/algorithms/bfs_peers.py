@@ -1,11 +1,11 @@
 """Breadth-first search by frontiers on ranks whose kernels reach each other's memory, one launch a rank.
 
-The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap
-of who is reached: every rank has a copy, into which each writes its slice. Push offers parents to the owners, side
-by side in their windows, while there are few arcs; of many only bits travel, and whoever they find looks for its
-parent itself, as in a pull. When few vertices are left, those that a level does not find are listed, and look on alone.
-The ranks meet once a level that is pulled and twice or three times a level that is pushed, once more where it must be
-queued first, and add up there what decides on the next one.
+The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap of who is
+reached: every rank has two copies, one to read and one to write, into which each rank writes its slice. Push offers
+parents to the owners, side by side in their windows, while there are few arcs; of many only bits travel, and whoever
+they find looks for its parent itself, as in a pull. When few vertices are left, those that a level does not find are
+listed, and look on alone. The ranks meet once a level that is pulled and twice or three times a level that is pushed,
+once more where it must be queued first, and add up there what decides on the next one.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ first such u that is one hop nearer, over those arcs, to a vertex that has one o
 chain ends at a source, and the answer is the same for any number of ranks.
 
 Where there are rows by weight, the long ones are looked through there: all arcs that are no longer than the
-whole way, of which the smallest position counts. All others are looked through by position, up to the first.
+whole way, of which the smallest position counts. All others are looked through by position, up to the first, and so
+are long ones of which many arcs are as light as that.
 """
 
 from __future__ import annotations

@@ -47,7 +47,10 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
 
 
 def require_firsts(shard: Shard) -> Array:
-    """Return the first of every row by target, as a state index; an empty row has its own vertex."""
+    """Return the first of every row by target, as a state index; an empty row has its own vertex.
+
+    How many of the last rows have one target at most is counted with them.
+    """
     rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
     if rows.firsts is None:
         rows.firsts, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)

@@ -41,6 +41,6 @@ def search_levels(
     """Find levels and parents of vertices 0 .. hi from the sources in `host`.
 
     `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised, nor
-    `work`. With `packed`, a word a vertex, the search walks
-    where the graph is deep: levels run ahead in every block by themselves, up to a goal where all meet.
+    `work`. With `packed`, a word a vertex, the search walks where the graph is deep: levels run ahead in every block by
+    themselves, up to a goal where all meet.
     """

@@ -43,7 +43,7 @@ constexpr int WIDE = 8;
 // Those that find nothing where fewer than one in so many is left are listed, if they have no more arcs than this, and
 // no row of more.
 constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
-// Counters of two queues in turn, of the list, and in turn of what is offered to each rank.
+// Counters of the queue, in turn, of the list, and in turn of what is offered to each rank.
 constexpr i64 NUM_COUNTERS = 20;
 static_assert(3 + 2 * MOST_RANKS <= NUM_COUNTERS, "what is offered to each rank, in turn, stands behind three others");
 
@@ -90,8 +90,9 @@ struct Slices {
   __device__ vertex_t* offers_at(i64 r) const { return (vertex_t*)(reached_at(r, false) + 2 * words() * size()); }
   __device__ vertex_t* offers() const { return offers_at(rank()); }
   __device__ Offer* inbox(i64 r, i64 from) const { return (Offer*)(offers_at(r) + fact(STRIDE)) + from * fact(INBOX); }
-  // Counters: of two queues in turn, of the list, and in turn of what rank r offers to each of the others. Behind them
-  // what is one's own alone: the rows of the trace, a queue.
+  // Counters: of the queue, in turn, of the list, and in turn of what rank r offers to each of the others. Behind them
+  // what is one's own alone: the rows of the trace, the queue. The next level's takes its place when all have met who
+  // read it, and the list when it is pulled, and nobody reads it.
   __device__ i64* counters(i64 r) const { return (i64*)inbox(r, size()); }
   __device__ i64* queue_counter(bool which) const { return counters(rank()) + which; }
   __device__ i64* list_counter() const { return counters(rank()) + 2; }

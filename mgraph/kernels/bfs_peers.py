@@ -14,7 +14,8 @@ FACTS = (
 )  # fmt: skip
 METHODS = ("push", "pull")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
-# Words of counters: of two queues, a list, and in turn of what is offered to each of as many ranks as there may be.
+# Words of counters: of the queue, in turn, of a list, and in turn of what is offered to each of as many ranks as there
+# may be.
 COUNTERS = 20
 ROW = ("pulled", "frontier", "arcs", "nanoseconds", "bytes")
 
@@ -24,5 +25,5 @@ def search_ranks(lo, hi, abort, windows, indptr, targets, in_indptr, in_targets,
     """Find levels and parents of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised. In the
-    windows no vertex may be marked and no offer be there, and so it is left.
+    windows no vertex may have an offer, and so it is left.
     """
