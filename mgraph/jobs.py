@@ -35,6 +35,8 @@ from mgraph.build.in_rows import require_firsts, require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
 from mgraph.io.parts import PartEdges
+from mgraph.kernels import bfs_fused as bfs_kernel
+from mgraph.kernels import sssp_peers as sssp_kernel
 from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.totals import total
 from mgraph.memory import refuse_forest_without_room
@@ -209,14 +211,20 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         require_blocks(shard, rank.comm, spec.dtype)
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
         require_in_rows(shard, rank.comm)
-    if (spec.algorithm, spec.method) == ("bfs", "frontier") and isinstance(shard.backend, FusingBackend):
-        fuses = rank.size == 1 or require_bfs_windows(shard, rank.comm)
-        if fuses:
+    if (spec.algorithm, spec.method) == ("bfs", "frontier"):
+        fuses = _may_fuse(shard, bfs_kernel.MOST_ROWS)
+        if fuses and (rank.size == 1 or require_bfs_windows(shard, rank.comm)):
             require_firsts(shard)
     if (spec.algorithm, spec.method) == ("sssp", "frontier"):
-        relaxes_light = rank.size == 1 or require_sssp_windows(shard, rank.comm, spec.dtype)
+        has_windows = _may_fuse(shard, sssp_kernel.MOST_ROWS) and require_sssp_windows(shard, rank.comm, spec.dtype)
+        relaxes_light = rank.size == 1 or has_windows
         if relaxes_light and wants_rows_by_weight(shard.info):
             require_rows_by_weight(shard)
+
+
+def _may_fuse(shard: Shard, most_rows: int) -> bool:
+    """Whether one launch may hold the loop, as far as its queues can be counted; the same on every rank."""
+    return isinstance(shard.backend, FusingBackend) and shard.partition.stride < most_rows
 
 
 def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
@@ -230,7 +238,9 @@ def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...,
     """Return the sweep if that is asked for, else the loop that has the host in it least."""
     if spec.method == "sweep":
         return bfs_sweep
-    if rank.size == 1 and isinstance(shard.backend, FusingBackend):
+    if not _may_fuse(shard, bfs_kernel.MOST_ROWS):
+        return bfs
+    if rank.size == 1:
         return bfs_fused
     return bfs if rank.comm.windows is None else bfs_peers
 
@@ -239,7 +249,8 @@ def _form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...
     if spec.method == "sweep":
         return sssp_sweep
     if rank.size > 1:
-        return sssp if rank.comm.windows is None else sssp_peers
+        reaches = _may_fuse(shard, sssp_kernel.MOST_ROWS) and rank.comm.windows is not None
+        return sssp_peers if reaches else sssp
     if isinstance(shard.backend, FusingBackend):
         return sssp_fused
     return sssp if shard.by_weight is None else sssp_by_weight

@@ -18,9 +18,10 @@ from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, state
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
 from mgraph.errors import WouldNotFit
+from mgraph.kernels import bfs_fused as bfs_kernel
 from mgraph.kernels import sssp_fused
+from mgraph.kernels import sssp_peers as sssp_kernel
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
-from mgraph.kernels.bfs_fused import queue_capacity, work_words
 from mgraph.kernels.msf import EDGE_MASK
 from mgraph.partition import Partition
 from mgraph.readable import readable_bytes
@@ -190,12 +191,13 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
         "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
     }
-    if _has_windows(shape, limits):
-        for_paths = sssp_peers.window_bytes(partition, shape.state) if weight else 0
-        parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
+    for_paths = weight and _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
+    if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
+        window = bfs_peers.window_bytes(partition)
+        parts[WINDOWS] = HEAD_BYTES + max(window, sssp_peers.window_bytes(partition, shape.state) if for_paths else 0)
     if weight:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
-        if partition.num_ranks == 1 or _has_windows(shape, limits):
+        if partition.num_ranks == 1 or for_paths:
             # Where there is no room for them, the search goes over whole rows.
             parts[BY_WEIGHT] = arcs * (vertex + weight)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
@@ -208,20 +210,24 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     return parts
 
 
-def _has_windows(shape: _Shape, limits: Limits) -> bool:
+def _may_fuse(shape: _Shape, limits: Limits, most_rows: int) -> bool:
+    return limits.fuses and shape.partition.stride < most_rows
+
+
+def _has_windows(shape: _Shape, limits: Limits, most_rows: int) -> bool:
     """Return whether a search by frontiers has windows, where all ranks are on one host."""
-    return limits.fuses and 1 < shape.partition.num_ranks <= MOST_RANKS
+    return _may_fuse(shape, limits, most_rows) and 1 < shape.partition.num_ranks <= MOST_RANKS
 
 
 def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what a search by frontiers takes: all in one launch where that can be, else step by step."""
     owned, states, vertex = shape.partition.num_owned(0), shape.partition.num_states, shape.partition.dtype.itemsize
-    if _has_windows(shape, limits):
+    if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
         # Levels, parents, the first target of every row; all else is in the windows.
         return (4 + 2 * vertex) * owned
-    if limits.fuses and shape.partition.num_ranks == 1:
+    if _may_fuse(shape, limits, bfs_kernel.MOST_ROWS) and shape.partition.num_ranks == 1:
         deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
-        work = 4 * work_words(owned, queue_capacity(owned, 1), vertex, TRACE_ROWS)
+        work = 4 * bfs_kernel.work_words(owned, bfs_kernel.queue_capacity(owned, 1), vertex, TRACE_ROWS)
         # Levels, parents, the first target of every row.
         return (4 + 2 * vertex + (8 if deep else 0)) * owned + work
     # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.
@@ -234,7 +240,7 @@ def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     owned, states = partition.num_owned(0), partition.num_states
     # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned
-    if _has_windows(shape, limits):
+    if _has_windows(shape, limits, sssp_kernel.MOST_ROWS):
         return state * owned + 4 * sssp_peers.work_words(partition) + answer
     if limits.fuses and partition.num_ranks == 1:
         arcs = shape.edges * (1 if shape.source.directed else 2)

@@ -24,7 +24,7 @@ from mgraph.build.build import build
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import CpuBackend, make_backend
-from mgraph.types import LEVEL
+from mgraph.types import LEVEL, unreached_of
 
 # Every level is two meetings of emulated ranks: thousands take minutes.
 SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 300) for seed in range(4)]
@@ -55,10 +55,13 @@ def search(case, sources, num_ranks, order, limit=None, seed=0):
     starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
     expected = run_on_ranks(step_form, shards, starts, limit)
     answers = run_on_ranks(through_windows, shards, starts, limit, seed) if starts else []
-    for (answer, _), wanted in zip(answers, expected, strict=bool(starts)):
+    for shard, (answer, _), wanted in zip(shards if starts else [], answers, expected, strict=bool(starts)):
         assert answer.distances.dtype == LEVEL
         np.testing.assert_array_equal(answer.distances, wanted.distances)
         np.testing.assert_array_equal(answer.predecessors, wanted.predecessors)
+        reached = answer.distances != unreached_of(LEVEL)
+        assert answer.num_reached == reached.sum()
+        assert answer.reached_arcs == np.diff(shard.rows.indptr)[reached].sum()
     return shards, answers
 
 

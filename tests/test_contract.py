@@ -15,6 +15,7 @@ import mgraph.kernels
 from mgraph.algorithms.sssp_by_weight import TAIL_SHARE
 from mgraph.comm import peers
 from mgraph.kernels import bfs_peers
+from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
 from mgraph.kernels.source import module_text
@@ -126,6 +127,10 @@ def test_weights_have_one_number_of_classes():
 
 def test_the_tail_of_a_bucket_is_one_share():
     assert constant("TAIL_SHARE", text_of("frontiers")) == TAIL_SHARE
+
+
+def test_vertices_of_a_queue_are_counted_beside_its_arcs():
+    assert 1 << (63 - constant("ARC_BITS", text_of("frontiers"))) == MOST_QUEUED
 
 
 def test_windows_begin_alike():

@@ -13,6 +13,7 @@ from on_ranks import run_on_ranks
 from test_build import CaseEdges
 from zoo import ZOO, random_case
 
+from mgraph import jobs
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components
@@ -25,8 +26,11 @@ from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
+from mgraph.cluster.base import Rank
+from mgraph.jobs import TraversalSpec
 from mgraph.translate import edges_of_users
 from mgraph.traversals import state_dtype
+from mgraph.types import LEVEL
 from mgraph.validation_components import validate_labels
 from mgraph.validation_forests import validate_forest
 
@@ -71,6 +75,33 @@ def test_searches_give_the_oracles_answer(case, search, layout):
             chosen = oracles.predecessors(case, dist, [source], positions, weighted=True)
             for (_, got), wanted in zip(answers, predecessor_parts(shards, chosen), strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+def job_program(_, comm, case):
+    """Return in which form a rank searched, and the distances that it found, by breadth and by weight."""
+    backend = EmulatedBackend(seed=comm.rank, block=64, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order="degree")
+    rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
+    answers = []
+    for algorithm, dtype in ("bfs", LEVEL), ("sssp", state_dtype(shard.info)):
+        spec = TraversalSpec(algorithm, "frontier", (int(case.sources[0]),), dtype)
+        (stats,) = jobs.traverse(rank, "graph", [algorithm], [spec])
+        answers.append((stats["form"], rank.objects[algorithm].columns["distances"]))
+    return answers
+
+
+@pytest.mark.parametrize(("num_ranks", "fused"), [(1, "fused"), (2, "windows")])
+def test_what_a_queue_could_not_count_is_searched_step_by_step(num_ranks, fused, monkeypatch):
+    case = random_case(0, num_vertices=150)
+    before = run_on_ranks(job_program, [None] * num_ranks, case)
+    for kernel in jobs.bfs_kernel, jobs.sssp_kernel:
+        monkeypatch.setattr(kernel, "MOST_ROWS", 8)
+    for found, again in zip(before, run_on_ranks(job_program, [None] * num_ranks, case), strict=True):
+        assert [form for form, _ in found] == [fused, fused]
+        # Shortest paths on one rank count no vertices beside arcs.
+        assert [form for form, _ in again] == ["steps", "fused" if num_ranks == 1 else "steps"]
+        for (_, distances), (_, others) in zip(found, again, strict=True):
+            np.testing.assert_array_equal(distances, others)
 
 
 def components_program(_, comm, case, order, seed):

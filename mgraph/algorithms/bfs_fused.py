@@ -19,7 +19,17 @@ from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
-from mgraph.kernels.bfs_fused import COSTS, METHODS, ORDERS, REPORT, ROW, queue_capacity, search_levels, work_words
+from mgraph.kernels.bfs_fused import (
+    COSTS,
+    METHODS,
+    MOST_QUEUED,
+    ORDERS,
+    REPORT,
+    ROW,
+    queue_capacity,
+    search_levels,
+    work_words,
+)
 from mgraph.rates import require_rates
 from mgraph.shard import Shard
 from mgraph.types import LEVEL, unreached_of
@@ -50,7 +60,8 @@ def bfs_fused(
     costs = bfs_costs(require_rates(run), num, vertex.itemsize)
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
     limit = -1 if depth_limit is None else min(depth_limit, unreached_of(LEVEL))
-    alike = shard.info.max_degree * num <= ALIKE * shard.info.num_arcs
+    # The arcs of a frontier that were not counted are counted where all of it is queued.
+    alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * shard.info.num_arcs
     first = min(starts, default=0)
     orders = (limit, shard.info.num_arcs, len(starts), first, capacity, TRACE_ROWS, GROWTH, alike, *costs)
     WORDS.pack_into(on_host.data, 0, *orders, num == 0, 0, 0, 0)

@@ -20,6 +20,10 @@ COUNTERS = 15
 # A queue holds this part of the vertices; a frontier that is larger is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
+# What the counter of a queue can tell (ARC_BITS in kernels/frontiers.cuh), even of vertices that find no room there. So
+# ranks have at most twice as many vertices: queues that hold a quarter of them are not counted wrong.
+MOST_QUEUED = 1 << 27
+MOST_ROWS = 2 * MOST_QUEUED
 
 
 def queue_capacity(num_positions: int, num_sources: int) -> int:

@@ -6,12 +6,15 @@ first words; behind them stand a row of `ROW` for each round, and the states of 
 
 from __future__ import annotations
 
+from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.pair import fused
 
 FACTS = ("stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "trace_rows")
 REPORT = ("done", "num_rows")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 METHODS = ("push", "scan", "heavy", "pull")
+# All vertices of a rank may be in its queue.
+MOST_ROWS = MOST_QUEUED
 
 
 @fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist")
