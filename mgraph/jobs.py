@@ -216,14 +216,14 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         if fuses and (rank.size == 1 or require_bfs_windows(shard, rank.comm)):
             require_firsts(shard)
     if (spec.algorithm, spec.method) == ("sssp", "frontier"):
-        has_windows = _may_fuse(shard, sssp_kernel.MOST_ROWS) and require_sssp_windows(shard, rank.comm, spec.dtype)
-        relaxes_light = rank.size == 1 or has_windows
+        fuses = _may_fuse(shard, sssp_kernel.MOST_ROWS)
+        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, spec.dtype))
         if relaxes_light and wants_rows_by_weight(shard.info):
             require_rows_by_weight(shard)
 
 
 def _may_fuse(shard: Shard, most_rows: int) -> bool:
-    """Whether one launch may hold the loop, as far as its queues can be counted; the same on every rank."""
+    """Return whether a loop that takes so many vertices a rank may run in one launch; the same on every rank."""
     return isinstance(shard.backend, FusingBackend) and shard.partition.stride < most_rows
 
 

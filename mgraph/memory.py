@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.algorithms import bfs_peers, sssp_peers
-from mgraph.algorithms.bfs_fused import DEEP_DEGREE, TRACE_ROWS
+from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.algorithms.sssp import SPARSE_DEGREE
+from mgraph.algorithms.traversal import TRACE_ROWS
 from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
@@ -191,13 +192,13 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
         "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
     }
-    for_paths = weight and _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
+    paths_have_windows = _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
     if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
-        window = bfs_peers.window_bytes(partition)
-        parts[WINDOWS] = HEAD_BYTES + max(window, sssp_peers.window_bytes(partition, shape.state) if for_paths else 0)
+        for_paths = sssp_peers.window_bytes(partition, shape.state) if weight and paths_have_windows else 0
+        parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
     if weight:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
-        if partition.num_ranks == 1 or for_paths:
+        if partition.num_ranks == 1 or paths_have_windows:
             # Where there is no room for them, the search goes over whole rows.
             parts[BY_WEIGHT] = arcs * (vertex + weight)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
@@ -211,6 +212,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
 
 
 def _may_fuse(shape: _Shape, limits: Limits, most_rows: int) -> bool:
+    """Return whether a loop that takes so many vertices a rank may run in one launch, as in jobs.py."""
     return limits.fuses and shape.partition.stride < most_rows
 
 
@@ -227,7 +229,7 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
         return (4 + 2 * vertex) * owned
     if _may_fuse(shape, limits, bfs_kernel.MOST_ROWS) and shape.partition.num_ranks == 1:
         deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
-        work = 4 * bfs_kernel.work_words(owned, bfs_kernel.queue_capacity(owned, 1), vertex, TRACE_ROWS)
+        work = 4 * bfs_kernel.work_words(owned, bfs_kernel.queue_capacity(owned), vertex, TRACE_ROWS)
         # Levels, parents, the first target of every row.
         return (4 + 2 * vertex + (8 if deep else 0)) * owned + work
     # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.

@@ -87,6 +87,7 @@ def job_program(_, comm, case):
         spec = TraversalSpec(algorithm, "frontier", (int(case.sources[0]),), dtype)
         (stats,) = jobs.traverse(rank, "graph", [algorithm], [spec])
         answers.append((stats["form"], rank.objects[algorithm].columns["distances"]))
+    assert comm.size > 1 or comm.windows is None, "one rank has nobody to share memory with"
     return answers
 
 

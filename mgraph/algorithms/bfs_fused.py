@@ -14,7 +14,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import GROWTH
 from mgraph.algorithms.costs import bfs_costs
-from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
@@ -32,10 +32,8 @@ from mgraph.kernels.bfs_fused import (
 )
 from mgraph.rates import require_rates
 from mgraph.shard import Shard
-from mgraph.types import LEVEL, unreached_of
+from mgraph.types import LEVEL
 
-# Supersteps that are told one by one; what comes after them is added up in the last.
-TRACE_ROWS = 1 << 12
 # Graphs with no more arcs a vertex than this may be deep: they get the memory to walk, 8 bytes a vertex.
 DEEP_DEGREE = 8
 # Rows are alike where none is so many times as long as they are in the mean.
@@ -59,7 +57,7 @@ def bfs_fused(
     capacity = queue_capacity(num, len(starts))
     costs = bfs_costs(require_rates(run), num, vertex.itemsize)
     words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
-    limit = -1 if depth_limit is None else min(depth_limit, unreached_of(LEVEL))
+    limit = -1 if depth_limit is None else depth_limit
     # The arcs of a frontier that were not counted are counted where all of it is queued.
     alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * shard.info.num_arcs
     first = min(starts, default=0)

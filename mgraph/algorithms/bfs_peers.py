@@ -13,24 +13,20 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
-from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
+from mgraph.kernels.bfs_fused import queue_capacity
 from mgraph.kernels.bfs_peers import COUNTERS, FACTS, METHODS, REPORT, ROW, search_ranks
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard import Shard
 from mgraph.types import LEVEL, none_of
 
-# Levels that are told one by one; what comes after them is added up in the last.
-TRACE_ROWS = 1 << 12
 # Where the rows of the trace begin in the words that host and kernel share.
 TRACE = len(FACTS) + len(REPORT)
-# A rank's queue holds this part of its vertices, and this many at least; a larger frontier is pulled.
-QUEUE_PART = 4
-QUEUE_LEAST = 1024
 # An inbox holds offers for this part of its vertices: so many as one arc for 16 vertices brings, if none gets twice
 # its share. More arcs are pushed as bits.
 INBOX_PART = 8
@@ -59,7 +55,7 @@ def bfs_peers(
     on_host[:TRACE] = (
         stride, partition.multiplier, partition.offset(comm.rank), shard.num_owned, partition.num_positions,
         shard.info.num_arcs, len(shard.incoming.targets), shard.num_owned - shard.incoming.singles,
-        _capacity(partition), _inbox(partition), BETA, GROWTH, -1 if depth_limit is None else depth_limit,
+        queue_capacity(stride), _inbox(partition), BETA, GROWTH, -1 if depth_limit is None else depth_limit,
         len(starts), min(starts, default=0), TRACE_ROWS, 0, 0, 0, 0,
     )  # fmt: skip
     on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
@@ -87,10 +83,6 @@ def _steps(rows: np.ndarray) -> list[dict]:
     ]
 
 
-def _capacity(partition: Partition) -> int:
-    return partition.stride // QUEUE_PART + QUEUE_LEAST
-
-
 def window_bytes(partition: Partition) -> int:
     """Return how long a rank's window is behind its head."""
     return _window_parts(partition)[-1]
@@ -107,7 +99,8 @@ def _window_parts(partition: Partition) -> tuple[int, int, int]:
     offers = 2 * partition.num_states // 8
     inboxes = offers + partition.stride * itemsize
     own = inboxes + partition.num_ranks * _inbox(partition) * 2 * itemsize
-    return offers, inboxes, own + 8 * (COUNTERS + TRACE_ROWS * len(ROW)) + _capacity(partition) * (16 + itemsize)
+    queue = queue_capacity(partition.stride) * (16 + itemsize)
+    return offers, inboxes, own + 8 * (COUNTERS + TRACE_ROWS * len(ROW)) + queue
 
 
 def _make_clean(shard: Shard, comm: Communicator, windows: Windows) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
-from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_windows, wait_for_ranks
@@ -22,8 +22,6 @@ from mgraph.partition import Partition
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
-# Rounds that are told one by one; what comes after them is added up in the last.
-TRACE_ROWS = 1 << 12
 # Where the rows of the trace begin in the words that host and kernel share.
 TRACE = len(FACTS) + len(REPORT)
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.

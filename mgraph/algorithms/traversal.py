@@ -11,6 +11,9 @@ from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend
 from mgraph.types import Array
 
+# Supersteps that a launch tells one by one; what comes after them is added up in the last.
+TRACE_ROWS = 1 << 12
+
 
 @dataclass
 class Trace:

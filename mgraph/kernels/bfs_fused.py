@@ -20,13 +20,14 @@ COUNTERS = 15
 # A queue holds this part of the vertices; a frontier that is larger is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
-# What the counter of a queue can tell (ARC_BITS in kernels/frontiers.cuh), even of vertices that find no room there. So
-# ranks have at most twice as many vertices: queues that hold a quarter of them are not counted wrong.
+# The counter of a queue, also of those that find no room there, is right below this: see ARC_BITS in frontiers.cuh.
 MOST_QUEUED = 1 << 27
+# Ranks with as many vertices are searched step by step. Below it neither the frontiers that are queued, of a quarter of
+# the vertices at most, nor those left that are listed, of an eighth, are too many to count.
 MOST_ROWS = 2 * MOST_QUEUED
 
 
-def queue_capacity(num_positions: int, num_sources: int) -> int:
+def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
     """Return how many vertices a queue holds."""
     return max(num_positions // QUEUE_PART + QUEUE_LEAST, num_sources)
 

@@ -17,7 +17,7 @@ REPORT = ("done", "num_rows", "reached", "reached_arcs")
 # Words of counters: of the queue, in turn, of a list, and in turn of what is offered to each of as many ranks as there
 # may be.
 COUNTERS = 20
-ROW = ("pulled", "frontier", "arcs", "nanoseconds", "bytes")
+ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 
 
 @fused(block=768, vertex_t="targets")

@@ -13,7 +13,7 @@ FACTS = ("stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "t
 REPORT = ("done", "num_rows")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 METHODS = ("push", "scan", "heavy", "pull")
-# All vertices of a rank may be in its queue.
+# Ranks with as many vertices are searched step by step: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED
 
 
