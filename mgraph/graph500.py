@@ -14,7 +14,7 @@ import numpy as np
 from mgraph.answers import validate
 from mgraph.build.plan import default_chunks
 from mgraph.cluster.base import Rank
-from mgraph.errors import InputError
+from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
 from mgraph.graph import Graph, choose_ranks
 from mgraph.jobs import Answer, have_arcs
@@ -171,7 +171,7 @@ class Graph500:
     layout
         `rows`, `compact` or `auto`, as for `Graph.from_source`.
     roots_at_once
-        Whether to search breadth first from all roots at once too.
+        Whether to search breadth first from all roots at once too, over rows.
     """
 
     scale: int
@@ -184,20 +184,23 @@ class Graph500:
     layout: str = "rows"
     roots_at_once: bool = False
 
+    def __post_init__(self) -> None:
+        if self.roots_at_once and self.layout == "compact":
+            raise UsageError("a search from all roots at once needs rows: use layout rows")
+
 
 def run_graph500(
     spec: Graph500, *, cluster: Any = None, progress: Callable[[str], None] = lambda line: None
 ) -> Graph500Run:
     """Run the benchmark; `progress` is told what is being done."""
     source = Rmat(spec.scale, spec.edge_factor, spec.seed)
-    chosen, placement = choose_ranks(source, cluster, spec.layout)
+    layout = "rows" if spec.roots_at_once else spec.layout
+    chosen, placement = choose_ranks(source, cluster, layout)
     # A small build first, on the same ranks: compiling or loading kernels is not a part of construction.
-    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=chosen, layout=spec.layout):
+    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=chosen, layout=layout):
         pass
     progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
-    with Graph.from_source(source, cluster=cluster, layout=spec.layout) as g:
-        if spec.roots_at_once:
-            g.require_rows("a search from all roots at once")
+    with Graph.from_source(source, cluster=cluster, layout=layout) as g:
         where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(
             graph=g.name,

@@ -10,6 +10,7 @@ import mgraph as mg
 from mgraph import graph500, jobs
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
+from mgraph.graph import Graph
 from mgraph.graph500 import Graph500, Graph500Run, Search, random_roots, run_graph500
 from mgraph.kernels.backend import CpuBackend
 from mgraph.results import Stats
@@ -126,12 +127,23 @@ def test_a_graph_without_edges_has_no_root(cluster):
         random_roots(g, 1, None)
 
 
-def test_searches_at_once_without_rows_are_refused_before_any_search(cluster):
-    said: list[str] = []
+def test_searches_at_once_without_rows_are_refused_before_any_work():
     with pytest.raises(mg.UsageError, match="all roots at once needs rows"):
-        run_graph500(Graph500(5, layout="compact", roots_at_once=True), cluster=cluster, progress=said.append)
-    assert said == ["building rmat5"]
-    assert not any(cluster._objects)
+        Graph500(5, layout="compact", roots_at_once=True)
+
+
+def test_searches_at_once_take_rows_where_the_layout_is_left_open(cluster, monkeypatch):
+    layouts, build = [], Graph.from_source
+
+    def noted(*args, **options):
+        layouts.append(options["layout"])
+        return build(*args, **options)
+
+    monkeypatch.setattr(Graph, "from_source", noted)
+    spec = Graph500(5, num_roots=2, kernels=("bfs",), layout="auto", roots_at_once=True)
+    found = run_graph500(spec, cluster=cluster).at_once
+    assert found is not None and found.num_roots == 2
+    assert layouts == ["rows", "rows"]
 
 
 def search_of(seconds, num_edges):

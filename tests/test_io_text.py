@@ -39,6 +39,7 @@ def write(tmp_path):
         ("a.csv", "\ufeffu,v\n3,4\n", [(3, 4)]),
         ("a.csv", "source,target\n", []),
         ("a.tsv", "u\tv\tw\n0\t1\t2\n", [(0, 1, 2)]),
+        pytest.param("a.el", f"# {'5 6 7 ' * 30_000}\n1 2\n", [(1, 2)], id="a comment of 180 kB"),
     ],
 )
 def test_reads(write, name, content, rows):

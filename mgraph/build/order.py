@@ -55,11 +55,12 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
     position_of_user = xp.empty(n, partition.dtype)
     owned = xp.empty(partition.num_owned(rank), vertex_dtype(n))
     for (first, last), (values, counts) in zip(runs, found, strict=True):
-        # One number sorts by both: the complement of the degree above, the place in the run below.
-        keys = (np.iinfo(np.uint32).max - degrees[first:last].astype(np.int64)) << step.bit_length()
-        keys |= xp.arange(last - first, dtype=np.int64)
-        keys.sort()
-        keys &= (1 << step.bit_length()) - 1
+        keys = xp.arange(last - first, dtype=np.int64)
+        if len(values) > 1:
+            # One number sorts by both: the complement of the degree above, the place in the run below.
+            keys |= (np.iinfo(np.uint32).max - degrees[first:last].astype(np.int64)) << step.bit_length()
+            keys.sort()
+            keys &= (1 << step.bit_length()) - 1
         of_degree, sizes = np.searchsorted(falling, -values[::-1]), counts[::-1]
         starts = backend.to_device(places[of_degree] - (np.cumsum(sizes) - sizes))
         places[of_degree] += sizes

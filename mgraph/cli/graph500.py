@@ -17,7 +17,6 @@ from mgraph.cli.options import (
     progress,
 )
 from mgraph.cluster.connect import connect
-from mgraph.errors import UsageError
 from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 from mgraph.readable import counted
 
@@ -45,11 +44,10 @@ def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options:
     """
     if official and as_json:
         raise click.UsageError("--official and --json print the same numbers in two forms: give one of them")
-    if options["roots_at_once"] and options["layout"] == "compact":
-        raise UsageError("--roots-at-once needs rows: use --layout rows")
     where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
+    spec = Graph500(kernels=kernels or tuple(KERNELS), **options)
     with connect(**where) as cluster, progress(quiet=as_json) as show:
-        run = run_graph500(Graph500(kernels=kernels or tuple(KERNELS), **options), cluster=cluster, progress=show)
+        run = run_graph500(spec, cluster=cluster, progress=show)
     if as_json:
         facts = dataclasses.asdict(run)
         facts["searches"] = {kernel: run.summary(kernel) for kernel in run.searches}

@@ -23,6 +23,8 @@ from mgraph.types import EdgeChunk
 BLOCK_BYTES = 16 << 20
 # Where a line's end is looked for, a piece at a time.
 SEEK_BYTES = 1 << 12
+# Of the first line that is no comment, which tells the fields; what is no text may have no end of a line.
+FIRST_BYTES = 1 << 16
 NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
 ENDS = ["source", "target"]
 WEIGHT_NAMES = ("weight", "weights", "w")
@@ -260,9 +262,11 @@ def _first_line(file: pathlib.Path, may_have_header: bool) -> tuple[int, list[st
         if raw.read(3) == b"\xef\xbb\xbf":
             begin = 3
         raw.seek(begin)
-        while line := raw.readline(1 << 16):
+        while line := raw.readline(FIRST_BYTES):
             text = line.decode(errors="replace").strip()
             if not text or text[0] in "#%":
+                while line and not line.endswith(b"\n"):
+                    line = raw.readline(FIRST_BYTES)
                 continue
             fields = [field.strip().strip("\"'") for field in (text.split(",") if "," in text else text.split())]
             named = any(field[:1].isalpha() or field[:1] == "_" for field in fields[:2])
