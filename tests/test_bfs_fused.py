@@ -150,6 +150,28 @@ def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
             assert [(step["method"], step["arcs"]) for step in steps[-2:]] == [("pull", 8)] * 2
 
 
+@pytest.mark.parametrize("limit", [None, 6])
+def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
+    """A dense core with a tail of some width; beside it is what nobody reaches, too much for one block."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS["pull"])
+    core, width, depth = random_case(5, 3000), 7, 8
+    tail = np.arange(3000, 3000 + width * depth).reshape(depth, width)
+    ring = np.arange(3000 + width * depth, 3000 + width * depth + 290)
+    edges = [
+        *zip(core.sources.tolist(), core.targets.tolist(), strict=True),
+        *((9 + i, v) for i, v in enumerate(tail[0])),
+    ]
+    edges += [
+        (u, v) for above, below in zip(tail, tail[1:], strict=False) for u, v in zip(above, below[::-1], strict=True)
+    ]
+    edges += zip(ring, np.roll(ring, 1), strict=True)
+    case = make_case("more-left", int(ring[-1]) + 1, [(int(u), int(v)) for u, v in edges])
+    for backend in emulators():
+        for order in ("natural", "degree"):
+            steps = check(case, [7], order, backend, limit)
+            assert {step["method"] for step in steps[-4:]} == {"pull"}
+
+
 def test_a_trace_that_is_too_short_adds_up_what_comes_after(monkeypatch):
     # How many arcs a walk looks at is up to the order of threads.
     monkeypatch.setattr(fused, "DEEP_DEGREE", 0)

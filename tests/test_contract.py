@@ -96,8 +96,8 @@ ENUMS = (
 
 
 def text_of(*stems: str) -> str:
-    """Return the CUDA text of some stems without comments, lower halves included."""
-    paths = (path for stem in stems for path in sorted(FOLDER.glob(f"{stem}.cu*")))
+    """Return the CUDA text of some stems without comments, lower parts included."""
+    paths = (path for stem in stems for path in sorted(FOLDER.glob(f"{stem}.*cu*")))
     return "".join(contract.without_comments(path.read_text()) for path in paths)
 
 

@@ -1,15 +1,6 @@
 // A whole breadth-first search in one launch: the loop of algorithms/bfs.py, and one for deep graphs with narrow
 // frontiers. bfs_fused.py says what the parameters are; one rank holds the graph, so that a state index is a position.
 
-// A search walks when so many levels in turn had a frontier of less than one vertex for so many threads, and until it
-// has more.
-constexpr i64 NARROW_LEVELS = 8, NARROW_SHARE = 4;
-// Levels of a walk between two meetings; arcs up to which four lanes take a row.
-constexpr i64 STRIDE = 128, LONG_ROW = 64;
-// A block's own queue has a place a thread; one for so many threads has a long row.
-constexpr int LONGS = 16;
-// Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next ones.
-constexpr i64 AHEAD = 8;
 // Levels that are pulled because it costs something to leave bitmaps: a deep graph has thousands of them.
 constexpr i64 LINGERING = 8;
 // Levels that a line of 32 bytes holds.
@@ -17,75 +8,13 @@ constexpr i64 SETTLED_TOGETHER = 8;
 // So many rows a thread, and so many arcs, one block looks at in 2 us where a level of all blocks takes 6 to 14 (H200).
 constexpr int LISTED = 4;
 constexpr i64 FEW_LISTED = 4096;
+// So many arcs all blocks look at sooner than they pass over bitmaps; fewer than a deep tail could make dear.
+constexpr i64 MOST_LISTED = 1 << 18;
 // Few are left when they are less than one in so many.
 constexpr i64 FEW_LEFT = 8;
 
-// What a walking block has at hand. Entries are (level, vertex): of the grid's queues, and of the block's own, in which
-// stands beside an entry the row of its vertex: (where it begins, how long, LONG_ROW + 1 for longer).
-struct Walker {
-  const i64* indptr;
-  const vertex_t* targets;
-  i64* packed;
-  i64 goal, capacity;
-  i64 *to, *found;  // the grid's next queue, and how many it has
-  i64* local;       // the block's next queue, its rows behind it
-  u32* length;
-  u32 looked, num_spilled;
-
-  __device__ static i64 entry(i64 of_level, i64 vertex) { return of_level << 32 | vertex; }
-  __device__ static i64 row_of(i64 begin, i64 end) {
-    return begin << 8 | (end - begin < LONG_ROW ? end - begin : LONG_ROW + 1);
-  }
-
-  // To the grid's queue: what is at the goal, or what the block's own has no place for. A function that is called: it
-  // is rarely.
-  static __device__ __noinline__ void to_grid(i64* found, i64 capacity, i64* to, i64 kept) {
-    i64 slot = reserve(found);
-    if (slot < capacity) to[slot] = kept;
-  }
-  __device__ void spill(i64 kept) {
-    num_spilled += kept >> 32 < goal;
-    to_grid(found, capacity, to, kept);
-  }
-
-  // Arcs first, first + step and so on of a row offer the vertex as a parent. While an atomic is under way, so is what
-  // the next level begins with. A lane takes an arc at a time: code for several side by side took half as long again.
-  __device__ void offer(i64 own, const vertex_t* row, u32 first, u32 size, u32 step) {
-    i64 offered = own + entry(1, 0);
-    for (u32 i = first; i < size; i += step) {
-      i64 now = load_relaxed(&packed[(u32)own]);
-      vertex_t near = load_readonly(row + i);
-      if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
-      i64 old = atomic_min(&packed[near], offered);
-      i64 begin = load_readonly(indptr + near), end = load_readonly(indptr + near + 1);
-      looked++;
-      if (old >> 32 > offered >> 32) take(entry(offered >> 32, (i64)near), row_of(begin, end));
-    }
-  }
-  __device__ void take(i64 kept, i64 row) {
-    u32 slot = kept >> 32 < goal ? atomic_add(length, 1u) : blockDim.x;
-    if (slot < blockDim.x)
-      local[slot] = kept, local[blockDim.x + slot] = row;
-    else
-      spill(kept);
-  }
-
-  // Bring nearer what is beside a vertex: of four lanes two before it and two behind.
-  __device__ void prefetch_beside(i64 own, i64 row, u32 lane, i64 n, i64 num_arcs) const {
-    i64 ahead = lane & 1 ? AHEAD : -AHEAD, length = row & 255;
-    if (lane < 2) {
-      i64 v = (u32)own + ahead;
-      v = v < 0 ? 0 : v < n ? v : n - 1;
-      prefetch(indptr + v), prefetch(packed + v);
-    } else {
-      i64 arc = (row >> 8) + ahead * length;
-      prefetch(targets + (arc < 0 ? 0 : arc < num_arcs ? arc : num_arcs - 1));
-    }
-  }
-};
-
-struct Search : Levels {
-  i64 num_rows = 0, started = 0, narrow = 0, looked = 0, lingering = 0;
+struct Search : Walk {
+  i64 looked = 0, lingering = 0;
 
   __device__ void run() {
     clear_bits();
@@ -102,7 +31,7 @@ struct Search : Levels {
     if (pushed_first) trace(PUSH, 1, looked, 1);
     while (count && level != order(DEPTH_LIMIT)) {
       i64 frontier = count;
-      pulling = pull_pays(arcs_before);
+      pulling = has_list || pull_pays(arcs_before);
       if (!(pulling ? pull_level() : push_level())) return;
       arcs_before = looked;
       arrive();
@@ -163,44 +92,22 @@ struct Search : Levels {
 
   __device__ bool pull_level() {
     in_bits = true, in_queue = false, lingering++;
-    listing = (n - reached) * FEW_LEFT < n;
-    pull();
+    listing = !has_list && (n - reached) * FEW_LEFT < n;
+    has_list ? look_through_list() : pull();
     if (!meet()) return false;
     looked = total(LOOKED);
     return true;
   }
 
-  // Note a superstep, the time since the one before; the last row adds up all that are beyond the trace. Not in host
-  // memory: the next meeting would wait for it.
-  __device__ void trace(i64 method, i64 frontier, i64 looked, i64 num_levels) {
-    if (!tells() || threadIdx.x != blockDim.x - 1) return;
-    i64 now = clock_ns();
-    bool beyond = num_rows == order(TRACE_ROWS);
-    i64* row = rows() + (beyond ? num_rows - 1 : num_rows++) * ROW;
-    note(row, beyond, {method, frontier, looked, now - started, num_levels});
-    started = now;
-  }
-  // Who traces and tells: the last thread of the last block, which has least to do where a level is small.
-  __device__ bool tells() { return blockIdx.x == gridDim.x - 1; }
-  // Tell the host, the last block together.
-  __device__ void tell() {
-    i64* report = host + NUM_ASKED;
-    if (threadIdx.x == blockDim.x - 1) {
-      report[NUM_ROWS] = block->sums[0] = num_rows;
-      report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
-    }
-    __syncthreads();
-    for (i64 i = threadIdx.x; i < block->sums[0] * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
-  }
-
   // ---- the end ---------------------------------------------------------------------------------------
-  // Those who found nothing, if they were listed and are few, look on in one block, which need not meet with the
-  // others: they are done. Levels say who was visited. One that another thread gives at this moment is above that of
-  // the frontier, as that of who is not reached is: whichever is read says the same.
+  // Those who found nothing look on alone once they are listed: in all blocks or, if they are few, in one, which need
+  // not meet with the others: they are done. Levels say there who was visited. One that another thread gives at this
+  // moment is above that of the frontier, as that of who is not reached is: whichever is read says the same.
   __device__ bool end_alone() {
-    i64 listed = total(QUEUED), rows_listed = queued_vertices(listed), arcs_listed = queued_arcs(listed);
-    listing = false;
-    if (rows_listed > LISTED * blockDim.x || rows_listed > order(CAPACITY) || arcs_listed > FEW_LISTED) return false;
+    i64 queued = total(QUEUED), arcs_listed = queued_arcs(queued);
+    listing = false, listed = queued_vertices(queued);
+    has_list = listed <= order(CAPACITY) && arcs_listed <= MOST_LISTED;
+    if (!has_list || listed > LISTED * blockDim.x || arcs_listed > FEW_LISTED) return false;
     if (!tells()) return true;
     // A thread keeps its rows, and of each the first target.
     Queue left = filled();
@@ -209,10 +116,10 @@ struct Search : Levels {
     bool open[LISTED];
     for (int k = 0; k < LISTED; k++) {
       i64 i = threadIdx.x + k * (i64)blockDim.x;
-      open[k] = i < rows_listed;
+      open[k] = i < listed;
       v[k] = open[k] ? left.vertices[i] : 0, begin[k] = open[k] ? left.offsets[i] : 0;
       if (open[k]) levels[v[k]] = top_of<i32>::value();
-      end[k] = open[k] && i + 1 < rows_listed ? left.offsets[i + 1] : arcs_listed;
+      end[k] = open[k] && i + 1 < listed ? left.offsets[i + 1] : arcs_listed;
       open[k] = open[k] && begin[k] < end[k];
       if (open[k]) end[k] += left.first[i], begin[k] += left.first[i];
       first[k] = open[k] ? load_readonly(in_targets + begin[k]) : 0;
@@ -244,126 +151,6 @@ struct Search : Levels {
     }
     tell();
     return true;
-  }
-
-  __device__ bool is_narrow(i64 size) { return size <= thread_count() / NARROW_SHARE; }
-
-  // ---- deep graphs -----------------------------------------------------------------------------------
-  // Level and parent in one word, which only falls: (level, parent). Every block takes a part of the frontier and goes
-  // on from it by itself, level after level up to `goal`, before all meet again. Who lowers a level hands the vertex
-  // on, so that when all meet every level up to the goal is final, and so are parents: an offer of a level that was
-  // lowered later loses. Entries are (level, vertex) too.
-  __device__ bool walk() {
-    pack();
-    if (!meet()) return false;
-    i64 *from = filled().offsets, *to = filled().first, limit = order(DEPTH_LIMIT), size = count, kept = level;
-    while (size && is_narrow(size) && kept != limit) {
-      i64 goal = limit < 0 || kept + STRIDE < limit ? kept + STRIDE : limit;
-      stride(from, size, to, goal);
-      if (!meet()) return false;
-      i64 next = total(FOUND), num_spilled = total(COUNT);
-      if (next > order(CAPACITY)) break;  // some are lost: what is beyond the levels that are final is found anew
-      trace(WALK, size, total(LOOKED), num_spilled ? 0 : goal - kept);
-      // While entries below the goal are left over, the next stride goes to the same goal.
-      if (!num_spilled) kept = goal;
-      size = next;
-      i64* other = from;
-      from = to, to = other;
-    }
-    unpack(kept);
-    if (!meet()) return false;
-    turn_queues();
-    in_queue = true, in_bits = false, narrow = 0;
-    reached = total(COUNT), reached_arcs = total(ARCS), level = kept;
-    return true;
-  }
-
-  __device__ void pack() {
-    for (i64 v = thread_index(); v < n; v += thread_count())
-      packed[v] = test_bit(visited(), v) ? Walker::entry(levels[v], (i64)parents[v]) : top_of<i64>::value();
-    for (i64 i = thread_index(); i < count; i += thread_count())
-      filled().offsets[i] = Walker::entry(level, (i64)pushed().vertices[i]);
-  }
-
-  // What is above `kept` is not reached; what is at it is the frontier.
-  __device__ void unpack(i64 kept) {
-    for (i64 w = warp_index(); w < words(); w += warp_count()) {
-      i64 v = w << 5 | lane_index(), state = v < n ? packed[v] : top_of<i64>::value();
-      bool here = state >> 32 <= kept;
-      if (v < n) levels[v] = here ? (i32)(state >> 32) : top_of<i32>::value();
-      if (v < n) parents[v] = here ? (vertex_t)state : top_of<vertex_t>::value();
-      u32 seen = __ballot_sync(WARP, here || v >= n);
-      if (lane_index() == 0) visited()[w] = other_visited()[w] = seen;
-      if (here) {
-        my_count++;
-        my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
-      }
-      enqueue<1>(indptr, {(vertex_t)v}, {state >> 32 == kept});
-    }
-  }
-
-  // A block's part of the frontier, and all that is found from it below the goal.
-  __device__ void stride(const i64* from, i64 size, i64* to, i64 goal) {
-    // Of the turn that runs, the one before and the next: who is slow still reads what the next turn does not touch.
-    __shared__ u32 lengths[3], num_long[3];
-    __shared__ i64 longs[BLOCK / LONGS];
-    // Four lanes take a vertex, an arc each at a time: its warps share the first of the queue, one after another. As
-    // many warps prefetch what is beside those.
-    u32 places = blockDim.x, warps = blockDim.x < 64 ? 1 : blockDim.x / 64, warp = threadIdx.x / 32, step = 8 * warps;
-    u32 lane = threadIdx.x % 4, own_place = threadIdx.x % 32 / 4 * warps + warp % warps;
-    Walker walker = {indptr, targets, packed, goal, order(CAPACITY), to, counter(FOUND)};
-    u32 share = ((u32)size + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
-    u32 after = first + share < size ? first + share : (u32)size;
-    for (u32 begin = first; begin < after; begin += places) {
-      u32 taken = after - begin < places ? after - begin : places;
-      if (threadIdx.x < taken) begin_with(walker, threadIdx.x, from[begin + threadIdx.x]);
-      if (threadIdx.x == 0) lengths[0] = taken, lengths[1] = num_long[0] = 0;
-      __syncthreads();
-      for (u32 turn = 0, now = 0; lengths[now]; turn++) {
-        u32 next = now == 2 ? 0 : now + 1, last = next == 2 ? 0 : next + 1;
-        const i64 *own = block->room + (turn & 1) * 2 * places, *rows_of_own = own + places;
-        walker.local = block->room + (~turn & 1) * 2 * places, walker.length = &lengths[next];
-        if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
-        // Lengths count on where the room is full: what was beyond it was spilled.
-        u32 size = lengths[now] < places ? lengths[now] : places;
-        for (u32 place = own_place; place < size; place += step) {
-          if (warp < warps)
-            visit(walker, own[place], rows_of_own[place], lane, longs, &num_long[now]);
-          else if (warp < 2 * warps)
-            walker.prefetch_beside(own[place], rows_of_own[place], lane, n, order(NUM_ARCS));
-        }
-        __syncthreads();
-        u32 num = num_long[now];
-        now = next;
-        if (!num) continue;
-        for (u32 k = 0; k < num && k < blockDim.x / LONGS; k++) {
-          i64 u = (u32)longs[k], row = load_readonly(indptr + u);
-          u32 length = (u32)(load_readonly(indptr + u + 1) - row);
-          walker.offer(longs[k], targets + row, threadIdx.x, length, blockDim.x);
-        }
-        __syncthreads();
-      }
-      __syncthreads();
-    }
-    my_looked += walker.looked, my_count += walker.num_spilled;
-  }
-  // Take over an entry of the grid's queue; one at the goal stays there.
-  __device__ void begin_with(Walker& walker, u32 place, i64 own) {
-    bool there = own >> 32 < walker.goal;
-    if (!there) walker.spill(own);
-    block->room[place] = own;
-    i64 v = (u32)own, begin = load_readonly(indptr + v);
-    block->room[blockDim.x + place] = Walker::row_of(begin, there ? load_readonly(indptr + v + 1) : begin);
-  }
-  __device__ void visit(Walker& walker, i64 own, i64 row, u32 lane, i64* longs, u32* num_long) {
-    u32 length = (u32)row & 255;
-    if (length <= LONG_ROW) return walker.offer(own, targets + (row >> 8), lane, length, 4);
-    if (lane) return;
-    u32 slot = atomic_add(num_long, 1u);
-    if (slot < blockDim.x / LONGS)
-      longs[slot] = own;
-    else
-      walker.spill(own);
   }
 };
 

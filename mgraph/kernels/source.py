@@ -22,12 +22,13 @@ C_TYPES = {
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
 
-    A file too long for one reading has its lower half beside it, as a .cuh of its stem; a fused loop sees that of its
-    step form too.
+    A file too long for one reading has its lower parts beside it, as .cuh of its stem, each upon those before it by
+    name; a fused loop sees that of its step form too.
     The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
     """
     types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
-    lower = {source.with_name(f"{stem}.cuh"): None for stem in (source.stem.removesuffix("_fused"), source.stem)}
+    step_form = source.with_name(f"{source.stem.removesuffix('_fused')}.cuh")
+    lower = dict.fromkeys((step_form, *sorted(source.parent.glob(f"{source.stem}.*cuh"))))
     parts = (*PRELUDE, *filter(pathlib.Path.exists, lower), source)
     return "".join(
         (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in parts)),
