@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
@@ -161,9 +163,7 @@ def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
         *zip(core.sources.tolist(), core.targets.tolist(), strict=True),
         *((9 + i, v) for i, v in enumerate(tail[0])),
     ]
-    edges += [
-        (u, v) for above, below in zip(tail, tail[1:], strict=False) for u, v in zip(above, below[::-1], strict=True)
-    ]
+    edges += [(u, v) for above, below in itertools.pairwise(tail) for u, v in zip(above, below[::-1], strict=True)]
     edges += zip(ring, np.roll(ring, 1), strict=True)
     case = make_case("more-left", int(ring[-1]) + 1, [(int(u), int(v)) for u, v in edges])
     for backend in emulators():
