@@ -27,6 +27,7 @@ import mgraph as mg
 from mgraph import jobs, traversals
 from mgraph.graph import Graph
 from mgraph.graph500 import random_roots
+from mgraph.kernels import cuda
 from mgraph.kernels.cuda import CudaBackend
 from mgraph.results import Stats
 
@@ -35,7 +36,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "_prepare", "is all there that the method needs"),
     (jobs, "positions_of", "source to position: orders, read back"),
     (jobs, "_search", "the search: memory, orders"),
-    (CudaBackend, "launch", "launches"),
+    (cuda, "_start", "launches"),
     (CudaBackend, "synchronize", "waiting"),
     (jobs, "_translate", "translation: memory, arguments"),
     (jobs, "_traverse", "the job besides"),

@@ -8,7 +8,8 @@ Takes memory without CuPy's pool. The last line printed is a list of the kernels
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 import click
@@ -32,14 +33,17 @@ SEARCHES = {name + suffix: method for name in KERNELS for suffix, method in ((""
 def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     cupy.cuda.set_allocator(None)
     launched: set[str] = set()
-    launch = CudaBackend.launch
 
-    def noted(backend: CudaBackend, kernel: Kernel, args: tuple) -> None:
-        launched.add(f"{kernel.source.stem}.{kernel.name}")
-        launch(backend, kernel, args)
+    def noted(launch: Callable) -> Callable:
+        def note(backend: CudaBackend, kernel: Kernel, *args: Any) -> Any:
+            launched.add(f"{kernel.source.stem}.{kernel.name}")
+            return launch(backend, kernel, *args)
+
+        return note
 
     with (
-        mock.patch.object(CudaBackend, "launch", noted),
+        mock.patch.object(CudaBackend, "launch", noted(CudaBackend.launch)),
+        mock.patch.object(CudaBackend, "prepared", noted(CudaBackend.prepared)),
         mg.connect(num_ranks=1, backend="cuda") as cluster,
         Graph.from_source(parse_spec(spec), cluster=cluster, layout=layout) as g,
     ):

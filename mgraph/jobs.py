@@ -42,7 +42,7 @@ from mgraph.kernels.totals import total
 from mgraph.memory import refuse_forest_without_room
 from mgraph.rates import require_rates
 from mgraph.shard import GraphInfo, Shard
-from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users
+from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users, tree_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
 from mgraph.validation_components import validate_labels
@@ -259,9 +259,11 @@ def _form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...
 def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:
     """Put the answer in user ids, that of the sources without arcs too; return how many of those are this rank's."""
     comm, columns, traversal = rank.comm, answer.columns, answer.traversal
-    columns["distances"] = distances_of_users(shard, comm, traversal.distances)
     if answer.spec.predecessors:
-        columns["predecessors"] = predecessors_of_users(shard, comm, traversal.predecessors)
+        tree = tree_of_users(shard, comm, traversal.distances, traversal.predecessors)
+        columns["distances"], columns["predecessors"] = tree
+    else:
+        columns["distances"] = distances_of_users(shard, comm, traversal.distances)
     if len(answer.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
         columns["nearest_source"] = predecessors_of_users(shard, comm, roots)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mgraph.kernels.backend import Backend
 from mgraph.partition import Partition
 from mgraph.types import Array
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass
@@ -119,6 +125,7 @@ class Shard:
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
     stored_degrees: Array | None = None  # of the compact layout
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
+    kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
 
     @cached_property
     def num_owned(self) -> int:
@@ -169,6 +176,21 @@ class Shard:
         if self.by_weight is not None:
             parts = (*parts, self.by_weight.targets, self.by_weight.weights)
         return sum(part.nbytes for part in parts if part is not None)
+
+
+def once_a_shard(
+    work_out: Callable[Concatenate[Shard, P], T],
+) -> Callable[Concatenate[Shard, P], T]:
+    """Keep what a function of a shard, and of what can be a key, returns, as long as there is that shard."""
+
+    @functools.wraps(work_out)
+    def kept(shard: Shard, *args: P.args, **options: P.kwargs) -> T:
+        key = (work_out, *args)
+        if key not in shard.kept:
+            shard.kept[key] = work_out(shard, *args, **options)
+        return shard.kept[key]
+
+    return kept
 
 
 def degrees(rows: Rows) -> Array:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend
+from mgraph.kernels.pair import Fresh, Given
 from mgraph.kernels.rows import look_up
-from mgraph.kernels.translate import find_positions, translate_distances, translate_predecessors
-from mgraph.shard import Shard
+from mgraph.kernels.translate import find_positions, translate_distances, translate_tree
+from mgraph.shard import Shard, once_a_shard
 from mgraph.types import Array
 
 
@@ -57,8 +58,27 @@ def predecessors_of_users(shard: Shard, comm: Communicator, predecessors: Array)
     out = shard.backend.xp.empty(hi - lo, np.int64)
     parents = _gather(shard, comm, predecessors)
     users = None if shard.user_of_local is None else gather_states(shard, comm, shard.user_of_local)
-    translate_predecessors[shard.backend](0, hi - lo, *_shape(shard), parents, users, out)
+    translate_tree[shard.backend](0, hi - lo, *_shape(shard), None, parents, users, None, out)
     return out
+
+
+def tree_of_users(shard: Shard, comm: Communicator, distances: Array, predecessors: Array) -> list[Array]:
+    """Return the distances and the predecessors of this rank's range of user ids, as the two above do."""
+    if comm.size > 1 and shard.partition.cyclic:
+        # One after the other: the states of all ranks, which are gathered, may be large.
+        return [distances_of_users(shard, comm, distances), predecessors_of_users(shard, comm, predecessors)]
+    return _tree_translation(shard, distances.dtype, predecessors.dtype)(distances, predecessors)
+
+
+@once_a_shard
+def _tree_translation(shard: Shard, distance: np.dtype, vertex: np.dtype) -> Callable[..., list[Array]]:
+    """Return what translates both, where nothing is gathered."""
+    lo, hi = shard.user_range
+    distances, predecessors = Fresh(hi - lo, user_dtype(distance)), Fresh(hi - lo, np.dtype(np.int64))
+    given = Given(distance), Given(vertex)
+    return shard.backend.prepared(
+        translate_tree, 0, hi - lo, *_shape(shard), *given, shard.user_of_local, distances, predecessors
+    )
 
 
 def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:

@@ -30,8 +30,9 @@ from mgraph.kernels.bfs_fused import (
     search_levels,
     work_words,
 )
+from mgraph.kernels.pair import Fresh
 from mgraph.rates import require_rates
-from mgraph.shard import Shard
+from mgraph.shard import Shard, once_a_shard
 from mgraph.types import LEVEL
 
 # Graphs with no more arcs a vertex than this may be deep: they get the memory to walk, 8 bytes a vertex.
@@ -42,44 +43,66 @@ ALIKE = 4
 TOLD = len(ORDERS) + len(COSTS)
 TRACE = TOLD + len(REPORT)
 # Packed in half the time of an assignment to a slice.
-WORDS = struct.Struct(f"{TRACE}q")
+WORDS, REPORTED = struct.Struct(f"{TRACE}q"), struct.Struct(f"{len(REPORT)}q")
 
 
 def bfs_fused(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
-    run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
-    assert isinstance(run, FusingBackend), "who calls has asked"
-    vertex = rows.targets.dtype
-    levels, parents = run.xp.empty(num, LEVEL), run.xp.empty(num, vertex)
-    starts = sorted(set(sources))
-    capacity = queue_capacity(num, len(starts))
-    costs = bfs_costs(require_rates(run), num, vertex.itemsize)
-    words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
-    limit = -1 if depth_limit is None else depth_limit
-    # The arcs of a frontier that were not counted are counted where all of it is queued.
-    alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * shard.info.num_arcs
-    first = min(starts, default=0)
-    orders = (limit, shard.info.num_arcs, len(starts), first, capacity, TRACE_ROWS, GROWTH, alike, *costs)
-    WORDS.pack_into(on_host.data, 0, *orders, num == 0, 0, 0, 0)
+    run, starts = shard.backend, sorted(set(sources))
+    search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
+    on_host, limit = search.on_host, -1 if depth_limit is None else depth_limit
+    WORDS.pack_into(on_host.data, 0, limit, starts[0] if starts else 0, *search.orders)
     if len(starts) > 1:
         on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
-    deep = shard.info.num_arcs <= DEEP_DEGREE * num
-    search_levels[run](
-        0, num, run.abort_word,
-        rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
-        levels, parents, run.xp.empty(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.uint32),
-        run.xp.empty(num, np.int64) if deep else None, run.arrived, words,
-    )  # fmt: skip
+    levels, parents, *_ = search.launch()
     run.synchronize()
-    done, num_rows, reached, reached_arcs = on_host[TOLD:TRACE].tolist()
+    done, num_rows, reached, reached_arcs = REPORTED.unpack_from(on_host.data, TOLD * on_host.itemsize)
     if not done:
+        assert isinstance(run, FusingBackend), "who calls has asked"
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
     log = on_host[TRACE : TRACE + num_rows * len(ROW)].copy()
     trace.fused(lambda: _steps(log))
     return Traversal(levels, parents, reached, reached_arcs)
+
+
+class _Search:
+    """What searches of a shard from so many sources have in common: all but where they start and end.
+
+    Attributes
+    ----------
+    launch
+        Searches, and returns levels, parents and what is of no use when the search was waited for.
+    on_host
+        The words that host and kernel share.
+    orders
+        What stands there when a search begins, behind the two that are its own.
+    """
+
+    def __init__(self, shard: Shard, num_sources: int) -> None:
+        run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
+        assert isinstance(run, FusingBackend), "who calls has asked"
+        vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
+        costs = bfs_costs(require_rates(run), num, vertex.itemsize)
+        # The arcs of a frontier that were not counted are counted where all of it is queued.
+        alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
+        self.orders = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs, num == 0, 0, 0, 0)
+        words, self.on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + num_sources)
+        work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
+        deep = num_arcs <= DEEP_DEGREE * num
+        self.launch = run.prepared(
+            search_levels, 0, num, run.abort_word,
+            rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
+            Fresh(num, LEVEL), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if deep else None,
+            run.arrived, words,
+        )  # fmt: skip
+
+
+@once_a_shard
+def _search_from_one(shard: Shard) -> _Search:
+    return _Search(shard, 1)
 
 
 def _steps(log: np.ndarray) -> list[dict]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.errors import UsageError
+from mgraph.kernels.pair import Fresh, Given
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -57,6 +58,21 @@ class Backend(ABC):
     @abstractmethod
     def launch(self, kernel: Kernel, args: tuple) -> None:
         """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
+
+    def prepared(self, kernel: Kernel, *args: Any) -> Callable[..., list[Array]]:
+        """Return what launches `kernel` with these arguments again and again, from one thread at a time.
+
+        It takes the arrays that are `Given` and returns those that are `Fresh`, in the order of the arguments; it may
+        return before the kernel is done.
+        """
+
+        def launch(*given: Array) -> list[Array]:
+            fresh = [self.xp.empty(a.count, a.dtype) for a in args if isinstance(a, Fresh)]
+            filling = {Given: iter(given), Fresh: iter(fresh)}
+            kernel[self](*[next(filling[type(a)]) if type(a) in filling else a for a in args])
+            return fresh
+
+        return launch
 
     @abstractmethod
     def synchronize(self) -> None:

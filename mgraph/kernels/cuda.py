@@ -7,9 +7,9 @@ import functools
 import pathlib
 import struct
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -17,6 +17,7 @@ from cupy.cuda import driver, runtime
 
 from mgraph.kernels import peer_memory
 from mgraph.kernels.backend import LIMITS, FusingBackend
+from mgraph.kernels.pair import Fresh, Given
 from mgraph.kernels.source import OPTIONS, module_text
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ _WORDS: dict[type, Callable[..., int]] = {
 }
 
 
-class _Parameters(threading.local):
-    """Where the driver finds the arguments of a launch of this thread; it copies them before the launch returns."""
+class _Parameters:
+    """Where the driver finds the arguments of a launch; it copies them before the launch returns."""
 
     def __init__(self) -> None:
         self.words = (ctypes.c_int64 * MOST_PARAMETERS)()
@@ -76,12 +77,57 @@ class _Parameters(threading.local):
         self._addresses = (ctypes.c_void_p * MOST_PARAMETERS)(*range(first, first + 8 * MOST_PARAMETERS, 8))
         self.address = ctypes.addressof(self._addresses)
 
-    def take(self, args: tuple) -> int:
+    def take(self, args: Sequence) -> int:
         """Write down the arguments; return the address of their addresses."""
         # Most are arrays, and a call takes longer than a test.
         words = [a.data.ptr if type(a) is cupy.ndarray else _WORDS[type(a)](a) for a in args]
         self.words[: len(args)] = words
         return self.address
+
+
+class _OwnParameters(_Parameters, threading.local):
+    """Those of this thread."""
+
+
+# How many blocks of how many threads a launch has: the driver's arguments from the function to the shared memory.
+Shape = tuple[int, int, int, int, int, int, int, int]
+
+
+def _start(shape: Shape, cooperative: bool, parameters: int) -> None:
+    """Launch on CuPy's current stream; by the driver itself, as through CuPy's own objects it takes twice as long."""
+    stream = cupy.cuda.get_current_stream().ptr
+    if cooperative:
+        driver.launchCooperativeKernel(*shape, stream, parameters)
+    else:
+        driver.launchKernel(*shape, stream, parameters, 0)
+
+
+class _Prepared:
+    """A launch of which all is known but where a few arrays are; see Backend.prepared."""
+
+    def __init__(self, shape: Shape, kernel: Kernel, args: tuple) -> None:
+        self._shape, self._cooperative, self._empty = shape, kernel.cooperative, args[1] <= args[0]
+        self._given = [place for place, a in enumerate(args) if type(a) is Given]
+        fresh = [(place, a) for place, a in enumerate(args) if type(a) is Fresh]
+        self._fresh = [(place, a.count * a.dtype.itemsize) for place, a in fresh]
+        self._arrays = [(a.count, a.dtype) for _, a in fresh]
+        # Whose memory the words name lives as long as they do.
+        self._known = [None if isinstance(a, (Given, Fresh)) else a for a in args]
+        self._parameters = _Parameters()
+        self._parameters.take(self._known)
+
+    def __call__(self, *given: cupy.ndarray) -> list[cupy.ndarray]:
+        words = self._parameters.words
+        for place, array in zip(self._given, given, strict=True):
+            words[place] = array.data.ptr
+        memory = []
+        for place, num_bytes in self._fresh:
+            memory.append(taken := cupy.cuda.alloc(num_bytes))
+            words[place] = taken.ptr
+        if not self._empty:
+            _start(self._shape, self._cooperative, self._parameters.address)
+        # While the kernel runs: an array takes twice as long to make as its memory.
+        return [cupy.ndarray(*array, taken) for array, taken in zip(self._arrays, memory, strict=True)]
 
 
 def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
@@ -122,7 +168,7 @@ class CudaBackend(FusingBackend):
         self.abort_word = _pinned(1, np.uint32)[0]
         self.arrived = cupy.zeros(1, np.int64)
         self._host_words = _pinned(1, np.int64)
-        self._parameters = _Parameters()
+        self._parameters = _OwnParameters()
 
     def device_facts(self) -> dict[str, str | int]:
         return {
@@ -134,18 +180,18 @@ class CudaBackend(FusingBackend):
         }
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
-        # By the driver itself: a launch through CuPy's own objects takes twice as long.
-        if args[1] <= args[0]:
-            return
+        if args[1] > args[0]:
+            _start(self._shape(kernel, args), kernel.cooperative, self._parameters.take(args))
+
+    def prepared(self, kernel: Kernel, *args: Any) -> Callable[..., list[cupy.ndarray]]:
+        return _Prepared(self._shape(kernel, args), kernel, args)
+
+    def _shape(self, kernel: Kernel, args: tuple) -> Shape:
         function = _function(kernel, kernel.dtypes(args), self.device).ptr
         grid, shared_bytes = self.grid(kernel, args[1] - args[0]), kernel.shared_bytes(args)
-        shape = (1, 1, kernel.block, 1, 1, shared_bytes, cupy.cuda.get_current_stream().ptr)
-        parameters = self._parameters.take(args)
         if kernel.cooperative:
             grid = min(grid, self.multiprocessors * _blocks_at_once(function, kernel.block, shared_bytes))
-            driver.launchCooperativeKernel(function, grid, *shape, parameters)
-        else:
-            driver.launchKernel(function, grid, *shape, parameters, 0)
+        return function, grid, 1, 1, kernel.block, 1, 1, shared_bytes
 
     def grid(self, kernel: Kernel, items: int) -> int:
         """Return how many blocks share `items` work items.

@@ -34,17 +34,24 @@ def translate_distances(lo, hi, positions, first, num_positions, stride, multipl
                 out[i] = value
 
 
-@kernel(vertex_t="parents", id_t="users")
-def translate_predecessors(lo, hi, positions, first, num_positions, stride, multiplier, parents, users, out):
-    """Write predecessors as user ids in order of user ids, -1 where there is none.
+@kernel(vertex_t="parents", dist_t="values", id_t="users", out_t="out_distances")
+def translate_tree(
+    lo, hi, positions, first, num_positions, stride, multiplier, values, parents, users, out_distances, out_parents
+):
+    """Write predecessors as user ids in order of user ids, -1 where there is none, and distances if there are any.
 
-    `users` holds the user id of every state index (None in natural order).
+    `users` holds the user id of every state index (None in natural order). Without `values`, distances are None.
     """
     none = np.iinfo(parents.dtype).max
     for i in range(lo, hi):
         position = first + i if positions is None else np.int64(positions[i])
-        out[i] = -1
-        if position < num_positions:
-            parent = parents[state_of(position, stride, multiplier)]
-            if parent != none:
-                out[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
+        state = state_of(position, stride, multiplier) if position < num_positions else -1
+        parent = parents[state] if state >= 0 else none
+        if parent == none:
+            out_parents[i] = -1
+        else:
+            out_parents[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
+        if values is not None:
+            out_distances[i] = np.inf if values.dtype.kind == "f" else -1
+            if state >= 0 and values[state] != top_of(values):
+                out_distances[i] = values[state]

@@ -35,10 +35,14 @@ def translate_distances(draw: st.DrawFn) -> Case:
     return Case({**args, "values": r.distances(), "out": Unwritten(args["hi"], out)})
 
 
-def translate_predecessors(draw: st.DrawFn) -> Case:
+def translate_tree(draw: st.DrawFn) -> Case:
     r = draw(rows())
     args = _range(draw, r)
     parents = r.random.integers(0, r.num_owned, r.num_states).astype(r.types.vertex)
     parents[some(r.random, r.num_states, 0.3)] = none_of(r.types.vertex)
     users = r.random.permutation(r.num_states).astype(np.uint32) if draw(st.booleans()) else None
-    return Case({**args, "parents": parents, "users": users, "out": Unwritten(args["hi"], np.int64)})
+    args |= {"values": None, "parents": parents, "users": users, "out_distances": None}
+    if draw(st.booleans()):
+        out = r.types.dist if r.types.dist.kind == "f" else np.dtype(np.int64)
+        args |= {"values": r.distances(), "out_distances": Unwritten(args["hi"], out)}
+    return Case({**args, "out_parents": Unwritten(args["hi"], np.int64)})

@@ -1,0 +1,59 @@
+"""What is worked out once: launches that are prepared, and what is kept as long as there is a shard."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+import pytest
+from backends import BACKENDS
+from naive_shard import build_shards
+from zoo import ZOO
+
+from mgraph.kernels.pair import Fresh, Given
+from mgraph.kernels.rows import look_up
+from mgraph.shard import once_a_shard
+
+
+@pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
+    backend = BACKENDS[name].make()
+    table = np.random.default_rng(1).permutation(300).astype(np.uint32)
+    ids = [np.arange(300, dtype=np.uint32), np.arange(300, dtype=np.uint32)[::-1].copy()]
+    # Nobody else keeps the table.
+    launch = backend.prepared(look_up, 0, 300, Given(ids[0].dtype), backend.to_device(table), Fresh(300, table.dtype))
+    found = [launch(backend.to_device(some)) for some in (*ids, ids[0])]
+    backend.synchronize()
+    for (out,), some in zip(found, (*ids, ids[0]), strict=True):
+        np.testing.assert_array_equal(backend.to_host(out), table[some])
+    backend.close()
+
+
+@pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_prepared_launch_of_nothing_returns_its_memory(name):
+    backend = BACKENDS[name].make()
+    none = backend.xp.empty(0, np.uint32)
+    (out,) = backend.prepared(look_up, 0, 0, none, none, Fresh(0, np.dtype(np.uint32)))()
+    assert out.shape == (0,)
+    assert out.dtype == np.uint32
+    backend.close()
+
+
+def test_what_is_kept_is_of_one_shard_and_goes_with_it():
+    worked_out = []
+
+    class Thing:
+        pass
+
+    @once_a_shard
+    def thing_of(shard, number):
+        worked_out.append((shard, number))
+        return Thing()
+
+    shards = [*build_shards(ZOO["grid"], 1, "degree"), *build_shards(ZOO["grid"], 1, "degree")]
+    things = [thing_of(shard, number) for shard in shards for number in (1, 2, 1)]
+    assert len(worked_out) == len(set(map(id, things))) == 4
+    assert things[0] is things[2] is not things[1]
+    first = weakref.ref(things[0])
+    things.clear(), worked_out.clear(), shards.clear()
+    assert first() is None
