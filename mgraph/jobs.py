@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -241,7 +242,7 @@ def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...,
     if not _may_fuse(shard, bfs_kernel.MOST_ROWS):
         return bfs
     if rank.size == 1:
-        return bfs_fused
+        return partial(bfs_fused, behind=partial(tree_of_users, shard, rank.comm)) if spec.predecessors else bfs_fused
     return bfs if rank.comm.windows is None else bfs_peers
 
 
@@ -260,7 +261,7 @@ def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> in
     """Put the answer in user ids, that of the sources without arcs too; return how many of those are this rank's."""
     comm, columns, traversal = rank.comm, answer.columns, answer.traversal
     if answer.spec.predecessors:
-        tree = tree_of_users(shard, comm, traversal.distances, traversal.predecessors)
+        tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, traversal.predecessors)
         columns["distances"], columns["predecessors"] = tree
     else:
         columns["distances"] = distances_of_users(shard, comm, traversal.distances)

@@ -24,7 +24,8 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     on_host[:num] = users
     find_positions[run](0, num, shard.position_of_user, lo, hi - lo, words)
     run.synchronize()
-    return comm.allreduce(on_host[:num].copy(), "max").tolist()
+    found = on_host[:num].copy()
+    return (found if comm.size == 1 else comm.allreduce(found, "max")).tolist()
 
 
 def translated(backend: Backend, ids: Array, table: Array) -> Array:

@@ -9,6 +9,7 @@ vertices are left, those that a level does not find are listed, and one block lo
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from mgraph.kernels.bfs_fused import (
 from mgraph.kernels.pair import Fresh
 from mgraph.rates import require_rates
 from mgraph.shard import Shard, once_a_shard
-from mgraph.types import LEVEL
+from mgraph.types import LEVEL, Array
 
 # Graphs with no more arcs a vertex than this may be deep: they get the memory to walk, 8 bytes a vertex.
 DEEP_DEGREE = 8
@@ -47,9 +48,17 @@ WORDS, REPORTED = struct.Struct(f"{TRACE}q"), struct.Struct(f"{len(REPORT)}q")
 
 
 def bfs_fused(
-    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    depth_limit: int | None = None,
+    behind: Callable[[Array, Array], list[Array]] | None = None,
 ) -> Traversal:
-    """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
+    """Find levels and parents from `sources`, which are positions; the same as bfs() does.
+
+    `behind` launches the translation of both into user ids, before the search is waited for: the host has the time.
+    """
     run, starts = shard.backend, sorted(set(sources))
     search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
     on_host, limit = search.on_host, -1 if depth_limit is None else depth_limit
@@ -57,7 +66,9 @@ def bfs_fused(
     if len(starts) > 1:
         on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     levels, parents, *_ = search.launch()
-    run.synchronize()
+    wait = run.marked()
+    in_user_ids = None if behind is None else behind(levels, parents)
+    wait()
     done, num_rows, reached, reached_arcs = REPORTED.unpack_from(on_host.data, TOLD * on_host.itemsize)
     if not done:
         assert isinstance(run, FusingBackend), "who calls has asked"
@@ -65,7 +76,8 @@ def bfs_fused(
         raise CommAborted("the search was ended while its blocks waited for each other")
     log = on_host[TRACE : TRACE + num_rows * len(ROW)].copy()
     trace.fused(lambda: _steps(log))
-    return Traversal(levels, parents, reached, reached_arcs)
+    trace.end_phase()
+    return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
 
 
 class _Search:

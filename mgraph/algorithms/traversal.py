@@ -28,12 +28,18 @@ class Trace:
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
         self._stepped = time.perf_counter()
+        self._ended: float | None = None
         self._noted: list[dict] = []
         self._told: Callable[[], list[dict]] | None = None
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Add the time of a block to the phase `name`."""
+        self._ended = None
         return _Phase(self, name)
+
+    def end_phase(self) -> None:
+        """End the phase at hand here, where all was waited for that belongs to it: there may be launches behind."""
+        self._ended = time.perf_counter()
 
     def superstep(self, method: str, frontier: int, arcs: int, microseconds: float | None = None, **more: int) -> None:
         """Note what one superstep did, and the bytes that this rank sent since the one before.
@@ -88,9 +94,12 @@ class _Phase(AbstractContextManager[None]):
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is not None:
             return
-        self._trace.backend.synchronize()
+        ended = self._trace._ended
+        if ended is None:
+            self._trace.backend.synchronize()
+            ended = time.perf_counter()
         seconds, name = self._trace.seconds, self._name
-        seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - self._started
+        seconds[name] = seconds.get(name, 0.0) + ended - self._started
 
 
 @dataclass
@@ -99,10 +108,12 @@ class Traversal:
 
     `distances` hold `unreached_of(dtype)` and `predecessors`, which are positions, hold
     `none_of(dtype)` where a vertex is not reached. A source is its own predecessor. How many of them are
-    reached, and their arcs, are there where the search has counted them.
+    reached, and their arcs, are there where the search has counted them. `in_user_ids` are both, where
+    they were translated right behind the search.
     """
 
     distances: Array
     predecessors: Array | None
     num_reached: int | None = None
     reached_arcs: int | None = None
+    in_user_ids: list[Array] | None = None

@@ -86,6 +86,10 @@ class Backend(ABC):
     def to_device(self, array: np.ndarray) -> Array:
         """Return the array where the kernels can read it, the same one where it is already."""
 
+    def marked(self) -> Callable[[], None]:
+        """Return what waits for every launch so far, and for none behind it."""
+        return self.synchronize
+
     @abstractmethod
     def host_words(self, count: int) -> tuple[Array, np.ndarray]:
         """Return int64 words in host memory, as kernels and as the host take them.
