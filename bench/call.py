@@ -38,6 +38,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "_search", "the search: memory, orders"),
     (cuda, "_start", "launches"),
     (CudaBackend, "synchronize", "waiting"),
+    (cuda._Mark, "__call__", "waiting"),
     (jobs, "_translate", "translation: memory, arguments"),
     (jobs, "_traverse", "the job besides"),
     (Stats, "of_ranks", "stats"),

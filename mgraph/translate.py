@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mgraph.comm.base import Communicator
-from mgraph.kernels.backend import Backend
-from mgraph.kernels.pair import Fresh, Given
+from mgraph.kernels.backend import Backend, Fresh, Given
 from mgraph.kernels.rows import look_up
 from mgraph.kernels.translate import find_positions, translate_distances, translate_tree
 from mgraph.shard import Shard, once_a_shard

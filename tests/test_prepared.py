@@ -10,7 +10,9 @@ from backends import BACKENDS
 from naive_shard import build_shards
 from zoo import ZOO
 
-from mgraph.kernels.pair import Fresh, Given
+import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.kernels.backend import Fresh, Given
 from mgraph.kernels.rows import look_up
 from mgraph.shard import once_a_shard
 
@@ -57,3 +59,24 @@ def test_what_is_kept_is_of_one_shard_and_goes_with_it():
     first = weakref.ref(things[0])
     things.clear(), worked_out.clear(), shards.clear()
     assert first() is None
+
+
+@pytest.mark.parametrize("name", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_searches_of_one_graph_in_turn_find_what_the_cpu_finds(name):
+    """What they have in common is worked out by the first; what any of them found stays what it is."""
+    clusters = [InProcessCluster(1, make_backend=BACKENDS[which].make) for which in (name, "cpu")]
+    with clusters[0], clusters[1]:
+        edges = np.random.default_rng(1).integers(0, 90, (2, 200))
+        graphs = [mg.from_edges(*edges, num_vertices=100, order="degree", cluster=cluster) for cluster in clusters]
+        asked = [
+            (3, {}),
+            (5, {"depth_limit": 1}),
+            ([3, 9, 95], {}),
+            (99, {}),
+            (3, {"return_predecessors": False}),
+            (9, {}),
+        ]
+        found = [[mg.bfs(g, source, **options) for source, options in asked] for g in graphs]
+        for result, wanted in zip(*found, strict=True):
+            assert [c.to_numpy().tolist() for c in result.columns] == [c.to_numpy().tolist() for c in wanted.columns]
+            assert result.stats.seconds.keys() == wanted.stats.seconds.keys()

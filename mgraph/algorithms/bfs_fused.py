@@ -19,7 +19,7 @@ from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.kernels.backend import FusingBackend
+from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import (
     COSTS,
     METHODS,
@@ -31,7 +31,6 @@ from mgraph.kernels.bfs_fused import (
     search_levels,
     work_words,
 )
-from mgraph.kernels.pair import Fresh
 from mgraph.rates import require_rates
 from mgraph.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, Array
@@ -62,14 +61,14 @@ def bfs_fused(
     run, starts = shard.backend, sorted(set(sources))
     search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
     on_host, limit = search.on_host, -1 if depth_limit is None else depth_limit
-    WORDS.pack_into(on_host.data, 0, limit, starts[0] if starts else 0, *search.orders)
+    WORDS.pack_into(search.memory, 0, limit, starts[0] if starts else 0, *search.orders)
     if len(starts) > 1:
         on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     levels, parents, *_ = search.launch()
     wait = run.marked()
     in_user_ids = None if behind is None else behind(levels, parents)
     wait()
-    done, num_rows, reached, reached_arcs = REPORTED.unpack_from(on_host.data, TOLD * on_host.itemsize)
+    done, num_rows, reached, reached_arcs = REPORTED.unpack_from(search.memory, TOLD * on_host.itemsize)
     if not done:
         assert isinstance(run, FusingBackend), "who calls has asked"
         run.arrived[:] = 0
@@ -87,8 +86,8 @@ class _Search:
     ----------
     launch
         Searches, and returns levels, parents and what is of no use when the search was waited for.
-    on_host
-        The words that host and kernel share.
+    on_host, memory
+        The words that host and kernel share, and their bytes.
     orders
         What stands there when a search begins, behind the two that are its own.
     """
@@ -102,6 +101,7 @@ class _Search:
         alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
         self.orders = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs, num == 0, 0, 0, 0)
         words, self.on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + num_sources)
+        self.memory = self.on_host.data
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
         deep = num_arcs <= DEEP_DEGREE * num
         self.launch = run.prepared(

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.errors import UsageError
-from mgraph.kernels.pair import Fresh, Given
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -43,6 +42,21 @@ class Limits:
 
 # By the name of a backend, so that a build can be planned where there is no such backend.
 LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0, 0), "cuda": Limits(1 << 25, 1 << 27, 4, 6, fuses=True)}
+
+
+@dataclass(frozen=True)
+class Given:
+    """Stands for an argument of a prepared launch that comes with every launch: an array of this dtype."""
+
+    dtype: np.dtype
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """Stands for an argument of a prepared launch that is new at every launch: so many that nobody has written."""
+
+    count: int
+    dtype: np.dtype
 
 
 class Backend(ABC):

@@ -16,8 +16,7 @@ import numpy as np
 from cupy.cuda import driver, runtime
 
 from mgraph.kernels import peer_memory
-from mgraph.kernels.backend import LIMITS, FusingBackend
-from mgraph.kernels.pair import Fresh, Given
+from mgraph.kernels.backend import LIMITS, Fresh, FusingBackend, Given
 from mgraph.kernels.source import OPTIONS, module_text
 
 if TYPE_CHECKING:
@@ -130,6 +129,17 @@ class _Prepared:
         return [cupy.ndarray(*array, taken) for array, taken in zip(self._arrays, memory, strict=True)]
 
 
+class _Mark:
+    """A place among the launches of CuPy's current stream, to be waited for."""
+
+    def __init__(self) -> None:
+        self._event = cupy.cuda.Event(disable_timing=True)
+        self._event.record()
+
+    def __call__(self) -> None:
+        self._event.synchronize()
+
+
 def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
     """Return zeros in pinned host memory, as the device and as the host see them."""
     num_bytes = count * np.dtype(dtype).itemsize
@@ -208,9 +218,7 @@ class CudaBackend(FusingBackend):
         runtime.streamSynchronize(cupy.cuda.get_current_stream().ptr)
 
     def marked(self) -> Callable[[], None]:
-        event = cupy.cuda.Event(disable_timing=True)
-        event.record()
-        return event.synchronize
+        return _Mark()
 
     def to_host(self, array: Array) -> np.ndarray:
         return cupy.asnumpy(array)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import inspect
 import pathlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -30,21 +29,6 @@ if TYPE_CHECKING:
 
 # Every typedef a .cu file may use, and what it is where no argument of a launch decides.
 TYPEDEFS = {"vertex_t": "uint32", "dist_t": "float32", "weight_t": "float32", "id_t": "uint32", "out_t": "int64"}
-
-
-@dataclass(frozen=True)
-class Given:
-    """Stands for an argument of a prepared launch that comes with every launch: an array of this dtype."""
-
-    dtype: np.dtype
-
-
-@dataclass(frozen=True)
-class Fresh:
-    """Stands for an argument of a prepared launch that is new at every launch: so many that nobody has written."""
-
-    count: int
-    dtype: np.dtype
 
 
 def inline(function: Callable) -> Callable:
