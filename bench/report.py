@@ -178,7 +178,8 @@ def _sanitized(lines: list[dict]) -> list[str]:
 
 CALLS = """Where the microseconds of a whole call of `mg.bfs` go, of which the medians over random roots stand here
 (`bench/call.py`), with what the kernels take by themselves, and the translation into user ids, with what its memory
-takes: its streams and its random loads at the rates of the device.
+takes: its streams and its random loads at the rates of the device. It is launched right behind the search, before that
+is waited for, so that its time is what it takes longer.
 """
 
 

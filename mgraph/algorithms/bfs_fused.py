@@ -66,8 +66,10 @@ def bfs_fused(
         on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     levels, parents, *_ = search.launch()
     wait = run.marked()
-    in_user_ids = None if behind is None else behind(levels, parents)
-    wait()
+    try:
+        in_user_ids = None if behind is None else behind(levels, parents)
+    finally:
+        wait()
     done, num_rows, reached, reached_arcs = REPORTED.unpack_from(search.memory, TOLD * on_host.itemsize)
     if not done:
         assert isinstance(run, FusingBackend), "who calls has asked"
