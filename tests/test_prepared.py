@@ -77,6 +77,10 @@ def test_searches_of_one_graph_in_turn_find_what_the_cpu_finds(name):
             (9, {}),
         ]
         found = [[mg.bfs(g, source, **options) for source, options in asked] for g in graphs]
+        assert found[0][0].stats.form == "fused"
         for result, wanted in zip(*found, strict=True):
             assert [c.to_numpy().tolist() for c in result.columns] == [c.to_numpy().tolist() for c in wanted.columns]
             assert result.stats.seconds.keys() == wanted.stats.seconds.keys()
+        shard = weakref.ref(clusters[0]._objects[0][graphs[0].key])
+        graphs[0].close()
+        assert shard() is None
