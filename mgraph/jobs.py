@@ -235,6 +235,10 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
     return _form_of_sssp(shard, rank, spec)(shard, rank.comm, sources, trace, spec.dtype, spec.limit)
 
 
+# The answer is put in user ids right behind the search.
+_bfs_fused_and_translated = partial(bfs_fused, behind=tree_of_users)
+
+
 def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
     """Return the sweep if that is asked for, else the loop that has the host in it least."""
     if spec.method == "sweep":
@@ -242,7 +246,7 @@ def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[...,
     if not _may_fuse(shard, bfs_kernel.MOST_ROWS):
         return bfs
     if rank.size == 1:
-        return partial(bfs_fused, behind=partial(tree_of_users, shard, rank.comm)) if spec.predecessors else bfs_fused
+        return _bfs_fused_and_translated if spec.predecessors else bfs_fused
     return bfs if rank.comm.windows is None else bfs_peers
 
 

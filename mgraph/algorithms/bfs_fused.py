@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -42,8 +43,11 @@ ALIKE = 4
 # Where in the words that host and kernel share stands what is told, and where the rows of the trace begin.
 TOLD = len(ORDERS) + len(COSTS)
 TRACE = TOLD + len(REPORT)
-# Packed in half the time of an assignment to a slice.
-WORDS, REPORTED = struct.Struct(f"{TRACE}q"), struct.Struct(f"{len(REPORT)}q")
+# In bytes: what of the orders is a search's own, the rest, which is the same for all of a shard, what is told, and the
+# trace. Bytes are packed and copied in half the time of words.
+WORD = 8
+OWN_ORDERS, REPORTED = struct.Struct("2q"), struct.Struct(f"{len(REPORT)}q")
+OTHER_ORDERS = slice(OWN_ORDERS.size, WORD * TRACE)
 
 
 def bfs_fused(
@@ -52,32 +56,33 @@ def bfs_fused(
     sources: list[int],
     trace: Trace,
     depth_limit: int | None = None,
-    behind: Callable[[Array, Array], list[Array]] | None = None,
+    behind: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; the same as bfs() does.
 
     `behind` launches the translation of both into user ids, before the search is waited for: the host has the time.
     """
-    run, starts = shard.backend, sorted(set(sources))
+    run, starts = shard.backend, sources if len(sources) == 1 else sorted(set(sources))
     search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
-    on_host, limit = search.on_host, -1 if depth_limit is None else depth_limit
-    WORDS.pack_into(search.memory, 0, limit, starts[0] if starts else 0, *search.orders)
+    memory, limit = search.memory, -1 if depth_limit is None else depth_limit
+    OWN_ORDERS.pack_into(memory, 0, limit, starts[0] if starts else 0)
+    memory[OTHER_ORDERS] = search.orders
     if len(starts) > 1:
-        on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
+        search.on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
     levels, parents, *_ = search.launch()
     wait = run.marked()
     try:
-        in_user_ids = None if behind is None else behind(levels, parents)
+        in_user_ids = None if behind is None else behind(shard, comm, levels, parents)
     finally:
         wait()
-    done, num_rows, reached, reached_arcs = REPORTED.unpack_from(search.memory, TOLD * on_host.itemsize)
+    done, num_rows, reached, reached_arcs = REPORTED.unpack_from(memory, WORD * TOLD)
     if not done:
         assert isinstance(run, FusingBackend), "who calls has asked"
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
-    log = on_host[TRACE : TRACE + num_rows * len(ROW)].copy()
-    trace.fused(lambda: _steps(log))
     trace.end_phase()
+    log = bytes(memory[WORD * TRACE : WORD * (TRACE + num_rows * len(ROW))])
+    trace.fused(partial(_steps, log))
     return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
 
 
@@ -91,7 +96,7 @@ class _Search:
     on_host, memory
         The words that host and kernel share, and their bytes.
     orders
-        What stands there when a search begins, behind the two that are its own.
+        What stands there when a search begins, behind its own.
     """
 
     def __init__(self, shard: Shard, num_sources: int) -> None:
@@ -101,9 +106,10 @@ class _Search:
         costs = bfs_costs(require_rates(run), num, vertex.itemsize)
         # The arcs of a frontier that were not counted are counted where all of it is queued.
         alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
-        self.orders = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs, num == 0, 0, 0, 0)
+        orders = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs, num == 0, 0, 0, 0)
+        self.orders = struct.pack(f"{len(orders)}q", *orders)
         words, self.on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + num_sources)
-        self.memory = self.on_host.data
+        self.memory = self.on_host.data.cast("B")
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
         deep = num_arcs <= DEEP_DEGREE * num
         self.launch = run.prepared(
@@ -119,9 +125,9 @@ def _search_from_one(shard: Shard) -> _Search:
     return _Search(shard, 1)
 
 
-def _steps(log: np.ndarray) -> list[dict]:
+def _steps(log: bytes) -> list[dict]:
     """Return what every superstep did."""
     return [
         {"method": METHODS[m], "frontier": f, "arcs": a, "microseconds": ns / 1000, "bytes": 0, "levels": num_levels}
-        for m, f, a, ns, num_levels in log.reshape(-1, len(ROW)).tolist()
+        for m, f, a, ns, num_levels in np.frombuffer(log, np.int64).reshape(-1, len(ROW)).tolist()
     ]

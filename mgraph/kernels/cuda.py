@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
-from cupy.cuda import driver, runtime
+from cupy.cuda import alloc, driver, get_current_stream, runtime
 
 from mgraph.kernels import peer_memory
 from mgraph.kernels.backend import LIMITS, Fresh, FusingBackend, Given
@@ -94,7 +94,7 @@ Shape = tuple[int, int, int, int, int, int, int, int]
 
 def _start(shape: Shape, cooperative: bool, parameters: int) -> None:
     """Launch on CuPy's current stream; by the driver itself, as through CuPy's own objects it takes twice as long."""
-    stream = cupy.cuda.get_current_stream().ptr
+    stream = get_current_stream().ptr
     if cooperative:
         driver.launchCooperativeKernel(*shape, stream, parameters)
     else:
@@ -121,7 +121,7 @@ class _Prepared:
             words[place] = array.data.ptr
         memory = []
         for place, num_bytes in self._fresh:
-            memory.append(taken := cupy.cuda.alloc(num_bytes))
+            memory.append(taken := alloc(num_bytes))
             words[place] = taken.ptr
         if not self._empty:
             _start(self._shape, self._cooperative, self._parameters.address)
@@ -215,7 +215,7 @@ class CudaBackend(FusingBackend):
         return min(blocks, self.multiprocessors * (THREADS_PER_SM // kernel.block))
 
     def synchronize(self) -> None:
-        runtime.streamSynchronize(cupy.cuda.get_current_stream().ptr)
+        runtime.streamSynchronize(get_current_stream().ptr)
 
     def marked(self) -> Callable[[], None]:
         return _Mark()
