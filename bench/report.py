@@ -106,11 +106,12 @@ def _goals(machine: str, lines: list[dict]) -> list[str]:
             if best["median_ms"] > cell["goal_ms"] and "why" in cell:
                 reasons.append(f"- {algorithm}, {graph}: {cell['why']}")
     sums = [f"- {cell['algorithm']}, {cell['graph']}: {cell['floor']}" for cell in cells if "floor" in cell]
-    return [GOALS, _table(GOAL_COLUMNS, cells), REASONS, *reasons, *_counters(lines), FLOORS, *sums, ""]
+    because = [REASONS, *reasons] if reasons else []
+    return [GOALS, _table(GOAL_COLUMNS, cells), *because, *_counters(lines), FLOORS, *sums, ""]
 
 
 COUNTERS = """
-What the kernels of those cells do, by the hardware's counters (`bench/counters.py`), from a root of median time:
+What the kernels of some cells do, by the hardware's counters (`bench/counters.py`), from a root of median time:
 microseconds in the profiler; what goes through memory and through the L2 cache; how often a sector of 32 bytes is
 there; sectors that a warp's load asks for; warps on a multiprocessor, of as many as it holds; and what those wait for.
 "The others" are those of a block, one of which waits for all blocks where a round ends.
