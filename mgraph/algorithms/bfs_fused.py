@@ -8,7 +8,6 @@ vertices are left, those that a level does not find are listed, and one block lo
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from functools import partial
 
@@ -16,17 +15,15 @@ import numpy as np
 
 from mgraph.algorithms.bfs import GROWTH
 from mgraph.algorithms.costs import bfs_costs
+from mgraph.algorithms.orders import Orders
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import (
-    COSTS,
     METHODS,
     MOST_QUEUED,
-    ORDERS,
-    REPORT,
     ROW,
     queue_capacity,
     search_levels,
@@ -40,14 +37,8 @@ from mgraph.types import LEVEL, Array
 DEEP_DEGREE = 8
 # Rows are alike where none is so many times as long as they are in the mean.
 ALIKE = 4
-# Where in the words that host and kernel share stands what is told, and where the rows of the trace begin.
-TOLD = len(ORDERS) + len(COSTS)
-TRACE = TOLD + len(REPORT)
-# In bytes: what of the orders is a search's own, the rest, which is the same for all of a shard, what is told, and the
-# trace. Bytes are packed and copied in half the time of words.
-WORD = 8
-OWN_ORDERS, REPORTED = struct.Struct("2q"), struct.Struct(f"{len(REPORT)}q")
-OTHER_ORDERS = slice(OWN_ORDERS.size, WORD * TRACE)
+# How many orders are a search's own: the first of them.
+OWN_ORDERS = 2
 
 
 def bfs_fused(
@@ -64,39 +55,27 @@ def bfs_fused(
     """
     run, starts = shard.backend, sources if len(sources) == 1 else sorted(set(sources))
     search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
-    memory, limit = search.memory, -1 if depth_limit is None else depth_limit
-    OWN_ORDERS.pack_into(memory, 0, limit, starts[0] if starts else 0)
-    memory[OTHER_ORDERS] = search.orders
-    if len(starts) > 1:
-        search.on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
+    search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
     levels, parents, *_ = search.launch()
     wait = run.marked()
     try:
         in_user_ids = None if behind is None else behind(shard, comm, levels, parents)
     finally:
         wait()
-    done, num_rows, reached, reached_arcs = REPORTED.unpack_from(memory, WORD * TOLD)
+    done, num_rows, reached, reached_arcs = search.orders.report()
     if not done:
         assert isinstance(run, FusingBackend), "who calls has asked"
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
     trace.end_phase()
-    log = bytes(memory[WORD * TRACE : WORD * (TRACE + num_rows * len(ROW))])
-    trace.fused(partial(_steps, log))
+    trace.fused(partial(_steps, search.orders.rows(num_rows)))
     return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
 
 
 class _Search:
     """What searches of a shard from so many sources have in common: all but where they start and end.
 
-    Attributes
-    ----------
-    launch
-        Searches, and returns levels, parents and what is of no use when the search was waited for.
-    on_host, memory
-        The words that host and kernel share, and their bytes.
-    orders
-        What stands there when a search begins, behind its own.
+    `launch` searches, and returns levels, parents and what is of no use when the search was waited for.
     """
 
     def __init__(self, shard: Shard, num_sources: int) -> None:
@@ -106,17 +85,16 @@ class _Search:
         costs = bfs_costs(require_rates(run), num, vertex.itemsize)
         # The arcs of a frontier that were not counted are counted where all of it is queued.
         alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
-        orders = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs, num == 0, 0, 0, 0)
-        self.orders = struct.pack(f"{len(orders)}q", *orders)
-        words, self.on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + num_sources)
-        self.memory = self.on_host.data.cast("B")
+        shared = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs)
+        # Where there are no vertices nothing is launched.
+        self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
         deep = num_arcs <= DEEP_DEGREE * num
         self.launch = run.prepared(
             search_levels, 0, num, run.abort_word,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
             Fresh(num, LEVEL), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if deep else None,
-            run.arrived, words,
+            run.arrived, self.orders.words,
         )  # fmt: skip
 
 

@@ -10,23 +10,26 @@ once more where it must be queued first, and add up there what decides on the ne
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
+from mgraph.algorithms.orders import Orders
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
-from mgraph.kernels.backend import FusingBackend
+from mgraph.kernels.backend import Fresh, FusingBackend, Given
 from mgraph.kernels.bfs_fused import queue_capacity
-from mgraph.kernels.bfs_peers import COUNTERS, FACTS, METHODS, REPORT, ROW, search_ranks
+from mgraph.kernels.bfs_peers import COUNTERS, METHODS, ROW, search_ranks
 from mgraph.partition import ALIGNMENT, Partition
-from mgraph.shard import Shard
+from mgraph.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, none_of
 
-# Where the rows of the trace begin in the words that host and kernel share.
-TRACE = len(FACTS) + len(REPORT)
+# How many orders are a search's own: the first of them.
+OWN_ORDERS = 2
 # An inbox holds offers for this part of its vertices: so many as one arc for 16 vertices brings, if none gets twice
 # its share. More arcs are pushed as bits.
 INBOX_PART = 8
@@ -46,33 +49,49 @@ def bfs_peers(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
-    run, partition, windows = shard.backend, shard.partition, comm.windows
+    run, windows = shard.backend, comm.windows
     assert isinstance(run, FusingBackend) and windows is not None, "require_bfs_windows() comes first"
-    stride, dtype, firsts = partition.stride, partition.dtype, require_firsts(shard)
-    levels, parents = run.xp.empty(shard.num_owned, LEVEL), run.xp.empty(shard.num_owned, dtype)
-    starts = sorted({int(partition.state(p)) for p in sources})
-    words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
-    on_host[:TRACE] = (
-        stride, partition.multiplier, partition.offset(comm.rank), shard.num_owned, partition.num_positions,
-        shard.info.num_arcs, len(shard.incoming.targets), shard.num_owned - shard.incoming.singles,
-        queue_capacity(stride), _inbox(partition), BETA, GROWTH, -1 if depth_limit is None else depth_limit,
-        len(starts), min(starts, default=0), TRACE_ROWS, 0, 0, 0, 0,
-    )  # fmt: skip
-    on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
-    search_ranks[run](
-        0, stride, windows.abort_word, windows.table,
-        shard.rows.indptr, shard.rows.targets, shard.incoming.indptr, shard.incoming.targets, firsts,
-        levels, parents, words,
-    )  # fmt: skip
+    starts = sorted({int(shard.partition.state(p)) for p in sources})
+    search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
+    search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
+    levels, parents = search.launch(windows.abort_word, windows.table)
     wait_for_ranks(comm, run)
-    done, num_rows, reached, reached_arcs = on_host[len(FACTS) : TRACE].tolist()
+    done, num_rows, reached, reached_arcs = search.orders.report()
     if not done:
         comm.barrier()
         raise CommAborted("the search was ended while its ranks waited for each other")
-    rows = on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW)).copy()
+    trace.end_phase()
+    rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(lambda: _steps(rows), "windows")
+    trace.fused(partial(_steps, rows), "windows")
     return Traversal(levels, parents, reached, reached_arcs)
+
+
+class _Search:
+    """What searches of a shard from so many sources have in common: all but where they start and end, and the windows.
+
+    `launch` takes the word that aborts and the table of the windows, searches, and returns levels and parents.
+    """
+
+    def __init__(self, shard: Shard, num_sources: int) -> None:
+        run, partition, rows, incoming = shard.backend, shard.partition, shard.rows, shard.incoming
+        assert isinstance(run, FusingBackend), "who calls has asked"
+        shared = (
+            num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
+            partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
+            queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH, TRACE_ROWS,
+        )  # fmt: skip
+        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
+        self.launch = run.prepared(
+            search_ranks, 0, partition.stride, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
+            rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
+            Fresh(shard.num_owned, LEVEL), Fresh(shard.num_owned, partition.dtype), self.orders.words,
+        )  # fmt: skip
+
+
+@once_a_shard
+def _search_from_one(shard: Shard) -> _Search:
+    return _Search(shard, 1)
 
 
 def _steps(rows: np.ndarray) -> list[dict]:

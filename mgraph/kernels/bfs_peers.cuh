@@ -7,6 +7,9 @@
 // was written before the last meeting.
 
 enum Fact {
+  DEPTH_LIMIT,
+  SOURCE,
+  NUM_STARTS,
   STRIDE,
   MULTIPLIER,
   FIRST,
@@ -19,9 +22,6 @@ enum Fact {
   INBOX,
   BETA,
   GROWTH,
-  DEPTH_LIMIT,
-  NUM_STARTS,
-  SOURCE,
   TRACE_ROWS,
   NUM_FACTS
 };

@@ -9,8 +9,8 @@ from __future__ import annotations
 from mgraph.kernels.pair import fused
 
 FACTS = (
-    "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs", "last_arc", "num_longer", "capacity",
-    "inbox", "beta", "growth", "depth_limit", "num_starts", "source", "trace_rows",
+    "depth_limit", "source", "num_starts", "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs",
+    "last_arc", "num_longer", "capacity", "inbox", "beta", "growth", "trace_rows",
 )  # fmt: skip
 METHODS = ("push", "pull")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")

@@ -1,0 +1,53 @@
+"""What the host asks of a fused search and is told by it, in host memory that the kernel reads and writes.
+
+First come the orders, those that are a search's own before those that all searches of a shard from as many sources
+share; then what the kernel reports, the rows of its trace, and the sources where there are several.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from mgraph.kernels.backend import FusingBackend
+
+WORD = 8
+
+
+class Orders:
+    """The words of searches that have most of their orders in common; `words` is what the kernel takes.
+
+    Bytes are packed and copied in half the time of words.
+    """
+
+    def __init__(
+        self,
+        run: FusingBackend,
+        num_own: int,
+        shared: Sequence[int],
+        reports: Sequence[int],
+        trace: tuple[int, int],
+        num_sources: int,
+    ) -> None:
+        asked, (num_rows, row) = num_own + len(shared), trace
+        self._sources = asked + len(reports) + num_rows * row
+        self.words, self._on_host = run.host_words(self._sources + num_sources)
+        self._memory = self._on_host.data.cast("B")
+        self._own, self._reports = struct.Struct(f"{num_own}q"), struct.Struct(f"{len(reports)}q")
+        self._shared = struct.pack(f"{len(shared)}q", *shared) + self._reports.pack(*reports)
+        self._told, self._rows, self._row = WORD * asked, WORD * (asked + len(reports)), WORD * row
+
+    def give(self, own: Sequence[int], sources: Sequence[int]) -> None:
+        """Write down what a search is asked for, and that it has told nothing."""
+        self._own.pack_into(self._memory, 0, *own)
+        self._memory[self._own.size : self._rows] = self._shared
+        if len(sources) > 1:
+            self._on_host[self._sources :][: len(sources)] = sources
+
+    def report(self) -> tuple[int, ...]:
+        """Return what the kernel reports."""
+        return self._reports.unpack_from(self._memory, self._told)
+
+    def rows(self, count: int) -> bytes:
+        """Return a copy of the first rows of the trace."""
+        return bytes(self._memory[self._rows : self._rows + count * self._row])
