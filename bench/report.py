@@ -240,8 +240,8 @@ start, take longer to sort than the forest takes; so do ranks of weights that do
 """,
     "neighbours": """
 Whether compressed neighbours would pay (`bench/neighbours.py`): all arcs of a graph, read alone, and looked up. To look
-up the trees that neighbours are in takes many times longer than to read them, and a spanning forest does no less: so
-they are not compressed.
+up the trees that neighbours are in takes many times longer than to read them. Of most a spanning forest looks at a bit,
+in which it spends several times longer than their numbers take to be read: so they are not compressed.
 """,
 }
 FORM_COLUMNS = {

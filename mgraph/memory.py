@@ -28,6 +28,8 @@ from mgraph.partition import Partition
 from mgraph.readable import readable_bytes
 from mgraph.shard import Shard
 from mgraph.types import EdgeSource, vertex_dtype
+from mgraph.validation_components import labels_check_bytes
+from mgraph.validation_forests import forest_check_bytes
 
 # What decides the shape of blocks, of a large GPU: graphs for which memory counts are on such.
 SHARED_BYTES = 227 << 10
@@ -36,7 +38,12 @@ CACHE_BYTES = 60 << 20
 WINDOWS = "windows between ranks"
 # What is made beside rows for some searches only, and when.
 BLOCKS, BY_WEIGHT = "blocks for sweeps", "rows by weight for sssp"
-EXTRAS = {BLOCKS: "blocks, if a sweep is asked for", BY_WEIGHT: "rows by weight, where there is room for them"}
+CHECKED, SPANNED = "while components are validated", "while a forest is validated"
+EXTRAS = {
+    BLOCKS: "blocks, if a sweep is asked for",
+    BY_WEIGHT: "rows by weight, where there is room for them",
+    CHECKED: "validation, if it is asked for",
+}
 # The most ranks that a plan looks at.
 MOST_PLANNED = 1 << 16
 # A source that does not know how many edges it has is sampled: every 256th of 4096 chunks, of a small one all.
@@ -206,8 +213,12 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
     labelling = 8 * shape.users + (vertex_dtype(source.num_vertices).itemsize * states if partition.cyclic else 0)
     parts["while components run"] = vertex * states + max(joining, labelling)
+    # Beside the answer.
+    parts[CHECKED] = 8 * shape.users + labels_check_bytes(partition, source.num_vertices)
     if weight and not source.directed:
         parts["while msf runs"] = forest_bytes(partition, source.num_vertices, shape.edges, weight)
+        checking = forest_check_bytes(partition, source.num_vertices, shape.edges, weight)
+        parts[SPANNED] = 24 * owned + checking
     return parts
 
 
@@ -268,7 +279,7 @@ def forest_bytes(partition: Partition, num_vertices: int, edges: int, weight: in
     """
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
     trees, wide = states // 4, weight == 8 or edges >= EDGE_MASK
-    # A list may be twice as long as the light edges, and has a quarter more room; a round makes another one of it.
+    # A list may be longer than the light edges, with room for what a sample is wrong by; a round makes another of it.
     listed = min(edges, 5 * max(LIGHT * trees, edges // SHARE) // 2)
     lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (8 * edges if weight == 8 else 0)
     # Of a vertex: its lightest arc, that if taken, where its edges start, the edge of the forest; whom it is below.

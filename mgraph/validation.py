@@ -20,7 +20,7 @@ followed by pointer doubling: as many gathers as the depth has binary digits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,9 @@ from mgraph.kernels.validation import check_arcs, check_edges
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
 from mgraph.types import Array, none_of, unreached_of
+
+# So many vertices or edges are checked at a time where what is computed of each takes several times what is kept.
+PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,46 @@ def ensure_valid(violations: Sequence[Violation]) -> None:
         raise ValidationFailed("; ".join(map(str, violations)))
 
 
-def count_offenders(comm: Communicator, offenders: Sequence[tuple[int, str, Array]]) -> list[Violation]:
-    """Return the violations over all ranks, given rules and texts, alike on each, with the users that offend here."""
-    counts = comm.sum(*(len(users) for _, _, users in offenders))
-    nobody = np.iinfo(np.int64).max
-    lowest = np.array([int(users.min()) if len(users) else nobody for _, _, users in offenders], np.int64)
+@dataclass
+class Offenders:
+    """Who breaks a rule on this rank: how many, and the first of them by user id."""
+
+    rule: int
+    text: str
+    count: int = 0
+    lowest: int = int(np.iinfo(np.int64).max)
+
+    def add(self, users: Array) -> None:
+        """Add some, by user id."""
+        if len(users):
+            self.count += len(users)
+            self.lowest = min(self.lowest, int(users.min()))
+
+
+def count_offenders(comm: Communicator, offenders: Sequence[Offenders]) -> list[Violation]:
+    """Return the violations over all ranks, given those of this rank; rules and texts are alike on each."""
+    counts = comm.sum(*(own.count for own in offenders))
+    lowest = np.array([own.lowest for own in offenders], np.int64)
     comm.allreduce(lowest, "min")
     return [
-        Violation(rule, text, count, int(vertex))
-        for (rule, text, _), count, vertex in zip(offenders, counts, lowest, strict=True)
+        Violation(own.rule, own.text, count, int(vertex))
+        for own, count, vertex in zip(offenders, counts, lowest, strict=True)
         if count
     ]
+
+
+def pieces(length: int) -> Iterator[slice]:
+    """Yield 0 .. length piece by piece."""
+    for start in range(0, length, PIECE):
+        yield slice(start, min(start + PIECE, length))
+
+
+def users_of_owned(shard: Shard, piece: slice) -> Array:
+    """Return the user ids of a few owned vertices, as int64."""
+    xp = shard.backend.xp
+    if shard.user_of_local is None:
+        return shard.partition.offset(shard.rank) + xp.arange(piece.start, piece.stop)
+    return shard.user_of_local[piece].astype(np.int64)
 
 
 def validate_traversal(
@@ -122,11 +154,12 @@ class _Check:
         self.users = self.positions if shard.user_of_local is None else shard.user_of_local
         self.is_source = xp.zeros(partition.num_states, bool)
         self.is_source[shard.backend.to_device(partition.state(np.array(sources, np.int64)))] = True
-        self._offenders: list[tuple[int, str, Array]] = []
+        self._offenders: list[Offenders] = []
 
     def refuse(self, rule: int, text: str, is_offender: Array) -> None:
         """Note the owned vertices that break a rule; every rank notes the same rules in the same order."""
-        self._offenders.append((rule, text, self.users[is_offender]))
+        self._offenders.append(Offenders(rule, text))
+        self._offenders[-1].add(self.users[is_offender])
 
     def violations(self, comm: Communicator) -> list[Violation]:
         """Return what any rank found."""

@@ -12,10 +12,13 @@ Rule 4 wants to know what is connected, and asks nobody who knows the answer: tr
 neighbouring ones and fold up, a reduction over the ranks at a time, until no arc leads out of any. That
 shares no code with the union-find of `mgraph/algorithms/components.py`.
 
-Labels and what is connected are gathered on every rank, some 50 bytes a vertex at most; arcs stay where they are.
+One table of all user ids, or two of all states, is on every rank at a time, in the width of an id; all else is taken
+in pieces, and arcs stay where they are: `labels_check_bytes`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,83 +26,127 @@ from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend
 from mgraph.kernels.totals import total
 from mgraph.kernels.validation_components import hook_roots, mark_torn
+from mgraph.partition import Partition
 from mgraph.shard import Shard
 from mgraph.translate import gather_states
-from mgraph.types import Array
-from mgraph.validation import Violation, count_offenders
+from mgraph.types import Array, none_of, vertex_dtype
+from mgraph.validation import Offenders, Violation, count_offenders, pieces, users_of_owned
 
 
 def validate_labels(shard: Shard, comm: Communicator, labels: Array) -> list[Violation]:
     """Return the rules that the labels of this rank's range of user ids break: the same list on every rank."""
-    xp, (lo, hi) = shard.backend.xp, shard.user_range
-    users = xp.arange(lo, hi)
-    in_range = (labels >= 0) & (labels <= users)
-    labels = xp.where(in_range, labels, users)
-    everywhere = _gather_users(shard, comm, labels)
+    lo, _ = shard.user_range
+    unlike = Offenders(2, "the label has another label itself")
+    torn = Offenders(3, "an arc leads to another label")
+    apart = Offenders(4, "the vertex is not connected with its label")
+    labels, out_of_range = _in_range(shard, labels)
+
+    everywhere = gather_users(shard, comm, labels)
+    for piece, users in _users(shard):
+        label = labels[piece]
+        unlike.add(users[everywhere[label] != label])
+    _look_at_arcs(shard, comm, everywhere, torn)
+    del everywhere
+
     home = _homes(shard, comm)
-    return count_offenders(
-        comm,
-        [
-            (1, "the label is not the id of a vertex up to its own", users[~in_range]),
-            (2, "the label has another label itself", users[everywhere[labels] != labels]),
-            (3, "an arc leads to another label", _torn(shard, comm, everywhere)),
-            (4, "the vertex is not connected with its label", users[home[labels] != home[lo:hi]]),
-        ],
-    )
+    nowhere = none_of(home.dtype)
+    for piece, users in _users(shard):
+        label, own = labels[piece], home[lo + piece.start : lo + piece.stop]
+        apart.add(users[(home[label] != own) | ((own == nowhere) & (label != users))])
+    return count_offenders(comm, [out_of_range, unlike, torn, apart])
 
 
-def _torn(shard: Shard, comm: Communicator, labels: Array) -> Array:
-    """Return the user ids of owned vertices from which an arc leads to another label."""
-    xp, rows, first = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride
-    users = first + xp.arange(shard.num_owned) if shard.user_of_local is None else shard.user_of_local
-    is_torn = xp.zeros(shard.num_owned, np.uint8)
-    of_states = gather_states(shard, comm, labels[users])
-    mark_torn[shard.backend](0, shard.num_owned, first, rows.indptr, rows.targets, of_states, is_torn)
-    return users[is_torn != 0]
+def labels_check_bytes(partition: Partition, num_vertices: int) -> int:
+    """Return what validate_labels takes beside the graph and the labels on the fullest rank."""
+    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
+    user, users = vertex_dtype(num_vertices).itemsize, -(-num_vertices // partition.num_ranks)
+    # A table is gathered from the parts of all ranks; one rank has it already.
+    several = partition.num_ranks > 1
+    of_users, of_states = (num_vertices, states + partition.stride) if several else (0, 0)
+    looking = user * (of_users + owned + of_states) + owned
+    homing = vertex * users + vertex * max(states, of_users)
+    return user * users + max(looking, 2 * vertex * states, homing)
+
+
+def gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
+    """Gather every rank's range of user ids into one array; zeros lie behind the last."""
+    if comm.size == 1:
+        return of_range
+    xp, stride, part = shard.backend.xp, shard.user_stride, of_range
+    if len(part) < stride:
+        part = xp.zeros(stride, of_range.dtype)
+        part[: len(of_range)] = of_range
+    return comm.allgather(part, xp.empty(stride * comm.size, of_range.dtype))
+
+
+def _users(shard: Shard) -> Iterator[tuple[slice, Array]]:
+    """Yield this rank's range of user ids, piece by piece."""
+    lo, hi = shard.user_range
+    for piece in pieces(hi - lo):
+        yield piece, shard.backend.xp.arange(lo + piece.start, lo + piece.stop)
+
+
+def _in_range(shard: Shard, labels: Array) -> tuple[Array, Offenders]:
+    """Return labels as ids, the user's own where they are out of range, and of whom they are."""
+    xp, offenders = shard.backend.xp, Offenders(1, "the label is not the id of a vertex up to its own")
+    ids = xp.empty(len(labels), vertex_dtype(shard.info.num_vertices))
+    for piece, users in _users(shard):
+        in_range = (labels[piece] >= 0) & (labels[piece] <= users)
+        ids[piece] = xp.where(in_range, labels[piece], users)
+        offenders.add(users[~in_range])
+    return ids, offenders
+
+
+def _look_at_arcs(shard: Shard, comm: Communicator, labels: Array, torn: Offenders) -> None:
+    """Note the owned vertices from which an arc leads to another label."""
+    xp, rows, first, n = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride, shard.num_owned
+    owned = xp.empty(n, labels.dtype)
+    for piece in pieces(n):
+        owned[piece] = labels[users_of_owned(shard, piece)]
+    of_states, is_torn = gather_states(shard, comm, owned), xp.zeros(n, np.uint8)
+    mark_torn[shard.backend](0, n, first, rows.indptr, rows.targets, of_states, is_torn)
+    for piece in pieces(n):
+        torn.add(users_of_owned(shard, piece)[is_torn[piece] != 0])
 
 
 def _homes(shard: Shard, comm: Communicator) -> Array:
-    """Return a number for every user id that those connected with it share; vertices without a state are alone."""
+    """Return for every user id the state that those connected with it share, the sentinel where there is none."""
     xp, partition = shard.backend.xp, shard.partition
-    roots = _connect(shard, comm).astype(np.int64)
+    roots = _connect(shard, comm)
     if shard.position_of_user is None:
         return roots
-    positions = _gather_users(shard, comm, shard.position_of_user).astype(np.int64)
-    alone = positions >= partition.num_positions
-    states = partition.state(xp.where(alone, 0, positions))
-    return xp.where(alone, partition.num_states + positions, roots[states])
+    homes = xp.empty(len(shard.position_of_user), roots.dtype)
+    for piece in pieces(len(homes)):
+        positions = shard.position_of_user[piece].astype(np.int64)
+        alone = positions >= partition.num_positions
+        states = partition.state(xp.where(alone, 0, positions))
+        homes[piece] = xp.where(alone, none_of(roots.dtype), roots[states])
+    del roots
+    return gather_users(shard, comm, homes)
 
 
 def _connect(shard: Shard, comm: Communicator) -> Array:
     """Return the smallest state index that each state is connected with."""
     run, rows, partition = shard.backend, shard.rows, shard.partition
     first = shard.rank * partition.stride
-    roots = run.xp.arange(partition.num_states, dtype=partition.dtype)
+    roots, lower = (run.xp.arange(partition.num_states, dtype=partition.dtype) for _ in range(2))
     counters = run.xp.zeros(1, np.int64)
     while True:
-        lower = roots.copy()
         counters[:] = 0
         hook_roots[run](0, shard.num_owned, first, rows.indptr, rows.targets, roots, lower, counters)
         if not comm.any(int(counters[0]) > 0):
             return roots
         comm.allreduce(lower, "min")
-        roots = _fold(run, lower)
+        _fold(run, lower)
+        roots[:] = lower
 
 
-def _fold(run: Backend, parents: Array) -> Array:
-    """Return the root of every tree: the same on every rank, so that nobody need be asked."""
-    while True:
-        further = parents[parents]
-        if total(run, further != parents) == 0:
-            return parents
-        parents = further
-
-
-def _gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
-    """Gather every rank's range of user ids into one array; zeros lie behind the last."""
-    if comm.size == 1:
-        return of_range
-    xp, stride = shard.backend.xp, shard.user_stride
-    part = xp.zeros(stride, of_range.dtype)
-    part[: len(of_range)] = of_range
-    return comm.allgather(part, xp.empty(stride * comm.size, of_range.dtype))
+def _fold(run: Backend, parents: Array) -> None:
+    """Put every state right below the root of its tree: the same on every rank, so that nobody need be asked."""
+    folded = False
+    while not folded:
+        folded = True
+        for piece in pieces(len(parents)):
+            further = parents[parents[piece]]
+            folded = folded and total(run, further != parents[piece]) == 0
+            parents[piece] = further

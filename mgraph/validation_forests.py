@@ -9,9 +9,9 @@
 Together they prove its weight. That of equal edges the very ones are taken which the order of the graph
 says is not a rule: other forests are as light.
 
-The edges of the forest are gathered on every rank, 24 bytes each, and joined by rounds of Boruvka, whose
-tree tells the heaviest edge of any path in as many steps as there were rounds: log2 n at most. Arcs stay
-where they are.
+The edges of the forest are looked up piece by piece and gathered on every rank, 16 bytes each where that is enough.
+They are joined by rounds of Boruvka, whose tree tells the heaviest edge of any path in as many steps as there were
+rounds: log2 n at most. Arcs stay where they are. `forest_check_bytes` says what it takes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.boruvka import WorkList, boruvka
-from mgraph.algorithms.own_edges import LEAST, forest_weights, order_keys
+from mgraph.algorithms.own_edges import forest_weights, order_keys
 from mgraph.comm.base import Communicator
-from mgraph.kernels.msf import TOP
+from mgraph.kernels.msf import EDGE_MASK, TOP
 from mgraph.kernels.validation_forests import check_outside, find_claimed
+from mgraph.partition import Partition
 from mgraph.shard import Shard
-from mgraph.types import Array
-from mgraph.validation import Violation, count_offenders
+from mgraph.types import Array, vertex_dtype
+from mgraph.validation import Offenders, Violation, count_offenders, pieces, users_of_owned
+from mgraph.validation_components import gather_users
 
-# Rule, what is wrong, and the user ids of those of this rank of which it is.
-Offenders = list[tuple[int, str, Array]]
+# An edge's sources in user ids, and the place of the first one in the list of all ranks.
+Told = list[tuple[int, Array]]
 
 
 def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array], maximum: bool) -> list[Violation]:
@@ -41,97 +43,152 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
     maximum
         Whether it is to be the heaviest forest.
     """
-    weights = forest_weights(shard, comm, maximum)
-    users, ends, keys, offenders = _look_up(shard, comm, columns, weights)
+    xp, weights = shard.backend.xp, forest_weights(shard, comm, maximum)
+    work, told, offenders = _look_up(shard, comm, columns, weights)
     num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
-    taken, above, heaviest = _tree_of_rounds(shard, ends, keys, num_nodes)
-    in_cycles = shard.backend.xp.ones(len(keys), bool)
+    taken, above, heaviest = _tree_of_rounds(shard, work, num_nodes, np.dtype(_key_dtype(weights)))
+    in_cycles = xp.ones(len(work), bool)
+    del work
     in_cycles[taken] = False
-    # Every rank has the same edges here: the first one speaks.
-    offenders.append((2, "the edge closes a cycle", users[in_cycles][: None if comm.rank == 0 else 0]))
-    return count_offenders(comm, offenders + _look_at_arcs(shard, weights, above, heaviest))
+    del taken
+    # Every rank has the same edges here, and speaks of those that it told.
+    cycles = Offenders(2, "the edge closes a cycle")
+    for start, users in told:
+        cycles.add(users[in_cycles[start : start + len(users)]].astype(np.int64))
+    return count_offenders(comm, [*offenders, cycles, *_look_at_arcs(shard, weights, above, heaviest)])
+
+
+def forest_check_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:
+    """Return what validate_forest takes beside the graph and the forest, on the fullest rank.
+
+    Parameters
+    ----------
+    edges
+        Of the graph, on a rank.
+    weight
+        Bytes of one.
+    """
+    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
+    user, wide = vertex_dtype(num_vertices).itemsize, weight == 8 or states >= EDGE_MASK
+    # Weights of 64 bits are tried in 32, for every arc.
+    tried, narrowed = (24 * edges, 8 * edges) if weight == 8 else (0, 0)
+    table = user * num_vertices if partition.num_ranks > 1 else 0
+    listed = (2 * vertex + (16 if wide else 8)) * states
+    # Of a state: best edge, whom it is below, its number and its tree's, the edge taken, the heaviest of its round.
+    a_round = (8 + 3 * vertex + 8 + (16 if wide else 4)) * states
+    return max(tried, narrowed + user * owned + listed + max(table, listed + a_round))
+
+
+def _key_dtype(weights: Array) -> type:
+    """Return in what the order of weights fits."""
+    return np.int32 if weights.dtype.itemsize <= 4 else np.int64
 
 
 def _look_up(
     shard: Shard, comm: Communicator, columns: dict[str, Array], weights: Array
-) -> tuple[Array, Array, Array, Offenders]:
-    """Find the arcs of the forest's edges; return sources, ends and keys of those that are there, on every rank."""
-    xp, partition, rows = shard.backend.xp, shard.partition, shard.rows
-    n = shard.info.num_vertices
-    in_range = (
-        (columns["sources"] >= 0) & (columns["sources"] < n) & (columns["targets"] >= 0) & (columns["targets"] < n)
-    )
-    known = [column[in_range] for column in (columns["sources"], columns["targets"], columns["weights"])]
-    near, far = (_positions(shard, comm, users) for users in known[:2])
+) -> tuple[WorkList, Told, list[Offenders]]:
+    """Find the arcs of the forest's edges; return those that are there, on every rank, and those that this one told."""
+    xp, partition = shard.backend.xp, shard.partition
+    no_end = Offenders(1, "an end is not a vertex")
+    no_edge = Offenders(1, "the edge is not in the graph")
+    no_weight = Offenders(1, "the edge has another weight in the graph")
+    own = len(columns["sources"])
+    num_edges, longest = comm.sum(own)[0], int(comm.allreduce(np.array([own]), "max")[0])
+    wide = weights.dtype.itemsize == 8 or num_edges >= EDGE_MASK
+    work, told, found = WorkList.empty(shard.backend, num_edges, partition.dtype, wide), [], 0
+    positions = None if shard.position_of_user is None else gather_users(shard, comm, shard.position_of_user)
+    for piece in pieces(longest):
+        claimed = [columns[name][piece] for name in ("sources", "targets", "weights")]
+        in_range = _are_vertices(shard, claimed[0]) & _are_vertices(shard, claimed[1])
+        no_end.add(claimed[0][~in_range])
+        near, far, users, given = _to_owners(shard, comm, positions, [column[in_range] for column in claimed])
+        arcs = _find(shard, near, far)
+        is_there = arcs != TOP
+        no_edge.add(users[~is_there])
+        near, far, users, given, arcs = (column[is_there] for column in (near, far, users, given, arcs))
+        no_weight.add(users[shard.rows.weights[arcs].astype(given.dtype) != given])  # type: ignore[index]
+        ends = xp.stack([partition.state(near), shard.rows.targets[arcs].astype(np.int64)], axis=1)
+        parts = [ends.ravel().astype(partition.dtype), order_keys(xp, weights[arcs])]
+        of_ranks = [comm.alltoallv([part] * comm.size) for part in parts]
+        told.append((found + sum(len(keys) for keys in of_ranks[1][: comm.rank]), users.astype(partition.dtype)))
+        ends, keys = (xp.concatenate(part) for part in of_ranks)
+        names = found + xp.arange(len(keys))
+        work.ends[2 * found : 2 * (found + len(keys))] = ends
+        work.keys[found : found + len(keys)] = keys if wide else keys << 32 | names
+        if work.edges is not None:
+            work.edges[found : found + len(keys)] = names
+        found += len(keys)
+    return work.first(found), told, [no_end, no_edge, no_weight]
+
+
+def _are_vertices(shard: Shard, users: Array) -> Array:
+    """Return which of some numbers are user ids."""
+    return (users >= 0) & (users < shard.info.num_vertices)
+
+
+def _to_owners(shard: Shard, comm: Communicator, positions: Array | None, edges: list[Array]) -> list[Array]:
+    """Send edges to the owners of their sources; return those that came: positions of both ends, source, weight."""
+    xp, partition = shard.backend.xp, shard.partition
+    sources, targets, weights = edges
+    near, far = (ends if positions is None else positions[ends].astype(np.int64) for ends in (sources, targets))
     # Vertices without arcs come behind all positions, and have no owner: rank 0 finds that they have no arcs.
     owners = xp.where(near < partition.num_positions, partition.owner(near), 0)
-    asked = [near, far, *known]
+    asked = (near, far, sources, weights)
     parts = [[column[owners == r] for r in range(comm.size)] for column in asked]
-    near, far, users, _, given = (xp.concatenate(comm.alltoallv(part)) for part in parts)
-    local = xp.where(near < partition.num_positions, partition.local(near), 0)
-    arcs = xp.empty(len(near), np.int64)
-    if shard.num_owned:
-        find_claimed[shard.backend](
-            0, len(near), local, far, rows.indptr, rows.targets, partition.stride, partition.multiplier, arcs
-        )
-    is_there = (near < partition.num_positions) & (arcs != TOP) & bool(shard.num_owned)
-    found = arcs[is_there]
-    assert rows.weights is not None
-    differs = rows.weights[found].astype(given.dtype) != given[is_there]
-    states = [shard.rank * partition.stride + local[is_there], rows.targets[found].astype(np.int64)]
-    edges = [users[is_there], xp.stack(states, axis=1).ravel(), order_keys(xp, weights[found])]
-    users_of_all, ends, keys = (xp.concatenate(comm.alltoallv([column] * comm.size)) for column in edges)
-    return (
-        users_of_all,
-        ends.astype(partition.dtype),
-        keys,
-        [
-            (1, "an end is not a vertex", columns["sources"][~in_range]),
-            (1, "the edge is not in the graph", users[~is_there]),
-            (1, "the edge has another weight in the graph", users[is_there][differs]),
-        ],
+    return [xp.concatenate(comm.alltoallv(part)) for part in parts]
+
+
+def _find(shard: Shard, near: Array, far: Array) -> Array:
+    """Return the arcs between positions, of which the first are owned here; TOP where there is none."""
+    xp, partition, rows = shard.backend.xp, shard.partition, shard.rows
+    arcs, is_position = xp.full(len(near), TOP), near < partition.num_positions
+    if not shard.num_owned:
+        return arcs
+    local = xp.where(is_position, partition.local(near), 0)
+    find_claimed[shard.backend](
+        0, len(near), local, far, rows.indptr, rows.targets, partition.stride, partition.multiplier, arcs
     )
+    return xp.where(is_position, arcs, TOP)
 
 
-def _positions(shard: Shard, comm: Communicator, users: Array) -> Array:
-    """Return the positions of user ids, from a table of all of them."""
-    if shard.position_of_user is None:
-        return users
-    xp, stride = shard.backend.xp, shard.user_stride
-    part = xp.zeros(stride, shard.position_of_user.dtype)
-    part[: len(shard.position_of_user)] = shard.position_of_user
-    return comm.allgather(part, xp.empty(comm.size * stride, part.dtype))[users].astype(np.int64)
-
-
-def _tree_of_rounds(shard: Shard, ends: Array, keys: Array, num_nodes: int) -> tuple[Array, Array, Array]:
+def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.dtype) -> tuple[Array, Array, Array]:
     """Join the states over the edges; return the edges taken, and the tree: the node above, the edge to it."""
-    xp = shard.backend.xp
-    above, heaviest, start = [], [], 0
+    xp, wide = shard.backend.xp, work.edges is not None
+    least = np.iinfo(key_dtype).min
+    trees, heaviest = [], []
 
-    def note(num_trees: int, _: int, labels: Array, best: Array) -> None:
-        nonlocal start
-        start += num_trees
-        above.append(start + labels.astype(np.int64))
-        heaviest.append(xp.where(best == TOP, LEAST, keys[xp.where(best == TOP, 0, best)]))
+    def note(_: int, __: int, labels: Array, best: Array) -> None:
+        keys = xp.empty(len(best), key_dtype)
+        for piece in pieces(len(best)):
+            found = best[piece] != TOP
+            of_edges = work.keys[xp.where(found, best[piece], 0)] if wide else best[piece] >> 32
+            keys[piece] = xp.where(found, of_edges, least)
+        trees.append(labels)
+        heaviest.append(keys)
 
-    work = WorkList(ends, keys, xp.arange(len(keys)))
     taken, _, num_trees = boruvka(shard.backend, work, num_nodes, after_round=note)
     # The last trees are above themselves.
-    above.append(xp.arange(start, start + num_trees))
-    heaviest.append(xp.full(num_trees, LEAST, np.int64))
-    return taken, xp.concatenate(above), xp.concatenate(heaviest)
+    trees.append(xp.arange(num_trees))
+    heaviest.append(xp.full(num_trees, least, key_dtype))
+    above = xp.empty(sum(map(len, trees)), vertex_dtype(2 * num_nodes))
+    start = 0
+    for k, labels in enumerate(trees):
+        end = start + len(labels)
+        above[start:end] = labels
+        above[start:end] += above.dtype.type(end if k < len(trees) - 1 else start)
+        start = end
+    return taken, above, xp.concatenate(heaviest)
 
 
-def _look_at_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> Offenders:
+def _look_at_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> list[Offenders]:
     """Check rules 3 and 4 on this rank's arcs."""
-    xp, rows, base = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride
-    crosses, lighter = xp.zeros(shard.num_owned, np.uint8), xp.zeros(shard.num_owned, np.uint8)
-    check_outside[shard.backend](
-        0, shard.num_owned, rows.indptr, rows.targets, weights, base, above, heaviest, crosses, lighter
-    )
-    users = shard.partition.offset(shard.rank) + xp.arange(shard.num_owned)
-    users = users if shard.user_of_local is None else shard.user_of_local
-    return [
-        (3, "an edge of the vertex leads to another tree", users[crosses != 0]),
-        (4, "an edge of the vertex is better than one on the path that it closes", users[lighter != 0]),
-    ]
+    xp, rows, base, n = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride, shard.num_owned
+    crossing = Offenders(3, "an edge of the vertex leads to another tree")
+    better = Offenders(4, "an edge of the vertex is better than one on the path that it closes")
+    crosses, lighter = xp.zeros(n, np.uint8), xp.zeros(n, np.uint8)
+    check_outside[shard.backend](0, n, rows.indptr, rows.targets, weights, base, above, heaviest, crosses, lighter)
+    for piece in pieces(n):
+        users = users_of_owned(shard, piece)
+        crossing.add(users[crosses[piece] != 0])
+        better.add(users[lighter[piece] != 0])
+    return [crossing, better]

@@ -98,7 +98,7 @@ def test_generated_graphs(spec, num_ranks, clusters):
 
 
 def test_a_bit_a_vertex_travels_where_there_is_a_giant(clusters, monkeypatch):
-    monkeypatch.setattr("mgraph.algorithms.components.HUBS", 256)
+    monkeypatch.setattr("mgraph.algorithms.union.HUBS", 256)
     for num_ranks in RANKS:
         with mg.rmat(15, cluster=clusters[num_ranks]) as g:
             stats = mg.connected_components(g).stats
@@ -138,7 +138,7 @@ def meet_of(found):
 @pytest.mark.parametrize("num_ranks", RANKS)
 def test_pairs_of_few_and_many_small_components(num_ranks, hubs, clusters, monkeypatch):
     """A giant, and beside it from none to many vertices whose roots are told one by one."""
-    monkeypatch.setattr("mgraph.algorithms.components.HUBS", hubs)
+    monkeypatch.setattr("mgraph.algorithms.union.HUBS", hubs)
     ways = set()
     for seed, small in enumerate((0, 1, 5, 20, 60, 200)):
         random, n = np.random.default_rng(seed), 900

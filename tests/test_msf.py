@@ -27,6 +27,7 @@ def filtering(monkeypatch):
     monkeypatch.setattr(loop, "LIGHT", 1)
     monkeypatch.setattr(loop, "SHARE", 10**6)
     monkeypatch.setattr(own_edges, "SAMPLES", 16)
+    monkeypatch.setattr(own_edges.Sample, "room", lambda *_: 5)
 
 
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)

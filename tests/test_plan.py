@@ -11,6 +11,8 @@ import pytest
 from emulator.backend import EmulatedBackend
 from peak_memory import peak_of_build
 
+import mgraph as mg
+from mgraph import validation
 from mgraph.algorithms.bfs_peers import require_bfs_windows
 from mgraph.build import build as builder
 from mgraph.build.blocks import require_blocks
@@ -32,6 +34,8 @@ from mgraph.kernels.msf import EDGE_MASK
 from mgraph.memory import forest_bytes, plan_graph
 from mgraph.partition import Partition
 from mgraph.traversals import bfs, sssp
+from mgraph.validation_components import labels_check_bytes
+from mgraph.validation_forests import forest_check_bytes
 
 
 @pytest.mark.parametrize("num_chunks", [4, 64])
@@ -261,3 +265,27 @@ def test_ranks_of_this_process_share_what_is_free_here(monkeypatch):
         assert made.memory_bytes == (5 << 20) // num_ranks
         with InProcessCluster(num_ranks) as cluster:
             assert cluster.run(free_bytes) == [made.memory_bytes] * num_ranks
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_validation_takes_what_was_planned(num_ranks, monkeypatch):
+    # What is computed of a piece is not planned.
+    monkeypatch.setattr(validation, "PIECE", 1 << 9)
+    with InProcessCluster(num_ranks) as cluster, mg.rmat(15, cluster=cluster) as g:
+        partition = cluster._objects[0][g.key].partition
+        planned = {
+            mg.connected_components: labels_check_bytes(partition, g.num_vertices),
+            mg.minimum_spanning_forest: forest_check_bytes(partition, g.num_vertices, g.num_edges // num_ranks, 1),
+        }
+        for search, wanted in planned.items():
+            with search(g) as found:
+                mg.validate(found)  # which compiles the kernels
+                peaks = []
+                # Of all ranks, and of what other threads take meanwhile: the least is our own.
+                for _ in range(3):
+                    tracemalloc.start(1)
+                    assert found.violations() == []
+                    peaks.append(tracemalloc.get_traced_memory()[1])
+                    tracemalloc.stop()
+                # Ranks need not take most at the same time.
+                assert (0.9 if num_ranks == 1 else 0.5) * wanted <= min(peaks) / num_ranks <= 1.1 * wanted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.union import Roots
 from mgraph.comm.base import Communicator
 from mgraph.kernels.components import find_smallest, label_users, list_roots
 from mgraph.shard import Shard
@@ -13,21 +14,20 @@ from mgraph.types import Array, none_of, vertex_dtype
 ROOM = 8
 
 
-def labels_of_users(shard: Shard, comm: Communicator, roots: Array) -> Array:
+def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
     """Return, for this rank's range of user ids, the smallest user id of each one's component, as int64."""
-    run, partition = shard.backend, shard.partition
-    if not partition.cyclic:
-        # In natural order a position is a user id.
-        own = shard.rank * partition.stride
-        return roots[own : own + shard.num_owned].astype(np.int64)
+    run, xp, partition, roots = shard.backend, shard.backend.xp, shard.partition, found.parents
     (lo, hi), ids = shard.user_range, vertex_dtype(shard.info.num_vertices)
-    shape = (shard.position_of_user, lo, partition.num_positions)
-    smallest = run.xp.full(len(roots), none_of(ids), ids)
-    find_smallest[run](0, hi - lo, *shape, roots, smallest)
-    if comm.size > 1:
-        _agree(shard, comm, roots, smallest)
-    labels = run.xp.empty(hi - lo, np.int64)
-    label_users[run](0, hi - lo, *shape, roots, smallest, labels)
+    labels = xp.empty(hi - lo, np.int64)
+    # In natural order a position is a user id, and a root the smallest.
+    shape = (shard.position_of_user, lo, partition.num_positions, partition.stride, partition.multiplier)
+    of_users, smallest = (*shape, found.told, found.giant, roots), None
+    if partition.cyclic:
+        smallest = xp.full(len(roots), none_of(ids), ids)
+        find_smallest[run](0, hi - lo, *of_users, smallest)
+        if comm.size > 1:
+            _agree(shard, comm, roots, smallest)
+    label_users[run](0, hi - lo, *of_users, smallest, labels)
     return labels
 
 

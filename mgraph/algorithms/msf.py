@@ -3,7 +3,8 @@
     every vertex's lightest edge is found in its row and taken
     on every rank, by itself:
         the lightest of its edges are listed, and join trees in rounds until none leads out of a tree
-        of all others those inside a tree are dropped; what is left joins trees in rounds again
+        of all others those inside a tree are dropped, most of them by a bit of both ends, whether that is in the
+        largest tree; what is left joins trees in rounds again
         now the edges taken are a forest of this rank's edges: no edge outside it can be in the answer
     over all ranks:
         their forests join trees in rounds, the lightest edge of each tree being that of all ranks
@@ -36,6 +37,8 @@ LIGHT = 2
 SHARE = 64
 # Rows of this many arcs are worth a block of threads.
 LONG_ROW = 2048
+# Rows that may be long are dealt to blocks so many at a time, a thread each, or fewer, if that makes fewer runs.
+RUN, RUNS = 256, 4096
 # Two positions below this fit one word.
 PACKED_POSITIONS = 1 << 31
 
@@ -65,7 +68,9 @@ class _Forest:
         own, arcs = xp.empty(num_owned, self.shard.partition.dtype), xp.empty(num_owned, np.int64)
         of_rows = (rows.indptr, rows.targets, self.weights)
         lightest_arcs[run](0, num_owned, *of_rows, base, LONG_ROW, own, arcs)
-        lightest_arcs_of_hubs[run](0, _most_hubs(self.shard), *of_rows, LONG_ROW, own, arcs)
+        hubs = _most_hubs(self.shard)
+        runs = max(-(-hubs // RUN), min(hubs, RUNS))
+        lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LONG_ROW, own, arcs)
         if self.comm.size == 1 and isinstance(run, FusingBackend):
             taken, self.labels, self.num_trees = join_vertices_fused(run, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
@@ -85,21 +90,20 @@ class _Forest:
 
     def shrink(self, own: OwnEdges) -> Array:
         """Return those of this rank's edges that are in a forest of them, light ones first."""
-        keys, weight = own.sample(self.labels)
-        num_between = len(keys) * weight
-        light = max(LIGHT * self.num_trees, num_between // SHARE)
-        if num_between <= 2 * light:
-            work = own.between(self.labels, LEAST, TOP, num_between)
+        sample = own.sample(self.labels)
+        light = max(LIGHT * self.num_trees, sample.num_edges // SHARE)
+        if sample.num_edges <= 2 * light:
+            work = own.between(self.labels, LEAST, TOP, sample.room())
             taken, _, _ = self.join(work, self.num_trees, last=True)
             self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(work), heavy=0)
             return taken
-        rank = light // weight
-        most = int(np.partition(keys, rank)[rank])
-        lightest = own.between(self.labels, LEAST, most, light)
+        rank = light // sample.weight
+        most = int(np.partition(sample.keys, rank)[rank])
+        lightest = own.between(self.labels, LEAST, most, sample.room(rank + 1))
         taken, tree_of, num_trees = self.join(lightest, self.num_trees)
         labels = self.labels if tree_of is None else translated(self.run, self.labels, tree_of)
-        keys, weight = own.sample(labels)
-        heavy = own.between(labels, most + 1, TOP, len(keys) * weight)
+        # Few are left, which are found by looking at all: most have both ends in one tree.
+        heavy = own.between(labels, most + 1, TOP, own.sample(labels).room(), own.giant(labels))
         rest, _, _ = self.join(heavy, num_trees, last=True)
         self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(lightest), heavy=len(heavy))
         return self.run.xp.concatenate([taken, rest])

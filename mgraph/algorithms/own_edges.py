@@ -6,13 +6,15 @@ They are numbered in order of (lower position, higher position), without a table
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mgraph.algorithms.boruvka import WorkList
 from mgraph.comm.base import Communicator
-from mgraph.kernels.msf import EDGE_MASK, TOP, find_arcs, find_uppers, list_edges, sample_edges
+from mgraph.kernels.msf import EDGE_MASK, TOP, find_arcs, find_uppers, list_edges, mark_tree, sample_edges
 from mgraph.kernels.totals import total
 from mgraph.shard import Shard
 from mgraph.types import Array
@@ -21,6 +23,27 @@ from mgraph.types import Array
 LEAST = int(np.iinfo(np.int64).min)
 # Edges looked at to tell what is light.
 SAMPLES = 4096
+
+# A bitmap of the states that are in a tree, and the tree.
+Inside = tuple[Array, int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Keys of a few edges between trees, in any order, and for how many edges each of them stands."""
+
+    keys: np.ndarray
+    weight: int
+
+    @property
+    def num_edges(self) -> int:
+        """About how many edges there are between trees."""
+        return len(self.keys) * self.weight
+
+    def room(self, count: int | None = None) -> int:
+        """Return how many edges there are at most where `count` of the sample, or all, are: four deviations more."""
+        count = len(self.keys) if count is None else count
+        return (count + 4 * math.isqrt(count) + 4) * self.weight
 
 
 class OwnEdges:
@@ -48,8 +71,8 @@ class OwnEdges:
         find_arcs[self.run](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
         return rows, arcs
 
-    def sample(self, labels: Array) -> tuple[np.ndarray, int]:
-        """Return the keys, in any order, of a few edges between trees, and for how many edges each of them stands."""
+    def sample(self, labels: Array) -> Sample:
+        """Look at a few edges."""
         step = max(self.num_edges // SAMPLES, 1)
         count = -(-self.num_edges // step)
         keys = self.run.xp.empty(count, np.int64)
@@ -58,9 +81,9 @@ class OwnEdges:
             self.shard.rows.targets, self.weights, labels, self.base, keys,
         )  # fmt: skip
         found = self.run.to_host(keys)
-        return found[found != TOP], step
+        return Sample(found[found != TOP], step)
 
-    def between(self, labels: Array, least: int, most: int, room: int) -> WorkList:
+    def between(self, labels: Array, least: int, most: int, room: int, inside: Inside | None = None) -> WorkList:
         """List the edges with keys from `least` to `most` that lead from one tree to another.
 
         Parameters
@@ -68,22 +91,30 @@ class OwnEdges:
         labels
             The tree of every state.
         room
-            About how many there will be.
+            How many there will be, most likely at most.
+        inside
+            The states of the tree that most are in, if that is known.
         """
-        # A sample's error is a few percent of a long list, and all of a short one.
-        room = min(room + room // 4 + SAMPLES, self.num_edges)
+        room = min(room, self.num_edges)
+        bits, tree = inside or (None, -1)
         while True:
             work = WorkList.empty(self.run, room, labels.dtype, self.wide)
             counters = self.run.xp.zeros(1, np.int64)
+            bounds = self.run.to_device(np.array([least, most, room, self.shard.num_owned, tree]))
             list_edges[self.run](
-                0, self.num_edges, self.offsets, self.shard.num_owned, self.uppers, self.shard.rows.targets,
-                self.weights, labels, self.base, self.run.to_device(np.array([least, most, room])),
-                counters, work.ends, work.keys, work.edges,
+                0, self.num_edges, self.offsets, self.uppers, self.shard.rows.targets, self.weights, labels, self.base,
+                bits, bounds, counters, work.ends, work.keys, work.edges,
             )  # fmt: skip
             found = int(counters[0])
             if found <= room:
                 return work.first(found)
             room = found
+
+    def giant(self, labels: Array) -> Inside:
+        """Return the states in the tree of the first one, a hub: where most are in one tree, they are in that."""
+        tree, bits = int(labels[0]), self.run.xp.empty(-(-len(labels) // 32), np.uint32)
+        mark_tree[self.run](0, len(bits), len(labels), labels, tree, bits)
+        return bits, tree
 
 
 def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:

@@ -60,6 +60,12 @@ def test_bit(bits, i):
 
 
 @inline
+def has_bit(bits, i):
+    """Return whether bit i is set, where there are bits; None has none."""
+    return False if bits is None else test_bit(bits, i) != 0
+
+
+@inline
 def set_bit(bits, i):
     """Set bit i; return whether it was clear before, so that of many threads one sees it."""
     mask = 1 << (i & 31)

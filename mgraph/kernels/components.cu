@@ -43,14 +43,15 @@ __device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
   }
 }
 
-extern "C" __global__ void hook_first(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 base,
-                                      i64 num_owned, i64 stride, i64 multiplier, vertex_t* parents) {
-  for (i64 base_v = lo + thread_index(); base_v < hi; base_v += DEPTH * thread_count()) {
+extern "C" __global__ void hook_first(i64 lo, i64 hi, i64 num_positions, const i64* indptr, const vertex_t* targets,
+                                      i64 base, i64 num_owned, i64 stride, i64 multiplier, vertex_t* parents) {
+  i64 first_row = multiplier == 1 ? base : 0, offset = multiplier == 1 ? 0 : base / stride;
+  for (i64 base_item = lo + thread_index(); base_item < hi; base_item += DEPTH * thread_count()) {
     i64 begin[DEPTH], end[DEPTH];
     vertex_t first[DEPTH];
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
-      i64 v = base_v + k * thread_count(), row = v < hi ? state_of(v, stride, multiplier) - base : -1;
+      i64 item = base_item + k * thread_count(), row = item < hi ? item - first_row : -1;
       bool is_own = 0 <= row && row < num_owned;
       begin[k] = is_own ? indptr[row] : 0, end[k] = is_own ? indptr[row + 1] : 0;
     }
@@ -58,10 +59,12 @@ extern "C" __global__ void hook_first(i64 lo, i64 hi, const i64* indptr, const v
     for (int k = 0; k < DEPTH; k++) first[k] = begin[k] < end[k] ? targets[begin[k]] : 0;
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
-      vertex_t v = (vertex_t)(base_v + k * thread_count());
-      if (base_v + k * thread_count() >= hi) continue;
-      vertex_t parent = begin[k] < end[k] ? position_of(first[k], stride, multiplier) : v;
-      parents[v] = parent < v ? parent : v;
+      i64 item = base_item + k * thread_count(), begin_v = item * multiplier;
+      for (i64 v = begin_v; item < hi && v < begin_v + multiplier && v < num_positions; v++) {
+        vertex_t parent = (vertex_t)v;
+        if (v == begin_v + offset && begin[k] < end[k]) parent = position_of(first[k], stride, multiplier);
+        parents[v] = parent < v ? parent : (vertex_t)v;
+      }
     }
   }
 }
@@ -135,7 +138,7 @@ extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 f
 
 extern "C" __global__ void link_arcs(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows, const i64* offsets,
                                      const i64* indptr, const vertex_t* targets, i64 base, i64 stride, i64 multiplier,
-                                     vertex_t* parents) {
+                                     const u32* bits, const vertex_t* giant, vertex_t* parents) {
   i64 length = ArcTile::length(hi - lo);
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
     i64 end = begin + length < hi ? begin + length : hi;
@@ -143,15 +146,17 @@ extern "C" __global__ void link_arcs(i64 lo, i64 hi, const vertex_t* rows, i64 n
     for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
       i64 k = tile.row_of(arc), row = rows ? (i64)rows[k] : k;
       vertex_t u = position_of((vertex_t)(base + row), stride, multiplier);
-      vertex_t v = position_of(targets[indptr[row] + arc - offsets[k]], stride, multiplier);
+      vertex_t target = targets[indptr[row] + arc - offsets[k]];
+      vertex_t v = bits && test_bit(bits, target) ? giant[0] : position_of(target, stride, multiplier);
       if (load_stale(&parents[u]) != load_stale(&parents[v])) link(parents, u, v);
     }
   }
 }
 
 extern "C" __global__ void mark_giant(i64 lo, i64 hi, i64 base, i64 num_positions, i64 stride, i64 multiplier,
-                                      const vertex_t* giant, vertex_t* parents, u32* bits) {
+                                      const vertex_t* giant, vertex_t* parents, vertex_t* root_of_giant, u32* bits) {
   vertex_t root = root_of(parents, giant);
+  if (thread_index() == 0) root_of_giant[0] = root;
   for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
     vertex_t v = position_of((vertex_t)(base + 32 * word + lane_index()), stride, multiplier);
     u32 mask = __ballot_sync(0xFFFFFFFFu, v < num_positions && fold(parents, v) == root);
@@ -184,26 +189,63 @@ extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier
   }
 }
 
-extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positions, i64 stride, i64 multiplier,
-                                       const u32* bits, const vertex_t* giant, vertex_t* parents, i64* counters,
-                                       vertex_t* others, vertex_t* roots) {
-  vertex_t none = top_of<vertex_t>::value();
-  i64 of_giant = giant[0] == none ? -1 : state_of(giant[0], stride, multiplier);
-  // Words come one a lane; in most of them no bit is left.
+// Call take(state, its position) for every state of words lo .. hi of bits, counted from `base` on, that has no bit,
+// and for `also`, below `end`; all lanes of a warp come along. Words come one a lane; in most of them no bit is left.
+template <class Take> __device__ inline void each_untold(i64 lo, i64 hi, i64 base, i64 end, i64 also, const u32* bits,
+                                                         i64 stride, i64 multiplier, Take take) {
   for (i64 group = lo + warp_index() * 32; group < hi; group += warp_count() * 32) {
     i64 word = group + lane_index();
-    u32 open = word < hi ? ~bits[word] : 0;
-    if (word == of_giant >> 5 && word < hi) open |= 1u << (of_giant & 31);
-    each_bit(group, open, [&](const i64(&state)[2], const bool (&there)[2]) {
+    u32 open = word < hi ? ~bits[(base >> 5) + word] : 0;
+    if (also >= 0 && word == (also - base) >> 5 && word < hi) open |= 1u << (also & 31);
+    each_bit(group, open, [&](const i64(&place)[2], const bool (&there)[2]) {
       for (int half = 0; half < 2; half++) {
-        vertex_t v = there[half] ? position_of((vertex_t)state[half], stride, multiplier) : none;
-        vertex_t root = v < num_positions ? find(parents, v) : v;
-        if (root == v) continue;
-        i64 slot = reserve(&counters[0]);
-        if (slot < room) others[slot] = v, roots[slot] = root;
+        i64 state = base + place[half];
+        if (there[half] && state < end) take(state, position_of((vertex_t)state, stride, multiplier));
       }
     });
   }
+}
+
+extern "C" __global__ void list_untold(i64 lo, i64 hi, i64 num_owned, const i64* indptr, i64 base, i64 stride,
+                                       i64 multiplier, const u32* bits, const vertex_t* root_of_giant,
+                                       vertex_t* parents, vertex_t* outside, i64* lengths, i64* counters) {
+  vertex_t giant = root_of_giant[0];
+  i64 arcs = 0;
+  each_untold(lo, hi, base, base + num_owned, -1, bits, stride, multiplier, [&](i64 state, vertex_t v) {
+    vertex_t root = fold(parents, v);
+    if (test_bit(bits, state_of(root, stride, multiplier))) {
+      link(parents, root, giant);
+      return;
+    }
+    i64 row = state - base, length = root == giant ? 0 : indptr[row + 1] - indptr[row];
+    if (length > 0) {
+      i64 slot = reserve(&counters[0]);
+      outside[slot] = (vertex_t)row;
+      lengths[slot] = length;
+      arcs += length;
+    }
+  });
+  warp_add(&counters[1], arcs);
+}
+
+extern "C" __global__ void settle(i64 lo, i64 hi, i64 num_positions, i64 stride, i64 multiplier, const u32* bits,
+                                  const vertex_t* giant, vertex_t* parents) {
+  i64 also = state_of(giant[0], stride, multiplier), end = hi * 32;
+  each_untold(lo, hi, 0, end, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+    if (v < num_positions) fold(parents, v);
+  });
+}
+
+extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positions, i64 stride, i64 multiplier,
+                                       const u32* bits, const vertex_t* giant, vertex_t* parents, i64* counters,
+                                       vertex_t* others, vertex_t* roots) {
+  i64 also = giant[0] == top_of<vertex_t>::value() ? -1 : state_of(giant[0], stride, multiplier);
+  each_untold(lo, hi, 0, hi * 32, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+    vertex_t root = v < num_positions ? find(parents, v) : v;
+    if (root == v) return;
+    i64 slot = reserve(&counters[0]);
+    if (slot < room) others[slot] = v, roots[slot] = root;
+  });
 }
 
 extern "C" __global__ void link_roots(i64 lo, i64 hi, const vertex_t* vertices, const vertex_t* roots,
@@ -214,12 +256,19 @@ extern "C" __global__ void link_roots(i64 lo, i64 hi, const vertex_t* vertices, 
   }
 }
 
+// The root of a position: that of giant[0] where its state has its bit.
+__device__ inline vertex_t root_at(i64 position, i64 stride, i64 multiplier, const u32* bits, const vertex_t* giant,
+                                   const vertex_t* roots) {
+  return roots[bits && test_bit(bits, state_of(position, stride, multiplier)) ? (i64)giant[0] : position];
+}
+
 extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions,
+                                         i64 stride, i64 multiplier, const u32* bits, const vertex_t* giant,
                                          const vertex_t* roots, id_t* smallest) {
   vertex_t last = top_of<vertex_t>::value();
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     if ((i64)positions[i] >= num_positions) continue;
-    vertex_t root = roots[positions[i]];
+    vertex_t root = root_at(positions[i], stride, multiplier, bits, giant, roots);
     id_t user = (id_t)(first + i);
     if (root != last && load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
     last = root;
@@ -236,10 +285,15 @@ extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 first, i64 step, i64 r
   }
 }
 
-extern "C" __global__ void label_users(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions,
-                                       const vertex_t* roots, const id_t* smallest, i64* labels) {
+extern "C" __global__ void label_users(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions, i64 stride,
+                                       i64 multiplier, const u32* bits, const vertex_t* giant, const vertex_t* roots,
+                                       const id_t* smallest, i64* labels) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 position = (i64)positions[i];
-    labels[i] = position < num_positions ? (i64)smallest[roots[position]] : (i64)(first + i);
+    i64 position = positions ? (i64)positions[i] : first + i, label = first + i;
+    if (position < num_positions) {
+      vertex_t root = root_at(position, stride, multiplier, bits, giant, roots);
+      label = smallest ? (i64)smallest[root] : (i64)root;
+    }
+    labels[i] = label;
   }
 }

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add, atomic_min
-from mgraph.kernels.common import position_of, row_of_arc, state_of, test_bit
+from mgraph.kernels.common import has_bit, position_of, row_of_arc, state_of, test_bit
 from mgraph.kernels.pair import inline, kernel
 
 # How many labels the vote for the giant component asks, a warp's.
@@ -55,15 +55,18 @@ def link(parents, u, v):
 
 
 @kernel(vertex_t="targets")
-def hook_first(lo, hi, indptr, targets, base, num_owned, stride, multiplier, parents):
+def hook_first(lo, hi, num_positions, indptr, targets, base, num_owned, stride, multiplier, parents):
     """Let every owned vertex hang under the first neighbour of its row, if that is smaller; all others are roots.
 
-    Work items are all positions. Rows are sorted by position, so in degree order the first neighbour is the
-    greatest hub among them, and most of the graph hangs under few roots already.
+    Work items are runs of `multiplier` positions, of which one is owned, or none; so threads side by side have rows
+    side by side. Rows are sorted by position, so in degree order the first neighbour is the greatest hub among them,
+    and most of the graph hangs under few roots already.
     """
-    for v in range(lo, hi):
-        parents[v] = v
-        row = state_of(v, stride, multiplier) - base
+    first_row, offset = (base, 0) if multiplier == 1 else (0, base // stride)
+    for item in range(lo, hi):
+        for v in range(item * multiplier, min((item + 1) * multiplier, num_positions)):
+            parents[v] = v
+        v, row = item * multiplier + offset, item - first_row
         if row >= 0 and row < num_owned and indptr[row] < indptr[row + 1]:
             first = position_of(np.int64(targets[indptr[row]]), stride, multiplier)
             if first < v:
@@ -155,8 +158,8 @@ def list_outside(lo, hi, indptr, first, step, giant, parents, outside, lengths, 
 
 
 @kernel(vertex_t="targets")
-def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, multiplier, parents):
-    """Link both ends of every arc.
+def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, multiplier, bits, giant, parents):
+    """Link both ends of every arc; where there are bits, giant[0] stands for a target whose state has its bit.
 
     Work items are arcs: entry k of `rows` (None: row k) has arcs offsets[k] .. offsets[k + 1].
     """
@@ -169,6 +172,8 @@ def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, mu
         end = min(offsets[k + 1], hi)
         for i in range(arc, end):
             v = position_of(np.int64(targets[begin + i]), stride, multiplier)
+            if has_bit(bits, targets[begin + i]):
+                v = np.int64(giant[0])
             if parents[v] != parents[u]:
                 link(parents, u, v)
         arc = end
@@ -176,9 +181,14 @@ def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, mu
 
 
 @kernel(lanes=32, vertex_t="parents")
-def mark_giant(lo, hi, base, num_positions, stride, multiplier, giant, parents, bits):
-    """Fold the states from `base` on, and write a bitmap of those in the tree of giant[0]; work items are its words."""
+def mark_giant(lo, hi, base, num_positions, stride, multiplier, giant, parents, root_of_giant, bits):
+    """Fold the states from `base` on, and write a bitmap of those in the tree of giant[0], and its root.
+
+    Work items are words of bits.
+    """
     root = root_of(parents, giant)
+    if lo == 0:
+        root_of_giant[0] = root
     for word in range(lo, hi):
         bits[word] = 0
         for i in range(32):
@@ -202,6 +212,50 @@ def join_giant(lo, hi, stride, multiplier, bits, giant, parents):
             parents[v] = root
         else:
             link(parents, v, root)
+
+
+@kernel(lanes=32, vertex_t="parents")
+def list_untold(
+    lo, hi, num_owned, indptr, base, stride, multiplier, bits, root_of_giant, parents, outside, lengths, counters
+):
+    """Do as list_outside for the rows without a bit, once those are joined with the giant whose root has one.
+
+    Work items are words of the bits from state `base` on; `root_of_giant` is from before anything is joined here. What
+    is joined are the giant and trees whose roots have bits: so of any other tree the root stays what it is.
+    """
+    rows, arcs, slot = 0, 0, 0
+    for listing in (False, True):
+        if listing:
+            slot = atomic_add(counters, 0, rows)
+            atomic_add(counters, 1, arcs)
+        for row in range(32 * lo, min(32 * hi, num_owned)):
+            if test_bit(bits, base + row):
+                continue
+            root = fold(parents, position_of(np.int64(base + row), stride, multiplier))
+            length = indptr[row + 1] - indptr[row]
+            if test_bit(bits, state_of(np.int64(root), stride, multiplier)):
+                link(parents, root, root_of_giant[0])
+            elif root != root_of_giant[0] and length > 0:
+                if listing:
+                    outside[slot] = row
+                    lengths[slot] = length
+                    slot += 1
+                else:
+                    rows += 1
+                    arcs += length
+
+
+@kernel(lanes=32, vertex_t="parents")
+def settle(lo, hi, num_positions, stride, multiplier, bits, giant, parents):
+    """Hang the positions whose state has no bit, and giant[0], right under their roots; work items are words of bits.
+
+    A thread writes its own entries alone.
+    """
+    for word in range(lo, hi):
+        for i in range(32):
+            v = position_of(np.int64(32 * word + i), stride, multiplier)
+            if v < num_positions and (v == giant[0] or not test_bit(bits, 32 * word + i)):
+                fold(parents, v)
 
 
 @kernel(lanes=32, vertex_t="parents")
@@ -232,8 +286,15 @@ def link_roots(lo, hi, vertices, roots, parents):
             link(parents, v, roots[i])
 
 
+@inline
+def root_at(position, stride, multiplier, bits, giant, roots):
+    """Return the root of a position: that of giant[0] where its state has its bit."""
+    told = has_bit(bits, state_of(np.int64(position), stride, multiplier))
+    return roots[giant[0]] if told else roots[position]
+
+
 @kernel(vertex_t="roots", id_t="smallest")
-def find_smallest(lo, hi, positions, first, num_positions, roots, smallest):
+def find_smallest(lo, hi, positions, first, num_positions, stride, multiplier, bits, giant, roots, smallest):
     """Lower smallest[root] to the smallest user id of a component, over a range of user ids from `first` on.
 
     A thread takes rising ids: of a run of one root the first is enough.
@@ -241,7 +302,7 @@ def find_smallest(lo, hi, positions, first, num_positions, roots, smallest):
     last = -1
     for i in range(lo, hi):
         if positions[i] < num_positions:
-            root = roots[positions[i]]
+            root = root_at(positions[i], stride, multiplier, bits, giant, roots)
             if root != last and smallest[root] > first + i:
                 atomic_min(smallest, root, first + i)
             last = root
@@ -262,9 +323,14 @@ def list_roots(lo, hi, first, step, room, roots, counters, found):
 
 
 @kernel(vertex_t="roots", id_t="smallest")
-def label_users(lo, hi, positions, first, num_positions, roots, smallest, labels):
-    """Write the smallest user id of every user's component; a vertex without arcs is its own."""
+def label_users(lo, hi, positions, first, num_positions, stride, multiplier, bits, giant, roots, smallest, labels):
+    """Write the smallest user id of every user's component; a vertex without arcs is its own.
+
+    Where there are no `positions`, user ids are positions, and the root is the smallest.
+    """
     for i in range(lo, hi):
         labels[i] = first + i
-        if positions[i] < num_positions:
-            labels[i] = smallest[roots[positions[i]]]
+        position = np.int64(first + i if positions is None else positions[i])
+        if position < num_positions:
+            root = root_at(position, stride, multiplier, bits, giant, roots)
+            labels[i] = root if smallest is None else smallest[root]

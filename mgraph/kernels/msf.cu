@@ -1,7 +1,9 @@
 constexpr int HOPS = 128;
+// Threads of a block that looks for hubs.
+constexpr int HUBS_BLOCK = 256;
 // Edges that a warp of list_edges takes after one search for their rows, and loads of each lane at a time. Where rows
 // have few edges a tile takes long: tiles are smaller where there are few, so that no warp is long behind the others.
-constexpr int LEAST_TILE = 256, MOST_TILE = 2048, TILES_A_WARP = 8, BATCH = 4;
+constexpr int LEAST_TILE = 256, MOST_TILE = 2048, TILES_A_WARP = 8, BATCH = 3;
 
 // The lightest arc that a thread has seen, the first of equal ones.
 struct Lightest {
@@ -12,6 +14,28 @@ struct Lightest {
   }
 };
 
+// Neighbouring weights that one load brings.
+struct alignas((sizeof(weight_t) < 8 ? 4 : 2) * sizeof(weight_t)) Pack {
+  static constexpr int size = sizeof(weight_t) < 8 ? 4 : 2;
+  weight_t of[size];
+};
+
+// Offer `best` those arcs from begin to end whose packs are this thread's of so many.
+__device__ inline void offer_arcs(Lightest& best, i64 begin, i64 end, const weight_t* weights, int thread,
+                                  int threads) {
+  i64 before = (begin + (i64)((u64)weights / sizeof(weight_t))) % Pack::size;
+#pragma unroll 4
+  for (i64 i = begin - before + thread * Pack::size; i < end; i += threads * Pack::size) {
+    if (i >= begin && i + Pack::size <= end) {
+      Pack pack = *(const Pack*)&weights[i];
+#pragma unroll
+      for (int k = 0; k < Pack::size; k++) best.offer(order_of(pack.of[k]), i + k);
+    } else {
+      for (i64 k = i < begin ? begin : i; k < i + Pack::size && k < end; k++) best.offer(order_of(weights[k]), k);
+    }
+  }
+}
+
 extern "C" __global__ void lightest_arcs(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                          const weight_t* weights, i64 base, i64 longest, vertex_t* above, i64* arcs) {
   // A warp takes four rows, eight lanes each.
@@ -20,7 +44,7 @@ extern "C" __global__ void lightest_arcs(i64 lo, i64 hi, const i64* indptr, cons
     i64 begin = v < hi ? indptr[v] : 0, end = v < hi ? indptr[v + 1] : 0;
     bool mine = v < hi && end - begin < longest;
     Lightest best;
-    for (i64 i = begin + (lane_index() & 7); mine && i < end; i += 8) best.offer(order_of(weights[i]), i);
+    if (mine) offer_arcs(best, begin, end, weights, lane_index() & 7, 8);
     for (int d = 4; d; d >>= 1) {
       i64 weight = __shfl_xor_sync(0xFFFFFFFFu, best.weight, d), arc = __shfl_xor_sync(0xFFFFFFFFu, best.arc, d);
       best.offer(weight, arc);
@@ -32,26 +56,41 @@ extern "C" __global__ void lightest_arcs(i64 lo, i64 hi, const i64* indptr, cons
   }
 }
 
-extern "C" __global__ void lightest_arcs_of_hubs(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                                 const weight_t* weights, i64 longest, vertex_t* above, i64* arcs) {
+// The lightest arc of a row, for a block of threads together.
+__device__ inline void find_lightest_of(i64 v, const i64* indptr, const vertex_t* targets, const weight_t* weights,
+                                        vertex_t* above, i64* arcs) {
   __shared__ i64 least, first;
-  for (i64 v = lo + blockIdx.x; v < hi; v += gridDim.x) {
-    i64 begin = indptr[v], end = indptr[v + 1];
-    if (end - begin < longest) continue;
-    if (threadIdx.x == 0) least = TOP, first = TOP;
-    Lightest best;
-#pragma unroll 8
-    for (i64 i = begin + threadIdx.x; i < end; i += blockDim.x) best.offer(order_of(weights[i]), i);
-    __syncthreads();
-    if (best.arc != TOP) atomic_min(&least, best.weight);
-    __syncthreads();
-    if (best.arc != TOP && best.weight == least) atomic_min(&first, best.arc);
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      arcs[v] = first;
-      above[v] = targets[first];
+  if (threadIdx.x == 0) least = TOP, first = TOP;
+  Lightest best;
+  offer_arcs(best, indptr[v], indptr[v + 1], weights, threadIdx.x, blockDim.x);
+  __syncthreads();
+  if (best.arc != TOP) atomic_min(&least, best.weight);
+  __syncthreads();
+  if (best.arc != TOP && best.weight == least) atomic_min(&first, best.arc);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    arcs[v] = first;
+    above[v] = targets[first];
+  }
+  __syncthreads();  // all are done with what the next row starts anew
+}
+
+extern "C" __global__ void lightest_arcs_of_hubs(i64 lo, i64 hi, i64 num_rows, i64 num_runs, const i64* indptr,
+                                                 const vertex_t* targets, const weight_t* weights, i64 longest,
+                                                 vertex_t* above, i64* arcs) {
+  __shared__ i64 hubs[HUBS_BLOCK];
+  __shared__ i32 count;
+  for (i64 run = lo + blockIdx.x; run < hi; run += gridDim.x) {
+    // A thread looks at one row; the block takes the long ones together.
+    for (i64 first = run; first < num_rows; first += num_runs * blockDim.x) {
+      if (threadIdx.x == 0) count = 0;
+      __syncthreads();
+      i64 own = first + num_runs * threadIdx.x;
+      if (own < num_rows && indptr[own + 1] - indptr[own] >= longest) hubs[atomic_add(&count, 1)] = own;
+      __syncthreads();
+      for (int k = 0; k < count; k++) find_lightest_of(hubs[k], indptr, targets, weights, above, arcs);
+      __syncthreads();  // all have read the list
     }
-    __syncthreads();  // all are done with what the next row starts anew
   }
 }
 
@@ -95,14 +134,113 @@ extern "C" __global__ void sample_edges(i64 lo, i64 hi, i64 step, i64 packed, co
   }
 }
 
-extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, i64 num_rows, const i64* uppers,
-                                      const vertex_t* targets, const weight_t* weights, const vertex_t* labels,
-                                      i64 base, const i64* bounds, i64* counters, vertex_t* ends, i64* keys,
-                                      i64* edges) {
-  i64 least = bounds[0], most = bounds[1];
+extern "C" __global__ void mark_tree(i64 lo, i64 hi, i64 num_states, const vertex_t* labels, i64 tree, u32* bits) {
+  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
+    i64 state = 32 * word + lane_index();
+    u32 mask = __ballot_sync(0xFFFFFFFFu, state < num_states && (i64)labels[state] == tree);
+    if (lane_index() == 0) bits[word] = mask;
+  }
+}
+
+// The few edges of a warp that are looked at closely wait in shared memory until there is one for every lane.
+struct Waiting {
+  static constexpr int ROOM = 32 * BATCH + 31;
+  vertex_t* trees;
+  i64 *arcs, *edges;
+  int length;
+  __device__ inline Waiting() : length(0) {
+    __shared__ vertex_t all_trees[Appender::MOST_WARPS][ROOM];
+    __shared__ i64 all_arcs[Appender::MOST_WARPS][ROOM], all_edges[Appender::MOST_WARPS][ROOM];
+    int warp = threadIdx.x >> 5;
+    trees = all_trees[warp], arcs = all_arcs[warp], edges = all_edges[warp];
+  }
+  // Add an edge of each lane that has one, by the tree of its lower end; all lanes come along.
+  __device__ inline void push(bool has, vertex_t tree, i64 arc, i64 edge) {
+    u32 who = __ballot_sync(0xFFFFFFFFu, has);
+    int place = length + __popc(who & ((1u << lane_index()) - 1));
+    if (has) trees[place] = tree, arcs[place] = arc, edges[place] = edge;
+    length += __popc(who);
+  }
+  // Have them looked at from the last on, until fewer than `most` are left.
+  template <class Look> __device__ inline void look_until(int most, Look look) {
+    while (length >= most) {
+      __syncwarp();
+      int count = length < 32 ? length : 32, place = length - count + lane_index();
+      bool has = lane_index() < count;
+      look(has, has ? trees[place] : 0, has ? arcs[place] : 0, has ? edges[place] : 0);
+      length -= count;
+      __syncwarp();  // all have read what the next push overwrites
+    }
+  }
+};
+
+// Up to 32 rows of a tile, one a lane, from `first` on: where each starts in the tile, by how much its arcs are after
+// its edges, and its tree.
+struct TileRows {
+  int start, widest;
+  i64 shift;
+  vertex_t tree;
+  __device__ inline TileRows(i64 first, i64 last, i64 begin, const i64* offsets, const i64* uppers,
+                             const vertex_t* labels) {
+    bool is_row = first + lane_index() <= last;
+    i64 row = is_row ? first + lane_index() : last, offset = offsets[row];
+    shift = uppers[row] - offset, tree = labels[row];
+    start = !is_row ? MOST_TILE : offset <= begin ? 0 : (int)(offset - begin);
+    // Few rows take few questions; one takes none.
+    int others = (int)(last - first < 31 ? last - first : 31);
+    widest = others ? 1 << (31 - __clz(others)) : 0;
+  }
+  // The lane that has the row of an edge of the tile.
+  __device__ inline int lane_of(int edge) const {
+    int lane = 0;
+    for (int d = widest; d; d >>= 1) lane += __shfl_sync(0xFFFFFFFFu, start, lane + d) <= edge ? d : 0;
+    return lane;
+  }
+};
+
+// Let those edges at .. stop of a tile wait, BATCH a lane, that may be asked for: by their keys, or, where the giant is
+// known, unless both ends are in it. First all is loaded, so that no load waits for another's test.
+template <class IsAsked> __device__ inline void pick(const TileRows& rows, int at, int stop, i64 begin,
+                                                     const u32* inside, i64 giant, const vertex_t* targets,
+                                                     IsAsked is_asked, Waiting& waiting) {
+  vertex_t tree[BATCH], target[BATCH];
+  i64 arc[BATCH];
+  bool is_open[BATCH];
+#pragma unroll
+  for (int k = 0; k < BATCH; k++) {
+    int e = at + 32 * k, lane = rows.lane_of(e);
+    arc[k] = begin + e + __shfl_sync(0xFFFFFFFFu, rows.shift, lane);
+    tree[k] = __shfl_sync(0xFFFFFFFFu, rows.tree, lane);
+    is_open[k] = e < stop;
+  }
+  if (inside) {
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) target[k] = is_open[k] && (i64)tree[k] == giant ? targets[arc[k]] : 0;
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) is_open[k] &= (i64)tree[k] != giant || !test_bit(inside, target[k]);
+  } else {
+#pragma unroll
+    for (int k = 0; k < BATCH; k++) is_open[k] = is_open[k] && is_asked(arc[k], begin + at + 32 * k);
+  }
+#pragma unroll
+  for (int k = 0; k < BATCH; k++) waiting.push(is_open[k], tree[k], arc[k], begin + at + 32 * k);
+}
+
+extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, const i64* uppers, const vertex_t* targets,
+                                      const weight_t* weights, const vertex_t* labels, i64 base, const u32* inside,
+                                      const i64* bounds, i64* counters, vertex_t* ends, i64* keys, i64* edges) {
+  i64 least = bounds[0], most = bounds[1], num_rows = bounds[3], giant = inside ? bounds[4] : -1;
   Appender list(bounds[2], &counters[0], ends, keys, edges);
+  Waiting waiting;
   auto key_of = [&](i64 arc, i64 e) { return edges ? order_of(weights[arc]) : pack(order_of(weights[arc]), e); };
-  auto is_asked = [&](i64 key) { return key >= least && key <= most; };
+  auto is_asked = [&](i64 arc, i64 e) {
+    i64 key = key_of(arc, e);
+    return key >= least && key <= most;
+  };
+  auto look = [&](bool has, vertex_t u, i64 arc, i64 e) {
+    vertex_t v = has && is_asked(arc, e) ? labels[targets[arc]] : u;
+    list.push(u != v, u, v, u != v ? key_of(arc, e) : 0, e);
+  };
   i64 tile = (hi - lo) / (TILES_A_WARP * warp_count()) / LEAST_TILE * LEAST_TILE;
   tile = tile < LEAST_TILE ? LEAST_TILE : tile > MOST_TILE ? MOST_TILE : tile;
   for (i64 begin = lo + warp_index() * tile; begin < hi; begin += warp_count() * tile) {
@@ -111,45 +249,22 @@ extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, i64 nu
     i64 first_row = __shfl_sync(0xFFFFFFFFu, found, 0), last_row = __shfl_sync(0xFFFFFFFFu, found, 1);
     // Where most rows have no edge, each lane searches for its own.
     for (i64 at = begin; last_row - first_row >= tile && at < end; at += 32) {
-      i64 e = at + lane_index(), key = 0;
-      vertex_t u = 0, v = 0;
-      if (e < end) {
-        i64 row = first_row + row_of_arc(offsets + first_row, last_row - first_row + 1, e);
-        i64 arc = uppers[row] + e - offsets[row];
-        key = key_of(arc, e);
-        if (is_asked(key)) u = labels[base + row], v = labels[targets[arc]];
-      }
-      list.push(u != v, u, v, key, e);
+      i64 e = at + lane_index(), row = first_row;
+      if (e < end) row += row_of_arc(offsets + first_row, last_row - first_row + 1, e);
+      waiting.push(e < end, labels[base + row], uppers[row] + e - offsets[row], e);
+      waiting.look_until(32, look);
     }
     // Elsewhere the rows are taken 32 at a time: a lane knows where one of them starts, and asks the others.
     for (; last_row - first_row < tile && first_row <= last_row; first_row += 32) {
-      bool is_row = first_row + lane_index() <= last_row;
-      i64 row = is_row ? first_row + lane_index() : last_row;
-      i64 offset = offsets[row], shift = uppers[row] - offset;
-      vertex_t own = labels[base + row];
-      int start = !is_row ? MOST_TILE : offset <= begin ? 0 : (int)(offset - begin);
-      // Few rows take few questions; one takes none.
-      int others = (int)(last_row - first_row < 31 ? last_row - first_row : 31);
-      int widest = others ? 1 << (31 - __clz(others)) : 0;
+      TileRows rows(first_row, last_row, begin, offsets, uppers, labels + base);
       int stop = (int)((first_row + 32 <= last_row ? offsets[first_row + 32] : end) - begin);
-      for (int at = __shfl_sync(0xFFFFFFFFu, start, 0); at < stop; at += 32 * BATCH) {
-        vertex_t u[BATCH], v[BATCH];
-        i64 key[BATCH];
-        // First all that must be loaded, so that no load waits for another's list.
-#pragma unroll
-        for (int k = 0; k < BATCH; k++) {
-          int e = at + 32 * k + lane_index(), lane = 0;
-          for (int d = widest; d; d >>= 1) lane += __shfl_sync(0xFFFFFFFFu, start, lane + d) <= e ? d : 0;
-          i64 arc = begin + e + __shfl_sync(0xFFFFFFFFu, shift, lane);
-          u[k] = v[k] = __shfl_sync(0xFFFFFFFFu, own, lane);
-          key[k] = e < stop ? key_of(arc, begin + e) : 0;
-          if (e < stop && is_asked(key[k])) v[k] = labels[targets[arc]];
-        }
-#pragma unroll
-        for (int k = 0; k < BATCH; k++) list.push(u[k] != v[k], u[k], v[k], key[k], begin + at + 32 * k + lane_index());
+      for (int at = __shfl_sync(0xFFFFFFFFu, rows.start, 0); at < stop; at += 32 * BATCH) {
+        pick(rows, at + lane_index(), stop, begin, inside, giant, targets, is_asked, waiting);
+        waiting.look_until(32, look);
       }
     }
   }
+  waiting.look_until(1, look);
   list.flush();
 }
 
@@ -188,10 +303,13 @@ extern "C" __global__ void take_edges(i64 lo, i64 hi, const vertex_t* above, con
 
 extern "C" __global__ void join(i64 lo, i64 hi, vertex_t* above, vertex_t* is_root, i64* counters) {
   for (i64 tree = lo + thread_index(); tree < hi; tree += thread_count()) {
-    vertex_t root = load_relaxed(&above[tree]), next = load_relaxed(&above[root]);
-    for (int hop = 0; hop < HOPS && next != root; hop++) root = next, next = load_relaxed(&above[root]);
+    vertex_t root = load_stale(&above[tree]), next = load_stale(&above[root]);
+    // Written at each hop, for others to skip along.
+    for (int hop = 0; hop < HOPS && next != root; hop++) {
+      store_relaxed(&above[tree], next);
+      root = next, next = load_stale(&above[root]);
+    }
     if (next != root) atomic_add(&counters[0], (i64)1);
-    store_relaxed(&above[tree], root);
     is_root[tree] = (i64)root == tree;
   }
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add, atomic_min
-from mgraph.kernels.common import BUFFER, order_of, position_of, row_of_arc
+from mgraph.kernels.common import BUFFER, has_bit, order_of, position_of, row_of_arc
 from mgraph.kernels.pair import inline, kernel
 
 # No edge: above any.
@@ -43,17 +43,21 @@ def lightest_arcs(lo, hi, indptr, targets, weights, base, longest, above, arcs):
 
 
 @kernel(lanes=256, vertex_t="targets", weight_t="weights")
-def lightest_arcs_of_hubs(lo, hi, indptr, targets, weights, longest, above, arcs):
-    """Find the lightest arc of every vertex with `longest` arcs or more."""
-    for v in range(lo, hi):
-        if indptr[v + 1] - indptr[v] < longest:
-            continue
-        first = indptr[v]
-        for i in range(indptr[v], indptr[v + 1]):
-            if order_of(weights[i]) < order_of(weights[first]):
-                first = i
-        arcs[v] = first
-        above[v] = targets[first]
+def lightest_arcs_of_hubs(lo, hi, num_rows, num_runs, indptr, targets, weights, longest, above, arcs):
+    """Find the lightest arc of every vertex with `longest` arcs or more.
+
+    Work items are runs of rows: each has every `num_runs`-th, so that long rows side by side are dealt to many.
+    """
+    for run in range(lo, hi):
+        for v in range(run, num_rows, num_runs):
+            if indptr[v + 1] - indptr[v] < longest:
+                continue
+            first = indptr[v]
+            for i in range(indptr[v], indptr[v + 1]):
+                if order_of(weights[i]) < order_of(weights[first]):
+                    first = i
+            arcs[v] = first
+            above[v] = targets[first]
 
 
 @kernel(vertex_t="targets")
@@ -106,13 +110,24 @@ def _append(found, names, length, room, counters, place, ends, keys, edges):
             edges[first + i] = names[i]
 
 
+@kernel(lanes=32, vertex_t="labels")
+def mark_tree(lo, hi, num_states, labels, tree, bits):
+    """Write a bitmap of the states in a tree; work items are its words."""
+    for word in range(lo, hi):
+        bits[word] = 0
+        for state in range(32 * word, min(32 * word + 32, num_states)):
+            if labels[state] == tree:
+                bits[word] |= np.uint32(1) << np.uint32(state & 31)
+
+
 @kernel(vertex_t="targets", weight_t="weights")
-def list_edges(lo, hi, offsets, num_rows, uppers, targets, weights, labels, base, bounds, counters, ends, keys, edges):
+def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, bounds, counters, ends, keys, edges):
     """List the edges between trees whose keys are bounds[0] .. bounds[1], in any order.
 
-    `labels` has the tree of every state. No more than bounds[2] are written, but all of them are counted.
+    No more than bounds[2] are written, but all of them are counted; there are bounds[3] rows. `labels` has the tree of
+    every state; `inside`, if given, is a bitmap of the states in tree bounds[4], the giant: to look there takes less.
     """
-    least, most, room = bounds[0], bounds[1], bounds[2]
+    least, most, room, num_rows = bounds[0], bounds[1], bounds[2], bounds[3]
     found = np.empty((3, BUFFER), np.int64)
     names = np.empty(BUFFER, np.int64)
     length = 0
@@ -123,6 +138,8 @@ def list_edges(lo, hi, offsets, num_rows, uppers, targets, weights, labels, base
         end = min(offsets[row + 1], hi)
         u, shift = labels[base + row], uppers[row] - offsets[row]
         for e in range(start, end):
+            if u == bounds[4] and has_bit(inside, np.int64(targets[e + shift])):
+                continue
             key = order_of(weights[e + shift])
             if edges is None:
                 key = key << 32 | e

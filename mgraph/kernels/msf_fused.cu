@@ -10,11 +10,12 @@ __device__ inline i64* in_turn(i64* counters, i64 place, int round) { return &co
 // Trees that a lane takes at a time where there are many: one reservation serves them all.
 constexpr i64 MOST_EACH = 8;
 
-// The root of a tree. A thread writes its own tree's entry alone, at each step, for others to skip along.
+// The root of a tree. A thread writes its own tree's entry alone, at each step, for others to skip along: who reads an
+// older value since all met takes a longer way to the same root.
 __device__ inline vertex_t root_of(vertex_t* above, i64 tree) {
-  vertex_t next = load_relaxed(&above[tree]);
+  vertex_t next = load_stale(&above[tree]);
   while (true) {
-    vertex_t further = load_relaxed(&above[next]);
+    vertex_t further = load_stale(&above[next]);
     if (further == next) return next;
     store_relaxed(&above[tree], further);
     next = further;

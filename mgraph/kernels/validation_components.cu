@@ -1,5 +1,5 @@
 extern "C" __global__ void mark_torn(i64 lo, i64 hi, i64 first, const i64* indptr, const vertex_t* targets,
-                                     const i64* labels, u8* is_torn) {
+                                     const id_t* labels, u8* is_torn) {
   for (i64 row = lo + warp_index(); row < hi; row += warp_count()) {
     for (i64 i = indptr[row] + lane_index(); i < indptr[row + 1]; i += 32) {
       // Several lanes may mark a row at a time: all of them write the same 1.

@@ -6,7 +6,7 @@ from mgraph.kernels.atomics import atomic_add, atomic_min
 from mgraph.kernels.pair import kernel
 
 
-@kernel(lanes=32, vertex_t="targets")
+@kernel(lanes=32, vertex_t="targets", id_t="labels")
 def mark_torn(lo, hi, first, indptr, targets, labels, is_torn):
     """Mark the rows with an arc to a vertex of another label.
 

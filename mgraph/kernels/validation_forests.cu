@@ -17,7 +17,7 @@ extern "C" __global__ void find_claimed(i64 lo, i64 hi, const i64* rows, const i
 }
 
 extern "C" __global__ void check_outside(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                         const weight_t* weights, i64 base, const i64* above, const i64* heaviest,
+                                         const weight_t* weights, i64 base, const id_t* above, const out_t* heaviest,
                                          u8* crosses, u8* lighter) {
   for (i64 row = lo + warp_index(); row < hi; row += warp_count())
     for (i64 i = indptr[row] + lane_index(); i < indptr[row + 1]; i += 32) {

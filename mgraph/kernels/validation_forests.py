@@ -31,7 +31,7 @@ def find_claimed(lo, hi, rows, positions, indptr, targets, stride, multiplier, a
         arcs[i] = first if found else TOP
 
 
-@kernel(lanes=32, vertex_t="targets", weight_t="weights")
+@kernel(lanes=32, vertex_t="targets", weight_t="weights", id_t="above", out_t="heaviest")
 def check_outside(lo, hi, indptr, targets, weights, base, above, heaviest, crosses, lighter):
     """Mark the rows with an arc to another tree, and those with one lighter than the path that it closes."""
     least = np.iinfo(np.int64).min

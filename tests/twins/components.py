@@ -48,8 +48,8 @@ def _own(r: DrawnRows) -> dict:
 
 def hook_first(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    args = {"lo": 0, "hi": r.num_states, "indptr": r.indptr, "targets": r.targets, "base": r.base}
-    args |= {"num_owned": r.num_owned, **_layout(r)}
+    args = {"lo": 0, "hi": -(-r.num_states // r.multiplier), "num_positions": r.num_states}
+    args |= {"indptr": r.indptr, "targets": r.targets, "base": r.base, "num_owned": r.num_owned, **_layout(r)}
     return Case({**args, "parents": Unwritten(r.num_states, r.types.vertex)})
 
 
@@ -108,7 +108,9 @@ def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 def link_arcs(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    return Case({**_listed(draw, r), "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
+    args = {**_listed(draw, r), "bits": draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.3))))}
+    args |= {"giant": np.array([draw(st.integers(0, r.num_states - 1))], r.types.vertex)}
+    return Case({**args, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
 
 
 def mark_giant(draw: st.DrawFn) -> Case:
@@ -116,7 +118,7 @@ def mark_giant(draw: st.DrawFn) -> Case:
     args = {"lo": 0, "hi": r.stride // 32, "base": r.base, "num_positions": draw(st.integers(0, r.num_states))}
     args |= {**_layout(r), "giant": _giant(draw, r.num_states, r.types.vertex)}
     parents, bits = _forest(r.random, r.num_states, r.types.vertex), Unwritten(r.stride // 32, np.uint32)
-    return Case({**args, "parents": parents, "bits": bits}, _with_roots)
+    return Case({**args, "parents": parents, "root_of_giant": Unwritten(1, r.types.vertex), "bits": bits}, _with_roots)
 
 
 def join_giant(draw: st.DrawFn) -> Case:
@@ -124,6 +126,25 @@ def join_giant(draw: st.DrawFn) -> Case:
     args = {"lo": 0, "hi": r.num_states, **_layout(r), "bits": bits(some(r.random, r.num_states, 0.3))}
     giant = np.array([draw(st.integers(0, r.num_states - 1))], r.types.vertex)
     return Case({**args, "giant": giant, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
+
+
+def list_untold(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": -(-r.num_owned // 32), "num_owned": r.num_owned, "indptr": r.indptr, "base": r.base}
+    args |= {**_layout(r), "bits": bits(some(r.random, r.num_states, 0.3))}
+    parents = _forest(r.random, r.num_states, r.types.vertex)
+    args |= {"root_of_giant": _roots(parents)[r.random.integers(0, r.num_states, 1)], "parents": parents}
+    out = {"outside": Unwritten(r.num_owned, r.types.vertex), "lengths": Unwritten(r.num_owned, np.int64)}
+    normal = queues(counters_0=("outside", "lengths"))
+    return Case({**args, **out, "counters": np.zeros(2, np.int64)}, lambda answer: _with_roots(normal(answer)))
+
+
+def settle(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.num_states // 32, "num_positions": draw(st.integers(1, r.num_states)), **_layout(r)}
+    args |= {"bits": bits(some(r.random, r.num_states, 0.6))}
+    args |= {"giant": np.array([draw(st.integers(0, r.num_states - 1))], r.types.vertex)}
+    return Case({**args, "parents": _forest(r.random, r.num_states, r.types.vertex)})
 
 
 def list_others(draw: st.DrawFn) -> Case:
@@ -159,7 +180,9 @@ def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
     positions = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
     shape = {"num_positions": draw(st.integers(0, r.num_owned))}
     roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
-    return {"lo": 0, "hi": n, "positions": positions, "first": draw(st.integers(0, 100)), **shape, "roots": roots}
+    shape |= {**_layout(r), "bits": draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.5))))}
+    shape |= {"giant": r.random.integers(0, r.num_states, 1).astype(r.types.vertex), "roots": roots}
+    return {"lo": 0, "hi": n, "positions": positions, "first": draw(st.integers(0, 100)), **shape}
 
 
 def find_smallest(draw: st.DrawFn) -> Case:
@@ -188,4 +211,8 @@ def label_users(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = _users(draw, r)
     smallest = r.random.permutation(r.num_states).astype(r.types.vertex)
+    if draw(st.booleans()):
+        # User ids are positions.
+        args |= {"positions": None, "first": draw(st.integers(0, r.num_states - args["hi"]))}
+        smallest = None
     return Case({**args, "smallest": smallest, "labels": Unwritten(args["hi"], np.int64)})

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Answer, Case, Unwritten
-from twins.drawing import DrawnRows, rows, seeds, some, vertex_types, widths
+from twins.drawing import DrawnRows, bits, rows, seeds, some, vertex_types, widths
 
 from mgraph.kernels.msf import EDGE_MASK, TOP
 from mgraph.partition import Partition
@@ -41,7 +41,10 @@ def lightest_arcs(draw: st.DrawFn) -> Case:
 def lightest_arcs_of_hubs(draw: st.DrawFn) -> Case:
     r, args = _of_rows(draw)
     out = {"above": Unwritten(r.num_owned, r.types.vertex), "arcs": Unwritten(r.num_owned, np.int64)}
-    return Case({**args, "longest": LONG, **out})
+    runs = draw(st.integers(1, r.num_owned))
+    args |= {"hi": runs, "num_rows": args["hi"], "num_runs": runs}
+    order = ("lo", "hi", "num_rows", "num_runs", "indptr", "targets", "weights")
+    return Case({**{name: args[name] for name in order}, "longest": LONG, **out})
 
 
 def sort_rows(r: DrawnRows) -> None:
@@ -99,6 +102,13 @@ def _sort_list(answer: Answer, place: int, prefix: str = "") -> Answer:
     return answer
 
 
+def mark_tree(draw: st.DrawFn) -> Case:
+    n, dtype, random = draw(st.integers(1, 500)), draw(vertex_types), np.random.default_rng(draw(seeds))
+    labels = random.integers(0, 3, n).astype(dtype)
+    args = {"lo": 0, "hi": -(-n // 32), "num_states": n, "labels": labels, "tree": draw(st.integers(0, 3))}
+    return Case({**args, "bits": Unwritten(-(-n // 32), np.uint32)})
+
+
 def list_edges(draw: st.DrawFn) -> Case:
     r = draw(rows())
     edges, weights = _edges(r), any_weights(draw, r)
@@ -113,8 +123,10 @@ def list_edges(draw: st.DrawFn) -> Case:
     lo = draw(st.integers(0, total))
     middle = int(r.random.integers(-3, 3)) if wide else int(r.random.integers(-3, 3)) << 32
     least, most = draw(st.sampled_from([(np.iinfo(np.int64).min, TOP), (middle, TOP), (-TOP, middle)]))
+    giant, num_rows = draw(st.integers(0, 2)), edges.pop("num_rows")
     args = {"lo": lo, "hi": total, **edges, "targets": r.targets, "weights": weights, "labels": labels, "base": r.base}
-    args |= {"bounds": np.array([least, most, room]), "counters": np.zeros(1, np.int64)}
+    args |= {"inside": bits(labels == giant) if draw(st.booleans()) else None}
+    args |= {"bounds": np.array([least, most, room, num_rows, giant]), "counters": np.zeros(1, np.int64)}
     args |= {"ends": Unwritten(2 * room, r.types.vertex), "keys": Unwritten(room, np.int64)}
     return Case(args | {"edges": Unwritten(room, np.int64) if wide else None}, lambda answer: _sort_list(answer, 0))
 

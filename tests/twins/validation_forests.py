@@ -31,7 +31,7 @@ def check_outside(draw: st.DrawFn) -> Case:
     starts = np.cumsum([0, *sizes])
     above = [start + r.random.integers(0, n, m) for start, n, m in zip(starts[1:], sizes[1:], sizes, strict=False)]
     last = np.arange(starts[-2], starts[-1])
-    heaviest = r.random.integers(-3, 3, starts[-1])
+    heaviest = r.random.integers(-3, 3, starts[-1]).astype(np.int64 if weights.itemsize == 8 else np.int32)
     args = {"lo": 0, "hi": r.num_owned, "indptr": r.indptr, "targets": r.targets, "weights": weights, "base": r.base}
-    args |= {"above": np.concatenate([*above, last]), "heaviest": heaviest}
+    args |= {"above": np.concatenate([*above, last]).astype(r.types.vertex), "heaviest": heaviest}
     return Case(args | {name: np.zeros(r.num_owned, np.uint8) for name in ("crosses", "lighter")})
