@@ -48,7 +48,7 @@ struct Copies {
   // A bucket is settled from `floor` to `settled`, what is near from there to `bound`.
   dist_t floor = 0, settled = 0, bound = 0, lowest = top_of<dist_t>::value();
   int bucket = 0;
-  bool turn = false;
+  bool turn = false, finishes = false;
 
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
   __device__ i64 rank() const { return block->ranks.rank; }
@@ -150,7 +150,7 @@ struct Copies {
   __device__ dist_t pulled(vertex_t u, dist_t weight) const {
     // What is settled was so when all met: any value that is seen of it is the last one.
     dist_t near = load_stale(&dist(rank())[u]);
-    if (near >= settled) return top_of<dist_t>::value();
+    if (near >= (finishes ? top_of<dist_t>::value() : settled)) return top_of<dist_t>::value();
     dist_t through = near + weight;
     return through <= cutoff ? through : top_of<dist_t>::value();
   }
@@ -266,7 +266,8 @@ struct Copies {
       if (after < fact(STRIDE)) coming[0] = own[after], coming[1] = own[after + 32];
       bool takes[2];
       for (int half = 0; half < 2; half++) {
-        bool near = settled <= d[half] && d[half] < bound, is_new = floor <= d[half] && d[half] < settled;
+        bool near = !finishes && settled <= d[half] && d[half] < bound;
+        bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
         // Where there is something left to do first, who is near is marked, as if it had fallen.
         u32 marks = __ballot_sync(WARP, near);
