@@ -8,6 +8,10 @@ chain ends at a source, and the answer is the same for any number of ranks.
 Where there are rows by weight, the long ones are looked through there: all arcs that are no longer than the
 whole way, of which the smallest position counts. All others are looked through by position, up to the first, and so
 are long ones of which many arcs are as light as that.
+
+A source that hangs on a heavy arc makes every way long, though most arcs of it lead through a dense core. What lies
+before that has few arcs, and offers itself along these; behind it an arc counts as light if it is no longer than the
+way from where the core begins.
 """
 
 from __future__ import annotations
@@ -16,13 +20,27 @@ import numpy as np
 
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.kernels.predecessors import LONG_ROW, digest_distances, find_equal, find_nearer, find_nearer_by_weight
+from mgraph.kernels.predecessors import (
+    LONG_ROW,
+    SHORT_ROW,
+    digest_distances,
+    find_equal,
+    find_nearer,
+    find_nearer_by_weight,
+    offer_early,
+    sample_distances,
+    take_offers,
+)
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import gather_states
-from mgraph.types import LEVEL, Array, none_of
+from mgraph.types import LEVEL, Array, none_of, unreached_of
 
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
+# Before the core lies what one arc in so many leads to, of a sample; and there are so many offers for all arcs at most.
+EARLY_SHARE, SAMPLE, OFFER_SHARE = 256, 1 << 12, 1 << 10
+# With fewer arcs than this a graph is looked through as fast as the core is found.
+CORE_ARCS = 1 << 26
 
 
 def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
@@ -40,7 +58,7 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             parents[partition.local(position)] = position
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
-    _find_nearer(shard, weights, dist, shape, parents, counters)
+    _find_nearer(shard, comm, weights, dist, shape, parents, counters)
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None
     while unexplained:
@@ -69,7 +87,13 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
 
 
 def _find_nearer(
-    shard: Shard, weights: Array | None, dist: Array, shape: tuple[int, int, int], parents: Array, counters: Array
+    shard: Shard,
+    comm: Communicator,
+    weights: Array | None,
+    dist: Array,
+    shape: tuple[int, int, int],
+    parents: Array,
+    counters: Array,
 ) -> None:
     """Find those that are nearer, among light arcs where there are rows by weight; count vertices with none."""
     run, rows, info = shard.backend, shard.incoming, shard.info
@@ -78,11 +102,13 @@ def _find_nearer(
     # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
     has_light = weights is not None and not info.directed
     light = shard.by_weight if has_light else None
+    core = 0 if weights is None else _offer_early(shard, comm, dist, shape, parents)
     if light is not None:
         find_nearer_by_weight[run](
             0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info),
-            dist, *shape, parents,
+            dist, core, *shape, parents,
         )  # fmt: skip
+    offered_rows = 0 if not core else info.max_degree if light is None else SHORT_ROW
     digests = None
     if wants_digests(info, dist, run.cache_bytes):
         digests = run.xp.empty(len(dist), np.uint8)
@@ -91,8 +117,46 @@ def _find_nearer(
     if falls:
         long_rows = min(long_rows, len(rows.targets) // LONG_ROW)
     find_nearer[run](
-        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, *shape, parents, counters
+        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, core, offered_rows, *shape,
+        parents, counters,
+    )  # fmt: skip
+
+
+def _offer_early(shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int], parents: Array) -> int:
+    """Give vertices the first parent from before the core; return where that begins, 0 where no offer was made."""
+    run, rows, info = shard.backend, shard.rows, shard.info
+    xp = run.xp
+    core = _find_core(shard, comm, dist)
+    if not core:
+        return 0
+    most = SAMPLE + info.num_arcs // OFFER_SHARE // comm.size
+    takers, givers = (xp.empty(most, parents.dtype) for _ in range(2))
+    counters = xp.zeros(1, np.int64)
+    offer_early[run](
+        0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, takers, givers, counters
     )
+    count = int(counters[0])
+    if comm.any(count > most):
+        return 0
+    for there, here in zip(*(comm.alltoallv([a[:count]] * comm.size) for a in (takers, givers)), strict=True):
+        take_offers[run](0, len(there), there, here, shape[0], shard.num_owned, parents)
+    return core
+
+
+def _find_core(shard: Shard, comm: Communicator, dist: Array) -> int:
+    """Return a distance that few arcs begin before, the same on every rank; 0 where it would not be of use.
+
+    Rounding would blur it: floats have none.
+    """
+    run, targets, info = shard.backend, shard.incoming.targets, shard.info
+    if dist.dtype.kind == "f" or info.num_arcs < CORE_ARCS * comm.size:
+        return 0
+    size = min(SAMPLE, len(targets))
+    sample = run.xp.empty(size, dist.dtype)
+    sample_distances[run](0, size, len(targets) // max(size, 1), targets, dist, sample)
+    found = np.sort(run.to_host(sample))[: size // EARLY_SHARE + 1]
+    core = np.array([found[-1] if size else unreached_of(dist.dtype)], dist.dtype)
+    return int(comm.allreduce(core, "min")[0])
 
 
 def wants_digests(info: GraphInfo, dist: Array, cache_bytes: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Case
+from twins.case import Case, Unwritten, queues
 from twins.drawing import DrawnRows, rows, seeds, some, widths
 
 from mgraph.types import unreached_of
@@ -29,6 +29,10 @@ def _own(r: DrawnRows) -> dict:
     return {"base": r.base, "stride": r.stride, "multiplier": r.multiplier, "parents": parents}
 
 
+# Where the core begins: nowhere, among the distances, or behind most of them.
+cores = st.sampled_from([0, 1, 4, 30])
+
+
 def find_nearer(draw: st.DrawFn) -> Case:
     r = draw(rows())
     given = {**_shared(draw, r), "counters": np.zeros(1, np.int64)}
@@ -36,7 +40,34 @@ def find_nearer(draw: st.DrawFn) -> Case:
     exact = dist.dtype.kind != "f" and draw(st.booleans())
     given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
     given["digests"] = dist.astype(np.uint8) if exact else None
+    given |= {"core": draw(cores), "offered_rows": draw(st.sampled_from([0, 3, 80]))}
     return Case({**given, **_own(r), "counters": counters})
+
+
+def sample_distances(draw: st.DrawFn) -> Case:
+    r, step = draw(rows()), draw(st.integers(1, 4))
+    size = len(r.targets) // step
+    given = {"lo": 0, "hi": size, "step": step, "targets": r.targets, "dist": r.distances()}
+    return Case({**given, "sample": Unwritten(size, r.types.dist)})
+
+
+def offer_early(draw: st.DrawFn) -> Case:
+    """There is room for all offers, or for none."""
+    r = draw(rows())
+    given = {**_shared(draw, r), "core": draw(cores)}
+    given |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
+    most = draw(st.sampled_from([0, len(r.targets)]))
+    lists = {name: Unwritten(len(r.targets), r.types.vertex) for name in ("takers", "givers")}
+    names = queues(counters_0=("takers", "givers")) if most else lambda answer: answer
+    return Case({**given, "most": most, **lists, "counters": np.zeros(1, np.int64)}, names)
+
+
+def take_offers(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    takers = r.random.integers(0, r.num_states, 90).astype(r.types.vertex)
+    givers = r.random.integers(0, r.num_states, 90).astype(r.types.vertex)
+    given = {"lo": 0, "hi": 90, "takers": takers, "givers": givers, "base": r.base, "num_owned": r.num_owned}
+    return Case({**given, "parents": _own(r)["parents"]})
 
 
 def digest_distances(draw: st.DrawFn) -> Case:
@@ -64,8 +95,10 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
     own = _own(r)
     dist[r.base :][: r.num_owned][own["parents"] == 5] = 0  # sources
-    lo, hi = given.pop("lo"), given.pop("hi")
-    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, **own})
+    offered = some(r.random, r.num_owned, 0.3) & (own["parents"] != 5)
+    own["parents"][offered] = r.random.integers(0, r.num_states, offered.sum())
+    lo, hi, core = given.pop("lo"), given.pop("hi"), draw(cores)
+    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "core": core, **own})
 
 
 def find_equal(draw: st.DrawFn) -> Case:
