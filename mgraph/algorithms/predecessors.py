@@ -33,12 +33,13 @@ from mgraph.kernels.predecessors import (
 )
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import gather_states
-from mgraph.types import LEVEL, Array, none_of, unreached_of
+from mgraph.types import LEVEL, Array, none_of
 
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
-# Before the core lies what one arc in so many leads to, of a sample; and there are so many offers for all arcs at most.
-EARLY_SHARE, SAMPLE, OFFER_SHARE = 256, 1 << 12, 1 << 10
+# The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
+# for one offer to so many arcs.
+SAMPLE, OFFER_SHARE = 1 << 10, 1 << 10
 # With fewer arcs than this a graph is looked through as fast as the core is found.
 CORE_ARCS = 1 << 26
 
@@ -125,38 +126,35 @@ def _find_nearer(
 def _offer_early(shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int], parents: Array) -> int:
     """Give vertices the first parent from before the core; return where that begins, 0 where no offer was made."""
     run, rows, info = shard.backend, shard.rows, shard.info
-    xp = run.xp
-    core = _find_core(shard, comm, dist)
+    core = _find_core(shard, dist)
     if not core:
         return 0
     most = SAMPLE + info.num_arcs // OFFER_SHARE // comm.size
-    takers, givers = (xp.empty(most, parents.dtype) for _ in range(2))
-    counters = xp.zeros(1, np.int64)
+    offers, counters = run.xp.empty(2 * most, parents.dtype), run.xp.zeros(1, np.int64)
     offer_early[run](
-        0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, takers, givers, counters
+        0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, offers, counters
     )
     count = int(counters[0])
     if comm.any(count > most):
         return 0
-    for there, here in zip(*(comm.alltoallv([a[:count]] * comm.size) for a in (takers, givers)), strict=True):
-        take_offers[run](0, len(there), there, here, shape[0], shard.num_owned, parents)
+    for came in comm.alltoallv([offers[: 2 * count]] * comm.size):
+        take_offers[run](0, len(came) // 2, came, shape[0], shard.num_owned, parents)
     return core
 
 
-def _find_core(shard: Shard, comm: Communicator, dist: Array) -> int:
+def _find_core(shard: Shard, dist: Array) -> int:
     """Return a distance that few arcs begin before, the same on every rank; 0 where it would not be of use.
 
     Rounding would blur it: floats have none.
     """
-    run, targets, info = shard.backend, shard.incoming.targets, shard.info
-    if dist.dtype.kind == "f" or info.num_arcs < CORE_ARCS * comm.size:
+    run, partition, info = shard.backend, shard.partition, shard.info
+    if dist.dtype.kind == "f" or info.num_arcs < CORE_ARCS * partition.num_ranks:
         return 0
-    size = min(SAMPLE, len(targets))
+    size = min(SAMPLE, partition.num_positions)
+    step = 1 if info.order == "degree" else partition.num_positions // size
     sample = run.xp.empty(size, dist.dtype)
-    sample_distances[run](0, size, len(targets) // max(size, 1), targets, dist, sample)
-    found = np.sort(run.to_host(sample))[: size // EARLY_SHARE + 1]
-    core = np.array([found[-1] if size else unreached_of(dist.dtype)], dist.dtype)
-    return int(comm.allreduce(core, "min")[0])
+    sample_distances[run](0, size, step, dist, partition.stride, partition.multiplier, sample)
+    return int(run.to_host(sample).min())
 
 
 def wants_digests(info: GraphInfo, dist: Array, cache_bytes: int) -> bool:

@@ -6,9 +6,9 @@
             relax the light arcs out of near, which may end below the bound; near = what that lowered below it
         the bucket is settled; raise the bound by delta
         relax the heavy arcs out of the bucket, each once
-        or, if fewer arcs lead to what is not settled: let those vertices pull over the arcs light enough for it
+        or, from where fewer arcs lead to what is not settled: let those vertices pull over the arcs light enough for it
         near = what is below the bound now
-        or, when they pull the second time in a row: let them pull from each other too, and raise the bound beyond all;
+        or, if those that have pulled have few arcs: raise the bound beyond all, let them pull from each other too;
             near = what that lowered
 
 Delta-stepping with the border between light and heavy where the bucket ends, vertex by vertex; no arc is looked at
@@ -30,8 +30,9 @@ from mgraph.kernels.sssp_by_weight import list_settled, measure_heavy, pull_dist
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
-# Buckets with less than this share of the arcs of the largest one are widened, as in frontiers.cuh.
-TAIL_SHARE = 16
+# Buckets with less than this share of the arcs of the largest one are widened, and what has less than that of all arcs
+# makes up the last one, as in frontiers.cuh.
+TAIL_SHARE, LAST_SHARE = 16, 8
 
 
 def sssp_by_weight(
@@ -107,11 +108,14 @@ class _Search:
         low = self.run.to_host(self.lowest)[0].item()
         if self.bound == self.top or (low == self.top and not self.near_arcs):
             return False
-        pulled, self.pulled = self.pulled, self.pulls and len(self.rows.targets) - self.settled_arcs - self.near_arcs < self.near_arcs
+        arcs = len(self.rows.targets)
+        others = arcs - self.settled_arcs - self.near_arcs
+        is_last = self.pulled and others * LAST_SHARE < arcs
+        self.pulled = self.pulls and (self.pulled or others < self.near_arcs)
         if self.done * TAIL_SHARE < self.most:
             self.delta += self.delta
         self.most, self.done = max(self.most, self.done), 0
-        self._raise_bound(self.bound if self.near_arcs else low, beyond_all=pulled and self.pulled)
+        self._raise_bound(self.bound if self.near_arcs else low, beyond_all=is_last)
         self.counters[:], self.lowest[:], self.near_arcs = 0, self.top, 0
         if self.pulled:
             self._pull()

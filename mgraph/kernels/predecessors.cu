@@ -145,14 +145,14 @@ extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, 
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) digests[v] = (u8)dist[v];
 }
 
-extern "C" __global__ void sample_distances(i64 lo, i64 hi, i64 step, const vertex_t* targets, const dist_t* dist,
+extern "C" __global__ void sample_distances(i64 lo, i64 hi, i64 step, const dist_t* dist, i64 stride, i64 multiplier,
                                             dist_t* sample) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) sample[i] = dist[targets[i * step]];
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) sample[i] = dist[state_of(i * step, stride, multiplier)];
 }
 
 extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                        const weight_t* weights, const dist_t* dist, i64 core, i64 base, i64 stride,
-                                       i64 multiplier, i64 most, vertex_t* takers, vertex_t* givers, i64* counters) {
+                                       i64 multiplier, i64 most, vertex_t* offers, i64* counters) {
   Arcs arcs(targets, weights, indptr[hi]);
   LongRows& s = long_rows();
   for (i64 first = lo + (i64)blockIdx.x * blockDim.x; first < hi; first += thread_count()) {
@@ -177,7 +177,7 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
         for (int j = 0; j < DEPTH; j++) {
           if (far[j] <= own || far[j] == top_of<dist_t>::value() || (dist_t)(own + w[j]) != far[j]) continue;
           i64 place = reserve(&counters[0]);
-          if (place < most) takers[place] = u[j], givers[place] = position;
+          if (place < most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
         }
       }
     }
@@ -185,11 +185,11 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
   }
 }
 
-extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* takers, const vertex_t* givers, i64 base,
-                                       i64 num_owned, vertex_t* parents) {
+extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 base, i64 num_owned,
+                                       vertex_t* parents) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 v = (i64)takers[i] - base;
-    if (v >= 0 && v < num_owned) atomic_min(&parents[v], givers[i]);
+    i64 v = (i64)offers[2 * i] - base;
+    if (v >= 0 && v < num_owned) atomic_min(&parents[v], offers[2 * i + 1]);
   }
 }
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add, atomic_min
-from mgraph.kernels.common import class_edge, position_of, top_of
+from mgraph.kernels.common import class_edge, position_of, state_of, top_of
 from mgraph.kernels.pair import kernel
 
 # As in the CUDA file: rows of more arcs are a warp's work, and of so many a block's.
@@ -69,18 +69,16 @@ def find_nearer(
     atomic_add(counters, 0, unexplained)
 
 
-@kernel(vertex_t="targets", dist_t="dist")
-def sample_distances(lo, hi, step, targets, dist, sample):
-    """Take the distance of every so many arcs' target."""
+@kernel(dist_t="dist")
+def sample_distances(lo, hi, step, dist, stride, multiplier, sample):
+    """Take the distances of the first vertices by position, or of every so many."""
     for i in range(lo, hi):
-        sample[i] = dist[targets[i * step]]
+        sample[i] = dist[state_of(i * step, stride, multiplier)]
 
 
 @kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
-def offer_early(
-    lo, hi, indptr, targets, weights, dist, core, base, stride, multiplier, most, takers, givers, counters
-):
-    """List, for every arc out of what lies before the core that explains a distance, whose that is, and its source.
+def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, multiplier, most, offers, counters):
+    """List the arcs out of what lies before the core that explain a distance: whose that is, and the arc's source.
 
     No more than `most` are written down, but all are counted.
     """
@@ -94,17 +92,17 @@ def offer_early(
             if far > own and far != top and dist.dtype.type(own + dist.dtype.type(weights[i])) == far:
                 place = atomic_add(counters, 0, 1)
                 if place < most:
-                    takers[place] = targets[i]
-                    givers[place] = position_of(base + u, stride, multiplier)
+                    offers[2 * place] = targets[i]
+                    offers[2 * place + 1] = position_of(base + u, stride, multiplier)
 
 
-@kernel(vertex_t="takers")
-def take_offers(lo, hi, takers, givers, base, num_owned, parents):
+@kernel(vertex_t="offers")
+def take_offers(lo, hi, offers, base, num_owned, parents):
     """Let every vertex that is owned here take the first of those offered to it."""
     for i in range(lo, hi):
-        v = takers[i] - base
+        v = offers[2 * i] - base
         if 0 <= v < num_owned:
-            atomic_min(parents, v, givers[i])
+            atomic_min(parents, v, offers[2 * i + 1])
 
 
 @kernel(dist_t="dist")

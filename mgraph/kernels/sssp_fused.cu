@@ -229,8 +229,8 @@ struct LightHeavy : Search<WeightRows> {
     i64 near_lengths = block->near_lengths, others = indptr[n] - block->settled_lengths - near_lengths;
     if (bound == top || (low == top && !near_lengths)) return false;
     bool pulled = pulls;
-    pulls = load_relaxed(&counters[PULLS]) && is_pull_cheaper(others, near_lengths);
-    finishes = pulls && pulled;
+    pulls = load_relaxed(&counters[PULLS]) && (pulled || is_pull_cheaper(others, near_lengths));
+    finishes = pulled && is_finish(others, indptr[n]);
     floor = settled, settled = bound;
     bound = finishes ? top : raised(near_lengths ? bound : low, next_delta());
     __syncthreads();  // all have read what the next bucket changes

@@ -46,8 +46,8 @@ struct Search : Copies {
     dist_t low = load_relaxed(waiting(rank(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
-    *method = !rests ? PUSH : fact(PULLS) && others < near_lengths ? PULL : HEAVY;
-    finishes = *method == PULL && pulled, pulled = *method == PULL;
+    *method = !rests ? PUSH : fact(PULLS) && (pulled || others < near_lengths) ? PULL : HEAVY;
+    finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS)), pulled |= *method == PULL;
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
     floor = settled, settled = bound, bound = finishes ? top : raised(rests ? bound : low, delta);

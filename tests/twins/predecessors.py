@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Case, Unwritten, queues
+from twins.case import Answer, Case, Unwritten
 from twins.drawing import DrawnRows, rows, seeds, some, widths
 
 from mgraph.types import unreached_of
@@ -46,8 +46,8 @@ def find_nearer(draw: st.DrawFn) -> Case:
 
 def sample_distances(draw: st.DrawFn) -> Case:
     r, step = draw(rows()), draw(st.integers(1, 4))
-    size = len(r.targets) // step
-    given = {"lo": 0, "hi": size, "step": step, "targets": r.targets, "dist": r.distances()}
+    size = r.num_states // step
+    given = {"lo": 0, "hi": size, "step": step, "dist": r.distances(), "stride": r.stride, "multiplier": r.multiplier}
     return Case({**given, "sample": Unwritten(size, r.types.dist)})
 
 
@@ -57,16 +57,20 @@ def offer_early(draw: st.DrawFn) -> Case:
     given = {**_shared(draw, r), "core": draw(cores)}
     given |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
     most = draw(st.sampled_from([0, len(r.targets)]))
-    lists = {name: Unwritten(len(r.targets), r.types.vertex) for name in ("takers", "givers")}
-    names = queues(counters_0=("takers", "givers")) if most else lambda answer: answer
-    return Case({**given, "most": most, **lists, "counters": np.zeros(1, np.int64)}, names)
+    given |= {"most": most, "offers": Unwritten(2 * len(r.targets), r.types.vertex)}
+
+    def normal(answer: Answer) -> Answer:
+        offers = answer["offers"].reshape(-1, 2)[: int(answer["counters"][0]) if most else 0]
+        offers[:] = offers[np.lexsort(offers.T)]
+        return answer
+
+    return Case({**given, "counters": np.zeros(1, np.int64)}, normal)
 
 
 def take_offers(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    takers = r.random.integers(0, r.num_states, 90).astype(r.types.vertex)
-    givers = r.random.integers(0, r.num_states, 90).astype(r.types.vertex)
-    given = {"lo": 0, "hi": 90, "takers": takers, "givers": givers, "base": r.base, "num_owned": r.num_owned}
+    offers = r.random.integers(0, r.num_states, 180).astype(r.types.vertex)
+    given = {"lo": 0, "hi": 90, "offers": offers, "base": r.base, "num_owned": r.num_owned}
     return Case({**given, "parents": _own(r)["parents"]})
 
 
