@@ -234,7 +234,7 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   };
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all warps have some.
   i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
-  if (falling) hi = longer_rows(SHORT_ROW, lo, hi, indptr);
+  i64 longs = falling ? longer_rows(SHORT_ROW, lo, hi, indptr) : hi;
   i64 parts = hubs && hubs < warp_count() ? warp_count() / hubs : 1;
   for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
     i64 v = lo + k % hubs;
@@ -243,20 +243,26 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
     vertex_t parent = find_first(v, own, k / hubs, parts);
     if (lane_index() == 0 && parent < none) atomic_min(&parents[v], parent);
   }
-  // Neighbours are of like length then: each warp gets one of them. Else they are read together.
-  i64 apart = falling ? warp_count() : 1;
-  for (i64 turn = lo + hubs; turn < hi; turn += 32 * warp_count()) {
-    i64 first = turn + warp_index() * (falling ? 1 : 32), v = first + lane_index() * apart;
-    dist_t own = 0;
-    bool is_open = v < hi && indptr[v + 1] - indptr[v] > SHORT_ROW;
-    if (is_open) own = dist[base + v], is_open = own > (dist_t)core && own != top_of<dist_t>::value();
-    for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
-      int lane = __ffs(rows) - 1;
-      i64 row = first + lane * apart;
-      vertex_t parent = find_first(row, __shfl_sync(all, own, lane), 0, 1);
-      if (lane_index() == 0 && parent < parents[row]) parents[row] = parent;
+  auto search = [&](i64 begin, i64 end, bool spreads) {
+    i64 apart = spreads ? warp_count() : 1;
+    for (i64 turn = begin; turn < end; turn += 32 * warp_count()) {
+      i64 first = turn + warp_index() * (spreads ? 1 : 32), v = first + lane_index() * apart;
+      dist_t own = 0;
+      bool is_open = v < end && indptr[v + 1] - indptr[v] > SHORT_ROW;
+      if (is_open) own = dist[base + v], is_open = own > (dist_t)core && own != top_of<dist_t>::value();
+      for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
+        int lane = __ffs(rows) - 1;
+        i64 row = first + lane * apart;
+        vertex_t parent = find_first(row, __shfl_sync(all, own, lane), 0, 1);
+        if (lane_index() == 0 && parent < parents[row]) parents[row] = parent;
+      }
     }
-  }
+  };
+  // Neighbours are of like length then: each warp gets one of them. Else they are read together.
+  search(lo + hubs, longs, falling);
+  // It is degrees that fall: rows have lost their parallel arcs, and a few longer ones come behind shorter ones. Nobody
+  // else looks at those that have an offer.
+  if (core) search(longs, hi, false);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

@@ -119,7 +119,7 @@ def find_nearer_by_weight(
     """Find the same for long rows where rows stand by weight: most of their arcs are too heavy to look at.
 
     What has none stays open for find_nearer, which counts it, and so does what has too many light arcs, and no offer.
-    `falling` says whether no row is longer than the one before.
+    `falling` says whether hardly a row is longer than the one before; without a core those that are may stay open.
     """
     none = np.iinfo(parents.dtype).max
     top = top_of(dist)
