@@ -15,7 +15,7 @@ from naive_shard import build_shards, positions_of
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
 from mgraph.algorithms import sssp_peers as module
@@ -109,6 +109,15 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     assert methods.index("heavy") < methods.index("pull")
     arcs = sum(step["arcs"] for _, trace in answers for step in trace.supersteps)
     assert arcs <= 2 * len(ends), "few arcs are looked at twice"
+
+
+def test_what_is_left_behind_the_second_pull_is_one_bucket():
+    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True)
+    methods = [step["method"] for step in trace.supersteps]
+    last = len(methods) - methods[::-1].index("pull")
+    assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
+    assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
 
 
 def test_all_warps_pull_long_rows():
