@@ -179,7 +179,7 @@ def random_case(seed: int, num_vertices: int | None = None, *, directed: bool | 
 
 
 def trailing_chains() -> GraphCase:
-    """Return a path from vertex 0 to hubs, leaves that hang on these, and two chains behind leaves, shorter than their arcs.
+    """Return a path from vertex 0 to hubs, leaves that hang on these, and two chains which are shorter than their arcs.
 
     When the leaves have pulled, what is left is the chains, along which one vertex after another falls. The second
     one's first vertex does not, and is not settled either.

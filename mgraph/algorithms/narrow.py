@@ -31,7 +31,7 @@ def first_dtype(shard: Shard, dtype: np.dtype) -> np.dtype:
 
 def farthest(heaviest: float | int) -> int:
     """Return the largest distance from which every arc ends below what is not reached, in 32 bits."""
-    return unreached_of(NARROW) - 1 - int(heaviest)
+    return int(unreached_of(NARROW)) - 1 - int(heaviest)
 
 
 def narrow_cutoff(info: GraphInfo, cutoff: float | int | None) -> int:

@@ -55,7 +55,8 @@ struct Arcs {
   }
 };
 
-// What a block knows of the rows that it looks at together in a turn. Not in the template: g++ would not keep it apart by block there.
+// What a block knows of the rows that it looks at together in a turn. Not in the template: g++ would not keep it apart
+// by block there.
 struct LongRows {
   i64 rows[1024], first_hit;
   u32 count;
@@ -147,7 +148,8 @@ extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, 
 
 extern "C" __global__ void sample_distances(i64 lo, i64 hi, i64 step, const dist_t* dist, i64 stride, i64 multiplier,
                                             dist_t* sample) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) sample[i] = dist[state_of(i * step, stride, multiplier)];
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
+    sample[i] = dist[state_of(i * step, stride, multiplier)];
 }
 
 extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
@@ -205,8 +207,8 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
 
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
                                                  const vertex_t* targets, const weight_t* weights, double scale,
-                                                 const dist_t* dist, i64 core, i64 base, i64 stride,
-                                                 i64 multiplier, vertex_t* parents) {
+                                                 const dist_t* dist, i64 core, i64 base, i64 stride, i64 multiplier,
+                                                 vertex_t* parents) {
   constexpr u32 all = 0xFFFFFFFFu;
   vertex_t none = top_of<vertex_t>::value();
   Arcs arcs(targets, weights, indptr[hi]);
@@ -267,8 +269,8 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
 
 extern "C" __global__ void __launch_bounds__(1024)
     find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights, i64 long_rows,
-                const dist_t* dist, const u8* digests, i64 core, i64 offered_rows, i64 base, i64 stride,
-                i64 multiplier, vertex_t* parents, i64* counters) {
+                const dist_t* dist, const u8* digests, i64 core, i64 offered_rows, i64 base, i64 stride, i64 multiplier,
+                vertex_t* parents, i64* counters) {
   vertex_t none = top_of<vertex_t>::value();
   auto open = [&](i64 v) {
     dist_t own = dist[base + v];

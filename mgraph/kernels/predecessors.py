@@ -42,8 +42,8 @@ def find_nearer(
     """Find for every vertex the first nearer one that explains its distance; count those with none.
 
     A vertex not reached is explained by nothing. Sources have their parent already, and rows of up to `offered_rows`
-    arcs may have one that was offered, to be compared with the first in the core. Before `long_rows` stand those worth a
-    block of threads; `digests` are the last bytes of the distances, or None.
+    arcs may have one that was offered, to be compared with the first in the core. Before `long_rows` stand those worth
+    a block of threads; `digests` are the last bytes of the distances, or None.
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0

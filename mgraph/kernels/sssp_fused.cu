@@ -76,7 +76,9 @@ struct NearFar : Search<WholeRows> {
 
 // Rows by weight, light arcs first. Near vertices relax the arcs that may end below the bound; the others, which are
 // heavy for the bucket, wait until it is done: then its vertices, from `floor` to `settled`, relax each of these once.
-// Or, where fewer arcs lead to what is not settled, those vertices pull over the arcs that are light enough.
+// Or, from where fewer arcs lead to what is not settled, those vertices pull over the arcs that are light enough. When
+// those that have pulled have few arcs left, the search finishes: they pull from each other too, in a bucket without
+// end.
 struct WeightRows {
   static constexpr u32 RESTS = 1u << 31;
   static constexpr int HOP_MOST = 8;

@@ -40,8 +40,9 @@ struct Search : Copies {
 
   // ---- a bucket --------------------------------------------------------------------------------------
   // Near is empty on all ranks: all below the bound is settled. Raise it by delta, above what waits if the bucket has
-  // left nothing that could be nearer, and look at one's own slice: what there is to do for whom. What waits is not
-  // nearer than the smallest that was seen to.
+  // left nothing that could be nearer, or beyond all, and look at one's own slice: what there is to do for whom. What
+  // waits is not nearer than the smallest that was seen to. Once vertices have pulled, they go on to: that those look
+  // at light arcs alone makes it cheap.
   __device__ bool take_up(Method* method) {
     dist_t low = load_relaxed(waiting(rank(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;

@@ -7,8 +7,9 @@
 // room for it, and a distance travels once a round, however often it fell.
 // Far is whatever has a distance from the bound on: a pass over one's own slice finds what the next bound reaches, and
 // what the bucket below it has left: its heavy arcs, or those that lead to what is not settled. Who is to pull must
-// know what is settled: owners write the distances of the bucket into the others' copies. Between two meetings an array
-// is either read or changed by atomics, or each word has one writer.
+// know what is settled: owners write the distances of the bucket into the others' copies. When few arcs are left to
+// pull over, they write all that are reached there, and their vertices pull from any: what falls meanwhile is pushed.
+// Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
 enum Fact { STRIDE, NUM_OWNED, NUM_STARTS, NUM_ARCS, HEAVIES, PULLS, TRACE_ROWS, NUM_FACTS };
 enum Report { DONE, NUM_ROWS, NUM_REPORTS };
@@ -148,7 +149,8 @@ struct Copies {
     return edge == top_of<double>::value() || (double)weight * scale < edge;
   }
   __device__ dist_t pulled(vertex_t u, dist_t weight) const {
-    // What is settled was so when all met: any value that is seen of it is the last one.
+    // What is settled was so when all met: any value that is seen of it is the last one. What is not may fall after it
+    // was seen here, and is pushed then.
     dist_t near = load_stale(&dist(rank())[u]);
     if (near >= (finishes ? top_of<dist_t>::value() : settled)) return top_of<dist_t>::value();
     dist_t through = near + weight;

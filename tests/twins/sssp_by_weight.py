@@ -92,7 +92,7 @@ def list_settled(draw: st.DrawFn) -> Case:
 
 
 def pull_distances(draw: st.DrawFn) -> Case:
-    """No arc is so light that a vertex is pulled to below what others pull from: what they see would depend on order."""
+    """No arc is so light that a vertex is pulled to below what others pull from: what these see would be chance."""
     r, scale = _rows(draw)
     bounds = _bounds(r)
     bounds[1] = max(bounds[1], bounds[0])
