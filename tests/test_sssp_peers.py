@@ -18,6 +18,7 @@ from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
+from mgraph.algorithms import narrow
 from mgraph.algorithms import sssp_peers as module
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.sssp import sssp
@@ -172,6 +173,21 @@ def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
         np.testing.assert_array_equal(paths.distances.to_numpy(), swept.distances.to_numpy())
     with InProcessCluster(2, make_backend=lambda: CpuBackend(1)) as cluster, mg.grid(3, 4, cluster=cluster) as g:
         assert mg.sssp(g, 0).stats.form == "steps"
+
+
+def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
+    """The first of two searches fits; the second is repeated, over windows that are opened anew."""
+    monkeypatch.setattr(narrow, "FEWEST_ARCS", 1)
+    backends = iter(range(2))
+    ends = np.arange(6)
+    weights = np.array([1, 2, 2**30, 2**30, 2**30, 2**30], np.int32)
+    with InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32)) as cluster:
+        with mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
+            assert state_dtype(g.info) == np.int64
+            near, all_of_it = mg.sssp(g, 0, cutoff=2**30 + 2), mg.sssp(g, 0)
+            assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
+            assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
+            assert near.stats.form == all_of_it.stats.form == "windows"
 
 
 def come_alone(shard, comm, search):

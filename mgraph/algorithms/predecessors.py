@@ -22,7 +22,6 @@ from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.kernels.predecessors import (
     LONG_ROW,
-    SHORT_ROW,
     digest_distances,
     find_equal,
     find_nearer,
@@ -101,15 +100,15 @@ def _find_nearer(
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
     # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
-    has_light = weights is not None and not info.directed
-    light = shard.by_weight if has_light else None
-    core = 0 if weights is None else _offer_early(shard, comm, dist, shape, parents)
-    if light is not None:
+    may_be_light = weights is not None and not info.directed
+    core = _offer_early(shard, comm, dist, shape, parents) if may_be_light else 0
+    # A rank that had no room for rows by weight looks at whole ones that have an offer: all their arcs are of one class.
+    light, scale = (rows, 0.0) if shard.by_weight is None else (shard.by_weight, class_scale(info))
+    if may_be_light and (core or shard.by_weight is not None):
         find_nearer_by_weight[run](
-            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info),
-            dist, core, *shape, parents,
+            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, core, *shape,
+            parents,
         )  # fmt: skip
-    offered_rows = 0 if not core else info.max_degree if light is None else SHORT_ROW
     digests = None
     if wants_digests(info, dist, run.cache_bytes):
         digests = run.xp.empty(len(dist), np.uint8)
@@ -118,7 +117,7 @@ def _find_nearer(
     if falls:
         long_rows = min(long_rows, len(rows.targets) // LONG_ROW)
     find_nearer[run](
-        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, core, offered_rows, *shape,
+        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, core, *shape,
         parents, counters,
     )  # fmt: skip
 

@@ -269,14 +269,14 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
 
 extern "C" __global__ void __launch_bounds__(1024)
     find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights, i64 long_rows,
-                const dist_t* dist, const u8* digests, i64 core, i64 offered_rows, i64 base, i64 stride, i64 multiplier,
+                const dist_t* dist, const u8* digests, i64 core, i64 base, i64 stride, i64 multiplier,
                 vertex_t* parents, i64* counters) {
   vertex_t none = top_of<vertex_t>::value();
   auto open = [&](i64 v) {
     dist_t own = dist[base + v];
     if (own == top_of<dist_t>::value()) return false;
     if (load_relaxed(&parents[v]) == none) return true;
-    return own > (dist_t)core && indptr[v + 1] - indptr[v] <= offered_rows;
+    return core && own > (dist_t)core && indptr[v + 1] - indptr[v] <= SHORT_ROW;
   };
   auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
     dist_t near[DEPTH], room = own > (dist_t)core ? own - (dist_t)core : 0;

@@ -32,7 +32,6 @@ def find_nearer(
     dist,
     digests,
     core,
-    offered_rows,
     base,
     stride,
     multiplier,
@@ -41,16 +40,17 @@ def find_nearer(
 ):
     """Find for every vertex the first nearer one that explains its distance; count those with none.
 
-    A vertex not reached is explained by nothing. Sources have their parent already, and rows of up to `offered_rows`
-    arcs may have one that was offered, to be compared with the first in the core. Before `long_rows` stand those worth
-    a block of threads; `digests` are the last bytes of the distances, or None.
+    A vertex not reached is explained by nothing. Sources have their parent already, and so have others that were looked
+    at or offered one; where there is a core, those with short rows are looked at all the same. Before `long_rows` stand
+    those worth a block of threads; `digests` are the last bytes of the distances, or None.
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0
     top = top_of(dist)
     for v in range(lo, hi):
         own, offered = dist[base + v], parents[v]
-        if own == top or (offered != none and (own <= core or indptr[v + 1] - indptr[v] > offered_rows)):
+        is_short = indptr[v + 1] - indptr[v] <= SHORT_ROW
+        if own == top or (offered != none and not (0 < core < own and is_short)):
             continue
         unexplained += offered == none
         room = dist.dtype.type(own - core if own > core else 0)

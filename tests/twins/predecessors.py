@@ -40,7 +40,7 @@ def find_nearer(draw: st.DrawFn) -> Case:
     exact = dist.dtype.kind != "f" and draw(st.booleans())
     given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
     given["digests"] = dist.astype(np.uint8) if exact else None
-    given |= {"core": draw(cores), "offered_rows": draw(st.sampled_from([0, 3, 80]))}
+    given["core"] = draw(cores)
     return Case({**given, **_own(r), "counters": counters})
 
 
