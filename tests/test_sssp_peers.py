@@ -181,13 +181,13 @@ def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
     backends = iter(range(2))
     ends = np.arange(6)
     weights = np.array([1, 2, 2**30, 2**30, 2**30, 2**30], np.int32)
-    with InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32)) as cluster:
-        with mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
-            assert state_dtype(g.info) == np.int64
-            near, all_of_it = mg.sssp(g, 0, cutoff=2**30 + 2), mg.sssp(g, 0)
-            assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
-            assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
-            assert near.stats.form == all_of_it.stats.form == "windows"
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
+        assert state_dtype(g.info) == np.int64
+        near, all_of_it = mg.sssp(g, 0, cutoff=2**30 + 2), mg.sssp(g, 0)
+        assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
+        assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
+        assert near.stats.form == all_of_it.stats.form == "windows"
 
 
 def come_alone(shard, comm, search):

@@ -102,7 +102,7 @@ def _find_nearer(
     # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
     may_be_light = weights is not None and not info.directed
     core = _offer_early(shard, comm, dist, shape, parents) if may_be_light else 0
-    # A rank that had no room for rows by weight looks at whole ones that have an offer: all their arcs are of one class.
+    # A rank that had no room for rows by weight looks at whole ones that have an offer: as if arcs were of one class.
     light, scale = (rows, 0.0) if shard.by_weight is None else (shard.by_weight, class_scale(info))
     if may_be_light and (core or shard.by_weight is not None):
         find_nearer_by_weight[run](
