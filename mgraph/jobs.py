@@ -21,6 +21,7 @@ from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components
 from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
+from mgraph.algorithms.narrow import first_dtype, is_whole, narrow_cutoff
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
@@ -217,8 +218,8 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         if fuses and (rank.size == 1 or require_bfs_windows(shard, rank.comm)):
             require_firsts(shard)
     if (spec.algorithm, spec.method) == ("sssp", "frontier"):
-        fuses = _may_fuse(shard, sssp_kernel.MOST_ROWS)
-        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, spec.dtype))
+        fuses, dtype = _may_fuse(shard, sssp_kernel.MOST_ROWS), first_dtype(shard, spec.dtype)
+        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, dtype))
         if relaxes_light and wants_rows_by_weight(shard.info):
             require_rows_by_weight(shard)
 
@@ -232,7 +233,16 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
     if spec.algorithm == "bfs":
         depth_limit = None if spec.limit is None else int(spec.limit)
         return _form_of_bfs(shard, rank, spec)(shard, rank.comm, sources, trace, depth_limit)
-    return _form_of_sssp(shard, rank, spec)(shard, rank.comm, sources, trace, spec.dtype, spec.limit)
+    search = _form_of_sssp(shard, rank, spec)
+    narrow = first_dtype(shard, spec.dtype)
+    if spec.method == "frontier" and narrow != spec.dtype:
+        found = search(shard, rank.comm, sources, trace, narrow, narrow_cutoff(shard.info, spec.limit))
+        if is_whole(shard, rank.comm, found.distances, spec.limit):
+            return found
+        # What the form needs may be wider now.
+        shard.has_long_paths = True
+        _prepare(shard, rank, spec)
+    return search(shard, rank.comm, sources, trace, spec.dtype, spec.limit)
 
 
 # The answer is put in user ids right behind the search.

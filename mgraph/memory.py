@@ -10,6 +10,7 @@ import numpy as np
 from mgraph.algorithms import bfs_peers, sssp_peers
 from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.algorithms.msf import LIGHT, SHARE
+from mgraph.algorithms.narrow import NARROW, may_be_narrow
 from mgraph.algorithms.sssp import SPARSE_DEGREE
 from mgraph.algorithms.traversal import TRACE_ROWS
 from mgraph.build.compact_plan import blocks_beside, plan_compact
@@ -144,6 +145,7 @@ class _Shape:
     partition: Partition
     weight: int
     state: int
+    searched: int  # bytes of a distance in a search by frontiers, unless paths are too long for 32 bits
 
     @classmethod
     def of(cls, source: EdgeSource, num_edges: int, num_ranks: int) -> _Shape:
@@ -151,8 +153,12 @@ class _Shape:
         connected = expected_connected(source)
         dtype = source.weight_dtype
         top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
-        state = state_bytes(dtype, n, getattr(source, "max_weight", None) or top)
-        return cls(source, num_edges, Partition(connected, num_ranks, connected < n), bytes_of(dtype), state)
+        heaviest = getattr(source, "max_weight", None) or top
+        state = state_bytes(dtype, n, heaviest)
+        is_narrow = dtype is not None and dtype.kind != "f" and may_be_narrow(np.dtype(f"i{state}"), heaviest)
+        searched = NARROW.itemsize if is_narrow else state
+        partition = Partition(connected, num_ranks, connected < n)
+        return cls(source, num_edges, partition, bytes_of(dtype), state, searched)
 
     @property
     def seen(self) -> int:
@@ -201,7 +207,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     }
     paths_have_windows = _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
     if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
-        for_paths = sssp_peers.window_bytes(partition, shape.state) if weight and paths_have_windows else 0
+        for_paths = sssp_peers.window_bytes(partition, shape.searched) if weight and paths_have_windows else 0
         parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
     if weight:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
@@ -249,7 +255,7 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
 
 def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what shortest paths by frontiers take beside their answer in user ids."""
-    partition, state, vertex = shape.partition, shape.state, shape.partition.dtype.itemsize
+    partition, state, vertex = shape.partition, shape.searched, shape.partition.dtype.itemsize
     owned, states = partition.num_owned(0), partition.num_states
     # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned

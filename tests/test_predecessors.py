@@ -17,6 +17,7 @@ from zoo import CASES, make_case, random_case, zoo_sources
 from mgraph.algorithms import predecessors
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.build.by_weight import require_rows_by_weight
+from mgraph.translate import gather_states
 
 
 def predecessors_and_roots(shard, comm, dist, sources):
@@ -24,12 +25,11 @@ def predecessors_and_roots(shard, comm, dist, sources):
     return parents, find_roots(shard, comm, parents)
 
 
-def check(case, sources, num_ranks, order, *, by_weight=False):
-    """Compare predecessors and nearest sources with the oracles'."""
+def check(case, sources, num_ranks, order, *, num_by_weight=0):
+    """Compare predecessors and nearest sources with the oracles'; some ranks have rows by weight."""
     shards = build_shards(case, num_ranks, order)
-    if by_weight:
-        for shard in shards:
-            require_rows_by_weight(shard)
+    for shard in shards[:num_by_weight]:
+        require_rows_by_weight(shard)
     positions, num_positions = positions_of(shards), shards[0].partition.num_positions
     dist = oracles.sssp(case, sources)
     chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
@@ -58,13 +58,13 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_long_rows_by_weight_give_the_same(case, order):
     for num_ranks, sources in enumerate(zoo_sources(case), start=1):
-        check(case, sources, num_ranks, order, by_weight=True)
+        check(case, sources, num_ranks, order, num_by_weight=num_ranks)
 
 
 def test_a_long_row_by_weight_explains_nothing_in_a_directed_graph():
     """Vertex 2 has many arcs, one of them to a nearer vertex, which is as far as would explain its distance."""
     arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
-    check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", by_weight=True)
+    check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)
 
 
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
@@ -74,6 +74,36 @@ def test_last_bytes_of_distances_tell_which_arcs_explain_nothing(case, monkeypat
     for sources in zoo_sources(case):
         for num_ranks in (1, 3):
             check(case, sources, num_ranks, "natural")
+
+
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_what_lies_before_the_core_offers_itself(case, monkeypatch):
+    """Wherever the core begins, and where there is no room for the offers; on graphs so large that it is looked for."""
+    for sources in zoo_sources(case):
+        for num_ranks, core, share in (1, 3, 1), (3, 40, 1), (2, 3, 1 << 40):
+            found = lambda shard, dist, core=core: core if dist.dtype.kind != "f" else 0  # noqa: E731
+            monkeypatch.setattr(predecessors, "_find_core", found)
+            monkeypatch.setattr(predecessors, "OFFER_SHARE", share)
+            monkeypatch.setattr(predecessors, "SAMPLE", 1 if share > 1 else 1 << 12)
+            check(case, sources, num_ranks, "degree", num_by_weight=2)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_the_core_begins_where_arcs_do(order, monkeypatch):
+    """A source hangs on a heavy arc of a dense part, that of a hundred vertices which reach each other."""
+    arcs = [(100, 0, 50), *((u, v, 2 + (u + v) % 7) for u in range(100) for v in range(u))]
+    shards = build_shards(make_case("hanging", 101, arcs, np.uint8), 2, order)
+    dist = oracles.sssp(make_case("hanging", 101, arcs, np.uint8), [100])
+
+    def core(shard, comm, part):
+        return predecessors._find_core(shard, gather_states(shard, comm, part))
+
+    parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
+    assert run_on_ranks(core, shards, parts=parts) == [0, 0]
+    monkeypatch.setattr(predecessors, "CORE_ARCS", 1)
+    monkeypatch.setattr(predecessors, "SAMPLE", 20)
+    least, other = run_on_ranks(core, shards, parts=parts)
+    assert least == other and 50 <= least <= 56
 
 
 def test_blocks_search_long_rows_at_the_same_time():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.kernels.backend import CpuBackend
@@ -71,6 +71,15 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     assert methods.index("heavy") < methods.index("pull")
     arcs = sum(step["arcs"] for step in trace.supersteps)
     assert arcs <= 2 * len(ends), "few arcs are looked at twice"
+
+
+def test_what_is_left_behind_the_second_pull_is_one_bucket():
+    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    trace = check(trailing_chains(), [0], delta=12)
+    methods = [step["method"] for step in trace.supersteps]
+    last = len(methods) - methods[::-1].index("pull")
+    assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
+    assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
 
 
 def test_in_the_emulator():

@@ -12,7 +12,7 @@ from on_ranks import run_on_ranks
 from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms import sssp_fused as fused
 from mgraph.algorithms.sssp import sssp
@@ -106,6 +106,15 @@ def test_the_form_of_a_turn_does_not_show_in_the_answer(form, monkeypatch):
             methods |= {step["method"] for step in trace.supersteps}
     # Where nothing is left to push nothing is pulled instead.
     assert methods - {"heavy"} == {"push", *form} - {"heavy"}
+
+
+def test_what_is_left_behind_the_second_pull_is_one_bucket():
+    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    _, (_, trace) = check(trailing_chains(), [0], delta=3)
+    methods = [step["method"] for step in trace.supersteps]
+    last = len(methods) - methods[::-1].index("pull")
+    assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
+    assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
 
 
 @pytest.mark.parametrize("seed", range(2))

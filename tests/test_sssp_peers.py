@@ -15,9 +15,10 @@ from naive_shard import build_shards, positions_of
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
+from mgraph.algorithms import narrow
 from mgraph.algorithms import sssp_peers as module
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.sssp import sssp
@@ -111,6 +112,15 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     assert arcs <= 2 * len(ends), "few arcs are looked at twice"
 
 
+def test_what_is_left_behind_the_second_pull_is_one_bucket():
+    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True)
+    methods = [step["method"] for step in trace.supersteps]
+    last = len(methods) - methods[::-1].index("pull")
+    assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
+    assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
+
+
 def test_all_warps_pull_long_rows():
     """A vertex that is far, with many arcs, most of them from what is settled before."""
     many = 300
@@ -163,6 +173,21 @@ def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
         np.testing.assert_array_equal(paths.distances.to_numpy(), swept.distances.to_numpy())
     with InProcessCluster(2, make_backend=lambda: CpuBackend(1)) as cluster, mg.grid(3, 4, cluster=cluster) as g:
         assert mg.sssp(g, 0).stats.form == "steps"
+
+
+def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
+    """The first of two searches fits; the second is repeated, over windows that are opened anew."""
+    monkeypatch.setattr(narrow, "FEWEST_ARCS", 1)
+    backends = iter(range(2))
+    ends = np.arange(6)
+    weights = np.array([1, 2, 2**30, 2**30, 2**30, 2**30], np.int32)
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
+        assert state_dtype(g.info) == np.int64
+        near, all_of_it = mg.sssp(g, 0, cutoff=2**30 + 2), mg.sssp(g, 0)
+        assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
+        assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
+        assert near.stats.form == all_of_it.stats.form == "windows"
 
 
 def come_alone(shard, comm, search):

@@ -11,6 +11,7 @@ from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
 from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
+from mgraph import jobs
 from mgraph.traversals import state_dtype
 
 
@@ -163,6 +164,28 @@ def test_distances_are_as_wide_as_they_must_be(dtype, largest, state, result, cl
                 found = mg.sssp(g, 0, method=method)
                 assert found.distances.to_numpy().dtype == result
                 assert found.distances.to_numpy().tolist() == [v * largest for v in range(6)]
+
+
+@pytest.mark.parametrize(("arcs", "is_long"), [(266, False), (269, True)])
+def test_distances_that_fit_are_searched_in_32_bits(arcs, is_long, clusters, monkeypatch):
+    """A line that is as long as 32 bits can tell, and one that is a little longer; many vertices have no arcs."""
+    widths = []
+    for name in ("sssp", "sssp_by_weight"):
+        real = getattr(jobs, name)
+        monkeypatch.setattr(jobs, name, lambda *a, real=real: (widths.append(a[4].itemsize), real(*a))[1])
+    heaviest = 16_000_000
+    case = make_case("line", 400, [(v, v + 1, heaviest) for v in range(arcs)], np.int32)
+    wanted = [v * heaviest if v <= arcs else -1 for v in range(400)]
+    for num_ranks in (1, 3):
+        with graph_of(case, clusters[num_ranks]) as g:
+            assert state_dtype(g.info) == np.int64
+            for cutoff, kept in (None, wanted), (2**33, wanted), (2**20, [0] + 399 * [-1]), (None, wanted):
+                result = mg.sssp(g, 0, cutoff=cutoff)
+                assert np.asarray(result.distances).tolist() == kept
+                mg.validate(result)
+            expected = [4, 8, 8, 8, 8] if is_long else [4, 4, 4, 4]
+            assert widths == [width for width in expected for _ in range(num_ranks)]
+            widths.clear()
 
 
 def test_paths_too_long_for_64_bits_are_refused(clusters):

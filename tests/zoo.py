@@ -176,3 +176,16 @@ def random_case(seed: int, num_vertices: int | None = None, *, directed: bool | 
     ][seed % 6]
     directed = bool(rng.integers(2)) if directed is None else directed
     return GraphCase(f"random-{seed}", n, sources, targets, weights, directed)
+
+
+def trailing_chains() -> GraphCase:
+    """Return a path from vertex 0 to hubs, leaves that hang on these, and two chains which are shorter than their arcs.
+
+    When the leaves have pulled, what is left is the chains, along which one vertex after another falls. The second
+    one's first vertex does not, and is not settled either.
+    """
+    ends = [(v, v + 1, 1) for v in range(10)] + [(v % 5 + 5, v, 100 + v % 9) for v in range(11, 400)]
+    for first, length in (500, 150), (513, 180):
+        ends += [(5, first, length)] + [(v, v + 1, 2) for v in range(first, first + 12)]
+        ends += [(9, v, 240) for v in range(first, first + 13)]
+    return make_case("chains behind leaves", 526, ends, np.uint8)

@@ -8,6 +8,10 @@ chain ends at a source, and the answer is the same for any number of ranks.
 Where there are rows by weight, the long ones are looked through there: all arcs that are no longer than the
 whole way, of which the smallest position counts. All others are looked through by position, up to the first, and so
 are long ones of which many arcs are as light as that.
+
+A source that hangs on a heavy arc makes every way long, though most arcs of it lead through a dense core. What lies
+before that has few arcs, and offers itself along these; behind it an arc counts as light if it is no longer than the
+way from where the core begins.
 """
 
 from __future__ import annotations
@@ -16,13 +20,27 @@ import numpy as np
 
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.kernels.predecessors import LONG_ROW, digest_distances, find_equal, find_nearer, find_nearer_by_weight
+from mgraph.kernels.predecessors import (
+    LONG_ROW,
+    digest_distances,
+    find_equal,
+    find_nearer,
+    find_nearer_by_weight,
+    offer_early,
+    sample_distances,
+    take_offers,
+)
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import gather_states
 from mgraph.types import LEVEL, Array, none_of
 
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
+# The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
+# for one offer to so many arcs.
+SAMPLE, OFFER_SHARE = 1 << 10, 1 << 10
+# With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and 24 on one H200).
+CORE_ARCS = 1 << 28
 
 
 def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
@@ -40,7 +58,7 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
             parents[partition.local(position)] = position
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
-    _find_nearer(shard, weights, dist, shape, parents, counters)
+    _find_nearer(shard, comm, weights, dist, shape, parents, counters)
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None
     while unexplained:
@@ -69,19 +87,27 @@ def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], dist
 
 
 def _find_nearer(
-    shard: Shard, weights: Array | None, dist: Array, shape: tuple[int, int, int], parents: Array, counters: Array
+    shard: Shard,
+    comm: Communicator,
+    weights: Array | None,
+    dist: Array,
+    shape: tuple[int, int, int],
+    parents: Array,
+    counters: Array,
 ) -> None:
     """Find those that are nearer, among light arcs where there are rows by weight; count vertices with none."""
     run, rows, info = shard.backend, shard.incoming, shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
     # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
-    has_light = weights is not None and not info.directed
-    light = shard.by_weight if has_light else None
-    if light is not None:
+    may_be_light = weights is not None and not info.directed
+    core = _offer_early(shard, comm, dist, shape, parents) if may_be_light else 0
+    # A rank that had no room for rows by weight looks at whole ones that have an offer: as if arcs were of one class.
+    light, scale = (rows, 0.0) if shard.by_weight is None else (shard.by_weight, class_scale(info))
+    if may_be_light and (core or shard.by_weight is not None):
         find_nearer_by_weight[run](
-            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, class_scale(info),
-            dist, *shape, parents,
+            0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, core, *shape,
+            parents,
         )  # fmt: skip
     digests = None
     if wants_digests(info, dist, run.cache_bytes):
@@ -91,8 +117,45 @@ def _find_nearer(
     if falls:
         long_rows = min(long_rows, len(rows.targets) // LONG_ROW)
     find_nearer[run](
-        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, *shape, parents, counters
+        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, core, *shape,
+        parents, counters,
+    )  # fmt: skip
+
+
+def _offer_early(shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int], parents: Array) -> int:
+    """Give vertices the first parent from before the core; return where that begins, 0 where no offer was made."""
+    run, rows, info = shard.backend, shard.rows, shard.info
+    core = _find_core(shard, dist)
+    if not core:
+        return 0
+    most = SAMPLE + info.num_arcs // OFFER_SHARE // comm.size
+    offers, counters = run.xp.empty(2 * most, parents.dtype), run.xp.zeros(1, np.int64)
+    offer_early[run](
+        0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, offers, counters
     )
+    count = int(counters[0])
+    # Half an offer says that there was no room.
+    parts = comm.alltoallv([offers[: 2 * count if count <= most else 1]] * comm.size)
+    if any(len(part) % 2 for part in parts):
+        return 0
+    for part in parts:
+        take_offers[run](0, len(part) // 2, part, shape[0], shard.num_owned, parents)
+    return core
+
+
+def _find_core(shard: Shard, dist: Array) -> int:
+    """Return a distance that few arcs begin before, the same on every rank; 0 where it would not be of use.
+
+    Rounding would blur it: floats have none.
+    """
+    run, partition, info = shard.backend, shard.partition, shard.info
+    if dist.dtype.kind == "f" or info.num_arcs < CORE_ARCS * partition.num_ranks:
+        return 0
+    size = min(SAMPLE, partition.num_positions)
+    step = 1 if info.order == "degree" else partition.num_positions // size
+    sample = run.xp.empty(size, dist.dtype)
+    sample_distances[run](0, size, step, dist, partition.stride, partition.multiplier, sample)
+    return int(run.to_host(sample).min())
 
 
 def wants_digests(info: GraphInfo, dist: Array, cache_bytes: int) -> bool:

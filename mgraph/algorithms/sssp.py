@@ -73,7 +73,9 @@ def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEI
     if num_ranks == 1 and _degree(info) < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     delta = max(widths * _weight(info), info.min_weight)
-    return max(1, round(delta)) if dtype.kind != "f" else min(delta, float(np.finfo(dtype).max)) or 1.0
+    if dtype.kind == "f":
+        return min(delta, float(np.finfo(dtype).max)) or 1.0
+    return min(max(1, round(delta)), unreached_of(dtype))
 
 
 def just_above(distance: float | int, dtype: np.dtype) -> float | int:

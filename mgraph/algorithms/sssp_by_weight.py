@@ -6,12 +6,15 @@
             relax the light arcs out of near, which may end below the bound; near = what that lowered below it
         the bucket is settled; raise the bound by delta
         relax the heavy arcs out of the bucket, each once
-        or, if fewer arcs lead to what is not settled: let those vertices pull over the arcs light enough for it
+        or, from where fewer arcs lead to what is not settled: let those vertices pull over the arcs light enough for it
         near = what is below the bound now
+        or, if those that have pulled have few arcs: raise the bound beyond all, let them pull from each other too;
+            near = what that lowered
 
 Delta-stepping with the border between light and heavy where the bucket ends, vertex by vertex; no arc is looked at
-twice but light ones, and behind the peak only few of those that lead to it from the other side. Label-correcting
-all the same: no choice here decides what comes out.
+twice but light ones, and behind the peak only few of those that lead to it from the other side. Once what is left
+has pulled, hardly any of it will fall again, and to look at all of it bucket by bucket costs more than to push what
+does. Label-correcting all the same: no choice here decides what comes out.
 """
 
 from __future__ import annotations
@@ -27,8 +30,9 @@ from mgraph.kernels.sssp_by_weight import list_settled, measure_heavy, pull_dist
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
-# Buckets with less than this share of the arcs of the largest one are widened, as in frontiers.cuh.
-TAIL_SHARE = 16
+# Buckets with less than this share of the arcs of the largest one are widened, and what has less than that of all arcs
+# makes up the last one, as in frontiers.cuh.
+TAIL_SHARE, LAST_SHARE = 16, 8
 
 
 def sssp_by_weight(
@@ -70,6 +74,7 @@ class _Search:
         self.top = unreached_of(dtype)
         self.settled: float | int = 0
         self.bound: float | int = 0
+        self.pulled = False
         self.cutoff = self.top if cutoff is None else cutoff
         self.dist = xp.full(n, self.top, dtype)
         self.marked = xp.zeros(-(-n // 32), np.uint32)
@@ -103,13 +108,16 @@ class _Search:
         low = self.run.to_host(self.lowest)[0].item()
         if self.bound == self.top or (low == self.top and not self.near_arcs):
             return False
-        pulls = self.pulls and len(self.rows.targets) - self.settled_arcs - self.near_arcs < self.near_arcs
+        arcs = len(self.rows.targets)
+        others = arcs - self.settled_arcs - self.near_arcs
+        is_last = self.pulled and others * LAST_SHARE < arcs
+        self.pulled = self.pulls and (self.pulled or others < self.near_arcs)
         if self.done * TAIL_SHARE < self.most:
             self.delta += self.delta
         self.most, self.done = max(self.most, self.done), 0
-        self._raise_bound(self.bound if self.near_arcs else low)
+        self._raise_bound(self.bound if self.near_arcs else low, beyond_all=is_last)
         self.counters[:], self.lowest[:], self.near_arcs = 0, self.top, 0
-        if pulls:
+        if self.pulled:
             self._pull()
         else:
             self._push_heavy()
@@ -157,12 +165,13 @@ class _Search:
         self.done += arcs
         self.trace.superstep("heavy", size, arcs)
 
-    def _raise_bound(self, low: float | int) -> None:
-        """Raise the bound to delta above `low`, past it in any case, and tell the kernels."""
+    def _raise_bound(self, low: float | int, *, beyond_all: bool = False) -> None:
+        """Raise the bound to delta above `low`, past it in any case, or beyond all, and tell the kernels."""
         dtype, begin = self.dist.dtype, self.settled
         bound = max(low + self.delta, just_above(low, dtype))
-        past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
+        past_all = beyond_all or (dtype.kind == "f" and bound > float(np.finfo(dtype).max))
         self.settled, self.bound = self.bound, self.top if past_all else min(bound, self.top)
-        self.bounds = self.run.to_device(np.array([self.settled, self.bound, self.cutoff, begin], dtype))
+        giving = self.top if beyond_all else self.settled
+        self.bounds = self.run.to_device(np.array([self.settled, self.bound, self.cutoff, begin, giving], dtype))
         # In the state's width, as the kernels have it.
         self.bound = self.run.to_host(self.bounds)[1].item()

@@ -34,7 +34,7 @@ from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
 # Of a bucket over rows by weight, as in sssp.py; wider, for in one launch arcs cost little and rounds much.
-DELTA_FUSED = 7.0
+DELTA_FUSED = 5.0
 
 
 def sssp_fused(

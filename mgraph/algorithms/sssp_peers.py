@@ -25,8 +25,8 @@ from mgraph.types import unreached_of
 # Where the rows of the trace begin in the words that host and kernel share.
 TRACE = len(FACTS) + len(REPORT)
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
-# Buckets half as wide take twice as long at rmat26 on two H200, those twice as wide a little longer.
-NARROWER = 4
+# Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
+NARROWER = 8
 
 
 def require_sssp_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:

@@ -66,8 +66,8 @@ class Trace:
 
     def fused(self, told: Callable[[], list[dict]], form: str = "fused") -> None:
         """Note the supersteps of one launch, which `told` puts in words once somebody asks."""
-        self.form = form
-        self._told = told
+        noted, self.form = self.supersteps, form
+        self._told = lambda: noted + told()
 
     @property
     def supersteps(self) -> list[dict]:

@@ -253,6 +253,10 @@ __device__ inline dist_t raised(dist_t low, dist_t delta) {
 // at some of them twice costs less than the rounds of a bucket: they are widened.
 constexpr i64 TAIL_SHARE = 16;
 __device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < most; }
+// Once what is left has pulled, hardly any of it falls again: to look at all of it bucket by bucket costs more than to
+// push what does. If it has less than this share of all arcs, it makes up one last bucket.
+constexpr i64 LAST_SHARE = 8;
+__device__ inline bool is_finish(i64 others, i64 all) { return others * LAST_SHARE < all; }
 
 // ---- the trace -------------------------------------------------------------------------------------
 constexpr i64 ROW = 5;  // words of a superstep; the first says what was done, the others add up

@@ -55,7 +55,8 @@ struct Arcs {
   }
 };
 
-// What a block knows of the long rows of a turn. Not in the template: g++ would not keep it apart by block there.
+// What a block knows of the rows that it looks at together in a turn. Not in the template: g++ would not keep it apart
+// by block there.
 struct LongRows {
   i64 rows[1024], first_hit;
   u32 count;
@@ -145,6 +146,55 @@ extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, 
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) digests[v] = (u8)dist[v];
 }
 
+extern "C" __global__ void sample_distances(i64 lo, i64 hi, i64 step, const dist_t* dist, i64 stride, i64 multiplier,
+                                            dist_t* sample) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
+    sample[i] = dist[state_of(i * step, stride, multiplier)];
+}
+
+extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
+                                       const weight_t* weights, const dist_t* dist, i64 core, i64 base, i64 stride,
+                                       i64 multiplier, i64 most, vertex_t* offers, i64* counters) {
+  Arcs arcs(targets, weights, indptr[hi]);
+  LongRows& s = long_rows();
+  for (i64 first = lo + (i64)blockIdx.x * blockDim.x; first < hi; first += thread_count()) {
+    i64 v = first + threadIdx.x;
+    bool is_early = v < hi && dist[base + v] < (dist_t)core;
+    if (!__syncthreads_or(is_early)) continue;
+    if (threadIdx.x == 0) s.count = 0;
+    __syncthreads();
+    if (is_early) s.rows[atomic_add(&s.count, 1u)] = v;
+    __syncthreads();
+    for (u32 k = 0; k < s.count; k++) {
+      i64 row = s.rows[k], end = indptr[row + 1];
+      dist_t own = dist[base + row];
+      vertex_t position = position_of((vertex_t)(base + row), stride, multiplier);
+      for (i64 i = indptr[row] + threadIdx.x; i < end; i += DEPTH * blockDim.x) {
+        vertex_t u[DEPTH];
+        dist_t w[DEPTH], far[DEPTH];
+        arcs.load_apart(i, blockDim.x, end, u, w);
+#pragma unroll
+        for (int j = 0; j < DEPTH; j++) far[j] = w[j] < top_of<dist_t>::value() ? dist[u[j]] : own;
+#pragma unroll
+        for (int j = 0; j < DEPTH; j++) {
+          if (far[j] <= own || far[j] == top_of<dist_t>::value() || (dist_t)(own + w[j]) != far[j]) continue;
+          i64 place = reserve(&counters[0]);
+          if (place < most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
+        }
+      }
+    }
+    __syncthreads();  // before those of the next turn are listed
+  }
+}
+
+extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 base, i64 num_owned,
+                                       vertex_t* parents) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 v = (i64)offers[2 * i] - base;
+    if (v >= 0 && v < num_owned) atomic_min(&parents[v], offers[2 * i + 1]);
+  }
+}
+
 // How many rows are longer, where they stand by falling length; a warp looks together.
 __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr) {
   while (lo < hi) {
@@ -157,7 +207,7 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
 
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
                                                  const vertex_t* targets, const weight_t* weights, double scale,
-                                                 const dist_t* dist, i64 base, i64 stride, i64 multiplier,
+                                                 const dist_t* dist, i64 core, i64 base, i64 stride, i64 multiplier,
                                                  vertex_t* parents) {
   constexpr u32 all = 0xFFFFFFFFu;
   vertex_t none = top_of<vertex_t>::value();
@@ -165,15 +215,16 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   // The first vertex that explains a row's distance, of the `part`-th of so many parts of its light arcs.
   auto find_first = [&](i64 v, dist_t own, i64 part, i64 parts) {
     i64 first = indptr[v], last = indptr[v + 1], most = (last - first) / LIGHT_SHARE;
-    last = light_end_by_warp(weights, first, last, scale, class_edge(own, scale));
+    last = light_end_by_warp(weights, first, last, scale, class_edge((dist_t)(own - (dist_t)core), scale));
     vertex_t parent = none;
-    if (last - first > most) return parent;
+    // Who has an offer is not looked at again: nobody has found one for it here who saw that it had none.
+    if (last - first > most && load_relaxed(&parents[v]) == none) return parent;
     for (first += part * 32 * DEPTH; first < last; first += parts * 32 * DEPTH) {
       vertex_t u[DEPTH];
       dist_t w[DEPTH], near[DEPTH];
       arcs.load_apart(first + lane_index(), 32, last, u, w);
 #pragma unroll
-      for (int k = 0; k < DEPTH; k++) near[k] = own < w[k] ? own : dist[u[k]];
+      for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - (dist_t)core) < w[k] ? own : dist[u[k]];
 #pragma unroll
       for (int k = 0; k < DEPTH; k++)
         if (near[k] < own && (dist_t)(near[k] + w[k]) == own) {
@@ -185,45 +236,56 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   };
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all warps have some.
   i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
-  if (falling) hi = longer_rows(SHORT_ROW, lo, hi, indptr);
+  i64 longs = falling ? longer_rows(SHORT_ROW, lo, hi, indptr) : hi;
   i64 parts = hubs && hubs < warp_count() ? warp_count() / hubs : 1;
   for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
     i64 v = lo + k % hubs;
-    if (dist[base + v] == top_of<dist_t>::value()) continue;
-    vertex_t parent = find_first(v, dist[base + v], k / hubs, parts);
+    dist_t own = dist[base + v];
+    if (own <= (dist_t)core || own == top_of<dist_t>::value()) continue;
+    vertex_t parent = find_first(v, own, k / hubs, parts);
     if (lane_index() == 0 && parent < none) atomic_min(&parents[v], parent);
   }
-  // Neighbours are of like length then: each warp gets one of them. Else they are read together.
-  i64 apart = falling ? warp_count() : 1;
-  for (i64 turn = lo + hubs; turn < hi; turn += 32 * warp_count()) {
-    i64 first = turn + warp_index() * (falling ? 1 : 32), v = first + lane_index() * apart;
-    dist_t own = 0;
-    bool is_open = v < hi && indptr[v + 1] - indptr[v] > SHORT_ROW && parents[v] == none;
-    if (is_open) own = dist[base + v], is_open = own != top_of<dist_t>::value();
-    for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
-      int lane = __ffs(rows) - 1;
-      i64 row = first + lane * apart;
-      vertex_t parent = find_first(row, __shfl_sync(all, own, lane), 0, 1);
-      if (lane_index() == 0) parents[row] = parent;
+  auto search = [&](i64 begin, i64 end, bool spreads) {
+    i64 apart = spreads ? warp_count() : 1;
+    for (i64 turn = begin; turn < end; turn += 32 * warp_count()) {
+      i64 first = turn + warp_index() * (spreads ? 1 : 32), v = first + lane_index() * apart;
+      dist_t own = 0;
+      bool is_open = v < end && indptr[v + 1] - indptr[v] > SHORT_ROW;
+      if (is_open) own = dist[base + v], is_open = own > (dist_t)core && own != top_of<dist_t>::value();
+      for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
+        int lane = __ffs(rows) - 1;
+        i64 row = first + lane * apart;
+        vertex_t parent = find_first(row, __shfl_sync(all, own, lane), 0, 1);
+        if (lane_index() == 0 && parent < parents[row]) parents[row] = parent;
+      }
     }
-  }
+  };
+  // Neighbours are of like length then: each warp gets one of them. Else they are read together.
+  search(lo + hubs, longs, falling);
+  // It is degrees that fall: rows have lost their parallel arcs, and a few longer ones come behind shorter ones. Nobody
+  // else looks at those that have an offer.
+  if (core) search(longs, hi, false);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
     find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights, i64 long_rows,
-                const dist_t* dist, const u8* digests, i64 base, i64 stride, i64 multiplier, vertex_t* parents,
-                i64* counters) {
+                const dist_t* dist, const u8* digests, i64 core, i64 base, i64 stride, i64 multiplier,
+                vertex_t* parents, i64* counters) {
+  vertex_t none = top_of<vertex_t>::value();
   auto open = [&](i64 v) {
-    return load_relaxed(&parents[v]) == top_of<vertex_t>::value() && dist[base + v] != top_of<dist_t>::value();
+    dist_t own = dist[base + v];
+    if (own == top_of<dist_t>::value()) return false;
+    if (load_relaxed(&parents[v]) == none) return true;
+    return core && own > (dist_t)core && indptr[v + 1] - indptr[v] <= SHORT_ROW;
   };
   auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
-    dist_t near[DEPTH];
+    dist_t near[DEPTH], room = own > (dist_t)core ? own - (dist_t)core : 0;
     bool looks[DEPTH];
     u32 hits = 0;
-    // What is longer than the whole way is no part of it; its start is not looked up. Nor is one whose distance has
-    // another last byte, where these stand by themselves.
+    // What is longer than the way from the core is no part of it; its start is not looked up. Nor is one whose distance
+    // has another last byte, where these stand by themselves.
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) looks[k] = w[k] <= own && (!digests || digests[u[k]] == (u8)(own - w[k]));
+    for (int k = 0; k < DEPTH; k++) looks[k] = w[k] <= room && (!digests || digests[u[k]] == (u8)(own - w[k]));
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) near[k] = looks[k] ? dist[u[k]] : own;
 #pragma unroll
@@ -231,9 +293,11 @@ extern "C" __global__ void __launch_bounds__(1024)
     return hits;
   };
   auto settle = [&](i64 v, i64 i) {
-    if (i < indptr[v + 1])
-      store_relaxed(&parents[v], position_of(targets[i], stride, multiplier));
-    else
+    vertex_t offered = load_relaxed(&parents[v]);
+    vertex_t parent = i < indptr[v + 1] ? position_of(targets[i], stride, multiplier) : none;
+    if (parent < offered)
+      store_relaxed(&parents[v], parent);
+    else if (offered == none)
       atomic_add(&counters[0], (i64)1);
   };
   settle_rows(lo, hi, long_rows, indptr, Arcs(targets, weights, indptr[hi]), dist + base, open, explains, settle);

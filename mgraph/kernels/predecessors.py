@@ -1,5 +1,8 @@
 """Who explains a distance: the first arc, by position of its source, over which it comes out exactly.
 
+Few arcs begin at vertices before the `core`. These are offered along: behind them what is lighter than the way from the
+core is all that can explain a distance.
+
 Distances stand in a replicated array by state index; rows are those by target, in order of position.
 Where `weights` is None every arc counts as 1, as levels do.
 """
@@ -8,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.kernels.atomics import atomic_add
-from mgraph.kernels.common import class_edge, position_of, top_of
+from mgraph.kernels.atomics import atomic_add, atomic_min
+from mgraph.kernels.common import class_edge, position_of, state_of, top_of
 from mgraph.kernels.pair import kernel
 
 # As in the CUDA file: rows of more arcs are a warp's work, and of so many a block's.
@@ -20,34 +23,86 @@ LIGHT_SHARE = 4
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights", dist_t="dist")
 def find_nearer(
-    lo, hi, indptr, targets, weights, long_rows, dist, digests, base, stride, multiplier, parents, counters
+    lo,
+    hi,
+    indptr,
+    targets,
+    weights,
+    long_rows,
+    dist,
+    digests,
+    core,
+    base,
+    stride,
+    multiplier,
+    parents,
+    counters,
 ):
     """Find for every vertex the first nearer one that explains its distance; count those with none.
 
-    A vertex not reached is explained by nothing. Sources have their parent already. Before `long_rows` stand those
-    worth a block of threads; `digests` are the last bytes of the distances, or None.
+    A vertex not reached is explained by nothing. Sources have their parent already, and so have others that were looked
+    at or offered one; where there is a core, those with short rows are looked at all the same. Before `long_rows` stand
+    those worth a block of threads; `digests` are the last bytes of the distances, or None.
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0
     top = top_of(dist)
     for v in range(lo, hi):
-        own = dist[base + v]
-        if parents[v] != none or own == top:
+        own, offered = dist[base + v], parents[v]
+        is_short = indptr[v + 1] - indptr[v] <= SHORT_ROW
+        if own == top or (offered != none and not (0 < core < own and is_short)):
             continue
-        unexplained += 1
+        unexplained += offered == none
+        room = dist.dtype.type(own - core if own > core else 0)
         for i in range(indptr[v], indptr[v + 1]):
             weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
-            # What is longer than the whole way is no part of it; its start is not looked up.
-            if own < weight:
+            # What is longer than the way from the core is no part of it; its start is not looked up.
+            if room < weight:
                 continue
             if digests is not None and digests[targets[i]] != np.uint8(own - weight):
                 continue
             near = dist[targets[i]]
             if near < own and dist.dtype.type(near + weight) == own:
-                parents[v] = position_of(targets[i], stride, multiplier)
-                unexplained -= 1
+                parents[v] = min(offered, position_of(targets[i], stride, multiplier))
+                unexplained -= offered == none
                 break
     atomic_add(counters, 0, unexplained)
+
+
+@kernel(dist_t="dist")
+def sample_distances(lo, hi, step, dist, stride, multiplier, sample):
+    """Take the distances of the first vertices by position, or of every so many."""
+    for i in range(lo, hi):
+        sample[i] = dist[state_of(i * step, stride, multiplier)]
+
+
+@kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
+def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, multiplier, most, offers, counters):
+    """List the arcs out of what lies before the core that explain a distance: whose that is, and the arc's source.
+
+    No more than `most` are written down, but all are counted.
+    """
+    top = top_of(dist)
+    for u in range(lo, hi):
+        own = dist[base + u]
+        if own >= core:
+            continue
+        for i in range(indptr[u], indptr[u + 1]):
+            far = dist[targets[i]]
+            if far > own and far != top and dist.dtype.type(own + dist.dtype.type(weights[i])) == far:
+                place = atomic_add(counters, 0, 1)
+                if place < most:
+                    offers[2 * place] = targets[i]
+                    offers[2 * place + 1] = position_of(base + u, stride, multiplier)
+
+
+@kernel(vertex_t="offers")
+def take_offers(lo, hi, offers, base, num_owned, parents):
+    """Let every vertex that is owned here take the first of those offered to it."""
+    for i in range(lo, hi):
+        v = offers[2 * i] - base
+        if 0 <= v < num_owned:
+            atomic_min(parents, v, offers[2 * i + 1])
 
 
 @kernel(dist_t="dist")
@@ -58,26 +113,31 @@ def digest_distances(lo, hi, dist, digests):
 
 
 @kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_nearer_by_weight(lo, hi, falling, indptr, targets, weights, scale, dist, base, stride, multiplier, parents):
+def find_nearer_by_weight(
+    lo, hi, falling, indptr, targets, weights, scale, dist, core, base, stride, multiplier, parents
+):
     """Find the same for long rows where rows stand by weight: most of their arcs are too heavy to look at.
 
-    What has none stays open for find_nearer, which counts it, and so does what has too many light arcs. `falling` says
-    whether no row is longer than the one before.
+    What has none stays open for find_nearer, which counts it, and so does what has too many light arcs, and no offer.
+    `falling` says whether hardly a row is longer than the one before; without a core those that are may stay open.
     """
     none = np.iinfo(parents.dtype).max
     top = top_of(dist)
     for v in range(lo, hi):
         own, begin, end = dist[base + v], indptr[v], indptr[v + 1]
-        if end - begin <= SHORT_ROW or own == top or parents[v] != none:
+        if end - begin <= SHORT_ROW or own == top or own <= core:
             continue
-        parent, last = none, begin
-        edge = class_edge(own, scale)
+        parent, last = parents[v], begin
+        room = dist.dtype.type(own - core)
+        edge = class_edge(room, scale)
         while last < end and np.float64(weights[last]) * scale < edge:
             last += 1
-        if last - begin > (end - begin) // LIGHT_SHARE:
+        if last - begin > (end - begin) // LIGHT_SHARE and parent == none:
             continue
         for i in range(begin, last):
             weight = dist.dtype.type(weights[i])
+            if room < weight:
+                continue
             near = dist[targets[i]]
             if near < own and dist.dtype.type(near + weight) == own:
                 parent = min(parent, position_of(targets[i], stride, multiplier))

@@ -57,28 +57,28 @@ extern "C" __global__ void list_settled(i64 lo, i64 hi, const i64* indptr, const
 extern "C" __global__ void pull_distances(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                           const weight_t* weights, double scale, const dist_t* bounds, dist_t* dist,
                                           vertex_t* near, dist_t* lowest, i64* counters) {
-  dist_t begin = bounds[3], settled = bounds[0], bound = bounds[1], cutoff = bounds[2];
+  dist_t begin = bounds[3], settled = bounds[0], bound = bounds[1], cutoff = bounds[2], giving = bounds[4];
   dist_t best = top_of<dist_t>::value();
   i64 arcs = 0, total = 0;
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    dist_t d = load_relaxed(&dist[v]);
+    dist_t d = load_relaxed(&dist[v]), before = d;
     if (d < settled) {
       if (d >= begin) total += indptr[v + 1] - indptr[v];
       continue;
     }
-    // Distances that fall meanwhile were not settled, and are not now: they do not matter here.
+    // Distances that fall meanwhile were not settled, and are not now: they do not matter here, or are pushed then.
     double edge = class_edge((dist_t)(d - begin), scale);
     for (i64 i = indptr[v]; i < indptr[v + 1] && (double)weights[i] * scale < edge; i++) {
       arcs++;
       dist_t other = load_relaxed(&dist[targets[i]]);
-      if (other >= settled) continue;
+      if (other >= giving) continue;
       dist_t through = other + (dist_t)weights[i];
       if (through < d && through <= cutoff) d = through, edge = class_edge((dist_t)(d - begin), scale);
     }
     store_relaxed(&dist[v], d);
-    if (d < bound)
+    if (d < bound && (d < before || giving == settled))
       near[reserve(&counters[0])] = (vertex_t)v;
-    else if (d < best)
+    else if (d >= bound && d < best)
       best = d;
   }
   lower(lowest, best);

@@ -1,8 +1,8 @@
 """Shortest paths over rows by weight: which arcs are light enough, what waits for the end of a bucket, and who pulls.
 
-`bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, and where the
-bucket that was settled last begins. `scale` makes classes of weights (common.py), over which rows are sorted: an arc
-may be taken for light with a few heavier ones of its class.
+`bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, where the bucket that
+was settled last begins, and below what a vertex pulls from. `scale` makes classes of weights (common.py), over which
+rows are sorted: an arc may be taken for light with a few heavier ones of its class.
 """
 
 from __future__ import annotations
@@ -85,15 +85,16 @@ def list_settled(lo, hi, indptr, dist, bounds, marked, settled, near, lowest, co
 def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, lowest, counters):
     """Lower every distance that is not settled over the arcs from what is, and list who is near then.
 
-    Of the bucket that was settled last no vertex is nearer than where it begins: arcs too heavy for that are left
-    alone. `counters` are the length of near, the arcs looked at, and the settled rows together.
+    Where it may pull from what is not settled either, those that are lowered are near. Of the bucket that was settled
+    last no vertex is nearer than where it begins: arcs too heavy for that are left alone. `counters` are the length of
+    near, the arcs looked at, and the settled rows together.
     """
     buffer = np.empty(BUFFER, near.dtype)
     num_near = arcs = total = 0
-    begin, settled, bound, cutoff = bounds[3], bounds[0], bounds[1], bounds[2]
+    begin, settled, bound, cutoff, giving = bounds[3], bounds[0], bounds[1], bounds[2], bounds[4]
     best = lowest[0]
     for v in range(lo, hi):
-        d = dist[v]
+        d = before = dist[v]
         if d < settled:
             total += indptr[v + 1] - indptr[v] if d >= begin else 0
             continue
@@ -103,16 +104,16 @@ def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, 
                 break
             arcs += 1
             other = dist[targets[i]]
-            if other >= settled:
+            if other >= giving:
                 continue
             through = dist.dtype.type(other + dist.dtype.type(weights[i]))
             if through < d and through <= cutoff:
                 d = through
                 edge = class_edge(d - begin, scale)
         dist[v] = d
-        if d < bound:
+        if d < bound and (d < before or giving == settled):
             num_near = hold(buffer, num_near, v, near, counters)
-        else:
+        elif d >= bound:
             best = min(best, d)
     flush(buffer, num_near, near, counters)
     atomic_min(lowest, 0, best)

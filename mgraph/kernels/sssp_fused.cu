@@ -12,7 +12,7 @@ struct WholeRows {
   __device__ inline void narrow_near(Share*) {}
   __device__ inline void narrow_rest(Share*) {}
   __device__ inline i64 end_of_near(i64, i64 end) { return end; }
-  __device__ inline bool is_settled(dist_t) { return false; }
+  __device__ inline bool may_give(dist_t) { return false; }
 };
 
 // Far is a queue, or all that has a distance from the bound on.
@@ -76,7 +76,9 @@ struct NearFar : Search<WholeRows> {
 
 // Rows by weight, light arcs first. Near vertices relax the arcs that may end below the bound; the others, which are
 // heavy for the bucket, wait until it is done: then its vertices, from `floor` to `settled`, relax each of these once.
-// Or, where fewer arcs lead to what is not settled, those vertices pull over the arcs that are light enough.
+// Or, from where fewer arcs lead to what is not settled, those vertices pull over the arcs that are light enough. When
+// those that have pulled have few arcs left, the search finishes: they pull from each other too, in a bucket without
+// end.
 struct WeightRows {
   static constexpr u32 RESTS = 1u << 31;
   static constexpr int HOP_MOST = 8;
@@ -84,7 +86,7 @@ struct WeightRows {
   const weight_t* weights;
   dist_t bound, floor, settled;
   double scale;
-  bool pulls;
+  bool pulls, finishes;
   // What is left of a row: `room` is for light arcs, which go up to it; all that a bucket leaves is heavy.
   __device__ inline dist_t room_of(const Share& s, bool rests) {
     return rests ? pulls ? s.from - floor : settled - s.from : bound - s.from;
@@ -117,13 +119,14 @@ struct WeightRows {
     i64 last = begin + light_pieces(begin, end, class_edge((dist_t)(bound - settled), scale)) * PART;
     return last < end ? last : end;
   }
-  __device__ inline bool is_settled(dist_t d) { return d < settled; }
+  // Whether what a vertex pulls may come from such a distance.
+  __device__ inline bool may_give(dist_t d) { return d < (finishes ? top_of<dist_t>::value() : settled); }
 };
 
 struct LightHeavy : Search<WeightRows> {
   static constexpr bool TURNS_MARK = true;
   __device__ inline void start() {
-    keeps_far = false, floor = settled = 0, pulls = false;
+    keeps_far = false, floor = settled = 0, pulls = finishes = false;
     scale = __longlong_as_double(counters[SCALE]);
   }
   __device__ inline void count(Kind kind) {
@@ -147,7 +150,7 @@ struct LightHeavy : Search<WeightRows> {
       }
 #pragma unroll
       for (int k = 0; k < LOOKS; k++) {
-        if (!(other[k] < settled)) continue;
+        if (!may_give(other[k])) continue;
         dist_t through = other[k] + w[k];
         if (through < share->from && through <= block->cutoff) share->from = through;
       }
@@ -174,7 +177,7 @@ struct LightHeavy : Search<WeightRows> {
       if (share.from < before && share.from >= bound && share.from < lowest) lowest = share.from;
     }
     if (pulls) {
-      found.add(share.from < before && share.from < bound && before >= bound, share.u);
+      found.add(share.from < before && share.from < bound && (finishes || before >= bound), share.u);
       flush(32, true);
     }
     if (share.begin < share.end) {
@@ -204,7 +207,7 @@ struct LightHeavy : Search<WeightRows> {
       for (int k = 0; k < LOOKS; k++) {
         if (floor <= d[k] && d[k] < settled) members |= 1u << k;
         if (settled <= d[k]) waits |= 1u << k;
-        if (settled <= d[k] && d[k] < bound) near |= 1u << k;
+        if (!finishes && settled <= d[k] && d[k] < bound) near |= 1u << k;
         if (d[k] >= bound && d[k] < lowest) lowest = d[k];
       }
       u32 rests = pulls ? waits : members;
@@ -227,9 +230,11 @@ struct LightHeavy : Search<WeightRows> {
     dist_t top = top_of<dist_t>::value(), low = block->told_lowest;
     i64 near_lengths = block->near_lengths, others = indptr[n] - block->settled_lengths - near_lengths;
     if (bound == top || (low == top && !near_lengths)) return false;
-    pulls = load_relaxed(&counters[PULLS]) && is_pull_cheaper(others, near_lengths);
+    bool pulled = pulls;
+    pulls = load_relaxed(&counters[PULLS]) && (pulled || is_pull_cheaper(others, near_lengths));
+    finishes = pulled && is_finish(others, indptr[n]);
     floor = settled, settled = bound;
-    bound = raised(near_lengths ? bound : low, next_delta());
+    bound = finishes ? top : raised(near_lengths ? bound : low, next_delta());
     __syncthreads();  // all have read what the next bucket changes
     next_bucket();
     sort_all();

@@ -297,7 +297,7 @@ template <class Rows> struct Search : Rows {
         dist_t other = load_relaxed(v[k] < hubs && !pull ? &hub[v[k]] : &dist[v[k]]), weight = seen[k];
         seen[k] = pull ? through[k] : other;
         if (pull)
-          through[k] = Rows::is_settled(other) ? other + weight : top_of<dist_t>::value();
+          through[k] = Rows::may_give(other) ? other + weight : top_of<dist_t>::value();
         else
           through[k] += weight;
       }

@@ -5,6 +5,7 @@ struct Search : Copies {
   dist_t* out;
   dist_t delta;
   i64 num_rows = 0, started = 0, count = 0, done = 0, most = 0;
+  bool pulled = false;
   i64 near_lengths = 0, settled_lengths = 0;  // of the rows that this bucket took, some twice; of all that are settled
 
   // Nothing is reached, in one's own window: nobody writes there before all have met.
@@ -39,16 +40,18 @@ struct Search : Copies {
 
   // ---- a bucket --------------------------------------------------------------------------------------
   // Near is empty on all ranks: all below the bound is settled. Raise it by delta, above what waits if the bucket has
-  // left nothing that could be nearer, and look at one's own slice: what there is to do for whom. What waits is not
-  // nearer than the smallest that was seen to.
+  // left nothing that could be nearer, or beyond all, and look at one's own slice: what there is to do for whom. What
+  // waits is not nearer than the smallest that was seen to. Once vertices have pulled, they go on to: that those look
+  // at light arcs alone makes it cheap.
   __device__ bool take_up(Method* method) {
     dist_t low = load_relaxed(waiting(rank(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
-    *method = !rests ? PUSH : fact(PULLS) && others < near_lengths ? PULL : HEAVY;
+    *method = !rests ? PUSH : fact(PULLS) && (pulled || others < near_lengths) ? PULL : HEAVY;
+    finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS)), pulled |= *method == PULL;
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
-    floor = settled, settled = bound, bound = raised(rests ? bound : low, delta);
+    floor = settled, settled = bound, bound = finishes ? top : raised(rests ? bound : low, delta);
     done = near_lengths = 0, lowest = top, bucket++;
     if (thread_index() == 0) *waiting(rank(), bucket + 1) = top;
     if (threadIdx.x == 0) block->lowest = top;

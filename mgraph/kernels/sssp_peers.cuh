@@ -7,8 +7,9 @@
 // room for it, and a distance travels once a round, however often it fell.
 // Far is whatever has a distance from the bound on: a pass over one's own slice finds what the next bound reaches, and
 // what the bucket below it has left: its heavy arcs, or those that lead to what is not settled. Who is to pull must
-// know what is settled: owners write the distances of the bucket into the others' copies. Between two meetings an array
-// is either read or changed by atomics, or each word has one writer.
+// know what is settled: owners write the distances of the bucket into the others' copies. When few arcs are left to
+// pull over, they write all that are reached there, and their vertices pull from any: what falls meanwhile is pushed.
+// Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
 enum Fact { STRIDE, NUM_OWNED, NUM_STARTS, NUM_ARCS, HEAVIES, PULLS, TRACE_ROWS, NUM_FACTS };
 enum Report { DONE, NUM_ROWS, NUM_REPORTS };
@@ -48,7 +49,7 @@ struct Copies {
   // A bucket is settled from `floor` to `settled`, what is near from there to `bound`.
   dist_t floor = 0, settled = 0, bound = 0, lowest = top_of<dist_t>::value();
   int bucket = 0;
-  bool turn = false;
+  bool turn = false, finishes = false;
 
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
   __device__ i64 rank() const { return block->ranks.rank; }
@@ -148,9 +149,10 @@ struct Copies {
     return edge == top_of<double>::value() || (double)weight * scale < edge;
   }
   __device__ dist_t pulled(vertex_t u, dist_t weight) const {
-    // What is settled was so when all met: any value that is seen of it is the last one.
+    // What is settled was so when all met: any value that is seen of it is the last one. What is not may fall after it
+    // was seen here, and is pushed then.
     dist_t near = load_stale(&dist(rank())[u]);
-    if (near >= settled) return top_of<dist_t>::value();
+    if (near >= (finishes ? top_of<dist_t>::value() : settled)) return top_of<dist_t>::value();
     dist_t through = near + weight;
     return through <= cutoff ? through : top_of<dist_t>::value();
   }
@@ -266,7 +268,8 @@ struct Copies {
       if (after < fact(STRIDE)) coming[0] = own[after], coming[1] = own[after + 32];
       bool takes[2];
       for (int half = 0; half < 2; half++) {
-        bool near = settled <= d[half] && d[half] < bound, is_new = floor <= d[half] && d[half] < settled;
+        bool near = !finishes && settled <= d[half] && d[half] < bound;
+        bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
         // Where there is something left to do first, who is near is marked, as if it had fallen.
         u32 marks = __ballot_sync(WARP, near);

@@ -19,6 +19,15 @@ def add_up(lo, hi, values, total):
     atomic_add(total, 0, mine)
 
 
+@kernel(id_t="values")
+def count_between(lo, hi, values, above, below, count):
+    """Count the values that are more than `above` and less than `below`."""
+    mine = np.int64(0)
+    for i in range(lo, hi):
+        mine += above < np.int64(values[i]) < below
+    atomic_add(count, 0, mine)
+
+
 def total(run: Backend, values: Array) -> int:
     """Return the sum of integers, or how many of truths are true."""
     found = run.xp.zeros(1, np.int64)

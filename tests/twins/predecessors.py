@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Case
+from twins.case import Answer, Case, Unwritten
 from twins.drawing import DrawnRows, rows, seeds, some, widths
 
 from mgraph.types import unreached_of
@@ -29,6 +29,10 @@ def _own(r: DrawnRows) -> dict:
     return {"base": r.base, "stride": r.stride, "multiplier": r.multiplier, "parents": parents}
 
 
+# Where the core begins: nowhere, among the distances, or behind most of them.
+cores = st.sampled_from([0, 1, 4, 30])
+
+
 def find_nearer(draw: st.DrawFn) -> Case:
     r = draw(rows())
     given = {**_shared(draw, r), "counters": np.zeros(1, np.int64)}
@@ -36,7 +40,38 @@ def find_nearer(draw: st.DrawFn) -> Case:
     exact = dist.dtype.kind != "f" and draw(st.booleans())
     given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
     given["digests"] = dist.astype(np.uint8) if exact else None
+    given["core"] = draw(cores)
     return Case({**given, **_own(r), "counters": counters})
+
+
+def sample_distances(draw: st.DrawFn) -> Case:
+    r, step = draw(rows()), draw(st.integers(1, 4))
+    size = r.num_states // step
+    given = {"lo": 0, "hi": size, "step": step, "dist": r.distances(), "stride": r.stride, "multiplier": r.multiplier}
+    return Case({**given, "sample": Unwritten(size, r.types.dist)})
+
+
+def offer_early(draw: st.DrawFn) -> Case:
+    """There is room for all offers, or for none."""
+    r = draw(rows())
+    given = {**_shared(draw, r), "core": draw(cores)}
+    given |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
+    most = draw(st.sampled_from([0, len(r.targets)]))
+    given |= {"most": most, "offers": Unwritten(2 * len(r.targets), r.types.vertex)}
+
+    def normal(answer: Answer) -> Answer:
+        offers = answer["offers"].reshape(-1, 2)[: int(answer["counters"][0]) if most else 0]
+        offers[:] = offers[np.lexsort(offers.T)]
+        return answer
+
+    return Case({**given, "counters": np.zeros(1, np.int64)}, normal)
+
+
+def take_offers(draw: st.DrawFn) -> Case:
+    r = draw(rows())
+    offers = r.random.integers(0, r.num_states, 180).astype(r.types.vertex)
+    given = {"lo": 0, "hi": 90, "offers": offers, "base": r.base, "num_owned": r.num_owned}
+    return Case({**given, "parents": _own(r)["parents"]})
 
 
 def digest_distances(draw: st.DrawFn) -> Case:
@@ -48,7 +83,7 @@ def digest_distances(draw: st.DrawFn) -> Case:
 def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     """Draw rows by classes of weight.
 
-    Now and then the rows are by falling length, and the first is a hub's.
+    Now and then the rows are by falling length, and the first is a hub's; where there is a core one comes too late.
     """
     r = draw(rows())
     falling = draw(st.booleans())
@@ -57,15 +92,19 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     given = {**_shared(draw, r), "scale": draw(st.sampled_from([1.0, 0.5, 100.0]))}
     lengths = np.diff(r.indptr)
     # The place of each row, and of each arc the place of its row.
-    places = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned)
+    places, core = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned), draw(cores)
+    if falling and core and r.num_owned > 2:
+        places = np.where(places == 1, r.num_owned - 1, places - (places > 1))
     order = np.lexsort([(r.weights * given["scale"]).astype(np.int64), np.repeat(places, lengths)])
     lengths[places] = lengths.copy()
     given["indptr"] = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
     own = _own(r)
     dist[r.base :][: r.num_owned][own["parents"] == 5] = 0  # sources
+    offered = some(r.random, r.num_owned, 0.3) & (own["parents"] != 5)
+    own["parents"][offered] = r.random.integers(0, r.num_states, offered.sum())
     lo, hi = given.pop("lo"), given.pop("hi")
-    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, **own})
+    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "core": core, **own})
 
 
 def find_equal(draw: st.DrawFn) -> Case:

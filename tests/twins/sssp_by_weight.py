@@ -92,10 +92,12 @@ def list_settled(draw: st.DrawFn) -> Case:
 
 
 def pull_distances(draw: st.DrawFn) -> Case:
-    """No arc is so light that a vertex is pulled to below the bucket's end: as where all light arcs are relaxed."""
+    """No arc is so light that a vertex is pulled to below what others pull from: what these see would be chance."""
     r, scale = _rows(draw)
     bounds = _bounds(r)
     bounds[1] = max(bounds[1], bounds[0])
+    giving = bounds[0] + draw(st.sampled_from([0, 3]))
+    bounds = np.append(bounds, r.types.dist.type(giving))
     args = {
         "lo": 0,
         "hi": r.num_owned,
@@ -104,7 +106,7 @@ def pull_distances(draw: st.DrawFn) -> Case:
         "weights": r.weights,
         "scale": scale,
         "bounds": bounds,
-        "dist": _nothing_light(r, bounds[0]),
+        "dist": _nothing_light(r, giving),
         "near": Unwritten(r.num_states, r.types.vertex),
         "lowest": _lowest(r),
         "counters": np.zeros(3, np.int64),
@@ -112,13 +114,13 @@ def pull_distances(draw: st.DrawFn) -> Case:
     return Case(args, queues(counters_0=("near",)))
 
 
-def _nothing_light(r: DrawnRows, settled: float) -> np.ndarray:
-    """Return distances in which no arc from a settled vertex ends below `settled` and finds another there."""
+def _nothing_light(r: DrawnRows, giving: float) -> np.ndarray:
+    """Return distances in which no arc from below `giving` lowers a vertex to below it."""
     dist = r.distances(most=9)
     ends = np.repeat(np.arange(r.num_owned), np.diff(r.indptr))
     while True:
         through = dist[r.targets].astype(np.float64) + r.weights
-        lowered = (dist[r.targets] < settled) & (through < settled) & (dist[ends] >= settled)
+        lowered = (dist[r.targets] < giving) & (through < giving) & (dist[ends] > through)
         if not lowered.any():
             return dist
         np.minimum.at(dist, ends[lowered], through[lowered].astype(dist.dtype))
