@@ -39,8 +39,8 @@ DIGEST_DEGREE = 8
 # The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
 # for one offer to so many arcs.
 SAMPLE, OFFER_SHARE = 1 << 10, 1 << 10
-# With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and 24 on one H200).
-CORE_ARCS = 1 << 28
+# With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and uni24 on one H200).
+CORE_ARCS = 1 << 27
 
 
 def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:

@@ -47,10 +47,10 @@ OPERATORS = {
 BYTES = DATA_TYPES["uint8"]
 # Host arrays up to this size pass through pinned memory: the copies wait for nothing.
 STAGE_BYTES = 64 << 10
-# A verb takes 8 us when all ranks are there, a search in one launch a millisecond or a few, and Dask's tasks reach the
-# workers within some: look again at once for this long, then sleep between looks. A rank that overslept what came
+# A verb takes 8 us when all ranks are there, a search in one launch a millisecond or some ten, and Dask's tasks reach
+# the workers within a few: look again at once for this long, then sleep between looks. A rank that overslept what came
 # before a search let all others wait in it, 150 us; and what a thread does after a sleep takes it four times as long.
-SPIN_S = 10e-3
+SPIN_S = 50e-3
 PAUSE_S = 100e-6
 WATCH_S = 1.0
 # An abort takes 0.5 s; after this long it is left to itself.
