@@ -3,7 +3,8 @@
 The loop of bfs.py runs inside kernels/bfs_fused.cu, each level in the form that takes least on the device at hand
 (costs.py), and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
 takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet. When few
-vertices are left, those that a level does not find are listed, and one block looks on for them alone.
+vertices are left, those that a level does not find are listed, and looked for alone: by all blocks, or by one if they
+are very few.
 """
 
 from __future__ import annotations
