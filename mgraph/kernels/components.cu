@@ -262,7 +262,7 @@ __device__ inline vertex_t root_at(i64 position, i64 stride, i64 multiplier, con
   return roots[bits && test_bit(bits, state_of(position, stride, multiplier)) ? (i64)giant[0] : position];
 }
 
-extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions,
+extern "C" __global__ void find_smallest(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions,
                                          i64 stride, i64 multiplier, const u32* bits, const vertex_t* giant,
                                          const vertex_t* roots, id_t* smallest) {
   vertex_t last = top_of<vertex_t>::value();
@@ -285,7 +285,7 @@ extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 first, i64 step, i64 r
   }
 }
 
-extern "C" __global__ void label_users(i64 lo, i64 hi, const id_t* positions, i64 first, i64 num_positions, i64 stride,
+extern "C" __global__ void label_users(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions, i64 stride,
                                        i64 multiplier, const u32* bits, const vertex_t* giant, const vertex_t* roots,
                                        const id_t* smallest, i64* labels) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {

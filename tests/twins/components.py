@@ -185,9 +185,15 @@ def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
     return {"lo": 0, "hi": n, "positions": positions, "first": draw(st.integers(0, 100)), **shape}
 
 
+def _id_type(draw: st.DrawFn, r: DrawnRows) -> np.dtype:
+    """Return the dtype of user ids: as wide as positions, or wider, where many vertices have no arcs."""
+    return np.promote_types(r.types.vertex, draw(vertex_types))
+
+
 def find_smallest(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    smallest = r.nobody(r.num_states)
+    ids = _id_type(draw, r)
+    smallest = np.full(r.num_states, none_of(ids), ids)
     taken = some(r.random, r.num_states, 0.3)
     smallest[taken] = r.random.integers(0, 300, taken.sum())
     return Case({**_users(draw, r), "smallest": smallest})
@@ -210,7 +216,7 @@ def list_roots(draw: st.DrawFn) -> Case:
 def label_users(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = _users(draw, r)
-    smallest = r.random.permutation(r.num_states).astype(r.types.vertex)
+    smallest = r.random.permutation(r.num_states).astype(_id_type(draw, r))
     if draw(st.booleans()):
         # User ids are positions.
         args |= {"positions": None, "first": draw(st.integers(0, r.num_states - args["hi"]))}
