@@ -285,9 +285,9 @@ extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 first, i64 step, i64 r
   }
 }
 
-extern "C" __global__ void label_users(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions, i64 stride,
-                                       i64 multiplier, const u32* bits, const vertex_t* giant, const vertex_t* roots,
-                                       const id_t* smallest, i64* labels) {
+extern "C" __global__ void label_users(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions,
+                                       i64 stride, i64 multiplier, const u32* bits, const vertex_t* giant,
+                                       const vertex_t* roots, const id_t* smallest, i64* labels) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 position = positions ? (i64)positions[i] : first + i, label = first + i;
     if (position < num_positions) {
