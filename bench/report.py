@@ -25,12 +25,13 @@ A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edge
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are
 integers 1..255. Times are medians over random roots (of components and spanning forests, over as many runs), of
 searches one after the other, from a built graph to every vertex's distance and predecessor, or component, or to the
-forest's edges, with all that these need inside; `translate` is the way into user ids, `prep` what the method needs
-once for a graph, such as blocks. GTEPS are 10^9 undirected edges a second: the edges of all roots' components over
-the time of all searches or, without roots, those of the graph over the median. (Where all roots are in one component
-that is the harmonic mean of the rates, which `mgraph graph500` prints. One root in a component of two vertices would
-take that mean to nearly zero.) `B an edge` is device memory for an undirected edge, blocks for sweeps included where
-they are used; `build peak` the most that the build held. Lines with one digest gave the same answers, to the bit.
+forest's edges, with all that these need inside; `translate` is the way into user ids (breadth first on one GPU, what
+is left of it when the search is done), `prep` what the method needs once for a graph, such as blocks. GTEPS are 10^9
+undirected edges a second: the edges of all roots' components over the time of all searches or, without roots, those of
+the graph over the median. (Where all roots are in one component that is the harmonic mean of the rates, which
+`mgraph graph500` prints. One root in a component of two vertices would take that mean to nearly zero.) `B an edge` is
+device memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the most that the
+build held. Lines with one digest gave the same answers, to the bit.
 
 The tables below are made by `python bench/report.py` from the newest line of each kind.
 """
@@ -180,7 +181,7 @@ def _sanitized(lines: list[dict]) -> list[str]:
 CALLS = """Where the microseconds of a whole call of `mg.bfs` go, of which the medians over random roots stand here
 (`bench/call.py`), with what the kernels take by themselves, and the translation into user ids, with what its memory
 takes: its streams and its random loads at the rates of the device. It is launched right behind the search, before that
-is waited for, so that its time is what it takes longer.
+is waited for: its time is what is left of it when the search is done.
 """
 
 

@@ -7,11 +7,12 @@
 `median_ms` runs from a built graph to every vertex's answer on the device (distance and predecessor, component, or
 the forest's edges); `translate_ms`, into user ids, and `prep_ms`, what a method needs once for a graph, stand beside
 it. Breadth first on one GPU the translation is launched behind the search, before that is waited for: `translate_ms` is
-what it takes longer. Roots are drawn anew at every run unless --root-seed says otherwise; components and forests, which
-have none, are found --sources times. Every answer that is timed is validated, and validation is not timed. As it takes
-the graph and the host's code out of the caches, the search before is repeated behind it, so that times are those of
-searches one after the other. `digest` is of all values of all answers: lines of the same graph and roots must agree,
-whatever the method, the layout and the number of ranks; one that does not ends the run.
+what is left of it when the search is done. Roots are drawn anew at every run unless --root-seed says otherwise;
+components and forests, which have none, are found --sources times. Every answer that is timed is validated, and
+validation is not timed. As it takes the graph and the host's code out of the caches, the search before is repeated
+behind it, so that times are those of searches one after the other. `digest` is of all values of all answers: lines of
+the same graph and roots must agree, whatever the method, the layout and the number of ranks; one that does not ends the
+run.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def once_a_shard(
 
     @functools.wraps(work_out)
     def kept(shard: Shard, *args: P.args, **options: P.kwargs) -> T:
-        key = (work_out, *args)
+        key = (work_out, *args, *options.items())
         if key not in shard.kept:
             shard.kept[key] = work_out(shard, *args, **options)
         return shard.kept[key]

@@ -93,6 +93,7 @@ def _look_up(
     no_edge = Offenders(1, "the edge is not in the graph")
     no_weight = Offenders(1, "the edge has another weight in the graph")
     own = len(columns["sources"])
+    ids = vertex_dtype(shard.info.num_vertices)
     num_edges, longest = comm.sum(own)[0], int(comm.allreduce(np.array([own]), "max")[0])
     wide = weights.dtype.itemsize == 8 or num_edges >= EDGE_MASK
     work, told, found = WorkList.empty(shard.backend, num_edges, partition.dtype, wide), [], 0
@@ -110,7 +111,7 @@ def _look_up(
         ends = xp.stack([partition.state(near), shard.rows.targets[arcs].astype(np.int64)], axis=1)
         parts = [ends.ravel().astype(partition.dtype), order_keys(xp, weights[arcs])]
         of_ranks = [comm.alltoallv([part] * comm.size) for part in parts]
-        told.append((found + sum(len(keys) for keys in of_ranks[1][: comm.rank]), users.astype(partition.dtype)))
+        told.append((found + sum(len(keys) for keys in of_ranks[1][: comm.rank]), users.astype(ids)))
         ends, keys = (xp.concatenate(part) for part in of_ranks)
         names = found + xp.arange(len(keys))
         work.ends[2 * found : 2 * (found + len(keys))] = ends

@@ -12,7 +12,7 @@ import pytest
 from nvrtc import compile_text
 
 import mgraph.kernels
-from mgraph.algorithms.sssp_by_weight import TAIL_SHARE
+from mgraph.algorithms.sssp_by_weight import LAST_SHARE, TAIL_SHARE
 from mgraph.comm import peers
 from mgraph.kernels import bfs_peers
 from mgraph.kernels.bfs_fused import MOST_QUEUED
@@ -25,12 +25,13 @@ SOURCES = sorted(FOLDER.glob("*.cu"))
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 # Of a multiprocessor, for the threads of a block, on all of them.
 REGISTERS = 1 << 16
-# The widths a module meets beside the defaults: wide floats, integer distances, wide ids, and all.
+# The widths a module meets beside the defaults: wide floats, integer distances, wide ids, of users alone too, and all.
 VARIANTS = (
     {},
     {"dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
     {"dist_t": "int64", "weight_t": "int64"},
     {"dist_t": "int32", "weight_t": "uint8"},
+    {"id_t": "int64"},
     {"vertex_t": "int64", "id_t": "int64"},
     {"vertex_t": "int64", "id_t": "int64", "dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
 )
@@ -125,8 +126,9 @@ def test_weights_have_one_number_of_classes():
     assert constant("WEIGHT_CLASSES", text_of("prelude")) == WEIGHT_CLASSES
 
 
-def test_the_tail_of_a_bucket_is_one_share():
+def test_the_tail_and_the_last_bucket_are_one_share():
     assert constant("TAIL_SHARE", text_of("frontiers")) == TAIL_SHARE
+    assert constant("LAST_SHARE", text_of("frontiers")) == LAST_SHARE
 
 
 def test_vertices_of_a_queue_are_counted_beside_its_arcs():

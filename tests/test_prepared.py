@@ -56,6 +56,7 @@ def test_what_is_kept_is_of_one_shard_and_goes_with_it():
     things = [thing_of(shard, number) for shard in shards for number in (1, 2, 1)]
     assert len(worked_out) == len(set(map(id, things))) == 4
     assert things[0] is things[2] is not things[1]
+    assert thing_of(shards[0], number=1) is not thing_of(shards[0], number=2)
     first = weakref.ref(things[0])
     things.clear(), worked_out.clear(), shards.clear()
     assert first() is None

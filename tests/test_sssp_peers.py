@@ -112,6 +112,14 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     assert arcs <= 2 * len(ends), "few arcs are looked at twice"
 
 
+def test_vertices_pull_from_others_that_pull_meanwhile():
+    """Most vertices are neither settled nor far at the peak, and their neighbours are on the same rank too."""
+    random = np.random.default_rng(0)
+    ends = [*zip(*random.integers(0, 200, (2, 2400)).tolist(), random.integers(1, 200, 2400).tolist(), strict=True)]
+    answers = search(make_case("dense", 200, ends, np.uint8), [5], seed=1, delta=20, heavies=True)
+    assert "pull" in {step["method"] for step in answers[0][1].supersteps}
+
+
 def test_what_is_left_behind_the_second_pull_is_one_bucket():
     """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
     (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True)

@@ -33,8 +33,8 @@ from mgraph.rates import require_rates
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
-# Of a bucket over rows by weight, as in sssp.py: in one launch arcs cost little and rounds much. Wider in natural order,
-# where nobody has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24 2.8 and 2.6).
+# Of a bucket over rows by weight, as in sssp.py: in one launch arcs cost little and rounds much. Wider in natural
+# order, where nobody has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24 2.8 and 2.6).
 DELTA_FUSED, DELTA_EVEN = 5.0, 7.0
 
 

@@ -84,6 +84,6 @@ def _print(made: GraphPlan, placement: Placement | None) -> None:
     sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
     if made.extras:
-        click.echo(f"not counted as needed: {', and '.join(made.extras)}")
+        click.echo(f"not counted as needed: {'; '.join(made.extras)}")
     if placement is not None and placement.is_part:
         click.echo(f"put on {placement}; --workers {placement.of} puts it on all, as in the table")

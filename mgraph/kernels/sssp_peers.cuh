@@ -121,7 +121,7 @@ struct Copies {
     });
   }
   // Lower one's own vertices over the arcs that lead there from what is settled: short rows, then the queue of long
-  // ones.
+  // ones. A distance of a short row has one writer, and others may look at it meanwhile: see pulled().
   __device__ void pull() {
     dist_t* own = dist(rank()) + base();
     for (i64 run = warp_index() * 64; run < fact(STRIDE); run += warp_count() * 64) {
@@ -136,7 +136,7 @@ struct Copies {
       pull_alone(at, end, d);
       for (int half = 0; half < 2; half++) {
         pull_together(at[half], end[half], d[half]);
-        if (d[half] < before[half]) own[v[half]] = d[half];
+        if (d[half] < before[half]) store_relaxed(&own[v[half]], d[half]);
         u32 fell = __ballot_sync(WARP, d[half] < before[half]);
         if (fell && lane_index() == 0) atomic_or(&bits(rank())[(base() + run) / 32 + half], fell);
       }
