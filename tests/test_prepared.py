@@ -85,3 +85,12 @@ def test_searches_of_one_graph_in_turn_find_what_the_cpu_finds(name):
         shard = weakref.ref(clusters[0]._objects[0][graphs[0].key])
         graphs[0].close()
         assert shard() is None
+
+
+@pytest.mark.parametrize("name", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_where_nobody_has_arcs_the_source_alone_is_reached(name):
+    """No vertex has a state then, and on a device arrays of nothing are nowhere."""
+    cluster = InProcessCluster(1, make_backend=BACKENDS[name].make)
+    with cluster, mg.from_edges([], [], num_vertices=5, order="degree", cluster=cluster) as g, mg.bfs(g, 2) as result:
+        assert result.distances.to_numpy().tolist() == [-1, -1, 0, -1, -1]
+        assert result.predecessors.to_numpy().tolist() == [-1, -1, 2, -1, -1]

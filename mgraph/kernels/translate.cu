@@ -39,7 +39,7 @@ extern "C" __global__ void translate_tree(i64 lo, i64 hi, const vertex_t* positi
     }
     for (int k = 0; k < EACH; k++) {
       parent[k] = state[k] < 0 ? NONE : load_readonly(parents + state[k]);
-      value[k] = state[k] < 0 || !values ? top_of<dist_t>::value() : load_readonly(values + state[k]);
+      value[k] = state[k] < 0 || !out_distances ? top_of<dist_t>::value() : load_readonly(values + state[k]);
     }
     for (int k = 0; k < EACH; k++) {
       parent_of_user[k] = parent[k] == NONE ? -1 : (i64)parent[k];
@@ -49,7 +49,7 @@ extern "C" __global__ void translate_tree(i64 lo, i64 hi, const vertex_t* positi
     for (int k = 0; k < EACH; k++) {
       i64 user = i + k * thread_count();
       if (user < hi) out_parents[user] = parent_of_user[k];
-      if (user < hi && values) out_distances[user] = seen_by_users(value[k]);
+      if (user < hi && out_distances) out_distances[user] = seen_by_users(value[k]);
     }
   }
 }

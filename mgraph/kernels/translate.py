@@ -40,7 +40,8 @@ def translate_tree(
 ):
     """Write predecessors as user ids in order of user ids, -1 where there is none, and distances if there are any.
 
-    `users` holds the user id of every state index (None in natural order). Without `values`, distances are None.
+    `users` holds the user id of every state index (None in natural order). Where `out_distances` is None, no distances
+    are written.
     """
     none = np.iinfo(parents.dtype).max
     for i in range(lo, hi):
@@ -51,7 +52,7 @@ def translate_tree(
             out_parents[i] = -1
         else:
             out_parents[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
-        if values is not None:
+        if out_distances is not None:
             out_distances[i] = np.inf if values.dtype.kind == "f" else -1
             if state >= 0 and values[state] != top_of(values):
                 out_distances[i] = values[state]

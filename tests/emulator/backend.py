@@ -275,7 +275,8 @@ class Module:
             check_arguments(kernel, args, signature(library, kernel.name))
             report = ctypes.create_string_buffer(2048)
             arrays = guarded(kernel, args, how.windows)
-            values = [a.ctypes.data if isinstance(a, np.ndarray) else a for a in args]
+            # An array of nothing is nowhere on a device, and has an address here.
+            values = [(a.ctypes.data if a.size else 0) if isinstance(a, np.ndarray) else a for a in args]
             cells = [np.array([v]) for v in values]
             pointers = (ctypes.c_void_p * len(cells))(*(c.ctypes.data for c in cells))
             body = ctypes.cast(getattr(library, f"emu_call_{kernel.name}"), ctypes.c_void_p)
