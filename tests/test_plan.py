@@ -269,9 +269,10 @@ def test_ranks_of_this_process_share_what_is_free_here(monkeypatch):
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_validation_takes_what_was_planned(num_ranks, monkeypatch):
-    # What is computed of a piece is not planned.
+    # What is computed of a piece is not planned, nor what handing work to a thread for each core takes.
     monkeypatch.setattr(validation, "PIECE", 1 << 9)
-    with InProcessCluster(num_ranks) as cluster, mg.rmat(15, cluster=cluster) as g:
+    one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
+    with one_core as cluster, mg.rmat(15, cluster=cluster) as g:
         partition = cluster._objects[0][g.key].partition
         planned = {
             mg.connected_components: labels_check_bytes(partition, g.num_vertices),
