@@ -118,12 +118,22 @@ def _in_order(shard: Shard, columns: list[Array]) -> list[Array]:
 
 def gather_states(shard: Shard, comm: Communicator, owned: Array) -> Array:
     """Gather every rank's owned values into one array by state index; the slices' tails are zeros."""
+    return _gather_ranges(comm, shard.backend, owned, shard.partition.stride)
+
+
+def gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
+    """Gather every rank's values of its range of user ids into one array; zeros lie behind the last."""
+    return _gather_ranges(comm, shard.backend, of_range, shard.user_stride)
+
+
+def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -> Array:
+    """Gather the parts of all ranks, which are as long as `stride` or shorter; one rank has it all."""
     if comm.size == 1:
-        return owned
-    xp, stride = shard.backend.xp, shard.partition.stride
-    part = xp.zeros(stride, owned.dtype)
-    part[: len(owned)] = owned
-    return comm.allgather(part, xp.empty(shard.partition.num_states, owned.dtype))
+        return part
+    if len(part) < stride:
+        own, part = part, run.xp.zeros(stride, part.dtype)
+        part[: len(own)] = own
+    return comm.allgather(part, run.xp.empty(stride * comm.size, part.dtype))
 
 
 def _gather(shard: Shard, comm: Communicator, owned: Array) -> Array:

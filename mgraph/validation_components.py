@@ -28,7 +28,7 @@ from mgraph.kernels.totals import total
 from mgraph.kernels.validation_components import hook_roots, mark_torn
 from mgraph.partition import Partition
 from mgraph.shard import Shard
-from mgraph.translate import gather_states
+from mgraph.translate import gather_states, gather_users
 from mgraph.types import Array, none_of, vertex_dtype
 from mgraph.validation import Offenders, Violation, count_offenders, pieces, users_of_owned
 
@@ -66,17 +66,6 @@ def labels_check_bytes(partition: Partition, num_vertices: int) -> int:
     looking = user * (of_users + owned + of_states) + owned
     homing = vertex * users + vertex * max(states, of_users)
     return user * users + max(looking, 2 * vertex * states, homing)
-
-
-def gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
-    """Gather every rank's range of user ids into one array; zeros lie behind the last."""
-    if comm.size == 1:
-        return of_range
-    xp, stride, part = shard.backend.xp, shard.user_stride, of_range
-    if len(part) < stride:
-        part = xp.zeros(stride, of_range.dtype)
-        part[: len(of_range)] = of_range
-    return comm.allgather(part, xp.empty(stride * comm.size, of_range.dtype))
 
 
 def _users(shard: Shard) -> Iterator[tuple[slice, Array]]:

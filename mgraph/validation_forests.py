@@ -25,9 +25,9 @@ from mgraph.kernels.msf import EDGE_MASK, TOP
 from mgraph.kernels.validation_forests import check_outside, find_claimed
 from mgraph.partition import Partition
 from mgraph.shard import Shard
+from mgraph.translate import gather_users
 from mgraph.types import Array, vertex_dtype
 from mgraph.validation import Offenders, Violation, count_offenders, pieces, users_of_owned
-from mgraph.validation_components import gather_users
 
 # An edge's sources in user ids, and the place of the first one in the list of all ranks.
 Told = list[tuple[int, Array]]

@@ -22,14 +22,7 @@ from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import Fresh, FusingBackend
-from mgraph.kernels.bfs_fused import (
-    METHODS,
-    MOST_QUEUED,
-    ROW,
-    queue_capacity,
-    search_levels,
-    work_words,
-)
+from mgraph.kernels.bfs_fused import METHODS, MOST_QUEUED, ROW, queue_capacity, search_levels, work_words
 from mgraph.rates import require_rates
 from mgraph.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, Array
@@ -87,8 +80,9 @@ class _Search:
         # The arcs of a frontier that were not counted are counted where all of it is queued.
         alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
         shared = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs)
-        # Where there are no vertices nothing is launched.
-        self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
+        # Where there are no vertices nothing is launched. One source is among a search's own orders.
+        listed = num_sources if num_sources > 1 else 0
+        self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
         deep = num_arcs <= DEEP_DEGREE * num
         self.launch = run.prepared(

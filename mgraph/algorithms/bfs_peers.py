@@ -81,7 +81,9 @@ class _Search:
             partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
             queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH, TRACE_ROWS,
         )  # fmt: skip
-        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
+        # One source is among a search's own orders.
+        listed = num_sources if num_sources > 1 else 0
+        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
         self.launch = run.prepared(
             search_ranks, 0, partition.stride, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),

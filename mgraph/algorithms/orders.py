@@ -1,7 +1,7 @@
 """What the host asks of a fused search and is told by it, in host memory that the kernel reads and writes.
 
 First come the orders, those that are a search's own before those that all searches of a shard from as many sources
-share; then what the kernel reports, the rows of its trace, and the sources where there are several.
+share; then what the kernel reports, the rows of its trace, and the sources where it reads a list of them.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ class Orders:
     ) -> None:
         asked, (num_rows, row) = num_own + len(shared), trace
         self._sources = asked + len(reports) + num_rows * row
+        self._lists_sources = num_sources > 0
         self.words, self._on_host = run.host_words(self._sources + num_sources)
         self._memory = self._on_host.data.cast("B")
         self._own, self._reports = struct.Struct(f"{num_own}q"), struct.Struct(f"{len(reports)}q")
@@ -41,7 +42,7 @@ class Orders:
         """Write down what a search is asked for, and that it has told nothing."""
         self._own.pack_into(self._memory, 0, *own)
         self._memory[self._own.size : self._rows] = self._shared
-        if len(sources) > 1:
+        if self._lists_sources:
             self._on_host[self._sources :][: len(sources)] = sources
 
     def report(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.orders import Orders
 from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
@@ -17,13 +18,11 @@ from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
-from mgraph.kernels.sssp_peers import FACTS, METHODS, REPORT, ROW, find_distances_on_ranks
+from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard
 from mgraph.types import unreached_of
 
-# Where the rows of the trace begin in the words that host and kernel share.
-TRACE = len(FACTS) + len(REPORT)
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
 # Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
 NARROWER = 8
@@ -58,26 +57,23 @@ def sssp_peers(
     rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(shard.info))
     bounds = np.array([top if cutoff is None else cutoff, delta or narrow_delta(shard, dtype)], dtype)
     starts = sorted({int(partition.state(p)) for p in sources})
-    words, on_host = run.host_words(TRACE + TRACE_ROWS * len(ROW) + len(starts))
-    on_host[:TRACE] = (
-        stride, shard.num_owned, len(starts), shard.info.num_arcs, heavies, not shard.info.directed, TRACE_ROWS, 0, 0
-    )  # fmt: skip
-    on_host[TRACE + TRACE_ROWS * len(ROW) :][: len(starts)] = starts
+    facts = (stride, shard.num_owned, len(starts), shard.info.num_arcs, heavies, not shard.info.directed, TRACE_ROWS)
+    orders = Orders(run, 0, facts, (0, 0), (TRACE_ROWS, len(ROW)), len(starts))
+    orders.give((), starts)
     dist = run.xp.empty(shard.num_owned, dtype)
     work = run.xp.empty(work_words(partition), np.uint32)
     find_distances_on_ranks[run](
         0, stride, windows.abort_word, windows.table, rows.indptr, rows.targets, rows.weights, scale,
-        run.to_device(bounds), dist, work, words,
+        run.to_device(bounds), dist, work, orders.words,
     )  # fmt: skip
     wait_for_ranks(comm, run)
-    done, num_rows = on_host[len(FACTS) : TRACE].tolist()
+    done, num_rows = orders.report()
     if not done:
         comm.barrier()
         raise CommAborted("the search was ended while its ranks waited for each other")
     trace.form = "windows"
-    for method, near, arcs, nanoseconds, num_bytes in (
-        on_host[TRACE:][: num_rows * len(ROW)].reshape(-1, len(ROW)).tolist()
-    ):
+    rounds = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
+    for method, near, arcs, nanoseconds, num_bytes in rounds.tolist():
         comm.bytes_sent += num_bytes
         trace.superstep(METHODS[method], near, arcs, nanoseconds / 1000)
     return Traversal(dist, None)

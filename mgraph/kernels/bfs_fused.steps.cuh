@@ -173,17 +173,14 @@ struct Steps : Levels {
   // Those who were listed look on alone. Who is not visited yet has no neighbours visited but in the level before: who
   // is found is marked in the bitmap that is not read, and needs not stand in the other too.
   __device__ void look_through_list() {
-    for (i64 i = warp_index() * 64; i < listed; i += warp_count() * 64) {
-      i64 v[2];
+    each_listed(filled().vertices, listed, [&](const i64(&v)[2], const bool (&there)[2]) {
       bool open[2];
       for (int half = 0; half < 2; half++) {
-        i64 own = i + half * 32 + lane_index();
-        v[half] = own < listed ? filled().vertices[own] : 0;
         u32 seen = visited()[v[half] >> 5] | load_relaxed(other_visited() + (v[half] >> 5));
-        open[half] = own < listed && !(seen >> (v[half] & 31) & 1);
+        open[half] = there[half] && !(seen >> (v[half] & 31) & 1);
       }
       find_parents(v, open, 0, [&](i64 found) { set_bit(other_visited(), found); });
-    }
+    });
   }
   __device__ void settle(i64 v, vertex_t parent) {
     parents[v] = parent, levels[v] = (i32)(level + 1);

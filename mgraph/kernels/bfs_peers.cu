@@ -170,17 +170,14 @@ struct Search : Slices {
   // is found is marked in the copy that is not read, and needs not stand in the other too.
   __device__ void look_through_list() {
     i64 count = queued_vertices(*list_counter());
-    for (i64 i = warp_index() * 64; i < count; i += warp_count() * 64) {
-      i64 v[2];
+    each_listed(queue().vertices, count, [&](const i64(&v)[2], const bool (&there)[2]) {
       bool open[2];
       for (int half = 0; half < 2; half++) {
-        i64 own = i + half * 32 + lane_index();
-        v[half] = own < count ? queue().vertices[own] : 0;
         i64 word = own_words() + (v[half] >> 5);
-        open[half] = own < count && !((now()[word] | load_relaxed(then() + word)) >> (v[half] & 31) & 1);
+        open[half] = there[half] && !((now()[word] | load_relaxed(then() + word)) >> (v[half] & 31) & 1);
       }
       look_on(v, open, false, false, [&](i64 hit) { mark(hit, !side, true); });
-    }
+    });
   }
 
   // ---- a level ---------------------------------------------------------------------------------------

@@ -46,6 +46,19 @@ template <class Take> __device__ inline void each_bit(i64 word, u32 own, Take ta
   }
 }
 
+// Call take(v, there), a warp together, for the first `count` of a list of vertices, two a lane as above.
+template <class Take> __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
+  for (i64 first = warp_index() * 64; first < count; first += warp_count() * 64) {
+    i64 v[2];
+    bool there[2];
+    for (int half = 0; half < 2; half++) {
+      i64 place = first + half * 32 + lane_index();
+      there[half] = place < count, v[half] = there[half] ? list[place] : 0;
+    }
+    take(v, there);
+  }
+}
+
 // ---- queues ----------------------------------------------------------------------------------------
 // Entry k is a vertex, with arcs offsets[k] .. offsets[k + 1] of the queue's: first[k] + offsets[k] and on in
 // `targets`.

@@ -55,15 +55,31 @@ struct Arcs {
   }
 };
 
-// What a block knows of the rows that it looks at together in a turn. Not in the template: g++ would not keep it apart
-// by block there.
-struct LongRows {
+// Rows that a block looks at one after the other. Not in the template: g++ would not keep it apart by block there.
+struct BlockRows {
   i64 rows[1024], first_hit;
   u32 count;
 };
-__device__ inline LongRows& long_rows() {
-  __shared__ LongRows of_block;
+__device__ inline BlockRows& block_rows() {
+  __shared__ BlockRows of_block;
   return of_block;
+}
+// Call look(v), a block together, for every v of lo .. hi that is_wanted(v). Where it `spreads` them, neighbours go to
+// different blocks; else what is known of them is read together.
+template <class Wanted, class Look>
+__device__ inline void each_row_by_block(i64 lo, i64 hi, bool spreads, Wanted is_wanted, Look look) {
+  BlockRows& s = block_rows();
+  for (i64 base = lo; base < hi; base += thread_count()) {
+    i64 v = base + (spreads ? (i64)threadIdx.x * gridDim.x + blockIdx.x : thread_index());
+    bool wanted = v < hi && is_wanted(v);
+    if (!__syncthreads_or(wanted)) continue;
+    if (threadIdx.x == 0) s.count = 0;
+    __syncthreads();
+    if (wanted) s.rows[atomic_add(&s.count, 1u)] = v;
+    __syncthreads();
+    for (u32 k = 0; k < s.count; k++) look(s.rows[k]);
+    __syncthreads();  // before those of the next turn are listed
+  }
 }
 
 // Call settle(v, i) for every v that is open, where i is the first arc of its row that explains its distance, or the
@@ -71,34 +87,25 @@ __device__ inline LongRows& long_rows() {
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_long_rows(i64 lo, i64 hi, const i64* indptr, const Arcs& arcs, const dist_t* own,
                                         Open open, Explains explains, Settle settle) {
-  LongRows& s = long_rows();
-  for (i64 base = lo; base < hi; base += thread_count()) {
-    // In degree order the longest rows are neighbours: each block gets one of them.
-    i64 v = base + (i64)threadIdx.x * gridDim.x + blockIdx.x;
-    bool is_long = v < hi && indptr[v + 1] - indptr[v] >= LONG_ROW && open(v);
-    if (!__syncthreads_or(is_long)) continue;
-    if (threadIdx.x == 0) s.count = 0;
+  BlockRows& s = block_rows();
+  auto is_long = [&](i64 v) { return indptr[v + 1] - indptr[v] >= LONG_ROW && open(v); };
+  // In degree order the longest rows are neighbours: each block gets one of them.
+  each_row_by_block(lo, hi, true, is_long, [&](i64 row) {
+    i64 end = indptr[row + 1];
+    __syncthreads();  // all have read the hit of the row before
+    if (threadIdx.x == 0) s.first_hit = end;
     __syncthreads();
-    if (is_long) s.rows[atomic_add(&s.count, 1u)] = v;
-    __syncthreads();
-    for (u32 k = 0; k < s.count; k++) {
-      i64 row = s.rows[k], end = indptr[row + 1];
-      __syncthreads();  // all have read the hit of the row before
-      if (threadIdx.x == 0) s.first_hit = end;
-      __syncthreads();
-      for (i64 first = indptr[row]; first < end; first += DEPTH * blockDim.x) {
-        i64 i = first + threadIdx.x;
-        vertex_t u[DEPTH];
-        dist_t w[DEPTH];
-        arcs.load_apart(i, blockDim.x, end, u, w);
-        u32 hits = explains(own[row], u, w);
-        if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
-        if (__syncthreads_or(hits)) break;
-      }
-      if (threadIdx.x == 0) settle(row, s.first_hit);
+    for (i64 first = indptr[row]; first < end; first += DEPTH * blockDim.x) {
+      i64 i = first + threadIdx.x;
+      vertex_t u[DEPTH];
+      dist_t w[DEPTH];
+      arcs.load_apart(i, blockDim.x, end, u, w);
+      u32 hits = explains(own[row], u, w);
+      if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
+      if (__syncthreads_or(hits)) break;
     }
-    __syncthreads();  // before the rows of the next turn are listed
-  }
+    if (threadIdx.x == 0) settle(row, s.first_hit);
+  });
 }
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const i64* indptr, const Arcs& arcs,
@@ -156,35 +163,25 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
                                        const weight_t* weights, const dist_t* dist, i64 core, i64 base, i64 stride,
                                        i64 multiplier, i64 most, vertex_t* offers, i64* counters) {
   Arcs arcs(targets, weights, indptr[hi]);
-  LongRows& s = long_rows();
-  for (i64 first = lo + (i64)blockIdx.x * blockDim.x; first < hi; first += thread_count()) {
-    i64 v = first + threadIdx.x;
-    bool is_early = v < hi && dist[base + v] < (dist_t)core;
-    if (!__syncthreads_or(is_early)) continue;
-    if (threadIdx.x == 0) s.count = 0;
-    __syncthreads();
-    if (is_early) s.rows[atomic_add(&s.count, 1u)] = v;
-    __syncthreads();
-    for (u32 k = 0; k < s.count; k++) {
-      i64 row = s.rows[k], end = indptr[row + 1];
-      dist_t own = dist[base + row];
-      vertex_t position = position_of((vertex_t)(base + row), stride, multiplier);
-      for (i64 i = indptr[row] + threadIdx.x; i < end; i += DEPTH * blockDim.x) {
-        vertex_t u[DEPTH];
-        dist_t w[DEPTH], far[DEPTH];
-        arcs.load_apart(i, blockDim.x, end, u, w);
+  auto is_early = [&](i64 v) { return dist[base + v] < (dist_t)core; };
+  each_row_by_block(lo, hi, false, is_early, [&](i64 row) {
+    i64 end = indptr[row + 1];
+    dist_t own = dist[base + row];
+    vertex_t position = position_of((vertex_t)(base + row), stride, multiplier);
+    for (i64 i = indptr[row] + threadIdx.x; i < end; i += DEPTH * blockDim.x) {
+      vertex_t u[DEPTH];
+      dist_t w[DEPTH], far[DEPTH];
+      arcs.load_apart(i, blockDim.x, end, u, w);
 #pragma unroll
-        for (int j = 0; j < DEPTH; j++) far[j] = w[j] < top_of<dist_t>::value() ? dist[u[j]] : own;
+      for (int j = 0; j < DEPTH; j++) far[j] = w[j] < top_of<dist_t>::value() ? dist[u[j]] : own;
 #pragma unroll
-        for (int j = 0; j < DEPTH; j++) {
-          if (far[j] <= own || far[j] == top_of<dist_t>::value() || (dist_t)(own + w[j]) != far[j]) continue;
-          i64 place = reserve(&counters[0]);
-          if (place < most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
-        }
+      for (int j = 0; j < DEPTH; j++) {
+        if (far[j] <= own || far[j] == top_of<dist_t>::value() || (dist_t)(own + w[j]) != far[j]) continue;
+        i64 place = reserve(&counters[0]);
+        if (place < most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
       }
     }
-    __syncthreads();  // before those of the next turn are listed
-  }
+  });
 }
 
 extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 base, i64 num_owned,
