@@ -122,6 +122,8 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
         _prepare(shard, rank, spec)
     sources = positions_of(shard, comm, spec.sources)
     connected = [p for p in sources if p < shard.partition.num_positions]
+    # Links that slept may have held some ranks back: all begin together.
+    comm.barrier()
     with trace.phase("traverse"):
         traversal = _search(shard, rank, spec, connected, trace)
     return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
@@ -141,8 +143,11 @@ def keep_traversal(
     # With several sources the chains of predecessors tell which one is nearest.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            find = find_predecessors_by_sweep if shard.is_compact else find_predecessors
+            find = find_predecessors_by_sweep
+            if not shard.is_compact:
+                find = partial(find_predecessors, everywhere=traversal.everywhere)
             traversal.predecessors = find(shard, comm, connected, traversal.distances)
+    traversal.everywhere = None
     answer = Answer(shard.user_range[0], {}, spec, traversal)
     with trace.phase("translate"):
         # A source without arcs has no state, and reaches itself.
@@ -237,7 +242,7 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
     narrow = first_dtype(shard, spec.dtype)
     if spec.method == "frontier" and narrow != spec.dtype:
         found = search(shard, rank.comm, sources, trace, narrow, narrow_cutoff(shard.info, spec.limit))
-        if is_whole(shard, rank.comm, found.distances, spec.limit):
+        if is_whole(shard, rank.comm, found, spec.limit):
             return found
         # What the form needs may be wider now.
         shard.has_long_paths = True

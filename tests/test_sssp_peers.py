@@ -48,7 +48,7 @@ def through_windows(shard, comm, sources, seed, options):
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
         answer = sssp_peers(shard, comm, others, trace, dtype, **(options if k else {}))
-    return answer.distances, trace
+    return answer.distances, trace, answer.everywhere.copy()
 
 
 def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, **options):
@@ -61,8 +61,11 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
         patch.setattr(module, "wants_rows_by_weight", lambda info: heavies)
         answers = run_on_ranks(through_windows, shards, starts, seed, options)
     wanted = oracles.sssp(case, sources, options.get("cutoff"))
-    np.testing.assert_array_equal(of_users(shards, sources, [found for found, _ in answers]), wanted)
-    return answers
+    np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in answers]), wanted)
+    for _, _, everywhere in answers:
+        for part, (found, *_) in zip(everywhere.reshape(num_ranks, -1), answers, strict=True):
+            np.testing.assert_array_equal(part[: len(found)], found)
+    return [(found, trace) for found, trace, _ in answers]
 
 
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)

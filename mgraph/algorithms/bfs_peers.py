@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
-from mgraph.algorithms.orders import Orders
+from mgraph.algorithms.orders import Orders, steps_of
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
@@ -63,7 +63,7 @@ def bfs_peers(
     trace.end_phase()
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(partial(_steps, rows), "windows")
+    trace.fused(partial(steps_of, METHODS, rows.tolist()), "windows")
     return Traversal(levels, parents, reached, reached_arcs)
 
 
@@ -94,14 +94,6 @@ class _Search:
 @once_a_shard
 def _search_from_one(shard: Shard) -> _Search:
     return _Search(shard, 1)
-
-
-def _steps(rows: np.ndarray) -> list[dict]:
-    """Return what every level did."""
-    return [
-        {"method": METHODS[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
-        for m, frontier, arcs, ns, sent in rows.tolist()
-    ]
 
 
 def window_bytes(partition: Partition) -> int:

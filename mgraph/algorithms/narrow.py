@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.traversal import Traversal
 from mgraph.comm.base import Communicator
 from mgraph.kernels.totals import count_between
 from mgraph.shard import GraphInfo, Shard
-from mgraph.types import Array, unreached_of
+from mgraph.types import unreached_of
 
 NARROW = np.dtype(np.uint32)
 # Where a path of so few arcs could be too long for 32 bits, nobody tries.
@@ -40,12 +41,19 @@ def narrow_cutoff(info: GraphInfo, cutoff: float | int | None) -> int:
     return most if cutoff is None else min(int(cutoff), most)
 
 
-def is_whole(shard: Shard, comm: Communicator, distances: Array, cutoff: float | int | None) -> bool:
+def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
+    """Return the distance from which an arc may lead beyond, in a search in this dtype."""
+    return max(0, farthest(info.max_weight) - int(info.max_weight)) if dtype == NARROW else unreached_of(dtype)
+
+
+def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
     """Return whether a search in 32 bits lost nothing that is within the cutoff; the same on every rank."""
-    heaviest = int(shard.info.max_weight)
-    most, run = farthest(heaviest), shard.backend
-    if cutoff is not None and cutoff <= most:
+    info, run, num_beyond = shard.info, shard.backend, found.num_beyond
+    if cutoff is not None and cutoff <= farthest(info.max_weight):
         return True
-    near_it = run.xp.zeros(1, np.int64)
-    count_between[run](0, len(distances), distances, most - heaviest, unreached_of(NARROW), near_it)
-    return not comm.any(bool(near_it[0]))
+    if num_beyond is None:
+        of_rank, distances = run.xp.zeros(1, np.int64), found.distances
+        bounds = nearest_beyond(info, NARROW), unreached_of(NARROW)
+        count_between[run](0, len(distances), distances, *bounds, of_rank)
+        (num_beyond,) = comm.sum(int(of_rank[0]))
+    return num_beyond == 0

@@ -7,11 +7,28 @@ share; then what the kernel reports, the rows of its trace, and the sources wher
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import numpy as np
 
 from mgraph.kernels.backend import FusingBackend
 
 WORD = 8
+
+
+def word_of(value: float | int, dtype: np.dtype) -> int:
+    """Return the word that begins with the bytes of a value of this dtype."""
+    word = np.zeros(1, np.int64)
+    word.view(dtype)[0] = value
+    return int(word[0])
+
+
+def steps_of(methods: Sequence[str], rows: Iterable[Sequence[int]]) -> list[dict]:
+    """Return what the rows of the trace of a search through windows say of its supersteps."""
+    return [
+        {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
+        for m, frontier, arcs, ns, sent in rows
+    ]
 
 
 class Orders:

@@ -43,15 +43,18 @@ SAMPLE, OFFER_SHARE = 1 << 10, 1 << 10
 CORE_ARCS = 1 << 27
 
 
-def find_predecessors(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
+def find_predecessors(
+    shard: Shard, comm: Communicator, sources: list[int], distances: Array, everywhere: Array | None = None
+) -> Array:
     """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices.
 
-    Distances in the dtype of levels, which no sum of weights has, count hops: every arc has weight 1.
+    Distances in the dtype of levels, which no sum of weights has, count hops: every arc has weight 1. `everywhere` are
+    those of all states, where they are known.
     """
     run, partition, rows = shard.backend, shard.partition, shard.incoming
     weights = None if distances.dtype == LEVEL else rows.weights
     xp, base = run.xp, comm.rank * partition.stride
-    dist = gather_states(shard, comm, distances)
+    dist = gather_states(shard, comm, distances) if everywhere is None else everywhere
     parents = xp.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
     for position in set(sources):
         if partition.owner(position) == comm.rank:

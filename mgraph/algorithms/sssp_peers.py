@@ -2,27 +2,33 @@
 
 The loop of sssp_by_weight.py runs inside kernels/sssp_peers.cu, or that of sssp.py where no arc counts as heavy, and
 nobody asks the host in between. Every rank relaxes its arcs in a copy of all distances and marks what fell; the owners
-read what is marked from the others' copies. Before a pull they write there what is settled. The ranks meet twice a
-round, and once where the bound is raised. The fixed point is unique, and so are distances.
+read what is marked from the others' copies, and write there what is near, so that in the end each rank has all
+distances. The ranks meet twice a round, and once where the bound is raised. The fixed point is unique, and so are
+distances.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from mgraph.algorithms.orders import Orders
+from mgraph.algorithms.narrow import nearest_beyond
+from mgraph.algorithms.orders import Orders, steps_of, word_of
 from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_windows, wait_for_ranks
 from mgraph.errors import CommAborted
-from mgraph.kernels.backend import FusingBackend
+from mgraph.kernels.backend import Fresh, FusingBackend, Given
 from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
-from mgraph.shard import Shard
+from mgraph.shard import Shard, once_a_shard
 from mgraph.types import unreached_of
 
+# How many orders are a search's own: the first of them.
+OWN_ORDERS = 2
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
 # Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
 NARROWER = 8
@@ -48,35 +54,56 @@ def sssp_peers(
     delta: float | int | None = None,
 ) -> Traversal:
     """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
-    run, partition, windows = shard.backend, shard.partition, comm.windows
+    run, windows = shard.backend, comm.windows
     assert isinstance(run, FusingBackend) and windows is not None, "require_sssp_windows() comes first"
-    stride, top = partition.stride, unreached_of(dtype)
-    # A rank without room for rows by weight relaxes whole ones, in the turns of the others.
-    heavies = wants_rows_by_weight(shard.info)
-    by_weight = shard.by_weight if heavies else None
-    rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(shard.info))
-    bounds = np.array([top if cutoff is None else cutoff, delta or narrow_delta(shard, dtype)], dtype)
-    starts = sorted({int(partition.state(p)) for p in sources})
-    facts = (stride, shard.num_owned, len(starts), shard.info.num_arcs, heavies, not shard.info.directed, TRACE_ROWS)
-    orders = Orders(run, 0, facts, (0, 0), (TRACE_ROWS, len(ROW)), len(starts))
-    orders.give((), starts)
-    dist = run.xp.empty(shard.num_owned, dtype)
-    work = run.xp.empty(work_words(partition), np.uint32)
-    find_distances_on_ranks[run](
-        0, stride, windows.abort_word, windows.table, rows.indptr, rows.targets, rows.weights, scale,
-        run.to_device(bounds), dist, work, orders.words,
-    )  # fmt: skip
+    starts = sorted({int(shard.partition.state(p)) for p in sources})
+    search = _search_from(shard, dtype, len(starts))
+    width = search.delta if delta is None else word_of(delta, dtype)
+    search.orders.give((search.top if cutoff is None else word_of(cutoff, dtype), width), starts)
+    dist, _ = search.launch(windows.abort_word, windows.table)
     wait_for_ranks(comm, run)
-    done, num_rows = orders.report()
+    done, num_rows, num_beyond = search.orders.report()
     if not done:
         comm.barrier()
         raise CommAborted("the search was ended while its ranks waited for each other")
-    trace.form = "windows"
-    rounds = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
-    for method, near, arcs, nanoseconds, num_bytes in rounds.tolist():
-        comm.bytes_sent += num_bytes
-        trace.superstep(METHODS[method], near, arcs, nanoseconds / 1000)
-    return Traversal(dist, None)
+    trace.end_phase()
+    rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
+    comm.bytes_sent += int(rows[:, -1].sum())
+    trace.fused(partial(steps_of, METHODS, rows.tolist()), "windows")
+    first, last = _told_everywhere(shard.partition, dtype.itemsize)
+    return Traversal(dist, None, num_beyond=num_beyond, everywhere=windows.own[first:last].view(dtype))
+
+
+class _Search:
+    """What searches of a shard from so many sources have in common: all but where they start and end, and the windows.
+
+    `launch` takes the word that aborts and the table of the windows, searches, and returns distances; what it worked in
+    comes behind them.
+    """
+
+    def __init__(self, shard: Shard, dtype: np.dtype, num_sources: int) -> None:
+        run, partition, info = shard.backend, shard.partition, shard.info
+        assert isinstance(run, FusingBackend), "who calls has asked"
+        # A rank without room for rows by weight relaxes whole ones, in the turns of the others.
+        heavies = wants_rows_by_weight(info)
+        by_weight = shard.by_weight if heavies else None
+        rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
+        self.top, self.delta = (word_of(x, dtype) for x in (unreached_of(dtype), narrow_delta(shard, dtype)))
+        shared = (
+            word_of(nearest_beyond(info, dtype), dtype), partition.stride, shard.num_owned, num_sources, info.num_arcs,
+            heavies, not info.directed, TRACE_ROWS,
+        )  # fmt: skip
+        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
+        self.launch = run.prepared(
+            find_distances_on_ranks, 0, partition.stride, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
+            rows.indptr, rows.targets, rows.weights, scale,
+            Fresh(shard.num_owned, dtype), Fresh(work_words(partition), np.dtype(np.uint32)), self.orders.words,
+        )  # fmt: skip
+
+
+@once_a_shard
+def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> _Search:
+    return _Search(shard, dtype, num_sources)
 
 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
@@ -88,8 +115,15 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
-    """Return how long a rank's window is behind its head: bits of all states, their distances, and three of buckets."""
-    return partition.num_states // 8 + (partition.num_states + 3) * itemsize
+    """Return how long a rank's window is behind its head: what is told everywhere, and three distances of buckets."""
+    return _told_everywhere(partition, itemsize)[1] + 3 * itemsize
+
+
+def _told_everywhere(partition: Partition, itemsize: int) -> tuple[int, int]:
+    """Return where in a window the distances of all states are, behind bits of all and of words of those, in bytes."""
+    words = partition.num_states // 32
+    first = 4 * (words + 2 * -(-words // 64))
+    return first, first + partition.num_states * itemsize
 
 
 def work_words(partition: Partition) -> int:

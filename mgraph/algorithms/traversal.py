@@ -108,8 +108,9 @@ class Traversal:
 
     `distances` hold `unreached_of(dtype)` and `predecessors`, which are positions, hold
     `none_of(dtype)` where a vertex is not reached. A source is its own predecessor. How many of them are
-    reached, and their arcs, are there where the search has counted them. `in_user_ids` are both, where
-    they were translated right behind the search.
+    reached, and their arcs, are there where the search has counted them, and so is of all ranks how many distances
+    are so long that 32 bits may not hold what is farther. `in_user_ids` are both, where they were translated right
+    behind the search. `everywhere` are the distances of all states, where every rank knows them: until the next search.
     """
 
     distances: Array
@@ -117,3 +118,5 @@ class Traversal:
     num_reached: int | None = None
     reached_arcs: int | None = None
     in_user_ids: list[Array] | None = None
+    num_beyond: int | None = None
+    everywhere: Array | None = None

@@ -121,8 +121,8 @@ struct Slices {
 
   // There are so few ranks that comparing is faster than dividing.
   __device__ vertex_t owner_of(vertex_t state) const {
-    vertex_t owner = 0;
-    for (vertex_t r = 1; r < (vertex_t)size(); r++) owner += state >= r * (vertex_t)fact(STRIDE);
+    vertex_t owner = 0, stride = (vertex_t)fact(STRIDE);
+    for (vertex_t half = MOST_RANKS / 2; half; half /= 2) owner += state >= (owner + half) * stride ? half : 0;
     return owner;
   }
   __device__ vertex_t position_at(vertex_t state) const {

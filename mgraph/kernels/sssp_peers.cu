@@ -1,6 +1,10 @@
 // Shortest paths in one launch a rank, near before far, where the ranks' kernels reach each other's memory: the loop of
 // algorithms/sssp_by_weight.py, or of sssp.py where no arc counts as heavy. sssp_peers.py says what the parameters are.
 
+// Who pulls looks at so many arcs until one leads from what is settled as there are for each of those; so many arcs are
+// pushed in the time of a look (RMAT of scale 28 on four H200).
+constexpr double PUSHES_A_LOOK = 2;
+
 struct Search : Copies {
   dist_t* out;
   dist_t delta;
@@ -12,7 +16,7 @@ struct Search : Copies {
   __device__ void clear() {
     dist_t* own = dist(rank());
     for (i64 v = thread_index(); v < fact(STRIDE) * size() + 3; v += thread_count()) own[v] = top_of<dist_t>::value();
-    for (i64 w = thread_index(); w < words() * size(); w += thread_count()) bits(rank())[w] = 0;
+    for (i64 w = thread_index(); w < words() * size() + num_lines(); w += thread_count()) bits(rank())[w] = 0;
     if (thread_index() < 2) *queue_counter(thread_index()) = 0;
   }
   // The sources wait, at 0.
@@ -47,7 +51,7 @@ struct Search : Copies {
     dist_t low = load_relaxed(waiting(rank(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
-    *method = !rests ? PUSH : fact(PULLS) && (pulled || others < near_lengths) ? PULL : HEAVY;
+    *method = !rests ? PUSH : fact(PULLS) && (pulled || pull_pays(others)) ? PULL : HEAVY;
     finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS)), pulled |= *method == PULL;
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
@@ -61,6 +65,10 @@ struct Search : Copies {
     count = block->ranks.total[COUNT];
     *(rests ? &settled_lengths : &near_lengths) += block->ranks.total[ARCS];
     return true;
+  }
+  __device__ bool pull_pays(i64 others) const {
+    double near = (double)near_lengths, all = (double)fact(NUM_ARCS), num_vertices = (double)(fact(STRIDE) * size());
+    return others < near_lengths || PUSHES_A_LOOK * num_vertices * all < near * near;
   }
   // Whether anything waits, or could come to.
   __device__ bool is_left() const {
@@ -78,13 +86,19 @@ struct Search : Copies {
          {method, frontier, block->ranks.own[LOOKED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
-  // Give out one's own slice; the first block tells the host.
+  // Give out one's own slice, and count who is beyond.
+  __device__ void give_out() {
+    dist_t beyond = *(const dist_t*)&block->facts[BEYOND];
+    for (i64 v = thread_index(); v < fact(NUM_OWNED); v += thread_count()) {
+      dist_t d = dist(rank())[base() + v];
+      out[v] = d, tally[COUNT] += d >= beyond && d < top_of<dist_t>::value();
+    }
+  }
+  // Tell the host, the first block together.
   __device__ void tell(i64* report) const {
-    for (i64 v = thread_index(); v < fact(NUM_OWNED); v += thread_count()) out[v] = dist(rank())[base() + v];
-    if (blockIdx.x > 0) return;
     __syncthreads();
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
-    if (threadIdx.x == 0) report[NUM_ROWS] = num_rows, report[DONE] = 1;
+    if (threadIdx.x == 0) report[NUM_ROWS] = num_rows, report[NUM_BEYOND] = block->ranks.total[COUNT], report[DONE] = 1;
   }
 
   __device__ void run(i64* report) {
@@ -104,19 +118,22 @@ struct Search : Copies {
         trace(method, frontier);
       }
     }
+    give_out();
+    if (!ranks.meet(tally)) return;
     ranks.leave();
-    tell(report);
+    if (blockIdx.x == 0) tell(report);
   }
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const i64* indptr,
-                            const vertex_t* targets, const weight_t* weights, double scale, const dist_t* bounds,
-                            dist_t* dist, u32* work, i64* host) {
+                            const vertex_t* targets, const weight_t* weights, double scale, dist_t* dist, u32* work,
+                            i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
   Ranks ranks(&block.ranks, windows, abort);
-  Search search = {{&block, ranks, indptr, targets, weights, work, scale, bounds[CUTOFF]}, dist, bounds[DELTA]};
+  const dist_t *cutoff = (const dist_t*)&block.facts[CUTOFF], *delta = (const dist_t*)&block.facts[DELTA];
+  Search search = {{&block, ranks, indptr, targets, weights, work, scale, *cutoff}, dist, *delta};
   search.run(host + NUM_FACTS);
 }

@@ -1,23 +1,25 @@
 // What the rounds of sssp_peers.cu are made of: phases, between which all ranks meet.
 //
 // Every rank has in its window a copy of all distances, and a bitmap of those that it lowered in this round, its own
-// and others'. The owner's copy is the truth, the others are upper bounds, good to see what could not win. A round has
-// two phases: each rank relaxes the arcs out of near, in its own copy; then the owners gather the bits of their slices,
-// read the distances that are marked, keep the smallest, and queue what fell. So nothing is sent to where there is no
-// room for it, and a distance travels once a round, however often it fell.
-// Far is whatever has a distance from the bound on: a pass over one's own slice finds what the next bound reaches, and
-// what the bucket below it has left: its heavy arcs, or those that lead to what is not settled. Who is to pull must
-// know what is settled: owners write the distances of the bucket into the others' copies. When few arcs are left to
-// pull over, they write all that are reached there, and their vertices pull from any: what falls meanwhile is pushed.
+// and others', with a bit for each word of that in which there is one. The owner's copy is the truth, the others are
+// upper bounds, good to see what could not win. A round has two phases: each rank relaxes the arcs out of near, in its
+// own copy; then the owners gather the bits of their slices, read the distances that are marked, keep the smallest, and
+// queue what fell. So nothing is sent to where there is no room for it, and a distance travels once a round, however
+// often it fell.
+// What is near is told to all: owners write it into the others' copies when it falls, or when the bound is raised above
+// it. So all know what is settled, and in the end everything. Far is whatever has a distance from the bound on: a pass
+// over one's own slice finds what the next bound reaches, and what the bucket below it has left: its heavy arcs, or
+// those that lead to what is not settled. When few arcs are left to pull over, all that is reached is near, and its
+// vertices pull from any: what falls meanwhile is pushed.
 // Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
-enum Fact { STRIDE, NUM_OWNED, NUM_STARTS, NUM_ARCS, HEAVIES, PULLS, TRACE_ROWS, NUM_FACTS };
-enum Report { DONE, NUM_ROWS, NUM_REPORTS };
+// The first two are distances; from BEYOND on they are counted in the end.
+enum Fact { CUTOFF, DELTA, BEYOND, STRIDE, NUM_OWNED, NUM_STARTS, NUM_ARCS, HEAVIES, PULLS, TRACE_ROWS, NUM_FACTS };
+enum Report { DONE, NUM_ROWS, NUM_BEYOND, NUM_REPORTS };
 enum Method { PUSH, SCAN, HEAVY, PULL };
 // What the ranks add up at a meeting: of ARCS those relaxed, or those of whole rows. Of the last two each keeps its
 // own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
-enum Bound { CUTOFF, DELTA };
 constexpr int BLOCK = 768;
 // Rows of more arcs are pulled by all warps.
 constexpr i64 LONG_ROW = 256;
@@ -57,7 +59,10 @@ struct Copies {
   __device__ i64 words() const { return fact(STRIDE) >> 5; }  // of a slice
   __device__ i64 base() const { return rank() * fact(STRIDE); }
   __device__ u32* bits(i64 r) const { return ranks.at<u32>(r, HEAD_BYTES); }
-  __device__ dist_t* dist(i64 r) const { return (dist_t*)(bits(r) + words() * size()); }
+  // In which words of them there are any: 32 are a line, which may reach over the end of a slice.
+  __device__ u32* lines(i64 r) const { return bits(r) + words() * size(); }
+  __device__ i64 num_lines() const { return (words() * size() + 63) / 64 * 2; }
+  __device__ dist_t* dist(i64 r) const { return (dist_t*)(lines(r) + num_lines()); }
   // The smallest distance that waits; buckets have them in turn: one is read, one is written, one is cleared.
   __device__ dist_t* waiting(i64 r, int of_bucket) const { return dist(r) + fact(STRIDE) * size() + of_bucket % 3; }
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
@@ -138,7 +143,7 @@ struct Copies {
         pull_together(at[half], end[half], d[half]);
         if (d[half] < before[half]) store_relaxed(&own[v[half]], d[half]);
         u32 fell = __ballot_sync(WARP, d[half] < before[half]);
-        if (fell && lane_index() == 0) atomic_or(&bits(rank())[(base() + run) / 32 + half], fell);
+        if (fell && lane_index() == 0) mark((base() + run) / 32 + half, fell);
       }
     }
     pull_long();
@@ -215,34 +220,59 @@ struct Copies {
     each_slot<4>(queue(), queued_vertices(queued), share, block->room, fact_of, visit);
   }
   __device__ void lower(vertex_t v, dist_t through) {
-    u32 *word = &bits(rank())[v >> 5], mark = 1u << (v & 31);
-    if (through < atomic_min(&dist(rank())[v], through) && !(load_stale(word) & mark)) atomic_or(word, mark);
+    u32 own = 1u << (v & 31);
+    if (through < atomic_min(&dist(rank())[v], through) && !(load_stale(&bits(rank())[v >> 5]) & own))
+      mark(v >> 5, own);
+  }
+  __device__ void mark(i64 word, u32 marks) {
+    atomic_or(&bits(rank())[word], marks);
+    u32 *line = &lines(rank())[word >> 5], own = 1u << (word & 31);
+    if (!(load_stale(line) & own)) atomic_or(line, own);
   }
   // ---- one's own slice -------------------------------------------------------------------------------
-  // The owner takes the smallest of what any rank has for its vertices, and sorts what fell into near and far.
+  // The owner takes the smallest of what any rank has for its vertices, and sorts what fell into near and far. Lanes
+  // look for lines with marks, each in other ones; then the warp goes through those.
   __device__ void settle() {
-    i64 first = threadIdx.x & ~31;
-    for (i64 word = warp_index() * 32; word < words(); word += warp_count() * 32) {
-      bool here = word + lane_index() < words();
-      i64 at = base() / 32 + word + lane_index();
+    i64 first = base() / 32 >> 5, last = (base() / 32 + words() - 1) >> 5;
+    for (i64 group = first + warp_index(); group <= last; group += 32 * warp_count()) {
+      i64 own = group + lane_index() * warp_count();
       u32 any = 0;
-      for (i64 r = 0; r < size(); r++) any |= block->marks[r][threadIdx.x] = here ? bits(r)[at] : 0;
-      if (here) tally[SENT] += 4 * (size() - 1);
-      for (i64 r = 0; any && r < size(); r++)
-        if (block->marks[r][threadIdx.x]) bits(r)[at] = 0;
-      __syncwarp();
-      each_bit(word, any, [&](const i64(&v)[2], const bool (&there)[2]) {
-        dist_t fell[2];
-        bool near[2];
-        for (int half = 0; half < 2; half++) {
-          fell[half] = there[half] ? take_smallest(first + (v[half] >> 5) - word, v[half]) : top_of<dist_t>::value();
-          near[half] = fell[half] < bound;
-          if (!near[half] && fell[half] < lowest) lowest = fell[half];
-        }
-        enqueue<LIGHT>(v, fell, near);
-      });
-      __syncwarp();
+      if (own <= last) {
+        for (i64 r = 0; r < size(); r++) any |= load_relaxed(&lines(r)[own]);
+        any &= own_part(own), tally[SENT] += 4 * (size() - 1);
+      }
+      for (u32 marked = __ballot_sync(WARP, any != 0); marked; marked &= marked - 1)
+        settle_line(group + (__ffs(marked) - 1) * warp_count());
     }
+  }
+  // Words of a line that are one's own.
+  __device__ u32 own_part(i64 line) const {
+    i64 lo = base() / 32 - (line << 5), hi = lo + words();
+    return (lo > 0 ? ~0u << lo : ~0u) & (hi < 32 ? ~(~0u << hi) : ~0u);
+  }
+  __device__ void settle_line(i64 line) {
+    i64 first = threadIdx.x & ~31, at = line << 5 | lane_index(), word = at - base() / 32;
+    u32 own = own_part(line), any = 0;
+    bool here = own >> lane_index() & 1;
+    for (i64 r = 0; r < size(); r++) any |= block->marks[r][threadIdx.x] = here ? bits(r)[at] : 0;
+    if (here) tally[SENT] += 4 * (size() - 1);
+    for (i64 r = 0; any && r < size(); r++)
+      if (block->marks[r][threadIdx.x]) bits(r)[at] = 0;
+    if (lane_index() < size()) atomic_and_system(&lines(lane_index())[line], ~own);
+    __syncwarp();
+    word -= lane_index();
+    each_bit(word, any, [&](const i64(&v)[2], const bool (&there)[2]) {
+      dist_t fell[2];
+      bool near[2];
+      for (int half = 0; half < 2; half++) {
+        fell[half] = there[half] ? take_smallest(first + (v[half] >> 5) - word, v[half]) : top_of<dist_t>::value();
+        near[half] = fell[half] < bound;
+        if (near[half]) tell_others(v[half], fell[half]);
+        if (!near[half] && fell[half] < lowest) lowest = fell[half];
+      }
+      enqueue<LIGHT>(v, fell, near);
+    });
+    __syncwarp();
   }
   // What a vertex has fallen to, where any rank marked it in its word, which is that of thread `owner`.
   __device__ dist_t take_smallest(i64 owner, i64 v) {
@@ -268,24 +298,25 @@ struct Copies {
       if (after < fact(STRIDE)) coming[0] = own[after], coming[1] = own[after + 32];
       bool takes[2];
       for (int half = 0; half < 2; half++) {
-        bool near = !finishes && settled <= d[half] && d[half] < bound;
+        bool near = settled <= d[half] && d[half] < bound;
         bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
-        // Where there is something left to do first, who is near is marked, as if it had fallen.
-        u32 marks = __ballot_sync(WARP, near);
-        if (part != LIGHT && lane_index() == 0) bits(rank())[(base() + run) / 32 + half] = marks;
-        if (part == PULLED && is_new) tell_others(v[half], d[half]);
+        // Where there is something left to do first, who is near is marked, as if it had fallen, unless all are; who is
+        // marked is told to the others when that is settled.
+        bool marks_it = part != LIGHT && near && !finishes;
+        u32 marks = __ballot_sync(WARP, marks_it);
+        if (marks && lane_index() == 0) mark((base() + run) / 32 + half, marks);
+        if (near && !marks_it) tell_others(v[half], d[half]);
+        if (part == PULLED && is_new) tally[ARCS] += arcs_of(v[half]);
         if (part == PULLED) tally[COUNT] += d[half] >= settled && v[half] < fact(NUM_OWNED) && !is_long(v[half]);
         takes[half] = part == LIGHT ? near : part == REST ? is_new : is_long(v[half]) && d[half] >= settled;
       }
       enqueue<part>(v, d, takes);
     }
   }
-  __device__ bool is_long(i64 v) const {
-    return v < fact(NUM_OWNED) && load_readonly(indptr + v + 1) - load_readonly(indptr + v) > LONG_ROW;
-  }
+  __device__ i64 arcs_of(i64 v) const { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
+  __device__ bool is_long(i64 v) const { return v < fact(NUM_OWNED) && arcs_of(v) > LONG_ROW; }
   __device__ void tell_others(i64 v, dist_t d) {
-    tally[ARCS] += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
     tally[SENT] += sizeof(dist_t) * (size() - 1);
     for (i64 r = 0; r < size(); r++)
       if (r != rank()) dist(r)[base() + v] = d;

@@ -9,8 +9,10 @@ from __future__ import annotations
 from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.pair import fused
 
-FACTS = ("stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "trace_rows")
-REPORT = ("done", "num_rows")
+FACTS = (
+    "cutoff", "delta", "beyond", "stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "trace_rows",
+)  # fmt: skip
+REPORT = ("done", "num_rows", "num_beyond")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 METHODS = ("push", "scan", "heavy", "pull")
 # Ranks with as many vertices are searched step by step: all of them may be in the queue.
@@ -18,10 +20,10 @@ MOST_ROWS = MOST_QUEUED
 
 
 @fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_distances_on_ranks(lo, hi, abort, windows, indptr, targets, weights, scale, bounds, dist, work, host) -> None:
+def find_distances_on_ranks(lo, hi, abort, windows, indptr, targets, weights, scale, dist, work, host) -> None:
     """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `scale` makes classes of the weights, over which rows are in order; rows in any other are relaxed whole where it is
-    infinite. `bounds` are the cutoff and delta. `dist` and `work`, which is for two counters, rows and a queue, need
+    infinite. `dist` and `work`, which is for two counters, rows and a queue, need
     not be initialised, nor what stands in the windows behind their heads.
     """
