@@ -81,7 +81,7 @@ def test_what_lies_before_the_core_offers_itself(case, monkeypatch):
     """Wherever the core begins, and where there is no room for the offers; on graphs so large that it is looked for."""
     for sources in zoo_sources(case):
         for num_ranks, core, share in (1, 3, 1), (3, 40, 1), (2, 3, 1 << 40):
-            found = lambda shard, dist, core=core: core if dist.dtype.kind != "f" else 0  # noqa: E731
+            found = lambda shard, dist, core=core: None if dist.dtype.kind == "f" else np.array([core], dist.dtype)  # noqa: E731
             monkeypatch.setattr(predecessors, "_find_core", found)
             monkeypatch.setattr(predecessors, "OFFER_SHARE", share)
             monkeypatch.setattr(predecessors, "SAMPLE", 1 if share > 1 else 1 << 12)
@@ -99,7 +99,7 @@ def test_the_core_begins_where_arcs_do(order, monkeypatch):
         return predecessors._find_core(shard, gather_states(shard, comm, part))
 
     parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
-    assert run_on_ranks(core, shards, parts=parts) == [0, 0]
+    assert run_on_ranks(core, shards, parts=parts) == [None, None]
     monkeypatch.setattr(predecessors, "CORE_ARCS", 1)
     monkeypatch.setattr(predecessors, "SAMPLE", 20)
     least, other = run_on_ranks(core, shards, parts=parts)

@@ -48,11 +48,14 @@ def through_windows(shard, comm, sources, seed, options):
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
         answer = sssp_peers(shard, comm, others, trace, dtype, **(options if k else {}))
-    return answer.distances, trace, answer.everywhere.copy()
+    return answer.distances, trace, None if answer.everywhere is None else answer.everywhere.copy()
 
 
-def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, **options):
-    """Return what the ranks found and their traces, with or without heavy arcs; it is what the oracle says."""
+def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, finishes=None, **options):
+    """Return what the ranks found and their traces, with or without heavy arcs; it is what the oracle says.
+
+    Where they know all distances, those are the owners'; whether they do may be `finishes`.
+    """
     shards = build_shards(case, num_ranks, order)
     starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
     if not starts:
@@ -62,8 +65,10 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
         answers = run_on_ranks(through_windows, shards, starts, seed, options)
     wanted = oracles.sssp(case, sources, options.get("cutoff"))
     np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in answers]), wanted)
-    for _, _, everywhere in answers:
-        for part, (found, *_) in zip(everywhere.reshape(num_ranks, -1), answers, strict=True):
+    known = [everywhere.reshape(num_ranks, -1) for _, _, everywhere in answers if everywhere is not None]
+    assert len(known) in ([0, num_ranks] if finishes is None else [num_ranks * finishes])
+    for parts in known:
+        for part, (found, *_) in zip(parts, answers, strict=True):
             np.testing.assert_array_equal(part[: len(found)], found)
     return [(found, trace) for found, trace, _ in answers]
 
@@ -96,7 +101,7 @@ def test_all_widths(directed, dtype):
 
 @pytest.mark.parametrize(("delta", "heavies"), [(1, False), (40, False), (40, True), (10_000, True)])
 def test_any_delta(delta, heavies):
-    answers = search(random_case(3, 40), [7], 2, delta=delta, heavies=heavies)
+    answers = search(random_case(3, 40), [7], 2, delta=delta, heavies=heavies, finishes=heavies)
     steps = [trace.supersteps for _, trace in answers]
     methods = {step["method"] for step in steps[0]}
     assert {"push", "scan"} <= methods <= {"push", "scan", *["heavy", "pull"][: 2 * heavies]}
@@ -125,7 +130,7 @@ def test_vertices_pull_from_others_that_pull_meanwhile():
 
 def test_what_is_left_behind_the_second_pull_is_one_bucket():
     """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
-    (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True)
+    (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True, finishes=True)
     methods = [step["method"] for step in trace.supersteps]
     last = len(methods) - methods[::-1].index("pull")
     assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}

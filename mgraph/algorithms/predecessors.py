@@ -23,16 +23,16 @@ from mgraph.comm.base import Communicator
 from mgraph.kernels.predecessors import (
     LONG_ROW,
     digest_distances,
+    find_core,
     find_equal,
     find_nearer,
     find_nearer_by_weight,
     offer_early,
-    sample_distances,
     take_offers,
 )
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import gather_states
-from mgraph.types import LEVEL, Array, none_of
+from mgraph.types import LEVEL, Array, none_of, unreached_of
 
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
@@ -62,6 +62,8 @@ def find_predecessors(
     shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
     _find_nearer(shard, comm, weights, dist, shape, parents, counters)
+    if not _may_be_as_far(shard.info, distances.dtype):
+        return parents
     unexplained = comm.sum(int(counters[0]))[0]
     explained = None
     while unexplained:
@@ -104,10 +106,10 @@ def _find_nearer(
     falls = info.order == "degree" and not info.directed
     # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
     may_be_light = weights is not None and not info.directed
-    core = _offer_early(shard, comm, dist, shape, parents) if may_be_light else 0
+    core = _offer_early(shard, comm, dist, shape, parents) if may_be_light else None
     # A rank that had no room for rows by weight looks at whole ones that have an offer: as if arcs were of one class.
     light, scale = (rows, 0.0) if shard.by_weight is None else (shard.by_weight, class_scale(info))
-    if may_be_light and (core or shard.by_weight is not None):
+    if may_be_light and (core is not None or shard.by_weight is not None):
         find_nearer_by_weight[run](
             0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, core, *shape,
             parents,
@@ -125,40 +127,46 @@ def _find_nearer(
     )  # fmt: skip
 
 
-def _offer_early(shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int], parents: Array) -> int:
-    """Give vertices the first parent from before the core; return where that begins, 0 where no offer was made."""
+def _may_be_as_far(info: GraphInfo, dtype: np.dtype) -> bool:
+    """Return whether an arc may lead no farther: over weight zero, or one that rounding absorbs."""
+    return dtype != LEVEL and (dtype.kind == "f" or info.min_weight == 0)
+
+
+def _offer_early(
+    shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int], parents: Array
+) -> Array | None:
+    """Give vertices the first parent from before the core; return where that begins, None where nobody looks for it.
+
+    The host waits for nothing: there is room for so many offers of every rank, and where there are more the core
+    becomes 0.
+    """
     run, rows, info = shard.backend, shard.rows, shard.info
     core = _find_core(shard, dist)
-    if not core:
-        return 0
+    if core is None:
+        return None
     most = SAMPLE + info.num_arcs // OFFER_SHARE // comm.size
-    offers, counters = run.xp.empty(2 * most, parents.dtype), run.xp.zeros(1, np.int64)
-    offer_early[run](
-        0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, offers, counters
-    )
-    count = int(counters[0])
-    # Half an offer says that there was no room.
-    parts = comm.alltoallv([offers[: 2 * count if count <= most else 1]] * comm.size)
-    if any(len(part) % 2 for part in parts):
-        return 0
-    for part in parts:
-        take_offers[run](0, len(part) // 2, part, shape[0], shard.num_owned, parents)
+    offers = run.xp.empty(2 * most * comm.size, parents.dtype)
+    own, count = offers[2 * most * comm.rank :][: 2 * most], run.xp.zeros(1, np.int64)
+    offer_early[run](0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, own, count)
+    comm.allgather(own, offers)
+    counts = comm.allgather(count, run.xp.empty(comm.size, np.int64))
+    take_offers[run](0, most * comm.size, offers, most, counts, comm.size, shape[0], shard.num_owned, parents, core)
     return core
 
 
-def _find_core(shard: Shard, dist: Array) -> int:
-    """Return a distance that few arcs begin before, the same on every rank; 0 where it would not be of use.
+def _find_core(shard: Shard, dist: Array) -> Array | None:
+    """Return a distance that few arcs begin before, the same on every rank; None where it would not be of use.
 
     Rounding would blur it: floats have none.
     """
     run, partition, info = shard.backend, shard.partition, shard.info
     if dist.dtype.kind == "f" or info.num_arcs < CORE_ARCS * partition.num_ranks:
-        return 0
+        return None
     size = min(SAMPLE, partition.num_positions)
     step = 1 if info.order == "degree" else partition.num_positions // size
-    sample = run.xp.empty(size, dist.dtype)
-    sample_distances[run](0, size, step, dist, partition.stride, partition.multiplier, sample)
-    return int(run.to_host(sample).min())
+    core = run.xp.full(1, unreached_of(dist.dtype), dist.dtype)
+    find_core[run](0, size, step, dist, partition.stride, partition.multiplier, core)
+    return core
 
 
 def wants_digests(info: GraphInfo, dist: Array, cache_bytes: int) -> bool:

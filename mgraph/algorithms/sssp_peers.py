@@ -2,9 +2,9 @@
 
 The loop of sssp_by_weight.py runs inside kernels/sssp_peers.cu, or that of sssp.py where no arc counts as heavy, and
 nobody asks the host in between. Every rank relaxes its arcs in a copy of all distances and marks what fell; the owners
-read what is marked from the others' copies, and write there what is near, so that in the end each rank has all
-distances. The ranks meet twice a round, and once where the bound is raised. The fixed point is unique, and so are
-distances.
+read what is marked from the others' copies. Before a pull they write there what is settled, before the last one all
+that is reached, and then what falls. The ranks meet twice a round, and once where the bound is raised. The fixed point
+is unique, and so are distances.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def sssp_peers(
     search.orders.give((search.top if cutoff is None else word_of(cutoff, dtype), width), starts)
     dist, _ = search.launch(windows.abort_word, windows.table)
     wait_for_ranks(comm, run)
-    done, num_rows, num_beyond = search.orders.report()
+    done, num_rows, num_beyond, is_everywhere = search.orders.report()
     if not done:
         comm.barrier()
         raise CommAborted("the search was ended while its ranks waited for each other")
@@ -70,8 +70,9 @@ def sssp_peers(
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())
     trace.fused(partial(steps_of, METHODS, rows.tolist()), "windows")
-    first, last = _told_everywhere(shard.partition, dtype.itemsize)
-    return Traversal(dist, None, num_beyond=num_beyond, everywhere=windows.own[first:last].view(dtype))
+    first, last = _copies(shard.partition, dtype.itemsize)
+    everywhere = windows.own[first:last].view(dtype) if is_everywhere else None
+    return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere)
 
 
 class _Search:
@@ -93,7 +94,7 @@ class _Search:
             word_of(nearest_beyond(info, dtype), dtype), partition.stride, shard.num_owned, num_sources, info.num_arcs,
             heavies, not info.directed, TRACE_ROWS,
         )  # fmt: skip
-        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
+        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
         self.launch = run.prepared(
             find_distances_on_ranks, 0, partition.stride, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
             rows.indptr, rows.targets, rows.weights, scale,
@@ -115,11 +116,11 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
-    """Return how long a rank's window is behind its head: what is told everywhere, and three distances of buckets."""
-    return _told_everywhere(partition, itemsize)[1] + 3 * itemsize
+    """Return how long a rank's window is behind its head: what copies have, and three distances of buckets."""
+    return _copies(partition, itemsize)[1] + 3 * itemsize
 
 
-def _told_everywhere(partition: Partition, itemsize: int) -> tuple[int, int]:
+def _copies(partition: Partition, itemsize: int) -> tuple[int, int]:
     """Return where in a window the distances of all states are, behind bits of all and of words of those, in bytes."""
     words = partition.num_states // 32
     first = 4 * (words + 2 * -(-words // 64))

@@ -176,7 +176,7 @@ struct Search : Slices {
         i64 word = own_words() + (v[half] >> 5);
         open[half] = there[half] && !((now()[word] | load_relaxed(then() + word)) >> (v[half] & 31) & 1);
       }
-      look_on(v, open, false, false, [&](i64 hit) { mark(hit, !side, true); });
+      look_on(v, open, false, false, [&](i64 hit) { mark(hit, !side, true), tally[COUNT]++; });
     });
   }
 

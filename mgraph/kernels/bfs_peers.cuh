@@ -51,6 +51,17 @@ static_assert(3 + 2 * MOST_RANKS <= NUM_COUNTERS, "what is offered to each rank,
 struct alignas(2 * sizeof(vertex_t)) Offer {
   vertex_t to, parent;
 };
+// Whose position a state is. There are so few ranks that comparing is faster than dividing; `gap` is by how much the
+// positions of a slice fall behind its states, those of the slice before by as much less.
+struct Positions {
+  vertex_t stride, multiplier, gap;
+  __device__ vertex_t operator()(vertex_t state) const {
+    vertex_t position = state * multiplier;
+    for (vertex_t r = MOST_RANKS / 2; r; r /= 2)
+      if (state >= r * stride) state -= r * stride, position -= r * gap;
+    return position;
+  }
+};
 // What a block keeps in shared memory.
 struct Block {
   i64 room[3 * BLOCK];  // rows that are pushed, words that are pulled
@@ -119,16 +130,14 @@ struct Slices {
     if (thread_index() < size()) *offered(rank(), !turn, thread_index()) = 0;
   }
 
-  // There are so few ranks that comparing is faster than dividing.
   __device__ vertex_t owner_of(vertex_t state) const {
     vertex_t owner = 0, stride = (vertex_t)fact(STRIDE);
-    for (vertex_t half = MOST_RANKS / 2; half; half /= 2) owner += state >= (owner + half) * stride ? half : 0;
+    for (vertex_t r = MOST_RANKS / 2; r; r /= 2) owner += state >= (owner + r) * stride ? r : 0;
     return owner;
   }
-  __device__ vertex_t position_at(vertex_t state) const {
-    if (fact(MULTIPLIER) == 1) return state;
-    vertex_t owner = owner_of(state);
-    return (state - owner * (vertex_t)fact(STRIDE)) * (vertex_t)fact(MULTIPLIER) + owner;
+  __device__ Positions positions() const {
+    vertex_t stride = (vertex_t)fact(STRIDE), multiplier = (vertex_t)fact(MULTIPLIER);
+    return {stride, multiplier, multiplier == 1 ? 0 : stride * multiplier - 1};
   }
   __device__ i64 arcs_of(i64 v) const { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }
   // A warp's vertices, two a lane, are counted and go to a queue with their arcs if they are `there`.
@@ -210,15 +219,18 @@ struct Slices {
       });
     __syncwarp();
     u32 found = hits[lane_index()];
+    tally[COUNT] += __popc(found);
     __syncwarp();
     return found;
   }
   __device__ u32 look_by_words(i64 word, i64 run, u32 open, bool counts_arcs) {
     const u32* reached = now();
+    Positions position_of = positions();
     u32 found = 0;
+    tally[LOOKED] += __popc(open);
     for (int k = 0; k < run; k += WIDE) {
       if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) continue;
-      bool looks[WIDE];
+      bool looks[WIDE], here[WIDE];
       vertex_t first[WIDE];
       u32 near[WIDE];
       for (int j = 0; j < WIDE; j++) {
@@ -226,12 +238,13 @@ struct Slices {
         first[j] = looks[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
       }
       for (int j = 0; j < WIDE; j++) near[j] = reached[first[j] >> 5];
+      for (int j = 0; j < WIDE; j++) here[j] = looks[j] && near[j] >> (first[j] & 31) & 1;
+      // Of all, not only of those that hit: without branches between them none waits for another.
+      for (int j = 0; j < WIDE; j++) first[j] = position_of(first[j]);
       for (int j = 0; j < WIDE; j++) {
-        bool here = looks[j] && near[j] >> (first[j] & 31) & 1;
-        u32 who = __ballot_sync(WARP, here);
-        if (here) settle((word + k + j) << 5 | lane_index(), first[j], counts_arcs);
+        u32 who = __ballot_sync(WARP, here[j]);
+        if (here[j]) settle((word + k + j) << 5 | lane_index(), first[j], counts_arcs);
         if (lane_index() == k + j) found = who;
-        tally[LOOKED] += looks[j];
       }
     }
     return found;
@@ -246,7 +259,7 @@ struct Slices {
     for (int half = 0; half < 2; half++) {
       tally[LOOKED] += open[half];
       if (!open[half] || !(near[half] >> (first[half] & 31) & 1)) continue;
-      settle(v[half], first[half], false);
+      settle(v[half], positions()(first[half]), false);
       hit(v[half]);
     }
   }
@@ -266,14 +279,14 @@ struct Slices {
       tally[LOOKED] += place[half] < length[half] ? place[half] + 1 : length[half];
       missed[half] = open[half] && place[half] == length[half];
       if (place[half] == length[half]) continue;
-      settle(v[half], parent[half], counts_arcs);
+      settle(v[half], positions()(parent[half]), counts_arcs);
       hit(v[half]);
     }
     if (listing) list(v, missed, begin, length);
   }
+  // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {
-    parents[v] = position_at(parent), levels[v] = (i32)(level + 1);
-    tally[COUNT]++;
+    parents[v] = parent, levels[v] = (i32)(level + 1);
     if (counts_arcs) tally[ARCS] += arcs_of(v);
   }
   // A long row makes the list too long.

@@ -1,7 +1,7 @@
 """Who explains a distance: the first arc, by position of its source, over which it comes out exactly.
 
-Few arcs begin at vertices before the `core`. These are offered along: behind them what is lighter than the way from the
-core is all that can explain a distance.
+Few arcs begin at vertices before the `core`, a distance in an array, None or 0 where there is none. These are offered
+along: behind them what is lighter than the way from the core is all that can explain a distance.
 
 Distances stand in a replicated array by state index; rows are those by target, in order of position.
 Where `weights` is None every arc counts as 1, as levels do.
@@ -46,14 +46,14 @@ def find_nearer(
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0
-    top = top_of(dist)
+    top, begins = top_of(dist), dist.dtype.type(0) if core is None else core[0]
     for v in range(lo, hi):
         own, offered = dist[base + v], parents[v]
         is_short = indptr[v + 1] - indptr[v] <= SHORT_ROW
-        if own == top or (offered != none and not (0 < core < own and is_short)):
+        if own == top or (offered != none and not (0 < begins < own and is_short)):
             continue
         unexplained += offered == none
-        room = dist.dtype.type(own - core if own > core else 0)
+        room = dist.dtype.type(own - begins if own > begins else 0)
         for i in range(indptr[v], indptr[v + 1]):
             weight = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
             # What is longer than the way from the core is no part of it; its start is not looked up.
@@ -70,10 +70,10 @@ def find_nearer(
 
 
 @kernel(dist_t="dist")
-def sample_distances(lo, hi, step, dist, stride, multiplier, sample):
-    """Take the distances of the first vertices by position, or of every so many."""
+def find_core(lo, hi, step, dist, stride, multiplier, core):
+    """Lower the core to the nearest of the first vertices by position, or of every so many."""
     for i in range(lo, hi):
-        sample[i] = dist[state_of(i * step, stride, multiplier)]
+        atomic_min(core, 0, dist[state_of(i * step, stride, multiplier)])
 
 
 @kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
@@ -85,7 +85,7 @@ def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, mult
     top = top_of(dist)
     for u in range(lo, hi):
         own = dist[base + u]
-        if own >= core:
+        if own >= core[0]:
             continue
         for i in range(indptr[u], indptr[u + 1]):
             far = dist[targets[i]]
@@ -96,12 +96,20 @@ def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, mult
                     offers[2 * place + 1] = position_of(base + u, stride, multiplier)
 
 
-@kernel(vertex_t="offers")
-def take_offers(lo, hi, offers, base, num_owned, parents):
-    """Let every vertex that is owned here take the first of those offered to it."""
+@kernel(vertex_t="offers", dist_t="core")
+def take_offers(lo, hi, offers, most, counts, num_ranks, base, num_owned, parents, core):
+    """Let every vertex that is owned here take the first of those offered to it.
+
+    The ranks' offers follow each other, of each up to `most` pairs; there are so many as it counts. If they are more on
+    any, nobody takes one, and the core is none.
+    """
+    for r in range(num_ranks):
+        if counts[r] > most:
+            core[0] = 0
+            return
     for i in range(lo, hi):
         v = offers[2 * i] - base
-        if 0 <= v < num_owned:
+        if i % most < counts[i // most] and 0 <= v < num_owned:
             atomic_min(parents, v, offers[2 * i + 1])
 
 
@@ -122,13 +130,13 @@ def find_nearer_by_weight(
     `falling` says whether hardly a row is longer than the one before; without a core those that are may stay open.
     """
     none = np.iinfo(parents.dtype).max
-    top = top_of(dist)
+    top, begins = top_of(dist), dist.dtype.type(0) if core is None else core[0]
     for v in range(lo, hi):
         own, begin, end = dist[base + v], indptr[v], indptr[v + 1]
-        if end - begin <= SHORT_ROW or own == top or own <= core:
+        if end - begin <= SHORT_ROW or own == top or own <= begins:
             continue
         parent, last = parents[v], begin
-        room = dist.dtype.type(own - core)
+        room = dist.dtype.type(own - begins)
         edge = class_edge(room, scale)
         while last < end and np.float64(weights[last]) * scale < edge:
             last += 1

@@ -98,7 +98,9 @@ struct Search : Copies {
   __device__ void tell(i64* report) const {
     __syncthreads();
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
-    if (threadIdx.x == 0) report[NUM_ROWS] = num_rows, report[NUM_BEYOND] = block->ranks.total[COUNT], report[DONE] = 1;
+    if (threadIdx.x > 0) return;
+    report[NUM_ROWS] = num_rows, report[NUM_BEYOND] = block->ranks.total[COUNT], report[EVERYWHERE] = finishes;
+    report[DONE] = 1;
   }
 
   __device__ void run(i64* report) {

@@ -6,16 +6,16 @@
 // own copy; then the owners gather the bits of their slices, read the distances that are marked, keep the smallest, and
 // queue what fell. So nothing is sent to where there is no room for it, and a distance travels once a round, however
 // often it fell.
-// What is near is told to all: owners write it into the others' copies when it falls, or when the bound is raised above
-// it. So all know what is settled, and in the end everything. Far is whatever has a distance from the bound on: a pass
-// over one's own slice finds what the next bound reaches, and what the bucket below it has left: its heavy arcs, or
-// those that lead to what is not settled. When few arcs are left to pull over, all that is reached is near, and its
-// vertices pull from any: what falls meanwhile is pushed.
+// Far is whatever has a distance from the bound on: a pass over one's own slice finds what the next bound reaches, and
+// what the bucket below it has left: its heavy arcs, or those that lead to what is not settled. Who is to pull must
+// know what is settled: owners write the distances of the bucket into the others' copies. When few arcs are left to
+// pull over, they write all that are reached there, and their vertices pull from any: what falls meanwhile is pushed,
+// and written there too, so that in the end all ranks know all distances.
 // Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
 // The first two are distances; from BEYOND on they are counted in the end.
 enum Fact { CUTOFF, DELTA, BEYOND, STRIDE, NUM_OWNED, NUM_STARTS, NUM_ARCS, HEAVIES, PULLS, TRACE_ROWS, NUM_FACTS };
-enum Report { DONE, NUM_ROWS, NUM_BEYOND, NUM_REPORTS };
+enum Report { DONE, NUM_ROWS, NUM_BEYOND, EVERYWHERE, NUM_REPORTS };
 enum Method { PUSH, SCAN, HEAVY, PULL };
 // What the ranks add up at a meeting: of ARCS those relaxed, or those of whole rows. Of the last two each keeps its
 // own.
@@ -267,7 +267,7 @@ struct Copies {
       for (int half = 0; half < 2; half++) {
         fell[half] = there[half] ? take_smallest(first + (v[half] >> 5) - word, v[half]) : top_of<dist_t>::value();
         near[half] = fell[half] < bound;
-        if (near[half]) tell_others(v[half], fell[half]);
+        if (near[half] && finishes) tell_others(v[half], fell[half]);
         if (!near[half] && fell[half] < lowest) lowest = fell[half];
       }
       enqueue<LIGHT>(v, fell, near);
@@ -298,16 +298,14 @@ struct Copies {
       if (after < fact(STRIDE)) coming[0] = own[after], coming[1] = own[after + 32];
       bool takes[2];
       for (int half = 0; half < 2; half++) {
-        bool near = settled <= d[half] && d[half] < bound;
+        bool near = !finishes && settled <= d[half] && d[half] < bound;
         bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
-        // Where there is something left to do first, who is near is marked, as if it had fallen, unless all are; who is
-        // marked is told to the others when that is settled.
-        bool marks_it = part != LIGHT && near && !finishes;
-        u32 marks = __ballot_sync(WARP, marks_it);
+        // Where there is something left to do first, who is near is marked, as if it had fallen.
+        u32 marks = __ballot_sync(WARP, part != LIGHT && near);
         if (marks && lane_index() == 0) mark((base() + run) / 32 + half, marks);
-        if (near && !marks_it) tell_others(v[half], d[half]);
         if (part == PULLED && is_new) tally[ARCS] += arcs_of(v[half]);
+        if (part == PULLED && (finishes ? d[half] < bound : is_new)) tell_others(v[half], d[half]);
         if (part == PULLED) tally[COUNT] += d[half] >= settled && v[half] < fact(NUM_OWNED) && !is_long(v[half]);
         takes[half] = part == LIGHT ? near : part == REST ? is_new : is_long(v[half]) && d[half] >= settled;
       }

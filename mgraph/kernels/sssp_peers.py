@@ -12,7 +12,7 @@ from mgraph.kernels.pair import fused
 FACTS = (
     "cutoff", "delta", "beyond", "stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "trace_rows",
 )  # fmt: skip
-REPORT = ("done", "num_rows", "num_beyond")
+REPORT = ("done", "num_rows", "num_beyond", "everywhere")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 METHODS = ("push", "scan", "heavy", "pull")
 # Ranks with as many vertices are searched step by step: all of them may be in the queue.

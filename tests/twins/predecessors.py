@@ -29,8 +29,9 @@ def _own(r: DrawnRows) -> dict:
     return {"base": r.base, "stride": r.stride, "multiplier": r.multiplier, "parents": parents}
 
 
-# Where the core begins: nowhere, among the distances, or behind most of them.
-cores = st.sampled_from([0, 1, 4, 30])
+def _core(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
+    """Draw where the core begins: nowhere, among the distances, or behind most of them."""
+    return np.array([draw(st.sampled_from([0, 1, 4, 30]))], r.types.dist)
 
 
 def find_nearer(draw: st.DrawFn) -> Case:
@@ -40,21 +41,21 @@ def find_nearer(draw: st.DrawFn) -> Case:
     exact = dist.dtype.kind != "f" and draw(st.booleans())
     given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
     given["digests"] = dist.astype(np.uint8) if exact else None
-    given["core"] = draw(cores)
+    given["core"] = _core(draw, r) if draw(st.booleans()) else None
     return Case({**given, **_own(r), "counters": counters})
 
 
-def sample_distances(draw: st.DrawFn) -> Case:
+def find_core(draw: st.DrawFn) -> Case:
     r, step = draw(rows()), draw(st.integers(1, 4))
-    size = r.num_states // step
-    given = {"lo": 0, "hi": size, "step": step, "dist": r.distances(), "stride": r.stride, "multiplier": r.multiplier}
-    return Case({**given, "sample": Unwritten(size, r.types.dist)})
+    given = {"lo": 0, "hi": r.num_states // step, "step": step, "dist": r.distances()}
+    core = np.full(1, unreached_of(r.types.dist), r.types.dist)
+    return Case({**given, "stride": r.stride, "multiplier": r.multiplier, "core": core})
 
 
 def offer_early(draw: st.DrawFn) -> Case:
     """There is room for all offers, or for none."""
     r = draw(rows())
-    given = {**_shared(draw, r), "core": draw(cores)}
+    given = {**_shared(draw, r), "core": _core(draw, r)}
     given |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
     most = draw(st.sampled_from([0, len(r.targets)]))
     given |= {"most": most, "offers": Unwritten(2 * len(r.targets), r.types.vertex)}
@@ -68,10 +69,15 @@ def offer_early(draw: st.DrawFn) -> Case:
 
 
 def take_offers(draw: st.DrawFn) -> Case:
+    """One rank may have found no room for its offers."""
     r = draw(rows())
     offers = r.random.integers(0, r.num_states, 180).astype(r.types.vertex)
-    given = {"lo": 0, "hi": 90, "offers": offers, "base": r.base, "num_owned": r.num_owned}
-    return Case({**given, "parents": _own(r)["parents"]})
+    num_ranks = draw(st.sampled_from([1, 3]))
+    counts = r.random.integers(0, 90 // num_ranks + draw(st.integers(1, 9)), num_ranks)
+    given = {"lo": 0, "hi": 90, "offers": offers, "most": 90 // num_ranks}
+    given |= {"counts": counts, "num_ranks": num_ranks}
+    given |= {"base": r.base, "num_owned": r.num_owned}
+    return Case({**given, "parents": _own(r)["parents"], "core": np.array([7], r.types.dist)})
 
 
 def digest_distances(draw: st.DrawFn) -> Case:
@@ -92,8 +98,11 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     given = {**_shared(draw, r), "scale": draw(st.sampled_from([1.0, 0.5, 100.0]))}
     lengths = np.diff(r.indptr)
     # The place of each row, and of each arc the place of its row.
-    places, core = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned), draw(cores)
-    if falling and core and r.num_owned > 2:
+    places, core = (
+        np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned),
+        _core(draw, r),
+    )
+    if falling and core[0] and r.num_owned > 2:
         places = np.where(places == 1, r.num_owned - 1, places - (places > 1))
     order = np.lexsort([(r.weights * given["scale"]).astype(np.int64), np.repeat(places, lengths)])
     lengths[places] = lengths.copy()
