@@ -24,6 +24,7 @@ from mgraph.algorithms.msf import msf
 from mgraph.algorithms.narrow import first_dtype, is_whole, narrow_cutoff
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
+from mgraph.algorithms.sources_peers import sources_peers
 from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.algorithms.sssp_fused import sssp_fused
@@ -117,13 +118,11 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
 
 
 def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
-    comm, trace = rank.comm, Trace(rank.backend, rank.comm)
+    trace = Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
         _prepare(shard, rank, spec)
-    sources = positions_of(shard, comm, spec.sources)
+    sources = _find_sources(shard, rank, spec)
     connected = [p for p in sources if p < shard.partition.num_positions]
-    # Links that slept may have held some ranks back: all begin together.
-    comm.barrier()
     with trace.phase("traverse"):
         traversal = _search(shard, rank, spec, connected, trace)
     return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
@@ -227,6 +226,15 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, dtype))
         if relaxes_light and wants_rows_by_weight(shard.info):
             require_rows_by_weight(shard)
+
+
+def _find_sources(shard: Shard, rank: Rank, spec: TraversalSpec) -> list[int]:
+    """Return the positions of the sources; as nearly as may be, all ranks return and begin their search together."""
+    if rank.comm.windows is not None and isinstance(shard.backend, FusingBackend):
+        return sources_peers(shard, rank.comm, spec.sources)
+    positions = positions_of(shard, rank.comm, spec.sources)
+    rank.comm.barrier()
+    return positions
 
 
 def _may_fuse(shard: Shard, most_rows: int) -> bool:

@@ -48,6 +48,7 @@ FUSED = {
     "msf_fused": "lists or vertices or way",
     "bfs_peers": "windows_clean or told_of or last_few",
     "sssp_peers": "rounds_beyond",
+    "sources_peers": "verbs_find",
 }
 
 

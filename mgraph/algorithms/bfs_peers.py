@@ -19,8 +19,7 @@ from mgraph.algorithms.orders import Orders, steps_of
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
-from mgraph.errors import CommAborted
+from mgraph.comm.peers import Windows, require_done, require_windows, wait_for_ranks
 from mgraph.kernels.backend import Fresh, FusingBackend, Given
 from mgraph.kernels.bfs_fused import queue_capacity
 from mgraph.kernels.bfs_peers import COUNTERS, METHODS, ROW, search_ranks
@@ -57,9 +56,7 @@ def bfs_peers(
     levels, parents = search.launch(windows.abort_word, windows.table)
     wait_for_ranks(comm, run)
     done, num_rows, reached, reached_arcs = search.orders.report()
-    if not done:
-        comm.barrier()
-        raise CommAborted("the search was ended while its ranks waited for each other")
+    require_done(comm, done)
     trace.end_phase()
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())

@@ -19,8 +19,7 @@ from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_w
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import require_windows, wait_for_ranks
-from mgraph.errors import CommAborted
+from mgraph.comm.peers import require_done, require_windows, wait_for_ranks
 from mgraph.kernels.backend import Fresh, FusingBackend, Given
 from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
@@ -63,9 +62,7 @@ def sssp_peers(
     dist, _ = search.launch(windows.abort_word, windows.table)
     wait_for_ranks(comm, run)
     done, num_rows, num_beyond, is_everywhere = search.orders.report()
-    if not done:
-        comm.barrier()
-        raise CommAborted("the search was ended while its ranks waited for each other")
+    require_done(comm, done)
     trace.end_phase()
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())

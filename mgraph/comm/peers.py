@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mgraph.comm.base import Communicator
+from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 if TYPE_CHECKING:
@@ -98,6 +99,13 @@ def wait_for_ranks(comm: Communicator, backend: FusingBackend) -> None:
         comm.wait()
     finally:
         backend.synchronize()
+
+
+def require_done(comm: Communicator, done: int) -> None:
+    """Raise what ended the waits for other ranks, where a launch that meets them has not told that it was done."""
+    if not done:
+        comm.barrier()
+        raise CommAborted("the search was ended while its ranks waited for each other")
 
 
 def address_of(array: Array) -> int:

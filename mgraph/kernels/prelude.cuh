@@ -113,14 +113,6 @@ __device__ inline i64 atomic_add(i64* p, i64 v) { return (i64)atomicAdd((u64*)p,
 __device__ inline u32 atomic_or(u32* p, u32 v) { return atomicOr(p, v); }
 __device__ inline i64 atomic_or(i64* p, i64 v) { return (i64)atomicOr((u64*)p, (u64)v); }
 __device__ inline u32 atomic_and(u32* p, u32 v) { return atomicAnd(p, v); }
-// Seen whole by other GPUs too: for what their threads change as well.
-__device__ inline void atomic_min_system(u32* p, u32 v) { atomicMin_system(p, v); }
-__device__ inline void atomic_min_system(i32* p, i32 v) { atomicMin_system(p, v); }
-__device__ inline void atomic_min_system(i64* p, i64 v) { atomicMin_system(p, v); }
-__device__ inline void atomic_min_system(float* p, float v) { atomic_min_system((u32*)p, (u32)__float_as_int(v)); }
-__device__ inline void atomic_min_system(double* p, double v) { atomic_min_system((i64*)p, __double_as_longlong(v)); }
-__device__ inline void atomic_or_system(u32* p, u32 v) { atomicOr_system(p, v); }
-__device__ inline void atomic_and_system(u32* p, u32 v) { atomicAnd_system(p, v); }
 __device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
 __device__ inline i64 atomic_exchange(i64* p, i64 v) { return (i64)atomicExch((u64*)p, (u64)v); }
 

@@ -1,6 +1,15 @@
 // Prepended to every .cu file after prelude.cuh: how the kernels of ranks that reach each other's memory meet. How the
 // ranks come by that memory is in comm/peers.py.
 
+// Seen whole by other GPUs too: for what their threads change as well.
+__device__ inline void atomic_min_system(u32* p, u32 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_min_system(i32* p, i32 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_min_system(i64* p, i64 v) { atomicMin_system(p, v); }
+__device__ inline void atomic_min_system(float* p, float v) { atomic_min_system((u32*)p, (u32)__float_as_int(v)); }
+__device__ inline void atomic_min_system(double* p, double v) { atomic_min_system((i64*)p, __double_as_longlong(v)); }
+__device__ inline void atomic_or_system(u32* p, u32 v) { atomicOr_system(p, v); }
+__device__ inline void atomic_and_system(u32* p, u32 v) { atomicAnd_system(p, v); }
+
 constexpr int MOST_RANKS = 8, NUM_SUMS = 4;
 // What a window begins with, and what links are woken by; the rest of it is the search's.
 constexpr i64 HEAD_BYTES = 65536;
