@@ -38,9 +38,9 @@ def test_a_failure_before_the_windows_open_is_not_missed():
     (comm,) = open_threads(1)
     backend = EmulatedBackend()
     windows = require_windows(comm, backend, 64)
-    assert windows.abort_word.tolist() == [0]
+    assert windows.given[0].tolist() == [0]
     comm.abort()
-    assert windows.abort_word.tolist() == [1]
+    assert windows.given[0].tolist() == [1]
     late = []
     comm.when_failed(lambda: late.append(1))
     assert late == [1]

@@ -105,7 +105,7 @@ def test_what_is_not_done_is_refused():
 
     def end_the_waits(shard, comm):
         shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
-        require_windows(comm, shard.backend, 64).abort_word[:] = 1
+        require_windows(comm, shard.backend, 64).given[0][:] = 1
         if comm.rank == 1:
             comm.barrier()
             return

@@ -20,7 +20,7 @@ from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_done, require_windows, wait_for_ranks
-from mgraph.kernels.backend import Fresh, FusingBackend, Given
+from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import queue_capacity
 from mgraph.kernels.bfs_peers import COUNTERS, METHODS, ROW, search_ranks
 from mgraph.partition import ALIGNMENT, Partition
@@ -53,7 +53,7 @@ def bfs_peers(
     starts = sorted({int(shard.partition.state(p)) for p in sources})
     search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
     search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
-    levels, parents = search.launch(windows.abort_word, windows.table)
+    levels, parents = search.launch(*windows.given)
     wait_for_ranks(comm, run)
     done, num_rows, reached, reached_arcs = search.orders.report()
     require_done(comm, done)
@@ -67,7 +67,7 @@ def bfs_peers(
 class _Search:
     """What searches of a shard from so many sources have in common: all but where they start and end, and the windows.
 
-    `launch` takes the word that aborts and the table of the windows, searches, and returns levels and parents.
+    `launch` takes what windows give, searches, and returns levels and parents.
     """
 
     def __init__(self, shard: Shard, num_sources: int) -> None:
@@ -82,7 +82,7 @@ class _Search:
         listed = num_sources if num_sources > 1 else 0
         self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
         self.launch = run.prepared(
-            search_ranks, 0, partition.stride, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
+            search_ranks, 0, partition.stride, *GIVEN_WINDOWS,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
             Fresh(shard.num_owned, LEVEL), Fresh(shard.num_owned, partition.dtype), self.orders.words,
         )  # fmt: skip

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_done, wait_for_ranks
-from mgraph.kernels.backend import FusingBackend, Given
+from mgraph.kernels.backend import GIVEN_WINDOWS, FusingBackend
 from mgraph.kernels.sources_peers import find_sources_on_ranks
 from mgraph.shard import Shard, once_a_shard
 
@@ -25,7 +23,7 @@ def sources_peers(shard: Shard, comm: Communicator, users: Sequence[int]) -> lis
     num = len(users)
     sources = _one_source(shard) if num == 1 else _Sources(shard, num)
     sources.on_host[:num], sources.on_host[num] = users, 0
-    sources.launch(windows.abort_word, windows.table)
+    sources.launch(*windows.given)
     wait_for_ranks(comm, run)
     *positions, done = sources.on_host[: num + 1].tolist()
     require_done(comm, done)
@@ -35,15 +33,15 @@ def sources_peers(shard: Shard, comm: Communicator, users: Sequence[int]) -> lis
 class _Sources:
     """What looking up so many sources of a shard takes: all but which they are, and the windows.
 
-    `launch` takes the word that aborts and the table of the windows; in `on_host` stand the user ids, then their
-    positions, and behind them whether that was done.
+    `launch` takes what windows give; in `on_host` stand the user ids, then their positions, and behind them whether
+    that was done.
     """
 
     def __init__(self, shard: Shard, num: int) -> None:
         run, (lo, hi) = shard.backend, shard.user_range
         words, self.on_host = run.host_words(num + 1)
         self.launch = run.prepared(
-            find_sources_on_ranks, 0, num, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
+            find_sources_on_ranks, 0, num, *GIVEN_WINDOWS,
             shard.position_of_user, lo, hi - lo, words,
         )  # fmt: skip
 

@@ -20,7 +20,7 @@ from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_done, require_windows, wait_for_ranks
-from mgraph.kernels.backend import Fresh, FusingBackend, Given
+from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
 from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard, once_a_shard
@@ -59,7 +59,7 @@ def sssp_peers(
     search = _search_from(shard, dtype, len(starts))
     width = search.delta if delta is None else word_of(delta, dtype)
     search.orders.give((search.top if cutoff is None else word_of(cutoff, dtype), width), starts)
-    dist, _ = search.launch(windows.abort_word, windows.table)
+    dist, _ = search.launch(*windows.given)
     wait_for_ranks(comm, run)
     done, num_rows, num_beyond, is_everywhere = search.orders.report()
     require_done(comm, done)
@@ -75,8 +75,7 @@ def sssp_peers(
 class _Search:
     """What searches of a shard from so many sources have in common: all but where they start and end, and the windows.
 
-    `launch` takes the word that aborts and the table of the windows, searches, and returns distances; what it worked in
-    comes behind them.
+    `launch` takes what windows give, searches, and returns distances; what it worked in comes behind them.
     """
 
     def __init__(self, shard: Shard, dtype: np.dtype, num_sources: int) -> None:
@@ -93,7 +92,7 @@ class _Search:
         )  # fmt: skip
         self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
         self.launch = run.prepared(
-            find_distances_on_ranks, 0, partition.stride, Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)),
+            find_distances_on_ranks, 0, partition.stride, *GIVEN_WINDOWS,
             rows.indptr, rows.targets, rows.weights, scale,
             Fresh(shard.num_owned, dtype), Fresh(work_words(partition), np.dtype(np.uint32)), self.orders.words,
         )  # fmt: skip

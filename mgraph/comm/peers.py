@@ -37,10 +37,9 @@ class Windows:
     ----------
     own
         This rank's window behind its head, as bytes.
-    table
-        What a kernel takes: rank, size, and the addresses of all windows.
-    abort_word
-        Not 0 when the communicator has failed: every wait for other ranks ends.
+    given
+        What a kernel takes: a word that is not 0 when the communicator has failed, by which every wait for other ranks
+        ends; rank, size, and the addresses of all windows; this rank's window.
     layout
         What the bytes of the windows are, or None; whoever finds another than its own must make them its own.
     """
@@ -48,8 +47,8 @@ class Windows:
     def __init__(self, comm: Communicator, backend: FusingBackend, whole: Array, addresses: list[int]) -> None:
         reached = [address for r, address in enumerate(addresses) if r != comm.rank]
         self.own = whole[HEAD_BYTES:]
-        self.table = backend.to_device(np.array([comm.rank, comm.size, *addresses], np.int64))
-        self.abort_word, on_host = backend.host_word()
+        abort_word, on_host = backend.host_word()
+        self.given = abort_word, backend.to_device(np.array([comm.rank, comm.size, *addresses], np.int64)), whole
         self.layout: Hashable = None
         comm.when_failed(lambda: on_host.fill(1))
         # After a failure nobody can say when the others let go: their memory stays until they do.

@@ -25,7 +25,7 @@ struct Search : Slices {
       u32 word = behind ? left > 0 ? ~0u << left : ~0u : 0;
       now()[w] = then()[w] = source >> 5 == w ? word | 1u << (source & 31) : word;
     }
-    if (thread_index() < NUM_COUNTERS) counters(rank())[thread_index()] = 0;
+    if (thread_index() < NUM_COUNTERS) counters(window())[thread_index()] = 0;
   }
   __device__ void begin_with_source() {
     i64 v = fact(SOURCE) - rank() * fact(STRIDE);
@@ -89,13 +89,13 @@ struct Search : Slices {
         for (int k = 0; k < 4; k++) own += owner[k] == r;
         WarpScan scan(own);
         if (scan.total == 0) continue;
-        i64 base = lane_index() == 0 ? atomic_add(offered(rank(), turn, r), (i64)scan.total) : 0;
+        i64 base = lane_index() == 0 ? atomic_add(offered(window(), turn, r), (i64)scan.total) : 0;
         base = __shfl_sync(WARP, base, 0);
         if (base + scan.total > fact(INBOX)) {
           tally[COUNT] += own;
           continue;
         }
-        Offer* to = inbox(r, rank()) + base + scan.before;
+        Offer* to = inbox(window(r), rank()) + base + scan.before;
         for (int k = 0; k < 4; k++)
           if (owner[k] == r) *to++ = {v[k] - r * (vertex_t)fact(STRIDE), u[k]};
         if (r != (vertex_t)rank()) tally[SENT] += own * sizeof(Offer);
@@ -105,10 +105,10 @@ struct Search : Slices {
   // Who was not offered a parent before is found, and queued for the next level. All ranks are told at once if offers
   // are `few`.
   __device__ void take_offers(bool few) {
-    if (threadIdx.x < size()) block->came[threadIdx.x] = load_relaxed(offered(threadIdx.x, turn, rank()));
+    if (threadIdx.x < size()) block->came[threadIdx.x] = load_relaxed(offered(window(threadIdx.x), turn, rank()));
     __syncthreads();
     for (i64 r = 0; r < size(); r++) {
-      const Offer* from = inbox(rank(), r);
+      const Offer* from = inbox(window(), r);
       for (i64 i = warp_index() * 64; i < block->came[r]; i += warp_count() * 64) {
         Offer offer[2];
         i64 v[2];
@@ -120,7 +120,7 @@ struct Search : Slices {
         }
         for (int half = 0; half < 2; half++)
           if (there[half])
-            there[half] = atomic_min(offers() + v[half], offer[half].parent) == top_of<vertex_t>::value();
+            there[half] = atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
         for (int half = 0; half < 2; half++)
           if (there[half]) levels[v[half]] = (i32)(level + 1), mark(v[half], side, few);
         enqueue(!turn, v, there);
@@ -131,7 +131,7 @@ struct Search : Slices {
   __device__ void mark(i64 v, bool which, bool everywhere) {
     if (everywhere) tally[SENT] += 4 * (size() - 1);
     for (i64 r = everywhere ? 0 : rank(); r < (everywhere ? size() : rank() + 1); r++)
-      atomic_or_system(reached_at(r, which) + own_words() + (v >> 5), 1u << (v & 31));
+      atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
   // Tell the others who was marked here alone.
   __device__ void tell_marked() {
@@ -140,7 +140,7 @@ struct Search : Slices {
       u32 word = now()[at];
       if (word == then()[at]) continue;
       for (i64 r = 0; r < size(); r++)
-        if (r != rank()) reached_at(r, side)[at] = word;
+        if (r != rank()) copy(window(r), side)[at] = word;
       tally[SENT] += 4 * (size() - 1);
     }
   }
@@ -149,7 +149,7 @@ struct Search : Slices {
     i64 count = queued_vertices(*queue_counter(turn));
     for (i64 i = thread_index(); i < count; i += thread_count()) {
       vertex_t v = queue().vertices[i];
-      parents[v] = offers()[v], offers()[v] = top_of<vertex_t>::value();
+      parents[v] = offers(window())[v], offers(window())[v] = top_of<vertex_t>::value();
     }
   }
   // Many arcs: who is reached by them, as bits of one's own other copy. It may lag behind by what was reached since,
@@ -298,12 +298,12 @@ struct Search : Slices {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const i64* indptr, const vertex_t* targets,
-                 const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts, i32* levels,
-                 vertex_t* parents, i64* host) {
+    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, const i64* indptr,
+                 const vertex_t* targets, const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
+                 i32* levels, vertex_t* parents, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
-  Search search = {
-      {&block, Ranks(&block.ranks, windows, abort), indptr, targets, in_indptr, in_targets, firsts, levels, parents}};
+  Search search = {{&block, Ranks(&block.ranks, windows, window, abort), indptr, targets, in_indptr, in_targets, firsts,
+                    levels, parents}};
   search.run(host + NUM_FACTS);
 }

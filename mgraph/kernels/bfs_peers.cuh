@@ -91,24 +91,24 @@ struct Slices {
   __device__ i64 size() const { return block->ranks.size; }
   __device__ i64 words() const { return fact(STRIDE) >> 5; }  // of a slice
   __device__ i64 own_words() const { return rank() * words(); }
-  // The copy of rank r of who is reached: the one that is read, and the one that is written.
-  __device__ u32* reached_at(i64 r, bool which) const {
-    return ranks.at<u32>(r, HEAD_BYTES) + which * words() * size();
-  }
-  __device__ u32* now() const { return reached_at(rank(), side); }
-  __device__ u32* then() const { return reached_at(rank(), !side); }
+  // What follows stands in a window: one's own, or that of rank r.
+  __device__ u8* window() const { return ranks.window; }
+  __device__ u8* window(i64 r) const { return ranks.window_of(r); }
+  // A copy of who is reached: the one that is read, and the one that is written.
+  __device__ u32* copy(u8* in, bool which) const { return (u32*)(in + HEAD_BYTES) + which * words() * size(); }
+  __device__ u32* now() const { return copy(window(), side); }
+  __device__ u32* then() const { return copy(window(), !side); }
   // The smallest parents that one's own vertices were offered, and those that rank `from` offers to rank r.
-  __device__ vertex_t* offers_at(i64 r) const { return (vertex_t*)(reached_at(r, false) + 2 * words() * size()); }
-  __device__ vertex_t* offers() const { return offers_at(rank()); }
-  __device__ Offer* inbox(i64 r, i64 from) const { return (Offer*)(offers_at(r) + fact(STRIDE)) + from * fact(INBOX); }
+  __device__ vertex_t* offers(u8* in) const { return (vertex_t*)(copy(in, false) + 2 * words() * size()); }
+  __device__ Offer* inbox(u8* in, i64 from) const { return (Offer*)(offers(in) + fact(STRIDE)) + from * fact(INBOX); }
   // Counters: of the queue, in turn, of the list, and in turn of what rank r offers to each of the others. Behind them
   // what is one's own alone: the rows of the trace, the queue. The next level's takes its place when all have met who
   // read it, and the list when it is pulled, and nobody reads it.
-  __device__ i64* counters(i64 r) const { return (i64*)inbox(r, size()); }
-  __device__ i64* queue_counter(bool which) const { return counters(rank()) + which; }
-  __device__ i64* list_counter() const { return counters(rank()) + 2; }
-  __device__ i64* offered(i64 r, bool which, i64 to) const { return counters(r) + 3 + which * MOST_RANKS + to; }
-  __device__ i64* rows() const { return counters(rank()) + NUM_COUNTERS; }
+  __device__ i64* counters(u8* in) const { return (i64*)inbox(in, size()); }
+  __device__ i64* queue_counter(bool which) const { return counters(window()) + which; }
+  __device__ i64* list_counter() const { return counters(window()) + 2; }
+  __device__ i64* offered(u8* in, bool which, i64 to) const { return counters(in) + 3 + which * MOST_RANKS + to; }
+  __device__ i64* rows() const { return counters(window()) + NUM_COUNTERS; }
   __device__ Queue queue() const {
     i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
     return {offsets, first, (vertex_t*)(first + fact(CAPACITY))};
@@ -127,7 +127,7 @@ struct Slices {
   // The counters that the next level begins with.
   __device__ void clear_next() const {
     if (thread_index() == 0) *queue_counter(!turn) = 0;
-    if (thread_index() < size()) *offered(rank(), !turn, thread_index()) = 0;
+    if (thread_index() < size()) *offered(window(), !turn, thread_index()) = 0;
   }
 
   __device__ vertex_t owner_of(vertex_t state) const {
@@ -190,12 +190,12 @@ struct Slices {
       coming = word_of(word + warp_count() * run);
       if (pushed && here) tally[SENT] += 4 * (size() - 1);
       for (i64 r = 0; pushed && r < size(); r++) {
-        u32 theirs = here && r != rank() ? reached_at(r, !side)[at] : every;
+        u32 theirs = here && r != rank() ? copy(window(r), !side)[at] : every;
         any |= theirs, every &= theirs;
       }
       u32 all = seen | find_parents(word, run, pushed ? any & ~seen : ~seen, looks, pushed);
       if (!here || all == every) continue;
-      for (i64 r = 0; r < size(); r++) reached_at(r, !side)[at] = all;
+      for (i64 r = 0; r < size(); r++) copy(window(r), !side)[at] = all;
       tally[SENT] += 4 * (size() - 1);
     }
   }

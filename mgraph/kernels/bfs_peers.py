@@ -21,7 +21,9 @@ ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 
 
 @fused(block=768, vertex_t="targets")
-def search_ranks(lo, hi, abort, windows, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host) -> None:
+def search_ranks(
+    lo, hi, abort, windows, window, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host
+) -> None:
     """Find levels and parents of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised. In the

@@ -32,14 +32,16 @@ struct RanksHere {
 // One fused loop on every rank. All must come to the same meetings, with however many blocks.
 struct Ranks {
   RanksHere* here;
+  u8* window;  // one's own: the compiler sees where it is
   const u32* abort;
   u32 meetings, met_before;
   // All threads of a block together; `table` has rank, size and windows.
-  __device__ Ranks(RanksHere* shared, const i64* table, const u32* abort_word) : here(shared), abort(abort_word) {
+  __device__ Ranks(RanksHere* shared, const i64* table, u8* own, const u32* abort_word)
+      : here(shared), window(own), abort(abort_word) {
     if (threadIdx.x < 2 + MOST_RANKS) ((i64*)here)[threadIdx.x] = threadIdx.x < 2 + table[1] ? table[threadIdx.x] : 0;
     if (threadIdx.x < NUM_SUMS) here->sums[threadIdx.x] = 0;
     __syncthreads();
-    meetings = met_before = (u32)head(here->rank)->meetings;
+    meetings = met_before = (u32)head(window)->meetings;
   }
   // Links between GPUs that are idle sleep, each by itself, and the first word over one takes 0.1 ms. Words that nobody
   // reads, in a stretch that all links share, wake all at once (BFS of rmat26 after 50 ms on two H200: 1.35 ms and
@@ -48,10 +50,16 @@ struct Ranks {
     i64 first = (sizeof(WindowHead) + 7) / 8 + thread_index();
     for (i64 r = 0; r < here->size; r++)
       for (i64 i = first; r != here->rank && i < HEAD_BYTES / 8; i += thread_count())
-        store_relaxed(at<i64>(r, 8 * i), (i64)0);
+        store_relaxed((i64*)window_of(r) + i, (i64)0);
   }
-  template <class T> __device__ T* at(i64 r, i64 num_bytes) const { return (T*)(here->windows[r] + num_bytes); }
-  __device__ WindowHead* head(i64 r) const { return at<WindowHead>(r, 0); }
+  __device__ u8* window_of(i64 r) const {
+    u8* found = (u8*)here->windows[r];
+#ifdef __CUDACC__
+    __builtin_assume(__isGlobal(found));
+#endif
+    return found;
+  }
+  __device__ WindowHead* head(u8* of) const { return (WindowHead*)of; }
 
   // All threads of all ranks meet: what any wrote before, wherever, all see behind. `mine` of all threads are added up
   // (to less than 2^48) and then 0. False for all threads of a block that saw *abort: the memory of others may be gone,
@@ -67,15 +75,15 @@ struct Ranks {
   // to which meeting it belongs.
   __device__ void tell_all() {
     int r = lane_index() / NUM_SUMS, k = lane_index() % NUM_SUMS;
-    WindowHead* window = head(here->rank);
-    if (r == 0 && here->sums[k]) atomic_add(&window->sums[k], here->sums[k]), here->sums[k] = 0;
+    WindowHead* own = head(window);
+    if (r == 0 && here->sums[k]) atomic_add(&own->sums[k], here->sums[k]), here->sums[k] = 0;
     __syncwarp();
-    i64 before = lane_index() == 0 ? add_ordered(&window->arrived, (i64)1) : 0;
+    i64 before = lane_index() == 0 ? add_ordered(&own->arrived, (i64)1) : 0;
     if (__shfl_sync(0xFFFFFFFFu, before, 0) + 1 != (i64)gridDim.x * (meetings - met_before)) return;
     fence_system();
-    i64 sum = r == 0 ? atomic_exchange(&window->sums[k], (i64)0) : 0;
+    i64 sum = r == 0 ? atomic_exchange(&own->sums[k], (i64)0) : 0;
     u64 word = (u64)__shfl_sync(0xFFFFFFFFu, sum, k) << 16 | (meetings & 0xFFFF);
-    if (r < here->size) store_relaxed(&head(r)->came[meetings & 1][here->rank][k], word);
+    if (r < here->size) store_relaxed(&head(window_of(r))->came[meetings & 1][here->rank][k], word);
   }
   // A rank can be one meeting ahead of blocks that have not yet looked, and not two: words of two meetings in turn have
   // places of their own.
@@ -84,7 +92,7 @@ struct Ranks {
     bool met = true;
     i64 sum = 0;
     if (r < here->size) {
-      const u64* place = &head(here->rank)->came[meetings & 1][r][k];
+      const u64* place = &head(window)->came[meetings & 1][r][k];
       u64 word = load_relaxed(place);
       for (u32 looks = 1; met && (word & 0xFFFF) != (meetings & 0xFFFF); looks++) {
         if (looks % LOOKS_A_LONG_WAIT == 0) met = !aborted();
@@ -100,12 +108,12 @@ struct Ranks {
     return met;
   }
   __device__ bool aborted() const {
-    u32* word = &head(here->rank)->aborted;
+    u32* word = &head(window)->aborted;
     if (blockIdx.x == 0 && load_relaxed(abort)) store_relaxed(word, 1u);
     return load_relaxed(word);
   }
   // After the last meeting, by all threads.
   __device__ void leave() const {
-    if (thread_index() == 0) head(here->rank)->meetings = meetings, head(here->rank)->arrived = 0;
+    if (thread_index() == 0) head(window)->meetings = meetings, head(window)->arrived = 0;
   }
 };

@@ -14,16 +14,16 @@ struct Search : Copies {
 
   // Nothing is reached, in one's own window: nobody writes there before all have met.
   __device__ void clear() {
-    dist_t* own = dist(rank());
+    dist_t* own = dist(window());
     for (i64 v = thread_index(); v < fact(STRIDE) * size() + 3; v += thread_count()) own[v] = top_of<dist_t>::value();
-    for (i64 w = thread_index(); w < words() * size() + num_lines(); w += thread_count()) bits(rank())[w] = 0;
+    for (i64 w = thread_index(); w < words() * size() + num_lines(); w += thread_count()) bits(window())[w] = 0;
     if (thread_index() < 2) *queue_counter(thread_index()) = 0;
   }
   // The sources wait, at 0.
   __device__ void start(const i64* states) {
     for (i64 i = thread_index(); i < fact(NUM_STARTS); i += thread_count()) {
       if (states[i] < base() || states[i] >= base() + fact(STRIDE)) continue;
-      dist(rank())[states[i]] = lowest = (dist_t)0;
+      dist(window())[states[i]] = lowest = (dist_t)0;
     }
   }
 
@@ -48,16 +48,17 @@ struct Search : Copies {
   // waits is not nearer than the smallest that was seen to. Once vertices have pulled, they go on to: that those look
   // at light arcs alone makes it cheap.
   __device__ bool take_up(Method* method) {
-    dist_t low = load_relaxed(waiting(rank(), bucket)), top = top_of<dist_t>::value();
+    dist_t low = load_relaxed(waiting(window(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
     *method = !rests ? PUSH : fact(PULLS) && (pulled || pull_pays(others)) ? PULL : HEAVY;
-    finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS)), pulled |= *method == PULL;
+    finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS));
+    if (*method == PULL && !pulled) untold = settled, pulled = true;
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
     floor = settled, settled = bound, bound = finishes ? top : raised(rests ? bound : low, delta);
     done = near_lengths = 0, lowest = top, bucket++;
-    if (thread_index() == 0) *waiting(rank(), bucket + 1) = top;
+    if (thread_index() == 0) *waiting(window(), bucket + 1) = top;
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
     *method == PUSH ? scan_slice<LIGHT>() : *method == HEAVY ? scan_slice<REST>() : scan_slice<PULLED>();
@@ -73,7 +74,7 @@ struct Search : Copies {
   // Whether anything waits, or could come to.
   __device__ bool is_left() const {
     dist_t top = top_of<dist_t>::value();
-    return bound < top && (load_relaxed(waiting(rank(), bucket)) < top || (fact(HEAVIES) && near_lengths));
+    return bound < top && (load_relaxed(waiting(window(), bucket)) < top || (fact(HEAVIES) && near_lengths));
   }
 
   // Note a round, the time since the one before; the last row adds up all that are beyond the trace.
@@ -90,7 +91,7 @@ struct Search : Copies {
   __device__ void give_out() {
     dist_t beyond = *(const dist_t*)&block->facts[BEYOND];
     for (i64 v = thread_index(); v < fact(NUM_OWNED); v += thread_count()) {
-      dist_t d = dist(rank())[base() + v];
+      dist_t d = dist(window())[base() + v];
       out[v] = d, tally[COUNT] += d >= beyond && d < top_of<dist_t>::value();
     }
   }
@@ -128,13 +129,13 @@ struct Search : Copies {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const i64* indptr,
+    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, const i64* indptr,
                             const vertex_t* targets, const weight_t* weights, double scale, dist_t* dist, u32* work,
                             i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
-  Ranks ranks(&block.ranks, windows, abort);
+  Ranks ranks(&block.ranks, windows, window, abort);
   const dist_t *cutoff = (const dist_t*)&block.facts[CUTOFF], *delta = (const dist_t*)&block.facts[DELTA];
   Search search = {{&block, ranks, indptr, targets, weights, work, scale, *cutoff}, dist, *delta};
   search.run(host + NUM_FACTS);

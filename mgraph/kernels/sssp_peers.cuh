@@ -49,7 +49,8 @@ struct Copies {
 
   i64 tally[NUM_SUMS] = {};  // counted by this thread since the last meeting
   // A bucket is settled from `floor` to `settled`, what is near from there to `bound`.
-  dist_t floor = 0, settled = 0, bound = 0, lowest = top_of<dist_t>::value();
+  // What is nearer than `untold` was settled before any vertex pulled.
+  dist_t floor = 0, settled = 0, bound = 0, untold = 0, lowest = top_of<dist_t>::value();
   int bucket = 0;
   bool turn = false, finishes = false;
 
@@ -58,13 +59,16 @@ struct Copies {
   __device__ i64 size() const { return block->ranks.size; }
   __device__ i64 words() const { return fact(STRIDE) >> 5; }  // of a slice
   __device__ i64 base() const { return rank() * fact(STRIDE); }
-  __device__ u32* bits(i64 r) const { return ranks.at<u32>(r, HEAD_BYTES); }
+  // Those of a window: one's own, or that of rank r.
+  __device__ u8* window() const { return ranks.window; }
+  __device__ u8* window(i64 r) const { return ranks.window_of(r); }
+  __device__ u32* bits(u8* in) const { return (u32*)(in + HEAD_BYTES); }
   // In which words of them there are any: 32 are a line, which may reach over the end of a slice.
-  __device__ u32* lines(i64 r) const { return bits(r) + words() * size(); }
+  __device__ u32* lines(u8* in) const { return bits(in) + words() * size(); }
   __device__ i64 num_lines() const { return (words() * size() + 63) / 64 * 2; }
-  __device__ dist_t* dist(i64 r) const { return (dist_t*)(lines(r) + num_lines()); }
+  __device__ dist_t* dist(u8* in) const { return (dist_t*)(lines(in) + num_lines()); }
   // The smallest distance that waits; buckets have them in turn: one is read, one is written, one is cleared.
-  __device__ dist_t* waiting(i64 r, int of_bucket) const { return dist(r) + fact(STRIDE) * size() + of_bucket % 3; }
+  __device__ dist_t* waiting(u8* in, int of_bucket) const { return dist(in) + fact(STRIDE) * size() + of_bucket % 3; }
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
   __device__ i64* rows() const { return (i64*)work + 2; }  // of the trace
   __device__ Queue queue() const {
@@ -78,8 +82,8 @@ struct Copies {
     if (lane_index() == 0 && lowest < load_relaxed(&block->lowest)) atomic_min(&block->lowest, lowest);
     __syncthreads();
     // Who has told one rank has told all, or is about to.
-    if (threadIdx.x == 0 && block->lowest < load_relaxed(waiting(rank(), bucket)))
-      for (i64 r = 0; r < size(); r++) atomic_min_system(waiting(r, bucket), block->lowest);
+    if (threadIdx.x == 0 && block->lowest < load_relaxed(waiting(window(), bucket)))
+      for (i64 r = 0; r < size(); r++) atomic_min_system(waiting(window(r), bucket), block->lowest);
     return ranks.meet(tally);
   }
   // A warp's vertices, two a lane, whose distances are d, go to the queue with a part of their rows if they are `there`
@@ -108,7 +112,7 @@ struct Copies {
   // ---- arcs ------------------------------------------------------------------------------------------
   // Relax the arcs of the queue in one's own copy. A source that falls meanwhile is queued again.
   __device__ void relax() {
-    dist_t* own = dist(rank());
+    dist_t* own = dist(window());
     i64 first = base();
     auto from = [&](vertex_t v) { return load_relaxed(&own[first + v]); };
     each_queued(from, [&](const i64(&slot)[4], const dist_t(&source)[4], const bool (&there)[4]) {
@@ -128,7 +132,7 @@ struct Copies {
   // Lower one's own vertices over the arcs that lead there from what is settled: short rows, then the queue of long
   // ones. A distance of a short row has one writer, and others may look at it meanwhile: see pulled().
   __device__ void pull() {
-    dist_t* own = dist(rank()) + base();
+    dist_t* own = dist(window()) + base();
     for (i64 run = warp_index() * 64; run < fact(STRIDE); run += warp_count() * 64) {
       i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, at[2], end[2];
       dist_t d[2] = {own[v[0]], own[v[1]]}, before[2] = {d[0], d[1]};
@@ -156,7 +160,7 @@ struct Copies {
   __device__ dist_t pulled(vertex_t u, dist_t weight) const {
     // What is settled was so when all met: any value that is seen of it is the last one. What is not may fall after it
     // was seen here, and is pushed then.
-    dist_t near = load_stale(&dist(rank())[u]);
+    dist_t near = load_stale(&dist(window())[u]);
     if (near >= (finishes ? top_of<dist_t>::value() : settled)) return top_of<dist_t>::value();
     dist_t through = near + weight;
     return through <= cutoff ? through : top_of<dist_t>::value();
@@ -200,7 +204,7 @@ struct Copies {
     }
   }
   __device__ void pull_long() {
-    dist_t* own = dist(rank());
+    dist_t* own = dist(window());
     vertex_t first = (vertex_t)base();
     auto itself = [&](vertex_t v) { return (vertex_t)(first + v); };
     each_queued(itself, [&](const i64(&slot)[4], const vertex_t(&v)[4], const bool (&there)[4]) {
@@ -221,12 +225,12 @@ struct Copies {
   }
   __device__ void lower(vertex_t v, dist_t through) {
     u32 own = 1u << (v & 31);
-    if (through < atomic_min(&dist(rank())[v], through) && !(load_stale(&bits(rank())[v >> 5]) & own))
+    if (through < atomic_min(&dist(window())[v], through) && !(load_stale(&bits(window())[v >> 5]) & own))
       mark(v >> 5, own);
   }
   __device__ void mark(i64 word, u32 marks) {
-    atomic_or(&bits(rank())[word], marks);
-    u32 *line = &lines(rank())[word >> 5], own = 1u << (word & 31);
+    atomic_or(&bits(window())[word], marks);
+    u32 *line = &lines(window())[word >> 5], own = 1u << (word & 31);
     if (!(load_stale(line) & own)) atomic_or(line, own);
   }
   // ---- one's own slice -------------------------------------------------------------------------------
@@ -238,7 +242,7 @@ struct Copies {
       i64 own = group + lane_index() * warp_count();
       u32 any = 0;
       if (own <= last) {
-        for (i64 r = 0; r < size(); r++) any |= load_relaxed(&lines(r)[own]);
+        for (i64 r = 0; r < size(); r++) any |= load_relaxed(&lines(window(r))[own]);
         any &= own_part(own), tally[SENT] += 4 * (size() - 1);
       }
       for (u32 marked = __ballot_sync(WARP, any != 0); marked; marked &= marked - 1)
@@ -254,11 +258,11 @@ struct Copies {
     i64 first = threadIdx.x & ~31, at = line << 5 | lane_index(), word = at - base() / 32;
     u32 own = own_part(line), any = 0;
     bool here = own >> lane_index() & 1;
-    for (i64 r = 0; r < size(); r++) any |= block->marks[r][threadIdx.x] = here ? bits(r)[at] : 0;
+    for (i64 r = 0; r < size(); r++) any |= block->marks[r][threadIdx.x] = here ? bits(window(r))[at] : 0;
     if (here) tally[SENT] += 4 * (size() - 1);
     for (i64 r = 0; any && r < size(); r++)
-      if (block->marks[r][threadIdx.x]) bits(r)[at] = 0;
-    if (lane_index() < size()) atomic_and_system(&lines(lane_index())[line], ~own);
+      if (block->marks[r][threadIdx.x]) bits(window(r))[at] = 0;
+    if (lane_index() < size()) atomic_and_system(&lines(window(lane_index()))[line], ~own);
     __syncwarp();
     word -= lane_index();
     each_bit(word, any, [&](const i64(&v)[2], const bool (&there)[2]) {
@@ -276,11 +280,11 @@ struct Copies {
   }
   // What a vertex has fallen to, where any rank marked it in its word, which is that of thread `owner`.
   __device__ dist_t take_smallest(i64 owner, i64 v) {
-    dist_t *own = &dist(rank())[base() + v], before = *own, least = before;
+    dist_t *own = &dist(window())[base() + v], before = *own, least = before;
     auto is_marked = [&](i64 r) { return block->marks[r][owner] >> (v & 31) & 1; };
     for (i64 r = 0; r < size(); r++) {
       if (r == rank() || !is_marked(r)) continue;
-      dist_t theirs = dist(r)[base() + v];
+      dist_t theirs = dist(window(r))[base() + v];
       least = theirs < least ? theirs : least;
       tally[SENT] += sizeof(dist_t);
     }
@@ -288,7 +292,7 @@ struct Copies {
     return least < before || is_marked(rank()) ? least : top_of<dist_t>::value();
   }
   template <Part part> __device__ void scan_slice() {
-    const dist_t* own = dist(rank()) + base() + lane_index();
+    const dist_t* own = dist(window()) + base() + lane_index();
     i64 first = warp_index() * 64, after = first + warp_count() * 64;
     dist_t coming[2] = {};
     if (first < fact(STRIDE)) coming[0] = own[first], coming[1] = own[first + 32];
@@ -305,7 +309,7 @@ struct Copies {
         u32 marks = __ballot_sync(WARP, part != LIGHT && near);
         if (marks && lane_index() == 0) mark((base() + run) / 32 + half, marks);
         if (part == PULLED && is_new) tally[ARCS] += arcs_of(v[half]);
-        if (part == PULLED && (finishes ? d[half] < bound : is_new)) tell_others(v[half], d[half]);
+        if (part == PULLED && (is_new || (finishes && d[half] < untold))) tell_others(v[half], d[half]);
         if (part == PULLED) tally[COUNT] += d[half] >= settled && v[half] < fact(NUM_OWNED) && !is_long(v[half]);
         takes[half] = part == LIGHT ? near : part == REST ? is_new : is_long(v[half]) && d[half] >= settled;
       }
@@ -316,7 +320,8 @@ struct Copies {
   __device__ bool is_long(i64 v) const { return v < fact(NUM_OWNED) && arcs_of(v) > LONG_ROW; }
   __device__ void tell_others(i64 v, dist_t d) {
     tally[SENT] += sizeof(dist_t) * (size() - 1);
-    for (i64 r = 0; r < size(); r++)
-      if (r != rank()) dist(r)[base() + v] = d;
+    // Each begins with the next: no rank is written to by all at once.
+    for (i64 r = rank() + 1; r < size(); r++) dist(window(r))[base() + v] = d;
+    for (i64 r = 0; r < rank(); r++) dist(window(r))[base() + v] = d;
   }
 };

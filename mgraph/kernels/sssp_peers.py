@@ -20,7 +20,7 @@ MOST_ROWS = MOST_QUEUED
 
 
 @fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_distances_on_ranks(lo, hi, abort, windows, indptr, targets, weights, scale, dist, work, host) -> None:
+def find_distances_on_ranks(lo, hi, abort, windows, window, indptr, targets, weights, scale, dist, work, host) -> None:
     """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `scale` makes classes of the weights, over which rows are in order; rows in any other are relaxed whole where it is

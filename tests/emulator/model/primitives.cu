@@ -51,11 +51,12 @@ extern "C" __global__ void miss_meeting(i64 lo, i64 hi, const u32* abort, u32* m
 }
 
 // Rounds in which each rank adds its number to what it has and hands that to the next; all sum up what they have.
-extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows, i64 num_rounds, i64* out) {
+extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, i64 num_rounds,
+                                   i64* out) {
   __shared__ RanksHere here;
-  Ranks ranks(&here, windows, abort);
+  Ranks ranks(&here, windows, window, abort);
   i64 next = (here.rank + 1) % here.size;
-  u32 *own = ranks.at<u32>(here.rank, HEAD_BYTES), *theirs = ranks.at<u32>(next, HEAD_BYTES);
+  u32 *own = (u32*)(ranks.window + HEAD_BYTES), *theirs = (u32*)(ranks.window_of(next) + HEAD_BYTES);
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) own[i] = (u32)(i + here.rank);
   i64 mine[NUM_SUMS] = {};
   bool met = ranks.meet(mine);
