@@ -19,7 +19,7 @@ from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_w
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import require_done, require_windows, wait_for_ranks
+from mgraph.comm.peers import HEAD_BYTES, require_done, require_windows, wait_for_ranks
 from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
 from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
@@ -67,7 +67,7 @@ def sssp_peers(
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())
     trace.fused(partial(steps_of, METHODS, rows.tolist()), "windows")
-    first, last = _copies(shard.partition, dtype.itemsize)
+    _, first, last = _parts(shard.partition, dtype.itemsize)
     everywhere = windows.own[first:last].view(dtype) if is_everywhere else None
     return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere)
 
@@ -86,9 +86,10 @@ class _Search:
         by_weight = shard.by_weight if heavies else None
         rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
         self.top, self.delta = (word_of(x, dtype) for x in (unreached_of(dtype), narrow_delta(shard, dtype)))
+        lines, copy, _ = _parts(partition, dtype.itemsize)
         shared = (
             word_of(nearest_beyond(info, dtype), dtype), partition.stride, shard.num_owned, num_sources, info.num_arcs,
-            heavies, not info.directed, TRACE_ROWS,
+            heavies, not info.directed, HEAD_BYTES + lines, HEAD_BYTES + copy, TRACE_ROWS,
         )  # fmt: skip
         self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
         self.launch = run.prepared(
@@ -112,15 +113,16 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
-    """Return how long a rank's window is behind its head: what copies have, and three distances of buckets."""
-    return _copies(partition, itemsize)[1] + 3 * itemsize
+    """Return how long a rank's window is behind its head: its parts, and three distances of buckets."""
+    return _parts(partition, itemsize)[-1] + 3 * itemsize
 
 
-def _copies(partition: Partition, itemsize: int) -> tuple[int, int]:
-    """Return where in a window the distances of all states are, behind bits of all and of words of those, in bytes."""
+def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:
+    """Return where bits of words, behind bits of all states, and then distances begin in a window, and end; in bytes."""
     words = partition.num_states // 32
-    first = 4 * (words + 2 * -(-words // 64))
-    return first, first + partition.num_states * itemsize
+    lines = 4 * words
+    copy = lines + 8 * -(-words // 64)
+    return lines, copy, copy + partition.num_states * itemsize
 
 
 def work_words(partition: Partition) -> int:

@@ -298,7 +298,7 @@ struct Search : Slices {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, const i64* indptr,
+    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window, const i64* indptr,
                  const vertex_t* targets, const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
                  i32* levels, vertex_t* parents, i64* host) {
   __shared__ Block block;

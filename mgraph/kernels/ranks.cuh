@@ -36,8 +36,8 @@ struct Ranks {
   const u32* abort;
   u32 meetings, met_before;
   // All threads of a block together; `table` has rank, size and windows.
-  __device__ Ranks(RanksHere* shared, const i64* table, u8* own, const u32* abort_word)
-      : here(shared), window(own), abort(abort_word) {
+  __device__ Ranks(RanksHere* shared, const i64* table, const u8* own, const u32* abort_word)
+      : here(shared), window((u8*)own), abort(abort_word) {
     if (threadIdx.x < 2 + MOST_RANKS) ((i64*)here)[threadIdx.x] = threadIdx.x < 2 + table[1] ? table[threadIdx.x] : 0;
     if (threadIdx.x < NUM_SUMS) here->sums[threadIdx.x] = 0;
     __syncthreads();

@@ -6,8 +6,8 @@ constexpr int BLOCK = 1024;
 // Of each group a thread of the first block takes a source: it alone reads and writes its word. A user id is in one
 // rank's range, and the others add nothing to its position.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    find_sources_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, const vertex_t* positions,
-                          i64 first, i64 num_users, i64* words) {
+    find_sources_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window,
+                          const vertex_t* positions, i64 first, i64 num_users, i64* words) {
   __shared__ RanksHere here;
   Ranks ranks(&here, windows, window, abort);
   ranks.wake_links();

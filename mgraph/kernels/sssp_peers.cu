@@ -4,6 +4,8 @@
 // Who pulls looks at so many arcs until one leads from what is settled as there are for each of those; so many arcs are
 // pushed in the time of a look (RMAT of scale 28 on four H200).
 constexpr double PUSHES_A_LOOK = 2;
+// A bucket with more than one arc in so many stands at the foot of the peak.
+constexpr i64 FOOT_SHARE = 64;
 
 struct Search : Copies {
   dist_t* out;
@@ -16,7 +18,7 @@ struct Search : Copies {
   __device__ void clear() {
     dist_t* own = dist(window());
     for (i64 v = thread_index(); v < fact(STRIDE) * size() + 3; v += thread_count()) own[v] = top_of<dist_t>::value();
-    for (i64 w = thread_index(); w < words() * size() + num_lines(); w += thread_count()) bits(window())[w] = 0;
+    for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count()) bits(window())[w] = 0;
     if (thread_index() < 2) *queue_counter(thread_index()) = 0;
   }
   // The sources wait, at 0.
@@ -46,17 +48,21 @@ struct Search : Copies {
   // Near is empty on all ranks: all below the bound is settled. Raise it by delta, above what waits if the bucket has
   // left nothing that could be nearer, or beyond all, and look at one's own slice: what there is to do for whom. What
   // waits is not nearer than the smallest that was seen to. Once vertices have pulled, they go on to: that those look
-  // at light arcs alone makes it cheap.
+  // at light arcs alone makes it cheap. A bucket at the foot of the peak, whose border lies among hubs, is widened
+  // until that pays: to push their heavy arcs would take longer than all else.
   __device__ bool take_up(Method* method) {
     dist_t low = load_relaxed(waiting(window(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
-    *method = !rests ? PUSH : fact(PULLS) && (pulled || pull_pays(others)) ? PULL : HEAVY;
+    bool pays = fact(PULLS) && (pulled || pull_pays(others));
+    bool widens = rests && low < top && fact(PULLS) && !pays && near_lengths * FOOT_SHARE > fact(NUM_ARCS);
+    *method = !rests || widens ? PUSH : pays ? PULL : HEAVY;
     finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS));
     if (*method == PULL && !pulled) untold = settled, pulled = true;
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
-    floor = settled, settled = bound, bound = finishes ? top : raised(rests ? bound : low, delta);
+    if (!widens) floor = settled, settled = bound;
+    bound = finishes ? top : raised(rests && !widens ? bound : low, delta);
     done = near_lengths = 0, lowest = top, bucket++;
     if (thread_index() == 0) *waiting(window(), bucket + 1) = top;
     if (threadIdx.x == 0) block->lowest = top;
@@ -64,7 +70,7 @@ struct Search : Copies {
     *method == PUSH ? scan_slice<LIGHT>() : *method == HEAVY ? scan_slice<REST>() : scan_slice<PULLED>();
     if (!meet()) return false;
     count = block->ranks.total[COUNT];
-    *(rests ? &settled_lengths : &near_lengths) += block->ranks.total[ARCS];
+    *(*method == PUSH ? &near_lengths : &settled_lengths) += block->ranks.total[ARCS];
     return true;
   }
   __device__ bool pull_pays(i64 others) const {
@@ -129,7 +135,7 @@ struct Search : Copies {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, const i64* indptr,
+    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window, const i64* indptr,
                             const vertex_t* targets, const weight_t* weights, double scale, dist_t* dist, u32* work,
                             i64* host) {
   __shared__ Block block;

@@ -13,8 +13,23 @@
 // and written there too, so that in the end all ranks know all distances.
 // Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
-// The first two are distances; from BEYOND on they are counted in the end.
-enum Fact { CUTOFF, DELTA, BEYOND, STRIDE, NUM_OWNED, NUM_STARTS, NUM_ARCS, HEAVIES, PULLS, TRACE_ROWS, NUM_FACTS };
+// The first two are distances; from BEYOND on they are counted in the end. Bits of words and distances begin so many
+// bytes behind where a window does.
+enum Fact {
+  CUTOFF,
+  DELTA,
+  BEYOND,
+  STRIDE,
+  NUM_OWNED,
+  NUM_STARTS,
+  NUM_ARCS,
+  HEAVIES,
+  PULLS,
+  LINES,
+  COPY,
+  TRACE_ROWS,
+  NUM_FACTS
+};
 enum Report { DONE, NUM_ROWS, NUM_BEYOND, EVERYWHERE, NUM_REPORTS };
 enum Method { PUSH, SCAN, HEAVY, PULL };
 // What the ranks add up at a meeting: of ARCS those relaxed, or those of whole rows. Of the last two each keeps its
@@ -64,9 +79,8 @@ struct Copies {
   __device__ u8* window(i64 r) const { return ranks.window_of(r); }
   __device__ u32* bits(u8* in) const { return (u32*)(in + HEAD_BYTES); }
   // In which words of them there are any: 32 are a line, which may reach over the end of a slice.
-  __device__ u32* lines(u8* in) const { return bits(in) + words() * size(); }
-  __device__ i64 num_lines() const { return (words() * size() + 63) / 64 * 2; }
-  __device__ dist_t* dist(u8* in) const { return (dist_t*)(lines(in) + num_lines()); }
+  __device__ u32* lines(u8* in) const { return (u32*)(in + fact(LINES)); }
+  __device__ dist_t* dist(u8* in) const { return (dist_t*)(in + fact(COPY)); }
   // The smallest distance that waits; buckets have them in turn: one is read, one is written, one is cleared.
   __device__ dist_t* waiting(u8* in, int of_bucket) const { return dist(in) + fact(STRIDE) * size() + of_bucket % 3; }
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }

@@ -10,7 +10,8 @@ from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.pair import fused
 
 FACTS = (
-    "cutoff", "delta", "beyond", "stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "trace_rows",
+    "cutoff", "delta", "beyond", "stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "lines", "copy",
+    "trace_rows",
 )  # fmt: skip
 REPORT = ("done", "num_rows", "num_beyond", "everywhere")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")

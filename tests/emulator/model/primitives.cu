@@ -51,8 +51,8 @@ extern "C" __global__ void miss_meeting(i64 lo, i64 hi, const u32* abort, u32* m
 }
 
 // Rounds in which each rank adds its number to what it has and hands that to the next; all sum up what they have.
-extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows, u8* window, i64 num_rounds,
-                                   i64* out) {
+extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window,
+                                   i64 num_rounds, i64* out) {
   __shared__ RanksHere here;
   Ranks ranks(&here, windows, window, abort);
   i64 next = (here.rank + 1) % here.size;
