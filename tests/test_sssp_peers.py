@@ -112,7 +112,7 @@ def test_any_delta(delta, heavies):
 
 @pytest.mark.parametrize("first", [25, 21], ids=["in a bucket", "over a border"])
 def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it(first):
-    """A path to hubs with heavy arcs to all the others, with one each; a bucket that ends among hubs is widened."""
+    """A path to hubs with heavy arcs to all the others; a bucket that ends among hubs is widened."""
     leaves = [(first + v % 5, v, 100 + v % 20) for v in range(31, 1031)]
     ends = [(v, v + 1, 1) for v in range(30)] + leaves
     answers = search(make_case("hubs", 1031, ends, np.uint8), [0], seed=1, delta=8, heavies=True)

@@ -26,6 +26,8 @@ from mgraph.partition import Partition
 from mgraph.shard import Shard, once_a_shard
 from mgraph.types import unreached_of
 
+# What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
+MEMORY_LINE = 128
 # How many orders are a search's own: the first of them.
 OWN_ORDERS = 2
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
@@ -118,10 +120,10 @@ def window_bytes(partition: Partition, itemsize: int) -> int:
 
 
 def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:
-    """Return where bits of words, behind bits of all states, and then distances begin in a window, and end; in bytes."""
+    """Return where bits of words, behind bits of states, and then distances begin in a window, and end; in bytes."""
     words = partition.num_states // 32
     lines = 4 * words
-    copy = lines + 8 * -(-words // 64)
+    copy = -(-(lines + 4 * -(-words // 32)) // MEMORY_LINE) * MEMORY_LINE
     return lines, copy, copy + partition.num_states * itemsize
 
 

@@ -1,10 +1,8 @@
 // Shortest paths in one launch a rank, near before far, where the ranks' kernels reach each other's memory: the loop of
 // algorithms/sssp_by_weight.py, or of sssp.py where no arc counts as heavy. sssp_peers.py says what the parameters are.
 
-// Who pulls looks at so many arcs until one leads from what is settled as there are for each of those; so many arcs are
-// pushed in the time of a look (RMAT of scale 28 on four H200).
-constexpr double PUSHES_A_LOOK = 2;
-// A bucket with more than one arc in so many stands at the foot of the peak.
+// A bucket with more than one arc in so many stands at the foot of the peak (rmat28 on four H200: 18.5 ms; 19.1 with
+// 1024, 19.6 where none is widened).
 constexpr i64 FOOT_SHARE = 64;
 
 struct Search : Copies {
@@ -54,7 +52,7 @@ struct Search : Copies {
     dist_t low = load_relaxed(waiting(window(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
-    bool pays = fact(PULLS) && (pulled || pull_pays(others));
+    bool pays = fact(PULLS) && (pulled || others < near_lengths);
     bool widens = rests && low < top && fact(PULLS) && !pays && near_lengths * FOOT_SHARE > fact(NUM_ARCS);
     *method = !rests || widens ? PUSH : pays ? PULL : HEAVY;
     finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS));
@@ -72,10 +70,6 @@ struct Search : Copies {
     count = block->ranks.total[COUNT];
     *(*method == PUSH ? &near_lengths : &settled_lengths) += block->ranks.total[ARCS];
     return true;
-  }
-  __device__ bool pull_pays(i64 others) const {
-    double near = (double)near_lengths, all = (double)fact(NUM_ARCS), num_vertices = (double)(fact(STRIDE) * size());
-    return others < near_lengths || PUSHES_A_LOOK * num_vertices * all < near * near;
   }
   // Whether anything waits, or could come to.
   __device__ bool is_left() const {

@@ -334,8 +334,7 @@ struct Copies {
   __device__ bool is_long(i64 v) const { return v < fact(NUM_OWNED) && arcs_of(v) > LONG_ROW; }
   __device__ void tell_others(i64 v, dist_t d) {
     tally[SENT] += sizeof(dist_t) * (size() - 1);
-    // Each begins with the next: no rank is written to by all at once.
-    for (i64 r = rank() + 1; r < size(); r++) dist(window(r))[base() + v] = d;
-    for (i64 r = 0; r < rank(); r++) dist(window(r))[base() + v] = d;
+    for (i64 r = 0; r < size(); r++)
+      if (r != rank()) dist(window(r))[base() + v] = d;
   }
 };
