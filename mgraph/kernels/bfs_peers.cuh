@@ -189,9 +189,12 @@ struct Slices {
       u32 seen = coming, any = here ? then()[at] : 0, every = any;
       coming = word_of(word + warp_count() * run);
       if (pushed && here) tally[SENT] += 4 * (size() - 1);
-      for (i64 r = 0; pushed && r < size(); r++) {
-        u32 theirs = here && r != rank() ? copy(window(r), !side)[at] : every;
-        any |= theirs, every &= theirs;
+      if (pushed) {
+        u32 theirs[MOST_RANKS];
+        ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
+#pragma unroll
+        for (int r = 0; r < MOST_RANKS; r++)
+          if (r < size()) any |= theirs[r], every &= theirs[r];
       }
       u32 all = seen | find_parents(word, run, pushed ? any & ~seen : ~seen, looks, pushed);
       if (!here || all == every) continue;

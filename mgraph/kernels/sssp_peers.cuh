@@ -254,9 +254,10 @@ struct Copies {
     i64 first = base() / 32 >> 5, last = (base() / 32 + words() - 1) >> 5;
     for (i64 group = first + warp_index(); group <= last; group += 32 * warp_count()) {
       i64 own = group + lane_index() * warp_count();
-      u32 any = 0;
+      u32 any = 0, theirs[MOST_RANKS];
       if (own <= last) {
-        for (i64 r = 0; r < size(); r++) any |= load_relaxed(&lines(window(r))[own]);
+        ranks.from_all(theirs, [&](i64 r) { return load_relaxed(&lines(window(r))[own]); });
+        for (u32 marks : theirs) any |= marks;
         any &= own_part(own), tally[SENT] += 4 * (size() - 1);
       }
       for (u32 marked = __ballot_sync(WARP, any != 0); marked; marked &= marked - 1)
@@ -270,12 +271,15 @@ struct Copies {
   }
   __device__ void settle_line(i64 line) {
     i64 first = threadIdx.x & ~31, at = line << 5 | lane_index(), word = at - base() / 32;
-    u32 own = own_part(line), any = 0;
+    u32 own = own_part(line), any = 0, theirs[MOST_RANKS];
     bool here = own >> lane_index() & 1;
-    for (i64 r = 0; r < size(); r++) any |= block->marks[r][threadIdx.x] = here ? bits(window(r))[at] : 0;
+    ranks.from_all(theirs, [&](i64 r) { return here ? bits(window(r))[at] : 0; });
+#pragma unroll
+    for (int r = 0; r < MOST_RANKS; r++) {
+      any |= block->marks[r][threadIdx.x] = theirs[r];
+      if (theirs[r]) bits(window(r))[at] = 0;
+    }
     if (here) tally[SENT] += 4 * (size() - 1);
-    for (i64 r = 0; any && r < size(); r++)
-      if (block->marks[r][threadIdx.x]) bits(window(r))[at] = 0;
     if (lane_index() < size()) atomic_and_system(&lines(window(lane_index()))[line], ~own);
     __syncwarp();
     word -= lane_index();
@@ -296,11 +300,13 @@ struct Copies {
   __device__ dist_t take_smallest(i64 owner, i64 v) {
     dist_t *own = &dist(window())[base() + v], before = *own, least = before;
     auto is_marked = [&](i64 r) { return block->marks[r][owner] >> (v & 31) & 1; };
-    for (i64 r = 0; r < size(); r++) {
-      if (r == rank() || !is_marked(r)) continue;
-      dist_t theirs = dist(window(r))[base() + v];
-      least = theirs < least ? theirs : least;
-      tally[SENT] += sizeof(dist_t);
+    dist_t theirs[MOST_RANKS];
+    ranks.from_all(theirs, [&](i64 r) { return is_marked(r) ? dist(window(r))[base() + v] : top_of<dist_t>::value(); });
+#pragma unroll
+    for (int r = 0; r < MOST_RANKS; r++) {
+      if (r >= size() || !is_marked(r)) continue;
+      if (theirs[r] < least) least = theirs[r];
+      if (r != rank()) tally[SENT] += sizeof(dist_t);
     }
     if (least < before) *own = least;
     return least < before || is_marked(rank()) ? least : top_of<dist_t>::value();
