@@ -160,11 +160,11 @@ extern "C" __global__ void find_core(i64 lo, i64 hi, i64 step, const dist_t* dis
 }
 
 extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
-                                       const weight_t* weights, const dist_t* dist, const dist_t* core_of, i64 base,
+                                       const weight_t* weights, const dist_t* dist, const dist_t* core, i64 base,
                                        i64 stride, i64 multiplier, i64 most, vertex_t* offers, i64* counters) {
   Arcs arcs(targets, weights, indptr[hi]);
-  dist_t core = *core_of;
-  auto is_early = [&](i64 v) { return dist[base + v] < core; };
+  dist_t begins = *core;
+  auto is_early = [&](i64 v) { return dist[base + v] < begins; };
   each_row_by_block(lo, hi, false, is_early, [&](i64 row) {
     i64 end = indptr[row + 1];
     dist_t own = dist[base + row];
@@ -213,16 +213,16 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
 
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
                                                  const vertex_t* targets, const weight_t* weights, double scale,
-                                                 const dist_t* dist, const dist_t* core_of, i64 base, i64 stride,
+                                                 const dist_t* dist, const dist_t* core, i64 base, i64 stride,
                                                  i64 multiplier, vertex_t* parents) {
   constexpr u32 all = 0xFFFFFFFFu;
   vertex_t none = top_of<vertex_t>::value();
-  dist_t core = core_of ? *core_of : 0;
+  dist_t begins = core ? *core : 0;
   Arcs arcs(targets, weights, indptr[hi]);
   // The first vertex that explains a row's distance, of the `part`-th of so many parts of its light arcs.
   auto find_first = [&](i64 v, dist_t own, i64 part, i64 parts) {
     i64 first = indptr[v], last = indptr[v + 1], most = (last - first) / LIGHT_SHARE;
-    last = light_end_by_warp(weights, first, last, scale, class_edge((dist_t)(own - core), scale));
+    last = light_end_by_warp(weights, first, last, scale, class_edge((dist_t)(own - begins), scale));
     vertex_t parent = none;
     // Who has an offer is not looked at again: nobody has found one for it here who saw that it had none.
     if (last - first > most && load_relaxed(&parents[v]) == none) return parent;
@@ -231,7 +231,7 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
       dist_t w[DEPTH], near[DEPTH];
       arcs.load_apart(first + lane_index(), 32, last, u, w);
 #pragma unroll
-      for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - core) < w[k] ? own : dist[u[k]];
+      for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - begins) < w[k] ? own : dist[u[k]];
 #pragma unroll
       for (int k = 0; k < DEPTH; k++)
         if (near[k] < own && (dist_t)(near[k] + w[k]) == own) {
@@ -248,7 +248,7 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
     i64 v = lo + k % hubs;
     dist_t own = dist[base + v];
-    if (own <= core || own == top_of<dist_t>::value()) continue;
+    if (own <= begins || own == top_of<dist_t>::value()) continue;
     vertex_t parent = find_first(v, own, k / hubs, parts);
     if (lane_index() == 0 && parent < none) atomic_min(&parents[v], parent);
   }
@@ -258,7 +258,7 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
       i64 first = turn + warp_index() * (spreads ? 1 : 32), v = first + lane_index() * apart;
       dist_t own = 0;
       bool is_open = v < end && indptr[v + 1] - indptr[v] > SHORT_ROW;
-      if (is_open) own = dist[base + v], is_open = own > core && own != top_of<dist_t>::value();
+      if (is_open) own = dist[base + v], is_open = own > begins && own != top_of<dist_t>::value();
       for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
         int lane = __ffs(rows) - 1;
         i64 row = first + lane * apart;
@@ -271,23 +271,23 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
   search(lo + hubs, longs, falling);
   // It is degrees that fall: rows have lost their parallel arcs, and a few longer ones come behind shorter ones. Nobody
   // else looks at those that have an offer.
-  if (core) search(longs, hi, false);
+  if (begins) search(longs, hi, false);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
     find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights, i64 long_rows,
-                const dist_t* dist, const u8* digests, const dist_t* core_of, i64 base, i64 stride, i64 multiplier,
+                const dist_t* dist, const u8* digests, const dist_t* core, i64 base, i64 stride, i64 multiplier,
                 vertex_t* parents, i64* counters) {
   vertex_t none = top_of<vertex_t>::value();
-  dist_t core = core_of ? *core_of : 0;
+  dist_t begins = core ? *core : 0;
   auto open = [&](i64 v) {
     dist_t own = dist[base + v];
     if (own == top_of<dist_t>::value()) return false;
     if (load_relaxed(&parents[v]) == none) return true;
-    return core && own > core && indptr[v + 1] - indptr[v] <= SHORT_ROW;
+    return begins && own > begins && indptr[v + 1] - indptr[v] <= SHORT_ROW;
   };
   auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
-    dist_t near[DEPTH], room = own > core ? own - core : 0;
+    dist_t near[DEPTH], room = own > begins ? own - begins : 0;
     bool looks[DEPTH];
     u32 hits = 0;
     // What is longer than the way from the core is no part of it; its start is not looked up. Nor is one whose distance
