@@ -24,7 +24,7 @@ from mgraph.algorithms.msf import msf
 from mgraph.algorithms.narrow import first_dtype, is_whole, narrow_cutoff
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
-from mgraph.algorithms.sources_peers import sources_peers
+from mgraph.algorithms.sources_peers import FEW_SOURCES, sources_peers
 from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.algorithms.sssp_fused import sssp_fused
@@ -230,10 +230,12 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
 
 def _find_sources(shard: Shard, rank: Rank, spec: TraversalSpec) -> list[int]:
     """Return the positions of the sources; as nearly as may be, all ranks return and begin their search together."""
-    if rank.comm.windows is not None and isinstance(shard.backend, FusingBackend):
+    are_few = len(spec.sources) <= FEW_SOURCES
+    if rank.comm.windows is not None and are_few and isinstance(shard.backend, FusingBackend):
         return sources_peers(shard, rank.comm, spec.sources)
     positions = positions_of(shard, rank.comm, spec.sources)
-    rank.comm.barrier()
+    if rank.size > 1:
+        rank.comm.barrier()
     return positions
 
 
@@ -252,6 +254,7 @@ def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], t
         found = search(shard, rank.comm, sources, trace, narrow, narrow_cutoff(shard.info, spec.limit))
         if is_whole(shard, rank.comm, found, spec.limit):
             return found
+        del found  # a view of its windows
         # What the form needs may be wider now.
         shard.has_long_paths = True
         _prepare(shard, rank, spec)

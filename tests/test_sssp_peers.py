@@ -110,6 +110,12 @@ def test_any_delta(delta, heavies):
         assert sum(step["bytes"] for step in of_rank) == trace.bytes_sent > 0
 
 
+def test_weights_may_be_the_smallest_numbers_there_are():
+    """A bucket narrower than the least distance would have no end."""
+    ends = [(u, v, 1e-45) for u in range(12) for v in range(u)]
+    search(make_case("denormal", 12, ends, np.float32), [0])
+
+
 @pytest.mark.parametrize("first", [25, 21], ids=["in a bucket", "over a border"])
 def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it(first):
     """A path to hubs with heavy arcs to all the others; a bucket that ends among hubs is widened."""

@@ -60,7 +60,7 @@ def bfs_peers(
     trace.end_phase()
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(partial(steps_of, METHODS, rows.tolist()), "windows")
+    trace.fused(partial(steps_of, METHODS, rows), "windows")
     return Traversal(levels, parents, reached, reached_arcs)
 
 

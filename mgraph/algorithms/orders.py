@@ -7,7 +7,7 @@ share; then what the kernel reports, the rows of its trace, and the sources wher
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -23,11 +23,11 @@ def word_of(value: float | int, dtype: np.dtype) -> int:
     return int(word[0])
 
 
-def steps_of(methods: Sequence[str], rows: Iterable[Sequence[int]]) -> list[dict]:
+def steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:
     """Return what the rows of the trace of a search through windows say of its supersteps."""
     return [
         {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
-        for m, frontier, arcs, ns, sent in rows
+        for m, frontier, arcs, ns, sent in rows.tolist()
     ]
 
 

@@ -37,8 +37,9 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
 # The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
-# for one offer to so many arcs.
+# for one offer to so many arcs, and for so many at most on a rank.
 SAMPLE, OFFER_SHARE = 1 << 10, 1 << 10
+MOST_OFFERS = 1 << 20
 # With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and uni24 on one H200).
 CORE_ARCS = 1 << 27
 
@@ -49,7 +50,7 @@ def find_predecessors(
     """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices.
 
     Distances in the dtype of levels, which no sum of weights has, count hops: every arc has weight 1. `everywhere` are
-    those of all states, where they are known.
+    those of all states, where they are known. Where every arc leads farther, nobody waits to see that all were found.
     """
     run, partition, rows = shard.backend, shard.partition, shard.incoming
     weights = None if distances.dtype == LEVEL else rows.weights
@@ -144,7 +145,7 @@ def _offer_early(
     core = _find_core(shard, dist)
     if core is None:
         return None
-    most = SAMPLE + info.num_arcs // OFFER_SHARE // comm.size
+    most = min(SAMPLE + info.num_arcs // OFFER_SHARE // comm.size, MOST_OFFERS)
     offers = run.xp.empty(2 * most * comm.size, parents.dtype)
     own, count = offers[2 * most * comm.rank :][: 2 * most], run.xp.zeros(1, np.int64)
     offer_early[run](0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, own, count)
@@ -155,7 +156,7 @@ def _offer_early(
 
 
 def _find_core(shard: Shard, dist: Array) -> Array | None:
-    """Return a distance that few arcs begin before, the same on every rank; None where it would not be of use.
+    """Return an array of a distance that few arcs begin before, the same on every rank; None where it is of no use.
 
     Rounding would blur it: floats have none.
     """

@@ -15,6 +15,9 @@ from mgraph.kernels.backend import GIVEN_WINDOWS, FusingBackend
 from mgraph.kernels.sources_peers import find_sources_on_ranks
 from mgraph.shard import Shard, once_a_shard
 
+# Four are found a meeting: one reduction over NCCL finds more of them sooner.
+FEW_SOURCES = 64
+
 
 def sources_peers(shard: Shard, comm: Communicator, users: Sequence[int]) -> list[int]:
     """Return the positions of one or a few user ids, as positions_of() does, on all ranks at the same time."""

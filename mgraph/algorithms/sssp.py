@@ -74,8 +74,13 @@ def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEI
         widths = DELTA_SPARSE
     delta = max(widths * _weight(info), info.min_weight)
     if dtype.kind == "f":
-        return min(delta, float(np.finfo(dtype).max)) or 1.0
+        return min(max(delta or 1.0, narrowest(dtype)), float(np.finfo(dtype).max))
     return min(max(1, round(delta)), unreached_of(dtype))
+
+
+def narrowest(dtype: np.dtype) -> float | int:
+    """Return the least width of a bucket of distances in this dtype."""
+    return float(np.finfo(dtype).smallest_subnormal) if dtype.kind == "f" else 1
 
 
 def just_above(distance: float | int, dtype: np.dtype) -> float | int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.narrow import nearest_beyond
 from mgraph.algorithms.orders import Orders, steps_of, word_of
-from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
+from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, narrowest, wants_rows_by_weight
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
@@ -58,9 +58,10 @@ def sssp_peers(
     run, windows = shard.backend, comm.windows
     assert isinstance(run, FusingBackend) and windows is not None, "require_sssp_windows() comes first"
     starts = sorted({int(shard.partition.state(p)) for p in sources})
-    search = _search_from(shard, dtype, len(starts))
-    width = search.delta if delta is None else word_of(delta, dtype)
-    search.orders.give((search.top if cutoff is None else word_of(cutoff, dtype), width), starts)
+    has_light = shard.by_weight is not None
+    search = _search_from_one(shard, dtype, has_light) if len(starts) == 1 else _Search(shard, dtype, len(starts))
+    width = search.delta_word if delta is None else word_of(delta, dtype)
+    search.orders.give((search.top_word if cutoff is None else word_of(cutoff, dtype), width), starts)
     dist, _ = search.launch(*windows.given)
     wait_for_ranks(comm, run)
     done, num_rows, num_beyond, is_everywhere = search.orders.report()
@@ -68,7 +69,7 @@ def sssp_peers(
     trace.end_phase()
     rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
     comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(partial(steps_of, METHODS, rows.tolist()), "windows")
+    trace.fused(partial(steps_of, METHODS, rows), "windows")
     _, first, last = _parts(shard.partition, dtype.itemsize)
     everywhere = windows.own[first:last].view(dtype) if is_everywhere else None
     return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere)
@@ -87,7 +88,9 @@ class _Search:
         heavies = wants_rows_by_weight(info)
         by_weight = shard.by_weight if heavies else None
         rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
-        self.top, self.delta = (word_of(x, dtype) for x in (unreached_of(dtype), narrow_delta(shard, dtype)))
+        self.top_word, self.delta_word = (
+            word_of(distance, dtype) for distance in (unreached_of(dtype), narrow_delta(shard, dtype))
+        )
         lines, copy, _ = _parts(partition, dtype.itemsize)
         shared = (
             word_of(nearest_beyond(info, dtype), dtype), partition.stride, shard.num_owned, num_sources, info.num_arcs,
@@ -102,8 +105,9 @@ class _Search:
 
 
 @once_a_shard
-def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> _Search:
-    return _Search(shard, dtype, num_sources)
+def _search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> _Search:
+    """Return it; there may be room for rows by weight later only."""
+    return _Search(shard, dtype, 1)
 
 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
@@ -111,7 +115,7 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     info, wide = shard.info, default_delta(shard, dtype)
     if info.num_arcs < SPARSE_DEGREE * (info.num_vertices - info.num_isolated):
         return wide
-    return wide / NARROWER if dtype.kind == "f" else max(1, int(wide) // NARROWER)
+    return max(wide / NARROWER if dtype.kind == "f" else int(wide) // NARROWER, narrowest(dtype))
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:

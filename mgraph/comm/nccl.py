@@ -50,8 +50,8 @@ STAGE_BYTES = 64 << 10
 # A verb takes 8 us when all ranks are there, a search in one launch a millisecond or some ten, and Dask's tasks reach
 # the workers within a few: look again at once for this long, then sleep between looks. A rank that overslept what came
 # before a search let all others wait in it, 150 us; and what a thread does after a sleep takes it four times as long.
-# Nor does it yield to others, who take turns with it all the same: one that did took 60 us longer (BFS of rmat28 on
-# four H200: 1.11 ms and 1.05).
+# Nor does a thread that looks yield to others, who get their turns all the same: where it did, BFS of rmat28 on four
+# H200 took 60 us longer.
 SPIN_S = 50e-3
 PAUSE_S = 100e-6
 WATCH_S = 1.0

@@ -51,8 +51,8 @@ static_assert(3 + 2 * MOST_RANKS <= NUM_COUNTERS, "what is offered to each rank,
 struct alignas(2 * sizeof(vertex_t)) Offer {
   vertex_t to, parent;
 };
-// Whose position a state is. There are so few ranks that comparing is faster than dividing; `gap` is by how much the
-// positions of a slice fall behind its states, those of the slice before by as much less.
+// The position of a state. There are so few ranks that comparing is faster than dividing; the positions of a slice lie
+// by `gap` further behind its states times the multiplier than those of the slice before.
 struct Positions {
   vertex_t stride, multiplier, gap;
   __device__ vertex_t operator()(vertex_t state) const {

@@ -185,6 +185,7 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
   });
 }
 
+// As many threads as there is room for offers share those that there are.
 extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 most, const i64* counts,
                                        i64 num_ranks, i64 base, i64 num_owned, vertex_t* parents, dist_t* core) {
   for (i64 r = 0; r < num_ranks; r++) {

@@ -25,6 +25,6 @@ def find_distances_on_ranks(lo, hi, abort, windows, window, indptr, targets, wei
     """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `scale` makes classes of the weights, over which rows are in order; rows in any other are relaxed whole where it is
-    infinite. `dist` and `work`, which is for two counters, rows and a queue, need
-    not be initialised, nor what stands in the windows behind their heads.
+    infinite. `dist` and `work`, which is for two counters, rows and a queue, need not be initialised, nor what stands
+    in the windows behind their heads.
     """

@@ -98,10 +98,8 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     given = {**_shared(draw, r), "scale": draw(st.sampled_from([1.0, 0.5, 100.0]))}
     lengths = np.diff(r.indptr)
     # The place of each row, and of each arc the place of its row.
-    places, core = (
-        np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned),
-        _core(draw, r),
-    )
+    places = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned)
+    core = _core(draw, r)
     if falling and core[0] and r.num_owned > 2:
         places = np.where(places == 1, r.num_owned - 1, places - (places > 1))
     order = np.lexsort([(r.weights * given["scale"]).astype(np.int64), np.repeat(places, lengths)])
