@@ -36,6 +36,11 @@ def none_of(dtype: np.dtype) -> int:
     return int(np.iinfo(dtype).max)
 
 
+def smallest_of(dtype: np.dtype) -> float | int:
+    """Return the smallest distance of this dtype beyond 0."""
+    return float(np.finfo(dtype).smallest_subnormal) if dtype.kind == "f" else 1
+
+
 @functools.cache
 def unreached_of(dtype: np.dtype) -> float | int:
     """Return the state of a vertex not reached: the top of the order that every sweep lowers."""

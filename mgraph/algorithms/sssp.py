@@ -34,7 +34,7 @@ from mgraph.kernels.sssp import (
     split_found,
 )
 from mgraph.shard import GraphInfo, Shard
-from mgraph.types import Array, unreached_of
+from mgraph.types import Array, smallest_of, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
 # other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but over rows by weight wider
@@ -74,13 +74,8 @@ def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEI
         widths = DELTA_SPARSE
     delta = max(widths * _weight(info), info.min_weight)
     if dtype.kind == "f":
-        return min(max(delta or 1.0, narrowest(dtype)), float(np.finfo(dtype).max))
+        return min(max(delta or 1.0, smallest_of(dtype)), float(np.finfo(dtype).max))
     return min(max(1, round(delta)), unreached_of(dtype))
-
-
-def narrowest(dtype: np.dtype) -> float | int:
-    """Return the least width of a bucket of distances in this dtype."""
-    return float(np.finfo(dtype).smallest_subnormal) if dtype.kind == "f" else 1
 
 
 def just_above(distance: float | int, dtype: np.dtype) -> float | int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.algorithms.narrow import nearest_beyond
 from mgraph.algorithms.orders import Orders, steps_of, word_of
-from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, narrowest, wants_rows_by_weight
+from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
@@ -24,7 +24,7 @@ from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
 from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard, once_a_shard
-from mgraph.types import unreached_of
+from mgraph.types import smallest_of, unreached_of
 
 # What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
 MEMORY_LINE = 128
@@ -115,7 +115,7 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     info, wide = shard.info, default_delta(shard, dtype)
     if info.num_arcs < SPARSE_DEGREE * (info.num_vertices - info.num_isolated):
         return wide
-    return max(wide / NARROWER if dtype.kind == "f" else int(wide) // NARROWER, narrowest(dtype))
+    return max(wide / NARROWER if dtype.kind == "f" else int(wide) // NARROWER, smallest_of(dtype))
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
