@@ -37,6 +37,7 @@ from mgraph.kernels.backend import CpuBackend, available_cores
 
 # Bucket widths that GAP is timed with; its own script uses the first for its Kronecker graph.
 GAP_DELTAS = (2, 16, 64)
+GAP_PROGRAMS = ("converter", "bfs", "sssp", "cc")
 
 
 @click.command(help=__doc__)
@@ -46,6 +47,8 @@ GAP_DELTAS = (2, 16, 64)
 @click.option("--root-seed", type=int)
 @click.option("--delta", "deltas", type=int, multiple=True, default=GAP_DELTAS, help="GAP's best of these counts.")
 def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None, deltas: tuple[int, ...]) -> None:
+    if missing := [name for name in GAP_PROGRAMS if not (gap_dir / name).is_file()]:
+        raise click.BadParameter(f"{gap_dir} has no {', '.join(missing)}: build them there", param_hint="--gap")
     source = Rmat(scale)
     with mg.connect(num_ranks=1, backend="cpu") as cluster, tempfile.TemporaryDirectory() as folder:
         g = mg.Graph.from_source(source, cluster=cluster)
