@@ -7,6 +7,7 @@ import pathlib
 import re
 import tomllib
 
+import click
 import record
 
 from mgraph.placement import Placement
@@ -18,8 +19,10 @@ One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it,
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
 GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
 what a GPU's memory gives at most, `bench/forms.py` what it brings to choose by that, `bench/counters.py` what the
-kernels of a search do with it. `bench/sanitize.py` has the tools of compute-sanitizer look at every algorithm.
-`bench/device.sh` is what is sent to a machine with GPUs.
+kernels of a search do with it. `bench/ablation.py` shows what each optimisation of the papers brings, `bench/floors.py`
+what any algorithm must do, `bench/forest_parts.py` and `bench/neighbours.py` what preparing a forest and compressing
+neighbours would; `bench/scaling.py` goes over ranks and scales, for `docs/scaling.md`. `bench/sanitize.py` has the
+tools of compute-sanitizer look at every algorithm. `bench/device.sh` is what is sent to a machine with GPUs.
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are
@@ -38,8 +41,8 @@ The tables below are made by `python bench/report.py` from the newest line of ea
 KIND = ("graph", "algorithm", "method", "gpus", "launcher", "ranks", "backend", "weights", "layout", "placement")
 
 
+@click.command(help=__doc__)
 def main() -> None:
-    """Write the report beside the results."""
     text = [HEAD]
     for path in sorted(record.RESULTS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]

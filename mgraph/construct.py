@@ -101,6 +101,8 @@ def read(
     The file must be where every rank can read it. Options are those of `mgraph.io.formats.read_source`:
     `weight` (a column), `directed`, `num_vertices`, `format`.
     """
+    if not isinstance(path, (str, PathLike)):
+        raise UsageError(f"path {path!r} is neither a file's nor a spec such as 'rmat:20'")
     if is_spec(str(path)):
         if given := [name for name, value in options.items() if value is not None]:
             raise UsageError(f"{given[0]} goes with a file, and {path} is generated")

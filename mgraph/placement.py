@@ -13,8 +13,9 @@ from mgraph.memory import expected_connected, plan_graph
 from mgraph.types import EdgeSource
 
 # By backend: for every so many arcs a further rank. On NVIDIA H200 searches by breadth take little more than half as
-# long over 2^32 arcs on two ranks as on one (rmat27); over 2^31, where all but components gain as well, the way of the
-# answer into user ids takes what is gained (`docs/scaling.md`).
+# long over 2^32 arcs on two ranks as on one (rmat27). A graph is put where it is before anybody says what is asked of
+# it: over 2^31, where shortest paths and forests gain more than the way of their answer into user ids takes, that takes
+# more than searches by breadth gain, and components gain nothing (`docs/scaling.md`).
 # Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
 ARCS_A_RANK = {"cuda": 1 << 31}
 

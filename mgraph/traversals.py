@@ -60,7 +60,8 @@ def bfs_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
-    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(roots)]
+    require_graph(g)
+    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in _vertices(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -101,7 +102,8 @@ def sssp_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
-    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(roots)]
+    require_graph(g)
+    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in _vertices(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -175,6 +177,11 @@ def as_roots(roots: Any) -> list[int]:
     if not found:
         raise UsageError("there is no root: give one or more")
     return found
+
+
+def _vertices(g: Graph, roots: Iterable[int]) -> list[int]:
+    """Return the roots, which must be vertices of the graph."""
+    return [check_vertex(g.num_vertices, root, "root") for root in as_roots(roots)]
 
 
 def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:

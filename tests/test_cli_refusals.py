@@ -57,6 +57,8 @@ def bad(tmp_path, monkeypatch):
         ("components", 2, "Missing argument 'INPUT'"),
         ("components plain.el --source 0", 2, "No such option"),
         ("components plain.el -o out.xml", 2, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
+        ("components plain.el -o out", 2, r"its ending must be one of \.npz, \.csv, \.parquet"),
+        ("components plain.el -o .", 2, r"is a folder: name a file in it$"),
         ("components plain.el --backend cuda", 2, "wants a GPU"),
         ("components rmat:4 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
         ("plan none.csr", 3, "no such file"),

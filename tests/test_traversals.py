@@ -269,7 +269,7 @@ def test_edges_of_the_component_are_counted_once(clusters):
         (lambda g: mg.sssp(g, 0, cutoff=-1), "cutoff is -1"),
         (lambda g: mg.sssp(g, 0, cutoff=float("nan")), "cutoff is nan"),
         (lambda g: mg.sssp(g, 0, cutoff="1"), "cutoff is '1'"),
-        (lambda g: mg.sssp_many(g, [0, 9]), "source 9 is not a vertex"),
+        (lambda g: mg.sssp_many(g, [0, 9]), "root 9 is not a vertex"),
         (lambda g: mg.bfs_many(g, []), "there is no root"),
         (lambda g: mg.bfs_many(g, [[0, 1]]), r"root \[0, 1\] is not an integer"),
         (lambda g: mg.bfs_many(g, 3), "roots 3 are not several vertices"),

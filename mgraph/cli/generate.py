@@ -6,7 +6,7 @@ import click
 
 from mgraph.cli.options import progress
 from mgraph.generate.spec import parse_spec
-from mgraph.io.write import write_edges
+from mgraph.io.write import EDGE_WRITERS, require_writable, write_edges
 
 
 @click.command()
@@ -21,6 +21,7 @@ def generate(spec: str, output: str) -> None:
     directed: tell so who reads it.
     """
     source = parse_spec(spec)
+    require_writable(output, EDGE_WRITERS)
     with progress(quiet=False) as show:
         show(f"writing {source.name} to {output}")
         write_edges(output, source)

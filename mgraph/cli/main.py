@@ -109,4 +109,7 @@ def _drop_output() -> None:
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(mgraph.__version__, prog_name="mgraph")
 def main() -> None:
-    """Search, label and span graphs larger than one GPU, or those of a laptop with none."""
+    """Search, label and span graphs larger than one GPU, or those of a laptop with none.
+
+    Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed.
+    """

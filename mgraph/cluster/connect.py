@@ -64,6 +64,8 @@ def connect(
 
         from mgraph.cluster.dask import DaskCluster
 
+        if isinstance(client, str):
+            raise UsageError(f"{client!r} is no client: give an address as scheduler={client!r}")
         if not isinstance(client, Client):
             raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
 

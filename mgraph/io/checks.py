@@ -23,7 +23,7 @@ def as_ids(values: Any, what: str) -> np.ndarray:
     if ids.size == 0 and ids.dtype.kind == "f":
         return ids.astype(np.int64)  # what NumPy makes of an empty list
     if ids.dtype.kind == "f":
-        raise InputError(f"{what} are {ids.dtype}, not integers: convert them, as with {what}.astype(np.int64)")
+        raise InputError(f"{what} are {ids.dtype}, not integers: convert them, as with .astype(np.int64)")
     if ids.dtype.kind not in "iu":
         raise InputError(f"{what} are {ids.dtype}, not integers: vertices are numbered 0..n-1")
     return ids if ids.dtype.isnative else ids.astype(ids.dtype.newbyteorder("="))

@@ -84,7 +84,10 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
 
 def _writer(path: pathlib.Path, writers: dict[str, Callable[..., None]]) -> Callable[..., None]:
     if path.suffix.lower() not in writers:
-        raise UsageError(f"{path}: {path.suffix!r} is not one of {', '.join(writers)}")
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder: name a file in it")
+        fault = f"{path.suffix!r} is not" if path.suffix else "its ending must be"
+        raise UsageError(f"{path}: {fault} one of {', '.join(writers)}")
     return writers[path.suffix.lower()]
 
 
@@ -152,8 +155,8 @@ COLUMN_WRITERS: dict[str, Callable[..., None]] = {
 }
 
 
-def require_writable(path: str | os.PathLike) -> None:
-    """Refuse a path that `write_columns` could not write, before the columns are found."""
+def require_writable(path: str | os.PathLike, writers: dict[str, Callable[..., None]] = COLUMN_WRITERS) -> None:
+    """Refuse a path that `write_columns` could not write, or whoever has these writers, before the work begins."""
     path = pathlib.Path(path)
-    _writer(path, COLUMN_WRITERS)
+    _writer(path, writers)
     require_place(path)
