@@ -142,10 +142,13 @@ def keep_traversal(
     # With several sources the chains of predecessors tell which one is nearest.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            find = find_predecessors_by_sweep
-            if not shard.is_compact:
-                find = partial(find_predecessors, everywhere=traversal.everywhere)
-            traversal.predecessors = find(shard, comm, connected, traversal.distances)
+            found = shard, comm, connected, traversal.distances
+            traversal.predecessors = (
+                find_predecessors_by_sweep(*found)
+                if shard.is_compact
+                else find_predecessors(*found, everywhere=traversal.everywhere)
+            )
+    # The next search writes there.
     traversal.everywhere = None
     answer = Answer(shard.user_range[0], {}, spec, traversal)
     with trace.phase("translate"):
@@ -230,8 +233,7 @@ def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
 
 def _find_sources(shard: Shard, rank: Rank, spec: TraversalSpec) -> list[int]:
     """Return the positions of the sources; as nearly as may be, all ranks return and begin their search together."""
-    are_few = len(spec.sources) <= FEW_SOURCES
-    if rank.comm.windows is not None and are_few and isinstance(shard.backend, FusingBackend):
+    if rank.comm.windows is not None and len(spec.sources) <= FEW_SOURCES:
         return sources_peers(shard, rank.comm, spec.sources)
     positions = positions_of(shard, rank.comm, spec.sources)
     if rank.size > 1:

@@ -14,7 +14,7 @@ from mgraph.answers import Costs, Kept, answer_key, costs_of_ranks
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.graph import Graph, require_graph
-from mgraph.io.checks import as_integer, check_vertex
+from mgraph.io.checks import as_integer
 from mgraph.jobs import TraversalSpec, keep_traversal
 from mgraph.readable import counted, readable_seconds
 from mgraph.results import Stats, Traversed
@@ -102,7 +102,7 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
     """
     require_graph(g)
     g.require_rows("bfs_together")
-    wanted = [check_vertex(g.num_vertices, root, "root") for root in as_roots(roots)]
+    wanted = as_roots(g, roots)
     limit = as_depth_limit(g, depth_limit)
     batches = [wanted[first : first + MOST_ROOTS] for first in range(0, len(wanted), MOST_ROOTS)]
     keys = [answer_key() for _ in batches]

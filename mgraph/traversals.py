@@ -60,8 +60,7 @@ def bfs_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
-    require_graph(g)
-    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in _vertices(g, roots)]
+    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -102,8 +101,7 @@ def sssp_many(
     method: str = "auto",
 ) -> TraversedMany:
     """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
-    require_graph(g)
-    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in _vertices(g, roots)]
+    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
@@ -169,19 +167,15 @@ def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
     return (rounded if rounded.item() <= limit else np.nextafter(rounded, dtype.type(0))).item()
 
 
-def as_roots(roots: Any) -> list[int]:
-    """Return the roots as a list, in which a vertex may stand again."""
+def as_roots(g: Graph, roots: Any) -> list[int]:
+    """Return vertices of a graph as a list, in which one may stand again."""
+    require_graph(g)
     if isinstance(roots, (str, bytes)) or not isinstance(roots, Iterable):
         raise UsageError(f"roots {roots!r} are not several vertices: give a list, or search from one with bfs or sssp")
     found = [as_integer(root, "root") for root in roots]
     if not found:
         raise UsageError("there is no root: give one or more")
-    return found
-
-
-def _vertices(g: Graph, roots: Iterable[int]) -> list[int]:
-    """Return the roots, which must be vertices of the graph."""
-    return [check_vertex(g.num_vertices, root, "root") for root in as_roots(roots)]
+    return [check_vertex(g.num_vertices, root, "root") for root in found]
 
 
 def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:

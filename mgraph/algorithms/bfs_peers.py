@@ -10,16 +10,12 @@ once more where it must be queued first, and add up there what decides on the ne
 
 from __future__ import annotations
 
-from functools import partial
-
-import numpy as np
-
 from mgraph.algorithms.bfs import BETA, GROWTH
-from mgraph.algorithms.orders import Orders, steps_of
+from mgraph.algorithms.orders import Orders, wait_for_search
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import Windows, require_done, require_windows, wait_for_ranks
+from mgraph.comm.peers import Windows, require_windows
 from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import queue_capacity
 from mgraph.kernels.bfs_peers import COUNTERS, METHODS, ROW, search_ranks
@@ -54,13 +50,7 @@ def bfs_peers(
     search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
     search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
     levels, parents = search.launch(*windows.given)
-    wait_for_ranks(comm, run)
-    done, num_rows, reached, reached_arcs = search.orders.report()
-    require_done(comm, done)
-    trace.end_phase()
-    rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
-    comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(partial(steps_of, METHODS, rows), "windows")
+    reached, reached_arcs = wait_for_search(comm, search.orders, trace, METHODS)
     return Traversal(levels, parents, reached, reached_arcs)
 
 

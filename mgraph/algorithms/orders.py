@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
+from mgraph.algorithms.traversal import Trace
+from mgraph.comm.base import Communicator
+from mgraph.comm.peers import require_done, wait_for_ranks
 from mgraph.kernels.backend import FusingBackend
 
 WORD = 8
@@ -21,14 +25,6 @@ def word_of(value: float | int, dtype: np.dtype) -> int:
     word = np.zeros(1, np.int64)
     word.view(dtype)[0] = value
     return int(word[0])
-
-
-def steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:
-    """Return what the rows of the trace of a search through windows say of its supersteps."""
-    return [
-        {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
-        for m, frontier, arcs, ns, sent in rows.tolist()
-    ]
 
 
 class Orders:
@@ -48,7 +44,7 @@ class Orders:
     ) -> None:
         asked, (num_rows, row) = num_own + len(shared), trace
         self._sources = asked + len(reports) + num_rows * row
-        self._lists_sources = num_sources > 0
+        self.run, self.row_words, self._lists_sources = run, row, num_sources > 0
         self.words, self._on_host = run.host_words(self._sources + num_sources)
         self._memory = self._on_host.data.cast("B")
         self._own, self._reports = struct.Struct(f"{num_own}q"), struct.Struct(f"{len(reports)}q")
@@ -69,3 +65,23 @@ class Orders:
     def rows(self, count: int) -> bytes:
         """Return a copy of the first rows of the trace."""
         return bytes(self._memory[self._rows : self._rows + count * self._row])
+
+
+def wait_for_search(comm: Communicator, orders: Orders, trace: Trace, methods: Sequence[str]) -> list[int]:
+    """Wait for a search through windows, note its supersteps, and return what it reports beside them."""
+    wait_for_ranks(comm, orders.run)
+    done, num_rows, *told = orders.report()
+    require_done(comm, done)
+    trace.end_phase()
+    rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, orders.row_words)
+    comm.bytes_sent += int(rows[:, -1].sum())
+    trace.fused(partial(_steps_of, methods, rows), "windows")
+    return told
+
+
+def _steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:
+    """Return what the rows of the trace of a search through windows say of its supersteps."""
+    return [
+        {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
+        for m, frontier, arcs, ns, sent in rows.tolist()
+    ]

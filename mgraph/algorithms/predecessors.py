@@ -37,9 +37,8 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
 # The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
-# for one offer to so many arcs, and for so many at most on a rank.
-SAMPLE, OFFER_SHARE = 1 << 10, 1 << 10
-MOST_OFFERS = 1 << 20
+# for one offer to so many arcs, on a rank for so many at most.
+SAMPLE, OFFER_SHARE, MOST_OFFERS = 1 << 10, 1 << 10, 1 << 20
 # With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and uni24 on one H200).
 CORE_ARCS = 1 << 27
 

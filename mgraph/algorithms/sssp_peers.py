@@ -9,17 +9,15 @@ is unique, and so are distances.
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from mgraph.algorithms.narrow import nearest_beyond
-from mgraph.algorithms.orders import Orders, steps_of, word_of
+from mgraph.algorithms.orders import Orders, wait_for_search, word_of
 from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import HEAD_BYTES, require_done, require_windows, wait_for_ranks
+from mgraph.comm.peers import HEAD_BYTES, require_windows
 from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
 from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
@@ -63,13 +61,7 @@ def sssp_peers(
     width = search.delta_word if delta is None else word_of(delta, dtype)
     search.orders.give((search.top_word if cutoff is None else word_of(cutoff, dtype), width), starts)
     dist, _ = search.launch(*windows.given)
-    wait_for_ranks(comm, run)
-    done, num_rows, num_beyond, is_everywhere = search.orders.report()
-    require_done(comm, done)
-    trace.end_phase()
-    rows = np.frombuffer(search.orders.rows(num_rows), np.int64).reshape(-1, len(ROW))
-    comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(partial(steps_of, METHODS, rows), "windows")
+    num_beyond, is_everywhere = wait_for_search(comm, search.orders, trace, METHODS)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     everywhere = windows.own[first:last].view(dtype) if is_everywhere else None
     return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere)
