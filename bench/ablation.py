@@ -27,7 +27,7 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph import jobs
+from mgraph import forms
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.sssp import sssp
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
@@ -74,17 +74,17 @@ def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
             names = [name for name, on in (("segments", sorted_edges), ("read-only", read_only)) if on]
             yield _line(g, algorithm, "+".join(names) or "base", times)
         yield _line(g, algorithm, "sweep", _own_times(g, algorithm, "sweep", roots))
-        with mock.patch.object(jobs, f"_form_of_{algorithm}", _stepped):
+        with mock.patch.object(forms, f"form_of_{algorithm}", _stepped):
             yield _line(g, algorithm, "stepped", _own_times(g, algorithm, "frontier", roots))
         if algorithm == "sssp" and shard.by_weight is not None:
-            plain = mock.patch.object(jobs, "wants_rows_by_weight", return_value=False)
+            plain = mock.patch.object(forms, "wants_rows_by_weight", return_value=False)
             with plain, mock.patch.object(shard, "by_weight", None):
                 times = _own_times(g, algorithm, "frontier", roots)
             yield _line(g, algorithm, "plain rows", times)
         yield _line(g, algorithm, "frontier", _own_times(g, algorithm, "frontier", roots))
 
 
-def _stepped(shard: Shard, rank: Rank, spec: jobs.TraversalSpec) -> Callable[..., Traversal]:
+def _stepped(shard: Shard, rank: Rank, spec: forms.TraversalSpec) -> Callable[..., Traversal]:
     """Return the loop that the host drives."""
     if spec.algorithm == "bfs":
         return bfs

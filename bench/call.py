@@ -24,7 +24,7 @@ from floors import STREAM, random_load
 from run import source_of
 
 import mgraph as mg
-from mgraph import jobs, traversals
+from mgraph import forms, jobs, traversals
 from mgraph.graph import Graph
 from mgraph.graph500 import random_roots
 from mgraph.kernels import cuda
@@ -33,9 +33,9 @@ from mgraph.results import Stats
 
 # What is timed: where it stands, and what it is called in the table.
 PARTS: tuple[tuple[Any, str, str], ...] = (
-    (jobs, "_prepare", "is all there that the method needs"),
-    (jobs, "positions_of", "source to position: orders, read back"),
-    (jobs, "_search", "the search: memory, orders"),
+    (forms, "prepare", "is all there that the method needs"),
+    (forms, "positions_of", "source to position: orders, read back"),
+    (forms, "search", "the search: memory, orders"),
     (cuda, "_start", "launches"),
     (CudaBackend, "synchronize", "waiting"),
     (cuda._Mark, "__call__", "waiting"),

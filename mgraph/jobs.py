@@ -7,43 +7,24 @@ answers stay in `rank.objects`; what a job returns travels to the caller and is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.bfs import bfs
-from mgraph.algorithms.bfs_fused import bfs_fused
-from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
-from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components
 from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
-from mgraph.algorithms.narrow import first_dtype, is_whole, narrow_cutoff
 from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
-from mgraph.algorithms.sources_peers import FEW_SOURCES, sources_peers
-from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
-from mgraph.algorithms.sssp_by_weight import sssp_by_weight
-from mgraph.algorithms.sssp_fused import sssp_fused
-from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
-from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
-from mgraph.build.blocks import require_blocks
 from mgraph.build.build import build
-from mgraph.build.by_weight import require_rows_by_weight
-from mgraph.build.in_rows import require_firsts, require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
+from mgraph.forms import TraversalSpec, connected, prepare, search
 from mgraph.io.parts import PartEdges
-from mgraph.kernels import bfs_fused as bfs_kernel
-from mgraph.kernels import sssp_peers as sssp_kernel
-from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.totals import total
 from mgraph.memory import refuse_forest_without_room
-from mgraph.rates import require_rates
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users, tree_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
@@ -52,18 +33,6 @@ from mgraph.validation_components import validate_labels
 from mgraph.validation_forests import validate_forest
 
 HASHED_AT_ONCE = 1 << 26
-
-
-@dataclass(frozen=True)
-class TraversalSpec:
-    """What a traversal is asked for; the same on every rank."""
-
-    algorithm: str  # bfs or sssp
-    method: str  # frontier or sweep
-    sources: tuple[int, ...]  # user ids
-    dtype: np.dtype  # of the state
-    limit: float | int | None = None  # depth_limit or cutoff
-    predecessors: bool = True
 
 
 @dataclass
@@ -120,11 +89,8 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
 def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
     trace = Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
-        _prepare(shard, rank, spec)
-    sources = _find_sources(shard, rank, spec)
-    connected = [p for p in sources if p < shard.partition.num_positions]
-    with trace.phase("traverse"):
-        traversal = _search(shard, rank, spec, connected, trace)
+        prepare(shard, rank, spec)
+    sources, traversal = search(shard, rank, spec, trace)
     return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
 
 
@@ -138,11 +104,11 @@ def keep_traversal(
     trace: Trace,
 ) -> dict[str, Any]:
     """Find predecessors if they are wanted, keep the answer in user ids as `key`, and return this rank's stats."""
-    comm, connected = rank.comm, [p for p in sources if p < shard.partition.num_positions]
+    comm = rank.comm
     # With several sources the chains of predecessors tell which one is nearest.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            found = shard, comm, connected, traversal.distances
+            found = shard, comm, connected(shard, sources), traversal.distances
             traversal.predecessors = (
                 find_predecessors_by_sweep(*found)
                 if shard.is_compact
@@ -210,83 +176,6 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
         return traversal.num_reached, traversal.reached_arcs
     reached = traversal.distances != unreached_of(traversal.distances.dtype)
     return total(shard.backend, reached), total(shard.backend, shard.degrees * reached)
-
-
-def _prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
-    """Build what the method needs beside the rows, once for a graph; know the device, once for all."""
-    if spec.method == "frontier" and rank.size == 1 and isinstance(shard.backend, FusingBackend):
-        require_rates(shard.backend)
-    if spec.method == "sweep":
-        require_blocks(shard, rank.comm, spec.dtype)
-    if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
-        require_in_rows(shard, rank.comm)
-    if (spec.algorithm, spec.method) == ("bfs", "frontier"):
-        fuses = _may_fuse(shard, bfs_kernel.MOST_ROWS)
-        if fuses and (rank.size == 1 or require_bfs_windows(shard, rank.comm)):
-            require_firsts(shard)
-    if (spec.algorithm, spec.method) == ("sssp", "frontier"):
-        fuses, dtype = _may_fuse(shard, sssp_kernel.MOST_ROWS), first_dtype(shard, spec.dtype)
-        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, dtype))
-        if relaxes_light and wants_rows_by_weight(shard.info):
-            require_rows_by_weight(shard)
-
-
-def _find_sources(shard: Shard, rank: Rank, spec: TraversalSpec) -> list[int]:
-    """Return the positions of the sources; as nearly as may be, all ranks return and begin their search together."""
-    if rank.comm.windows is not None and len(spec.sources) <= FEW_SOURCES:
-        return sources_peers(shard, rank.comm, spec.sources)
-    positions = positions_of(shard, rank.comm, spec.sources)
-    if rank.size > 1:
-        rank.comm.barrier()
-    return positions
-
-
-def _may_fuse(shard: Shard, most_rows: int) -> bool:
-    """Return whether a loop that takes so many vertices a rank may run in one launch; the same on every rank."""
-    return isinstance(shard.backend, FusingBackend) and shard.partition.stride < most_rows
-
-
-def _search(shard: Shard, rank: Rank, spec: TraversalSpec, sources: list[int], trace: Trace) -> Traversal:
-    if spec.algorithm == "bfs":
-        depth_limit = None if spec.limit is None else int(spec.limit)
-        return _form_of_bfs(shard, rank, spec)(shard, rank.comm, sources, trace, depth_limit)
-    search = _form_of_sssp(shard, rank, spec)
-    narrow = first_dtype(shard, spec.dtype)
-    if spec.method == "frontier" and narrow != spec.dtype:
-        found = search(shard, rank.comm, sources, trace, narrow, narrow_cutoff(shard.info, spec.limit))
-        if is_whole(shard, rank.comm, found, spec.limit):
-            return found
-        del found  # a view of its windows
-        # What the form needs may be wider now.
-        shard.has_long_paths = True
-        _prepare(shard, rank, spec)
-    return search(shard, rank.comm, sources, trace, spec.dtype, spec.limit)
-
-
-# The answer is put in user ids right behind the search.
-_bfs_fused_and_translated = partial(bfs_fused, behind=tree_of_users)
-
-
-def _form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
-    """Return the sweep if that is asked for, else the loop that has the host in it least."""
-    if spec.method == "sweep":
-        return bfs_sweep
-    if not _may_fuse(shard, bfs_kernel.MOST_ROWS):
-        return bfs
-    if rank.size == 1:
-        return _bfs_fused_and_translated if spec.predecessors else bfs_fused
-    return bfs if rank.comm.windows is None else bfs_peers
-
-
-def _form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
-    if spec.method == "sweep":
-        return sssp_sweep
-    if rank.size > 1:
-        reaches = _may_fuse(shard, sssp_kernel.MOST_ROWS) and rank.comm.windows is not None
-        return sssp_peers if reaches else sssp
-    if isinstance(shard.backend, FusingBackend):
-        return sssp_fused
-    return sssp if shard.by_weight is None else sssp_by_weight
 
 
 def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:
@@ -381,7 +270,7 @@ def check(rank: Rank, key: str, graph: str) -> list[Violation]:
     return validate_traversal(
         shard,
         rank.comm,
-        [p for p in sources if p < shard.partition.num_positions],
+        connected(shard, sources),
         answer.traversal.distances,
         answer.traversal.predecessors,
         weighted=answer.spec.algorithm == "sssp",

@@ -229,7 +229,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
 
 
 def _may_fuse(shape: _Shape, limits: Limits, most_rows: int) -> bool:
-    """Return whether a loop that takes so many vertices a rank may run in one launch, as in jobs.py."""
+    """Return whether a loop that takes so many vertices a rank may run in one launch, as in forms.py."""
     return limits.fuses and shape.partition.stride < most_rows
 
 
@@ -260,7 +260,8 @@ def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned
     if _has_windows(shape, limits, sssp_kernel.MOST_ROWS):
-        return state * owned + 4 * sssp_peers.work_words(partition) + answer
+        arcs = shape.edges * (1 if shape.source.directed else 2) // partition.num_ranks
+        return state * owned + 4 * sssp_peers.work_words(partition, arcs) + answer
     if limits.fuses and partition.num_ranks == 1:
         arcs = shape.edges * (1 if shape.source.directed else 2)
         work = sssp_fused.work_bytes(owned, arcs, vertex, by_weight=arcs >= SPARSE_DEGREE * owned)

@@ -10,9 +10,10 @@ import numpy as np
 
 from mgraph.answers import Column, Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError
+from mgraph.forms import TraversalSpec
 from mgraph.graph import Graph
 from mgraph.io.checks import check_vertex
-from mgraph.jobs import TraversalSpec, check, follow
+from mgraph.jobs import check, follow
 from mgraph.readable import counted, readable_seconds
 from mgraph.translate import user_dtype
 from mgraph.validation import Violation

@@ -13,9 +13,10 @@ from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.answers import Costs, Kept, answer_key, costs_of_ranks
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
+from mgraph.forms import TraversalSpec
 from mgraph.graph import Graph, require_graph
 from mgraph.io.checks import as_integer
-from mgraph.jobs import TraversalSpec, keep_traversal
+from mgraph.jobs import keep_traversal
 from mgraph.readable import counted, readable_seconds
 from mgraph.results import Stats, Traversed
 from mgraph.translate import positions_of

@@ -10,9 +10,10 @@ import numpy as np
 
 from mgraph.answers import answer_key
 from mgraph.errors import InputError, UsageError
+from mgraph.forms import TraversalSpec
 from mgraph.graph import Graph, require_graph
 from mgraph.io.checks import as_flag, as_integer, check_vertex
-from mgraph.jobs import TraversalSpec, traverse
+from mgraph.jobs import traverse
 from mgraph.results import Stats, Traversed, TraversedMany
 from mgraph.shard import GraphInfo
 from mgraph.types import LEVEL, unreached_of

@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("validation_forests",),
         ("memory placement",),
         ("cluster",),
+        ("forms",),
         ("graph answers results jobs construct traversals together components forests",),
         ("graph500 cli plot __main__",),
     )

@@ -11,12 +11,13 @@ from comm_ranks import check
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
 from naive_shard import build_shards, distance_parts, positions_of
-from on_ranks import run_on_ranks
+from on_ranks import connected, run_on_ranks
 from strategies import graphs_and_sources, orders
 from zoo import CASES, make_case, random_case, zoo_sources
 
 import mgraph as mg
 from mgraph.algorithms import bfs_peers as module
+from mgraph.algorithms import search_peers
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.traversal import Trace
@@ -54,8 +55,10 @@ def search(case, sources, num_ranks, order, limit=None, seed=0):
     shards = build_shards(case, num_ranks, order)
     starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
     expected = run_on_ranks(step_form, shards, starts, limit)
-    answers = run_on_ranks(through_windows, shards, starts, limit, seed) if starts else []
-    for shard, (answer, _), wanted in zip(shards if starts else [], answers, expected, strict=bool(starts)):
+    users = list(dict.fromkeys(sources))
+    answers = run_on_ranks(through_windows, shards, users, limit, seed) if users else []
+    for shard, (answer, _), wanted in zip(shards if users else [], answers, expected, strict=bool(users)):
+        assert answer.sources == positions_of(shards)[users].tolist()
         assert answer.distances.dtype == LEVEL
         np.testing.assert_array_equal(answer.distances, wanted.distances)
         np.testing.assert_array_equal(answer.predecessors, wanted.predecessors)
@@ -112,6 +115,26 @@ def test_offers_that_find_no_room_travel_as_bits():
     assert [step["arcs"] for step in first] == [160, 80, 0]
 
 
+@pytest.mark.parametrize("blocks", [(8, 8), (1, 8), (8, 1)], ids=["alike", "more", "fewer"])
+def test_many_blocks_offer_and_take(blocks):
+    """Blocks each have a part of the arcs of one vertex, and places of their own with the owners."""
+    n, rng = 16_000, np.random.default_rng(0)
+    near = [(0, int(v)) for v in 1 + rng.permutation(n - 1)[:700]]
+    shards = build_shards(make_case("fan", n, [*near, *((v, v + 1) for v in range(1, n - 1))]), 2, "degree")
+
+    def fan_out(shard, comm):
+        backend = EmulatedBackend(seed=comm.rank, block=32, blocks=blocks[comm.rank])
+        shard = replace(shard, backend=backend)
+        assert require_bfs_windows(shard, comm)
+        return bfs_peers(shard, comm, [0], Trace(backend, comm), 3)
+
+    for ours, wanted in zip(
+        run_on_ranks(fan_out, shards), run_on_ranks(step_form, shards, [positions_of(shards)[0]], 3), strict=True
+    ):
+        np.testing.assert_array_equal(ours.distances, wanted.distances)
+        np.testing.assert_array_equal(ours.predecessors, wanted.predecessors)
+
+
 def test_the_last_few_are_listed():
     """A core is pulled; of a tail on it and a pair apart, which are few, levels are pulled by those listed alone."""
     random = np.random.default_rng(3)
@@ -127,7 +150,8 @@ def test_the_last_few_are_listed():
 def test_levels_beyond_the_trace_are_added_up(monkeypatch):
     case = make_case("line", 12, [(v, v + 1) for v in range(11)])
     _, whole = search(case, [0], 2, "degree")
-    monkeypatch.setattr(module, "TRACE_ROWS", 3)
+    for name in (module, search_peers):
+        monkeypatch.setattr(name, "TRACE_ROWS", 3)
     _, short = search(case, [0], 2, "degree")
     for (_, all_rows), (_, rows) in zip(whole, short, strict=True):
         assert (len(all_rows.supersteps), len(rows.supersteps)) == (12, 3)
@@ -157,9 +181,10 @@ def search_both(comm, xp, spec, num_roots):
     backend, facts = make_backend("cuda"), []
     shard = build(parse_spec(spec), backend, comm)
     assert require_bfs_windows(shard, comm)
-    for root in range(0, shard.partition.num_positions, shard.partition.num_positions // num_roots):
+    for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
         traces = Trace(backend, comm), Trace(backend, comm)
-        ours, theirs = (search(shard, comm, [root], t) for search, t in zip((bfs_peers, bfs), traces, strict=True))
+        ours = bfs_peers(shard, comm, [root], traces[0])
+        theirs = bfs(shard, comm, connected(shard, ours.sources), traces[1])
         equal = (ours.distances == theirs.distances).all() & (ours.predecessors == theirs.predecessors).all()
         facts.append((bool(equal), *traces))
     return [(equal, [t.supersteps for t in traces]) for equal, *traces in facts]

@@ -204,9 +204,9 @@ def test_a_wrong_answer_is_told(arguments, monkeypatch):
         traversal.distances[traversal.distances == 1] = 2
         return traversal
 
-    from mgraph.jobs import bfs as search
+    from mgraph.forms import bfs as search
 
-    monkeypatch.setattr("mgraph.jobs.bfs", wrong)
+    monkeypatch.setattr("mgraph.forms.bfs", wrong)
     assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
 
 

@@ -12,6 +12,7 @@ import pytest
 from nvrtc import compile_text
 
 import mgraph.kernels
+from mgraph.algorithms import search_peers
 from mgraph.algorithms.sssp_by_weight import LAST_SHARE, TAIL_SHARE
 from mgraph.comm import peers
 from mgraph.kernels import bfs_peers
@@ -138,10 +139,13 @@ def test_vertices_of_a_queue_are_counted_beside_its_arcs():
 def test_windows_begin_alike():
     assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
     assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
+    assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
     assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
+    assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
     for stem in ("bfs_peers", "sssp_peers"):
-        rows = importlib.import_module(f"mgraph.kernels.{stem}").ROW
-        assert constant("ROW", text_of("frontiers")) == len(rows)
+        kernels = importlib.import_module(f"mgraph.kernels.{stem}")
+        assert constant("ROW", text_of("frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS
+        assert kernels.REPORT[:2] == ("done", "num_rows") and len(kernels.REPORT) == search_peers.NUM_REPORTS
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

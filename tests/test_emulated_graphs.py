@@ -13,7 +13,7 @@ from on_ranks import run_on_ranks
 from test_build import CaseEdges
 from zoo import ZOO, random_case
 
-from mgraph import jobs
+from mgraph import forms, jobs
 from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.components import find_components
@@ -27,7 +27,7 @@ from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
-from mgraph.jobs import TraversalSpec
+from mgraph.forms import TraversalSpec
 from mgraph.translate import edges_of_users
 from mgraph.traversals import state_dtype
 from mgraph.types import LEVEL
@@ -95,7 +95,7 @@ def job_program(_, comm, case):
 def test_what_a_queue_could_not_count_is_searched_step_by_step(num_ranks, fused, monkeypatch):
     case = random_case(0, num_vertices=150)
     before = run_on_ranks(job_program, [None] * num_ranks, case)
-    for kernel in jobs.bfs_kernel, jobs.sssp_kernel:
+    for kernel in forms.bfs_kernel, forms.sssp_kernel:
         monkeypatch.setattr(kernel, "MOST_ROWS", 8)
     for found, again in zip(before, run_on_ranks(job_program, [None] * num_ranks, case), strict=True):
         assert [form for form, _ in found] == [fused, fused]

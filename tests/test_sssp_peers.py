@@ -11,14 +11,14 @@ import pytest
 from comm_ranks import check
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
-from naive_shard import build_shards, positions_of
-from on_ranks import run_on_ranks
+from naive_shard import build_shards
+from on_ranks import connected, run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
-from mgraph.algorithms import narrow
+from mgraph.algorithms import narrow, search_peers
 from mgraph.algorithms import sssp_peers as module
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.sssp import sssp
@@ -57,12 +57,12 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
     Where they know all distances, those are the owners'; whether they do may be `finishes`.
     """
     shards = build_shards(case, num_ranks, order)
-    starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
-    if not starts:
+    users = list(dict.fromkeys(sources))
+    if not users:
         return []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "wants_rows_by_weight", lambda info: heavies)
-        answers = run_on_ranks(through_windows, shards, starts, seed, options)
+        answers = run_on_ranks(through_windows, shards, users, seed, options)
     wanted = oracles.sssp(case, sources, options.get("cutoff"))
     np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in answers]), wanted)
     known = [everywhere.reshape(num_ranks, -1) for _, _, everywhere in answers if everywhere is not None]
@@ -164,7 +164,8 @@ def test_what_is_farther_than_the_cutoff_is_not_reached(name):
 def test_rounds_beyond_the_trace_are_added_up(monkeypatch):
     case = make_case("line", 12, [(v, v + 1, 1) for v in range(11)], np.uint8)
     whole = search(case, [0], delta=2)
-    monkeypatch.setattr(module, "TRACE_ROWS", 3)
+    for name in (module, search_peers):
+        monkeypatch.setattr(name, "TRACE_ROWS", 3)
     for (_, all_rows), (_, rows) in zip(whole, search(case, [0], delta=2), strict=True):
         assert len(rows.supersteps) == 3 < len(all_rows.supersteps)
         for fact in ("frontier", "arcs", "bytes"):
@@ -239,10 +240,10 @@ def search_both(comm, xp, spec, num_roots):
     dtype = state_dtype(shard.info)
     assert require_sssp_windows(shard, comm, dtype)
     require_rows_by_weight(shard)
-    for root in range(0, shard.partition.num_positions, shard.partition.num_positions // num_roots):
+    for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
         trace = Trace(backend, comm)
         ours = sssp_peers(shard, comm, [root], trace, dtype)
-        theirs = sssp(shard, comm, [root], Trace(backend, comm), dtype)
+        theirs = sssp(shard, comm, connected(shard, ours.sources), Trace(backend, comm), dtype)
         facts.append((bool((ours.distances == theirs.distances).all()), trace.supersteps))
     return facts
 

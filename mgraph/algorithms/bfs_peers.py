@@ -10,15 +10,17 @@ once more where it must be queued first, and add up there what decides on the ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mgraph.algorithms.bfs import BETA, GROWTH
-from mgraph.algorithms.orders import Orders, wait_for_search
+from mgraph.algorithms.search_peers import SearchPeers
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import Windows, require_windows
-from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
+from mgraph.comm.peers import MOST_RANKS, Windows, require_windows
+from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import queue_capacity
-from mgraph.kernels.bfs_peers import COUNTERS, METHODS, ROW, search_ranks
+from mgraph.kernels.bfs_peers import COUNTERS, METHODS, MOST_BLOCKS, ROW, search_ranks
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, none_of
@@ -28,6 +30,8 @@ OWN_ORDERS = 2
 # An inbox holds offers for this part of its vertices: so many as one arc for 16 vertices brings, if none gets twice
 # its share. More arcs are pushed as bits.
 INBOX_PART = 8
+# Rows of more arcs are hubs': one of them may take a warp longer than all its others.
+HUB_ARCS = 1 << 14
 
 
 def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
@@ -41,46 +45,39 @@ def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
 
 
 def bfs_peers(
-    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+    shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
-    """Find levels and parents from `sources`, which are positions; the same as bfs() does."""
-    run, windows = shard.backend, comm.windows
-    assert isinstance(run, FusingBackend) and windows is not None, "require_bfs_windows() comes first"
-    starts = sorted({int(shard.partition.state(p)) for p in sources})
-    search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
-    search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
-    levels, parents = search.launch(*windows.given)
-    reached, reached_arcs = wait_for_search(comm, search.orders, trace, METHODS)
-    return Traversal(levels, parents, reached, reached_arcs)
+    """Find levels and parents from sources, different user ids; the same as bfs() does from their positions."""
+    search = _search_from_one(shard) if len(users) == 1 else _search_from(shard, len(users))
+    limit = -1 if depth_limit is None else depth_limit
+    (levels, parents), (reached, reached_arcs), sources = search(comm, [limit], users, trace)
+    return Traversal(levels, parents, reached, reached_arcs, sources=sources)
 
 
-class _Search:
-    """What searches of a shard from so many sources have in common: all but where they start and end, and the windows.
-
-    `launch` takes what windows give, searches, and returns levels and parents.
-    """
-
-    def __init__(self, shard: Shard, num_sources: int) -> None:
-        run, partition, rows, incoming = shard.backend, shard.partition, shard.rows, shard.incoming
-        assert isinstance(run, FusingBackend), "who calls has asked"
-        shared = (
-            num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
-            partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
-            queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH, TRACE_ROWS,
-        )  # fmt: skip
-        # One source is among a search's own orders.
-        listed = num_sources if num_sources > 1 else 0
-        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
-        self.launch = run.prepared(
-            search_ranks, 0, partition.stride, *GIVEN_WINDOWS,
-            rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
-            Fresh(shard.num_owned, LEVEL), Fresh(shard.num_owned, partition.dtype), self.orders.words,
-        )  # fmt: skip
+def _search_from(shard: Shard, num_sources: int) -> SearchPeers:
+    partition, rows, incoming = shard.partition, shard.rows, shard.incoming
+    shared = (
+        num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
+        partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
+        num_hubs(shard), queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH,
+    )  # fmt: skip
+    args = (
+        rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
+        Fresh(shard.num_owned, LEVEL), Fresh(shard.num_owned, partition.dtype),
+    )  # fmt: skip
+    return SearchPeers(shard, num_sources, search_ranks, METHODS, OWN_ORDERS, shared, args)
 
 
 @once_a_shard
-def _search_from_one(shard: Shard) -> _Search:
-    return _Search(shard, 1)
+def _search_from_one(shard: Shard) -> SearchPeers:
+    return _search_from(shard, 1)
+
+
+def num_hubs(shard: Shard) -> int:
+    """Return how many of the first in-rows are hubs': the first of them in degree order, and none in any other."""
+    indptr = shard.incoming.indptr
+    longest = indptr[: len(shard.incoming.targets) // HUB_ARCS + 2]
+    return int((longest[1:] - longest[:-1] > HUB_ARCS).sum()) if shard.info.order == "degree" else 0
 
 
 def window_bytes(partition: Partition) -> int:
@@ -100,7 +97,8 @@ def _window_parts(partition: Partition) -> tuple[int, int, int]:
     inboxes = offers + partition.stride * itemsize
     own = inboxes + partition.num_ranks * _inbox(partition) * 2 * itemsize
     queue = queue_capacity(partition.stride) * (16 + itemsize)
-    return offers, inboxes, own + 8 * (COUNTERS + TRACE_ROWS * len(ROW)) + queue
+    words = MOST_RANKS * (1 + MOST_BLOCKS) + COUNTERS + TRACE_ROWS * len(ROW)
+    return offers, inboxes, own + 8 * words + queue
 
 
 def _make_clean(shard: Shard, comm: Communicator, windows: Windows) -> None:

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
-from mgraph.algorithms.traversal import Trace
-from mgraph.comm.base import Communicator
-from mgraph.comm.peers import require_done, wait_for_ranks
 from mgraph.kernels.backend import FusingBackend
 
 WORD = 8
@@ -28,9 +24,10 @@ def word_of(value: float | int, dtype: np.dtype) -> int:
 
 
 class Orders:
-    """The words of searches that have most of their orders in common; `words` is what the kernel takes.
+    """The words of searches that have most of their orders in common: `words` is what the kernel takes.
 
-    Bytes are packed and copied in half the time of words.
+    `on_host` are the same, and from `sources_at` on they are the list of sources where the kernel reads one. Bytes are
+    packed and copied in half the time of words.
     """
 
     def __init__(
@@ -43,10 +40,10 @@ class Orders:
         num_sources: int,
     ) -> None:
         asked, (num_rows, row) = num_own + len(shared), trace
-        self._sources = asked + len(reports) + num_rows * row
-        self.run, self.row_words, self._lists_sources = run, row, num_sources > 0
-        self.words, self._on_host = run.host_words(self._sources + num_sources)
-        self._memory = self._on_host.data.cast("B")
+        self.sources_at = asked + len(reports) + num_rows * row
+        self.run, self._lists_sources = run, num_sources > 0
+        self.words, self.on_host = run.host_words(self.sources_at + num_sources)
+        self._memory = self.on_host.data.cast("B")
         self._own, self._reports = struct.Struct(f"{num_own}q"), struct.Struct(f"{len(reports)}q")
         self._shared = struct.pack(f"{len(shared)}q", *shared) + self._reports.pack(*reports)
         self._told, self._rows, self._row = WORD * asked, WORD * (asked + len(reports)), WORD * row
@@ -56,7 +53,7 @@ class Orders:
         self._own.pack_into(self._memory, 0, *own)
         self._memory[self._own.size : self._rows] = self._shared
         if self._lists_sources:
-            self._on_host[self._sources :][: len(sources)] = sources
+            self.on_host[self.sources_at :][: len(sources)] = sources
 
     def report(self) -> tuple[int, ...]:
         """Return what the kernel reports."""
@@ -65,23 +62,3 @@ class Orders:
     def rows(self, count: int) -> bytes:
         """Return a copy of the first rows of the trace."""
         return bytes(self._memory[self._rows : self._rows + count * self._row])
-
-
-def wait_for_search(comm: Communicator, orders: Orders, trace: Trace, methods: Sequence[str]) -> list[int]:
-    """Wait for a search through windows, note its supersteps, and return what it reports beside them."""
-    wait_for_ranks(comm, orders.run)
-    done, num_rows, *told = orders.report()
-    require_done(comm, done)
-    trace.end_phase()
-    rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, orders.row_words)
-    comm.bytes_sent += int(rows[:, -1].sum())
-    trace.fused(partial(_steps_of, methods, rows), "windows")
-    return told
-
-
-def _steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:
-    """Return what the rows of the trace of a search through windows say of its supersteps."""
-    return [
-        {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
-        for m, frontier, arcs, ns, sent in rows.tolist()
-    ]

@@ -9,17 +9,20 @@ is unique, and so are distances.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from mgraph.algorithms.narrow import nearest_beyond
-from mgraph.algorithms.orders import Orders, wait_for_search, word_of
+from mgraph.algorithms.orders import word_of
+from mgraph.algorithms.search_peers import SearchPeers
 from mgraph.algorithms.sssp import SPARSE_DEGREE, default_delta, wants_rows_by_weight
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, require_windows
-from mgraph.kernels.backend import GIVEN_WINDOWS, Fresh, FusingBackend
-from mgraph.kernels.sssp_peers import METHODS, ROW, find_distances_on_ranks
+from mgraph.kernels.backend import Fresh, FusingBackend
+from mgraph.kernels.sssp_peers import LONG_ROW, METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard, once_a_shard
 from mgraph.types import smallest_of, unreached_of
@@ -27,7 +30,7 @@ from mgraph.types import smallest_of, unreached_of
 # What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
 MEMORY_LINE = 128
 # How many orders are a search's own: the first of them.
-OWN_ORDERS = 2
+OWN_ORDERS = 3
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
 # Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
 NARROWER = 8
@@ -46,60 +49,50 @@ def require_sssp_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> b
 def sssp_peers(
     shard: Shard,
     comm: Communicator,
-    sources: list[int],
+    users: Sequence[int],
     trace: Trace,
     dtype: np.dtype,
     cutoff: float | int | None = None,
     delta: float | int | None = None,
 ) -> Traversal:
-    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
-    run, windows = shard.backend, comm.windows
-    assert isinstance(run, FusingBackend) and windows is not None, "require_sssp_windows() comes first"
-    starts = sorted({int(shard.partition.state(p)) for p in sources})
+    """Find distances in `dtype` from sources, different user ids; predecessors are found afterwards."""
     has_light = shard.by_weight is not None
-    search = _search_from_one(shard, dtype, has_light) if len(starts) == 1 else _Search(shard, dtype, len(starts))
-    width = search.delta_word if delta is None else word_of(delta, dtype)
-    search.orders.give((search.top_word if cutoff is None else word_of(cutoff, dtype), width), starts)
-    dist, _ = search.launch(*windows.given)
-    num_beyond, is_everywhere = wait_for_search(comm, search.orders, trace, METHODS)
+    search = _search_from_one(shard, dtype, has_light) if len(users) == 1 else _search_from(shard, dtype, len(users))
+    farthest = unreached_of(dtype) if cutoff is None else cutoff
+    width = narrow_delta(shard, dtype) if delta is None else delta
+    asked = word_of(farthest, dtype), word_of(width, dtype)
+    (dist, _), (num_beyond, is_everywhere), sources = search(comm, asked, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
-    everywhere = windows.own[first:last].view(dtype) if is_everywhere else None
-    return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere)
+    assert comm.windows is not None, "require_sssp_windows() comes first"
+    everywhere = comm.windows.own[first:last].view(dtype) if is_everywhere else None
+    return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere, sources=sources)
 
 
-class _Search:
-    """What searches of a shard from so many sources have in common: all but where they start and end, and the windows.
-
-    `launch` takes what windows give, searches, and returns distances; what it worked in comes behind them.
-    """
-
-    def __init__(self, shard: Shard, dtype: np.dtype, num_sources: int) -> None:
-        run, partition, info = shard.backend, shard.partition, shard.info
-        assert isinstance(run, FusingBackend), "who calls has asked"
-        # A rank without room for rows by weight relaxes whole ones, in the turns of the others.
-        heavies = wants_rows_by_weight(info)
-        by_weight = shard.by_weight if heavies else None
-        rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
-        self.top_word, self.delta_word = (
-            word_of(distance, dtype) for distance in (unreached_of(dtype), narrow_delta(shard, dtype))
-        )
-        lines, copy, _ = _parts(partition, dtype.itemsize)
-        shared = (
-            word_of(nearest_beyond(info, dtype), dtype), partition.stride, shard.num_owned, num_sources, info.num_arcs,
-            heavies, not info.directed, HEAD_BYTES + lines, HEAD_BYTES + copy, TRACE_ROWS,
-        )  # fmt: skip
-        self.orders = Orders(run, OWN_ORDERS, shared, (0, 0, 0, 0), (TRACE_ROWS, len(ROW)), num_sources)
-        self.launch = run.prepared(
-            find_distances_on_ranks, 0, partition.stride, *GIVEN_WINDOWS,
-            rows.indptr, rows.targets, rows.weights, scale,
-            Fresh(shard.num_owned, dtype), Fresh(work_words(partition), np.dtype(np.uint32)), self.orders.words,
-        )  # fmt: skip
+def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
+    """Return what searches; what it works in comes behind the distances."""
+    partition, info = shard.partition, shard.info
+    # A rank without room for rows by weight relaxes whole ones, in the turns of the others.
+    heavies = wants_rows_by_weight(info)
+    by_weight = shard.by_weight if heavies else None
+    rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
+    lines, copy, _ = _parts(partition, dtype.itemsize)
+    num_arcs = len(rows.targets)
+    shared = (
+        word_of(nearest_beyond(info, dtype), dtype), partition.stride, partition.multiplier, partition.num_positions,
+        shard.num_owned, num_sources, info.num_arcs, queue_capacity(partition, num_arcs), heavies, not info.directed,
+        HEAD_BYTES + lines, HEAD_BYTES + copy,
+    )  # fmt: skip
+    args = (
+        rows.indptr, rows.targets, rows.weights, scale,
+        Fresh(shard.num_owned, dtype), Fresh(work_words(partition, num_arcs), np.dtype(np.uint32)),
+    )  # fmt: skip
+    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, OWN_ORDERS, shared, args)
 
 
 @once_a_shard
-def _search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> _Search:
+def _search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> SearchPeers:
     """Return it; there may be room for rows by weight later only."""
-    return _Search(shard, dtype, 1)
+    return _search_from(shard, dtype, 1)
 
 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
@@ -123,6 +116,12 @@ def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:
     return lines, copy, copy + partition.num_states * itemsize
 
 
-def work_words(partition: Partition) -> int:
+def queue_capacity(partition: Partition, num_arcs: int) -> int:
+    """Return how many vertices may be queued on a rank with so many arcs: all, and the long rows beside them."""
+    return partition.stride + num_arcs // LONG_ROW
+
+
+def work_words(partition: Partition, num_arcs: int) -> int:
     """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
-    return 4 + 2 * TRACE_ROWS * len(ROW) + partition.stride * (4 + partition.dtype.itemsize // 4)
+    entry = 4 + partition.dtype.itemsize // 4
+    return 4 + 2 * TRACE_ROWS * len(ROW) + queue_capacity(partition, num_arcs) * entry

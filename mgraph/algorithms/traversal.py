@@ -28,14 +28,19 @@ class Trace:
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
         self._stepped = time.perf_counter()
+        self._began: float | None = None
         self._ended: float | None = None
         self._noted: list[dict] = []
         self._told: Callable[[], list[dict]] | None = None
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Add the time of a block to the phase `name`."""
-        self._ended = None
+        self._began = self._ended = None
         return _Phase(self, name)
+
+    def begin_phase(self) -> None:
+        """Begin the phase at hand here, where what it needs is known: it may be launched already."""
+        self._began = self._began or time.perf_counter()
 
     def end_phase(self) -> None:
         """End the phase at hand here, where all was waited for that belongs to it: there may be launches behind."""
@@ -98,8 +103,9 @@ class _Phase(AbstractContextManager[None]):
         if ended is None:
             self._trace.backend.synchronize()
             ended = time.perf_counter()
+        began = self._trace._began or self._started
         seconds, name = self._trace.seconds, self._name
-        seconds[name] = seconds.get(name, 0.0) + ended - self._started
+        seconds[name] = seconds.get(name, 0.0) + ended - began
 
 
 @dataclass
@@ -111,6 +117,7 @@ class Traversal:
     reached, and their arcs, are there where the search has counted them, and so is of all ranks how many distances
     are so long that 32 bits may not hold what is farther. `in_user_ids` are both, where they were translated right
     behind the search. `everywhere` are the distances of all states, where every rank knows them: until the next search.
+    `sources` are the positions of those that a search was given by user id, without arcs or not.
     """
 
     distances: Array
@@ -120,3 +127,4 @@ class Traversal:
     in_user_ids: list[Array] | None = None
     num_beyond: int | None = None
     everywhere: Array | None = None
+    sources: list[int] | None = None

@@ -66,8 +66,11 @@ class Communicator(ABC):
         """Return the sums of a few integers over the ranks: the control words of a superstep, in one reduction."""
         return self.allreduce(np.array(numbers, np.int64), "sum").tolist()
 
-    def wait(self) -> None:  # noqa: B027  where launches return when they are done
-        """Wait for this rank's device, under the deadline of a verb: behind a launch that waits for other ranks."""
+    def wait(self, until: Callable[[], object] | None = None) -> None:  # noqa: B027  where launches wait themselves
+        """Wait for this rank's device, under the deadline of a verb: behind a launch that waits for other ranks.
+
+        No longer than `until` says so.
+        """
 
     @abstractmethod
     def when_failed(self, callback: Callable[[], object]) -> None:

@@ -187,9 +187,9 @@ class NcclCommunicator(Communicator):
         incoming[self.rank] = parts[self.rank]
         return incoming
 
-    def wait(self) -> None:
+    def wait(self, until: Callable[[], object] | None = None) -> None:
         self._verb, self._deadline = "a fused loop", time.monotonic() + self._timeout_s
-        self._wait()
+        self._wait(until)
 
     def when_failed(self, callback: Callable[[], object]) -> None:
         with self._failing:
@@ -302,17 +302,17 @@ class NcclCommunicator(Communicator):
         self._wait()
         x.reshape(-1).view(np.uint8)[:] = self._pinned[: x.nbytes]
 
-    def _wait(self) -> None:
+    def _wait(self, until: Callable[[], object] | None = None) -> None:
         """Wait until the current stream has come here, the deadline has passed or somebody aborts."""
         self._event.record()
-        if not self._poll(time.monotonic() + self._timeout_s):
+        if not self._poll(time.monotonic() + self._timeout_s, until):
             self._fail(self._overdue())
         self._check()
 
-    def _poll(self, deadline: float) -> bool:
-        """Return whether the event came before the deadline; an abort ends the wait too."""
+    def _poll(self, deadline: float, until: Callable[[], object] | None = None) -> bool:
+        """Return whether the event came before the deadline; an abort ends the wait too, and so does `until`."""
         patience = time.monotonic() + SPIN_S
-        while not self._event.done:
+        while not self._event.done and not (until and until()):
             now = time.monotonic()
             if now > deadline:
                 return False

@@ -8,7 +8,8 @@
 
 // So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26 on two H200).
 constexpr double LOOKS_A_PUSH = 16;
-// Offers for fewer than one word in so many are few: whoever they find is told to all ranks at once, bit by bit.
+// Offers for fewer than one word in so many are few: whoever they find is told to all ranks at once, bit by bit, where
+// the owners of more look through their words.
 constexpr i64 FEW_OFFERS = 8;
 
 struct Search : Slices {
@@ -17,18 +18,22 @@ struct Search : Slices {
 
   // Nothing is reached, in all slices of one's own copies: nobody writes there before all have met. Bits behind a
   // slice's last vertex are set by its owner. If there is one source, who clears its word reaches it.
-  __device__ void clear() {
-    i64 source = fact(NUM_STARTS) == 1 ? fact(SOURCE) : -1;
+  __device__ void clear(const Sources& sources) {
+    i64 first = sources.count == 1 ? state_of_source(sources.position(0)) : -1;
     for (i64 w = thread_index(); w < words() * size(); w += thread_count()) {
       i64 own = w - own_words(), left = fact(NUM_OWNED) - own * 32;
       bool behind = own >= 0 && own < words() && left < 32;
       u32 word = behind ? left > 0 ? ~0u << left : ~0u : 0;
-      now()[w] = then()[w] = source >> 5 == w ? word | 1u << (source & 31) : word;
+      now()[w] = then()[w] = first >> 5 == w ? word | 1u << (first & 31) : word;
     }
-    if (thread_index() < NUM_COUNTERS) counters(window())[thread_index()] = 0;
+    if (thread_index() < NUM_COUNTERS) counters()[thread_index()] = 0;
   }
-  __device__ void begin_with_source() {
-    i64 v = fact(SOURCE) - rank() * fact(STRIDE);
+  // The state of a source's position; -1 where it has no arcs.
+  __device__ i64 state_of_source(i64 position) const {
+    return position < fact(NUM_POSITIONS) ? state_of(position, fact(STRIDE), fact(MULTIPLIER)) : -1;
+  }
+  __device__ void begin_with_source(i64 position) {
+    i64 v = state_of_source(position) - rank() * fact(STRIDE);
     if (thread_index() > 0 || v < 0 || v >= fact(NUM_OWNED)) return;
     i64 begin = load_readonly(indptr + v), length = load_readonly(indptr + v + 1) - begin;
     settle_source(v);
@@ -52,119 +57,149 @@ struct Search : Slices {
   }
   __device__ void settle_source(i64 v) { levels[v] = 0, parents[v] = (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST)); }
   // Every rank marks the sources in its own copy, and those it owns begin its queue.
-  __device__ void start(const i64* states) {
-    for (i64 group = warp_index() << 5; group < fact(NUM_STARTS); group += warp_count() << 5) {
-      bool there = group + lane_index() < fact(NUM_STARTS);
-      i64 state = there ? states[group + lane_index()] : 0, v = state - rank() * fact(STRIDE);
-      if (there) set_bit(now(), state);
-      bool own = there && v >= 0 && v < fact(NUM_OWNED);
+  __device__ void start(const Sources& sources) {
+    for (i64 group = warp_index() << 5; group < sources.count; group += warp_count() << 5) {
+      bool there = group + lane_index() < sources.count;
+      i64 state = there ? state_of_source(sources.position(group + lane_index())) : -1, v = state - rank() * fact(STRIDE);
+      if (state >= 0) set_bit(now(), state);
+      bool own = state >= 0 && v >= 0 && v < fact(NUM_OWNED);
       if (own) settle_source(v);
       enqueue(turn, {own ? v : 0, 0}, {own, false});
     }
   }
 
   // ---- push ------------------------------------------------------------------------------------------
-  // Call offer(v, u, there) for targets v of the queue's arcs and positions u of their sources; blocks take equal
-  // parts.
-  template <class Visit> __device__ void push(Visit offer) {
+  // Who is not reached yet at the end of the queue's arcs: few are sent to their owners as offers, for which a block has
+  // `room` with each; many, where there is none, are marked in one's own other copy. That may lag behind by what was
+  // reached since, which the owners know. Two arcs a lane: more take registers from those who look (there, the levels
+  // that look most of rmat27 on two H200: 570 and 224 us with four, 554 and 217 with two).
+  __device__ void push(u32 room) {
+    const u32* reached = room ? now() : then();
     i64 queued = *queue_counter(turn);
     BlockShare share(0, queued_arcs(queued));
+    if (threadIdx.x < MOST_RANKS) block->num_offers[threadIdx.x] = 0;
+    __syncthreads();
     if (threadIdx.x == 0 && share.begin < share.end) tally[LOOKED] += share.end - share.begin;
     auto position = [&](vertex_t v) { return (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST)); };
-    each_arc<4>(queue(), queued_vertices(queued), targets, share, block->room, position, offer);
-  }
-  // Few arcs: each goes to the owner of its target, side by side. Those that find no room there are counted.
-  __device__ void send_offers() {
-    const u32* reached = now();
-    push([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
-      u32 word[4];
-      vertex_t owner[4];
-      for (int k = 0; k < 4; k++) word[k] = reached[v[k] >> 5];
-      for (int k = 0; k < 4; k++) {
-        bool open = there[k] && !(word[k] >> (v[k] & 31) & 1);
-        owner[k] = open ? owner_of(v[k]) : (vertex_t)size();
+    auto push_arcs = [&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
+      // Without branches between them all loads are under way together; an older word makes for an atomic too many.
+      u32 word[2];
+      bool open[2];
+      for (int k = 0; k < 2; k++) word[k] = load_stale(reached + (v[k] >> 5));
+      for (int k = 0; k < 2; k++) open[k] = there[k] && !(word[k] >> (v[k] & 31) & 1);
+      for (int k = 0; k < 2; k++) {
+        if (room)
+          send(v[k], u[k], open[k], room);
+        else if (open[k])
+          atomic_or(then() + (v[k] >> 5), 1u << (v[k] & 31));
       }
-      for (vertex_t r = 0; r < (vertex_t)size(); r++) {
-        u32 own = 0;
-        for (int k = 0; k < 4; k++) own += owner[k] == r;
-        WarpScan scan(own);
-        if (scan.total == 0) continue;
-        i64 base = lane_index() == 0 ? atomic_add(offered(window(), turn, r), (i64)scan.total) : 0;
-        base = __shfl_sync(WARP, base, 0);
-        if (base + scan.total > fact(INBOX)) {
-          tally[COUNT] += own;
-          continue;
+    };
+    each_arc<2>(queue(), queued_vertices(queued), targets, share, block->room, position, push_arcs);
+  }
+  // Blocks have places of their own with the owners, as many for all that have arcs, and say how many they took.
+  __device__ i64 num_offering() const {
+    i64 arcs = queued_arcs(*queue_counter(turn)), each = BlockShare(0, arcs).length;
+    return (arcs + each - 1) / each;
+  }
+  __device__ u32 room_for_offers() const {
+    i64 num_blocks = num_offering();
+    return (u32)(fact(INBOX) / (num_blocks ? num_blocks : 1));
+  }
+  __device__ void tell_offers(u32 room) {
+    __syncthreads();
+    i64 num_blocks = num_offering();
+    if (threadIdx.x >= size()) return;
+    i64* here = told(window(threadIdx.x), rank());
+    u32 own = block->num_offers[threadIdx.x];
+    if (blockIdx.x == 0) here[0] = num_blocks << 32 | room;
+    if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < room ? own : room;
+  }
+  // A warp's offers, one a lane if it is `there`: those to a rank go side by side, as they travel. Those that find no
+  // room are counted.
+  __device__ void send(vertex_t v, vertex_t u, bool there, u32 room) {
+    vertex_t owner = there ? owner_of(v) : (vertex_t)size();
+    u32 before = 0, num = 0;
+    for (int r = 0; r < size(); r++) {
+      u32 to_rank = __ballot_sync(WARP, owner == r);
+      if (owner == r) before = __popc(to_rank & ((1u << lane_index()) - 1));
+      if (lane_index() == r) num = __popc(to_rank);
+    }
+    u32 place = num ? atomic_add(&block->num_offers[lane_index()], num) : 0;
+    u32 at = __shfl_sync(WARP, place, (int)owner & 31) + before;
+    if (owner >= size()) return;
+    if (owner != rank()) tally[SENT] += sizeof(Offer);
+    if (at < room)
+      inbox(window(owner), rank())[blockIdx.x * (i64)room + at] = {v - owner * (vertex_t)fact(STRIDE), u};
+    else
+      tally[COUNT]++;
+  }
+  // Call take(offer, there), by whole warps, two a lane, for what every rank's blocks offer.
+  template <class Take> __device__ void each_offer(Take take) {
+    i64 most = blockIdx.x + 1;
+    for (i64 of = blockIdx.x; of < most; of += gridDim.x) {
+      __syncthreads();
+      if (threadIdx.x < size()) {
+        const i64* from = told(window(), threadIdx.x);
+        block->told[threadIdx.x] = from[0];
+        block->num_offers[threadIdx.x] = of < from[0] >> 32 ? (u32)from[1 + of] : 0;
+      }
+      __syncthreads();
+      u32 total = 0;
+      for (i64 r = 0; r < size(); r++) {
+        total += block->num_offers[r];
+        if (block->told[r] >> 32 > most) most = block->told[r] >> 32;
+      }
+      for (u32 group = (threadIdx.x & ~31) * 2; group < total; group += blockDim.x * 2) {
+        Offer offer[2];
+        bool there[2];
+        for (int half = 0; half < 2; half++) {
+          u32 i = group + half * 32 + lane_index();
+          i64 from = 0;
+          there[half] = i < total;
+          while (there[half] && i >= block->num_offers[from]) i -= block->num_offers[from++];
+          offer[half] = there[half] ? inbox(window(), from)[of * (u32)block->told[from] + i] : Offer{0, 0};
         }
-        Offer* to = inbox(window(r), rank()) + base + scan.before;
-        for (int k = 0; k < 4; k++)
-          if (owner[k] == r) *to++ = {v[k] - r * (vertex_t)fact(STRIDE), u[k]};
-        if (r != (vertex_t)rank()) tally[SENT] += own * sizeof(Offer);
+        take(offer, there);
+      }
+    }
+  }
+  // Few: who was not offered a parent before is found, told to all ranks, and queued for the next level.
+  __device__ void take_few() {
+    each_offer([&](const Offer(&offer)[2], const bool (&there)[2]) {
+      i64 v[2] = {(i64)offer[0].to, (i64)offer[1].to};
+      bool found[2];
+      for (int half = 0; half < 2; half++)
+        found[half] = there[half] &&
+                      atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
+      for (int half = 0; half < 2; half++)
+        if (found[half]) levels[v[half]] = (i32)(level + 1), mark(v[half], side);
+      enqueue(!turn, v, found);
+    });
+  }
+  // More: who is offered something is marked in one's own other copy, and found there.
+  __device__ void take_many() {
+    each_offer([&](const Offer(&offer)[2], const bool (&there)[2]) {
+      for (int half = 0; half < 2; half++) {
+        if (!there[half]) continue;
+        atomic_min(offers(window()) + offer[half].to, offer[half].parent);
+        atomic_or(then() + own_words() + (offer[half].to >> 5), 1u << (offer[half].to & 31));
       }
     });
   }
-  // Who was not offered a parent before is found, and queued for the next level. All ranks are told at once if offers
-  // are `few`.
-  __device__ void take_offers(bool few) {
-    if (threadIdx.x < size()) block->came[threadIdx.x] = load_relaxed(offered(window(threadIdx.x), turn, rank()));
-    __syncthreads();
-    for (i64 r = 0; r < size(); r++) {
-      const Offer* from = inbox(window(), r);
-      for (i64 i = warp_index() * 64; i < block->came[r]; i += warp_count() * 64) {
-        Offer offer[2];
-        i64 v[2];
-        bool there[2];
-        for (int half = 0; half < 2; half++) {
-          i64 own = i + half * 32 + lane_index();
-          there[half] = own < block->came[r];
-          offer[half] = there[half] ? from[own] : Offer{0, 0}, v[half] = offer[half].to;
-        }
-        for (int half = 0; half < 2; half++)
-          if (there[half])
-            there[half] = atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
-        for (int half = 0; half < 2; half++)
-          if (there[half]) levels[v[half]] = (i32)(level + 1), mark(v[half], side, few);
-        enqueue(!turn, v, there);
-      }
-    }
-  }
-  // One's own vertex is reached, in a copy here or everywhere.
-  __device__ void mark(i64 v, bool which, bool everywhere) {
-    if (everywhere) tally[SENT] += 4 * (size() - 1);
-    for (i64 r = everywhere ? 0 : rank(); r < (everywhere ? size() : rank() + 1); r++)
+  // One's own vertex is reached, in a copy everywhere.
+  __device__ void mark(i64 v, bool which) {
+    tally[SENT] += 4 * (size() - 1);
+    for (i64 r = 0; r < size(); r++)
       atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
-  // Tell the others who was marked here alone.
-  __device__ void tell_marked() {
-    for (i64 w = thread_index(); w < words(); w += thread_count()) {
-      i64 at = own_words() + w;
-      u32 word = now()[at];
-      if (word == then()[at]) continue;
-      for (i64 r = 0; r < size(); r++)
-        if (r != rank()) copy(window(r), side)[at] = word;
-      tally[SENT] += 4 * (size() - 1);
-    }
-  }
-  // Who was queued when it was offered parents takes the smallest, and the place of the offers is free again.
-  __device__ void settle_offered() {
+  // Who was queued when it was offered parents.
+  __device__ void settle_queued() {
     i64 count = queued_vertices(*queue_counter(turn));
     for (i64 i = thread_index(); i < count; i += thread_count()) {
       vertex_t v = queue().vertices[i];
       parents[v] = offers(window())[v], offers(window())[v] = top_of<vertex_t>::value();
     }
   }
-  // Many arcs: who is reached by them, as bits of one's own other copy. It may lag behind by what was reached since,
-  // which the owners know.
-  __device__ void push_bits() {
-    u32* own = then();
-    push([&](const vertex_t(&v)[4], const vertex_t(&)[4], const bool (&there)[4]) {
-      // Without branches between them all loads are under way together; an older word makes for an atomic too many.
-      u32 word[4];
-      for (int k = 0; k < 4; k++) word[k] = load_stale(own + (v[k] >> 5));
-      for (int k = 0; k < 4; k++)
-        if (there[k] && !(word[k] >> (v[k] & 31) & 1)) atomic_or(own + (v[k] >> 5), 1u << (v[k] & 31));
-    });
-  }
-
   // ---- the last --------------------------------------------------------------------------------------
   // Those who were listed look on alone. Who is not reached yet has no neighbours reached but in the level before: who
   // is found is marked in the copy that is not read, and needs not stand in the other too.
@@ -176,7 +211,7 @@ struct Search : Slices {
         i64 word = own_words() + (v[half] >> 5);
         open[half] = there[half] && !((now()[word] | load_relaxed(then() + word)) >> (v[half] & 31) & 1);
       }
-      look_on(v, open, false, false, [&](i64 hit) { mark(hit, !side, true), tally[COUNT]++; });
+      look_on(v, open, false, false, [&](i64 hit) { mark(hit, !side), tally[COUNT]++; });
     });
   }
 
@@ -201,42 +236,44 @@ struct Search : Slices {
       if (!meet()) return false;
       arcs = block->ranks.total[ARCS];
     }
-    clear_next();
+    if (thread_index() == 0) *queue_counter(!turn) = 0;
     listing = pulling && may_list();
-    if (unsettled) settle_offered();
+    if (unsettled) settle_queued();
     unsettled = false;
     if (!pulling) arcs_before = arcs;
-    return !pulling && arcs <= most_offers() ? offer_level() : look_level();
+    if (pulling) return look_level(false);
+    bool few = arcs <= words() / FEW_OFFERS, full = false;
+    u32 room = arcs <= most_offers() && gridDim.x <= MOST_BLOCKS ? room_for_offers() : 0;
+    do {
+      if (full) room = 0;
+      push(room);
+      if (room) tell_offers(room);
+      if (!meet_halfway()) return false;
+      full = room && block->ranks.total[COUNT];
+    } while (full);
+    if (room && few) {
+      // Who is reached is read, and then written: one copy does.
+      take_few();
+      turn = !turn, queued = unsettled = true;
+      return meet();
+    }
+    if (room) {
+      take_many();
+      if (!ranks.meet_here()) return false;
+    }
+    return look_level(room != 0);
   }
   // So many that inboxes hold them if none gets more than twice its part, and a queue whoever they find.
   __device__ i64 most_offers() const {
     i64 most = fact(INBOX) * size() / 2;
     return most < fact(CAPACITY) ? most : fact(CAPACITY);
   }
-  // Who is reached is read, and then written: one copy does.
-  __device__ bool offer_level() {
-    bool few = arcs <= words() / FEW_OFFERS;
-    send_offers();
-    i64 looked = tally[LOOKED], sent = tally[SENT];
-    if (!meet()) return false;
-    tally[LOOKED] = looked, tally[SENT] = sent;
-    if (block->ranks.total[COUNT]) return look_level();
-    take_offers(few);
-    turn = !turn, queued = unsettled = true;
-    if (few) return meet();
-    if (!meet_halfway()) return false;
-    tell_marked();
-    return meet();
-  }
-  __device__ bool look_level() {
-    if (!pulling) {
-      push_bits();
-      if (!meet_halfway()) return false;
-    }
+  __device__ bool look_level(bool offered) {
     turn = !turn, queued = false;
-    i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : SPARSE;
+    i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : offered ? fact(NUM_POSITIONS) / arcs : SPARSE;
     bool many = pulling ? share < SPARSE : arcs > fact(NUM_POSITIONS);
-    look(share, many ? BY_WORDS : pulling && share < SPARSER && !listing ? PICKED : BY_ROWS, !pulling);
+    Looks looks = pulling && share < SPARSER && !listing ? PICKED : BY_ROWS;
+    look(share, offered ? OFFERED : many ? BY_WORDS : looks, !pulling);
     side = !side;
     if (!meet()) return false;
     if (listing) listed = listable = block->ranks.total[ARCS] <= FEW_LISTED;
@@ -260,25 +297,23 @@ struct Search : Slices {
     note(row, beyond, {pulling, frontier, block->ranks.own[LOOKED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
-  // Tell the host, the first block together.
+  // Tell the host, a block together.
   __device__ void tell(i64* report) const {
     i64 num_rows = level < fact(TRACE_ROWS) ? level : fact(TRACE_ROWS);
-    __syncthreads();
-    for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
+    for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = load_relaxed(rows() + i);
     if (threadIdx.x > 0) return;
     report[NUM_ROWS] = num_rows, report[REACHED] = reached,
     report[REACHED_ARCS] = indptr[fact(NUM_OWNED)] - block->ranks.own[ARCS], report[DONE] = 1;
   }
 
-  __device__ void run(i64* report) {
+  __device__ void run(const Sources& sources, i64* report) {
     num_left = fact(NUM_POSITIONS), arcs_left = fact(NUM_ARCS), started = clock_ns();
-    ranks.wake_links();
-    clear();
-    if (fact(NUM_STARTS) == 1) {
-      begin_with_source();
+    clear(sources);
+    if (sources.count == 1) {
+      begin_with_source(sources.position(0));
     } else {
       if (!meet()) return;
-      start(report + NUM_REPORTS + fact(TRACE_ROWS) * ROW);
+      start(sources);
     }
     if (!meet()) return;
     arrive();
@@ -289,21 +324,22 @@ struct Search : Slices {
       arrive();
       trace(frontier);
     }
-    if (unsettled) settle_offered();
+    if (unsettled) settle_queued();
     leave_unreached();
-    if (!meet()) return;
-    ranks.leave();
-    if (blockIdx.x == 0) tell(report);
+    if (ranks.leave(tally)) tell(report);
   }
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window, const i64* indptr,
-                 const vertex_t* targets, const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
-                 i32* levels, vertex_t* parents, i64* host) {
+    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window, const id_t* positions,
+                 const i64* indptr, const vertex_t* targets, const i64* in_indptr, const vertex_t* in_targets,
+                 const vertex_t* firsts, i32* levels, vertex_t* parents, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
   Search search = {{&block, Ranks(&block.ranks, windows, window, abort), indptr, targets, in_indptr, in_targets, firsts,
                     levels, parents}};
-  search.run(host + NUM_FACTS);
+  Sources sources = {block.facts[NUM_STARTS], block.sources,
+                     host + NUM_FACTS + NUM_REPORTS + block.facts[TRACE_ROWS] * ROW, block.facts[FOUND] != 0};
+  if (sources.find(search.ranks, positions, block.facts[FIRST_USER], block.facts[NUM_USERS], host + FOUND))
+    search.run(sources, host + NUM_FACTS);
 }

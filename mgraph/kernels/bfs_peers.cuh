@@ -6,9 +6,10 @@
 // Between two meetings an array is either read or changed by atomics, or each word has one writer; plain loads see what
 // was written before the last meeting.
 
+// FOUND is told by the search where it finds the sources itself; they stand behind the trace.
 enum Fact {
   DEPTH_LIMIT,
-  SOURCE,
+  FOUND,
   NUM_STARTS,
   STRIDE,
   MULTIPLIER,
@@ -18,10 +19,13 @@ enum Fact {
   NUM_ARCS,
   LAST_ARC,
   NUM_LONGER,
+  NUM_HUBS,
   CAPACITY,
   INBOX,
   BETA,
   GROWTH,
+  FIRST_USER,
+  NUM_USERS,
   TRACE_ROWS,
   NUM_FACTS
 };
@@ -33,19 +37,19 @@ constexpr int BLOCK = 768;
 // Vertices that a warp looks for in a run of words, so that all its lanes have some (there, the level that looks most
 // and the one behind it: 537 and 179 us with 256, 502 and 183 with 512, 487 and 192 with 1024).
 constexpr i64 RUN = 512;
-// How those who look for a parent do: by words, all looking at the first of their rows; those alone who look; or each
-// in its own row. Where only one vertex in so many looks, lanes that look by words are few; where one in still more, a
-// look at the row itself is as near as one at its first.
-enum Looks { BY_WORDS, PICKED, BY_ROWS };
+// How those who look for a parent do: by words, all looking at the first of their rows; those alone who look; each in
+// its own row; or at what they were offered. Where only one vertex in so many looks, lanes that look by words are few;
+// where one in still more, a look at the row itself is as near as one at its first.
+enum Looks { BY_WORDS, PICKED, BY_ROWS, OFFERED };
 constexpr i64 SPARSE = 4, SPARSER = 64;
 // Words of which a warp looks at the firsts together.
 constexpr int WIDE = 8;
 // Those that find nothing where fewer than one in so many is left are listed, if they have no more arcs than this, and
 // no row of more.
 constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
-// Counters of the queue, in turn, of the list, and in turn of what is offered to each rank.
-constexpr i64 NUM_COUNTERS = 20;
-static_assert(3 + 2 * MOST_RANKS <= NUM_COUNTERS, "what is offered to each rank, in turn, stands behind three others");
+// Counters of the queue, in turn, and of the list; and for each rank how many of its blocks offer something, above how
+// many places each has for that, and how many offers are there from each block.
+constexpr i64 NUM_COUNTERS = 3, MOST_BLOCKS = 1024, TOLD_WORDS = 1 + MOST_BLOCKS;
 
 // What travels of an arc: whom it leads to, as the owner counts, and the position from which.
 struct alignas(2 * sizeof(vertex_t)) Offer {
@@ -64,9 +68,11 @@ struct Positions {
 };
 // What a block keeps in shared memory.
 struct Block {
-  i64 room[3 * BLOCK];  // rows that are pushed, words that are pulled
+  i64 room[(1 + sizeof(vertex_t) / 4) * BLOCK];  // rows that are pushed, words that are pulled
+  u32 num_offers[MOST_RANKS];
+  i64 told[MOST_RANKS];
+  i64 sources[FEW_SOURCES];
   i64 facts[NUM_FACTS];
-  i64 came[MOST_RANKS];
   RanksHere ranks;
 };
 
@@ -101,14 +107,14 @@ struct Slices {
   // The smallest parents that one's own vertices were offered, and those that rank `from` offers to rank r.
   __device__ vertex_t* offers(u8* in) const { return (vertex_t*)(copy(in, false) + 2 * words() * size()); }
   __device__ Offer* inbox(u8* in, i64 from) const { return (Offer*)(offers(in) + fact(STRIDE)) + from * fact(INBOX); }
-  // Counters: of the queue, in turn, of the list, and in turn of what rank r offers to each of the others. Behind them
-  // what is one's own alone: the rows of the trace, the queue. The next level's takes its place when all have met who
-  // read it, and the list when it is pulled, and nobody reads it.
-  __device__ i64* counters(u8* in) const { return (i64*)inbox(in, size()); }
-  __device__ i64* queue_counter(bool which) const { return counters(window()) + which; }
-  __device__ i64* list_counter() const { return counters(window()) + 2; }
-  __device__ i64* offered(u8* in, bool which, i64 to) const { return counters(in) + 3 + which * MOST_RANKS + to; }
-  __device__ i64* rows() const { return counters(window()) + NUM_COUNTERS; }
+  // What rank `from` tells of its offers. Behind that what is one's own alone: counters of the queue, in turn, and of
+  // the list, the rows of the trace, the queue. The next level's takes its place when all have met who read it, and the
+  // list when it is pulled, and nobody reads it.
+  __device__ i64* told(u8* in, i64 from) const { return (i64*)inbox(in, size()) + from * TOLD_WORDS; }
+  __device__ i64* counters() const { return told(window(), MOST_RANKS); }
+  __device__ i64* queue_counter(bool which) const { return counters() + which; }
+  __device__ i64* list_counter() const { return counters() + 2; }
+  __device__ i64* rows() const { return counters() + NUM_COUNTERS; }
   __device__ Queue queue() const {
     i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
     return {offsets, first, (vertex_t*)(first + fact(CAPACITY))};
@@ -116,18 +122,13 @@ struct Slices {
 
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ bool meet() { return ranks.meet(tally); }
-  // All meet in the middle of a level: what was counted is told at its end.
+  // All meet in the middle of a level: of what was counted only COUNT is told before its end.
   __device__ bool meet_halfway() {
     i64 kept[NUM_SUMS];
-    for (int k = 0; k < NUM_SUMS; k++) kept[k] = tally[k], tally[k] = 0;
+    for (int k = 0; k < NUM_SUMS; k++) kept[k] = k == COUNT ? 0 : tally[k], tally[k] -= kept[k];
     bool met = meet();
     for (int k = 0; k < NUM_SUMS; k++) tally[k] = kept[k];
     return met;
-  }
-  // The counters that the next level begins with.
-  __device__ void clear_next() const {
-    if (thread_index() == 0) *queue_counter(!turn) = 0;
-    if (thread_index() < size()) *offered(window(), !turn, thread_index()) = 0;
   }
 
   __device__ vertex_t owner_of(vertex_t state) const {
@@ -175,21 +176,24 @@ struct Slices {
 
   // ---- looking for parents ---------------------------------------------------------------------------
   // Vertices of one's own slice that are not reached look in their rows for the first that is: the smallest. Of those
-  // that were `pushed` alone, which stand in any rank's other copy, and whose arcs are counted; or all, and nobody asks
-  // for their arcs before the frontier is queued. One in `share` looks. Who finds one is reached now too, in the other
-  // copy of every rank.
+  // that were `pushed` alone, which stand in any rank's other copy, or in one's own if they were offered parents, and
+  // whose arcs are counted; or all, and nobody asks for their arcs before the frontier is queued. One in `share` looks.
+  // Who finds one is reached now too, in the other copy of every rank.
   __device__ void look(i64 share, Looks looks, bool pushed) {
-    i64 run = run_of_words(share);
+    // Where few are on the frontier hubs may look for long; behind it all have been reached.
+    i64 run = run_of_words(share), hubs = pushed && looks != OFFERED ? fact(NUM_HUBS) >> 5 : 0;
+    for (i64 word = blockIdx.x; word < hubs; word += gridDim.x) look_by_block(word);
     auto is_here = [&](i64 word) { return lane_index() < run && word + lane_index() < words(); };
     auto word_of = [&](i64 word) { return is_here(word) ? now()[own_words() + word + lane_index()] : ~0u; };
-    u32 coming = word_of(warp_index() * run);
-    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
+    i64 first = hubs + warp_index() * run;
+    u32 coming = word_of(first);
+    for (i64 word = first; word < words(); word += warp_count() * run) {
       bool here = is_here(word);
       i64 at = own_words() + word + lane_index();
-      u32 seen = coming, any = here ? then()[at] : 0, every = any;
+      u32 seen = coming, any = here ? then()[at] : 0, every = looks == OFFERED ? any & seen : any;
       coming = word_of(word + warp_count() * run);
-      if (pushed && here) tally[SENT] += 4 * (size() - 1);
-      if (pushed) {
+      if (pushed && looks != OFFERED) {
+        if (here) tally[SENT] += 4 * (size() - 1);
         u32 theirs[MOST_RANKS];
         ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
 #pragma unroll
@@ -202,11 +206,63 @@ struct Slices {
       tally[SENT] += 4 * (size() - 1);
     }
   }
+  // The rows of hubs stand side by side in degree order, and may be millions long: a block takes a word of those that
+  // were pushed, a warp a row.
+  __device__ void look_by_block(i64 word) {
+    u32* hits = (u32*)block->room;
+    i64 at = own_words() + word;
+    u32 seen = now()[at], any = 0, every = ~0u;
+    for (i64 r = 0; r < size(); r++) {
+      u32 theirs = copy(window(r), !side)[at];
+      any |= theirs, every &= theirs;
+    }
+    __syncthreads();  // all are done with the hits of the word before
+    if (threadIdx.x == 0) *hits = 0;
+    __syncthreads();
+    for (int bit = threadIdx.x >> 5; bit < 32; bit += blockDim.x >> 5) {
+      if (!((any & ~seen) >> bit & 1)) continue;
+      i64 v = word << 5 | bit, place = look_through_row(v);
+      if (lane_index() > 0) continue;
+      tally[LOOKED] += place + 1 - load_readonly(in_indptr + v), tally[COUNT]++;
+      settle(v, positions()(load_readonly(in_targets + place)), true);
+      atomic_or(hits, 1u << bit);
+    }
+    __syncthreads();
+    u32 all = seen | *hits;
+    if (threadIdx.x >= size() || all == every) return;
+    copy(window(threadIdx.x), !side)[at] = all;
+    if (threadIdx.x != rank()) tally[SENT] += 4;
+  }
+  // Where in the rows the first neighbour stands that is reached; there is one. For a warp together.
+  __device__ i64 look_through_row(i64 v) {
+    constexpr int WIDE = 4;
+    const u32* reached = now();
+    i64 begin = load_readonly(in_indptr + v), end = load_readonly(in_indptr + v + 1);
+    for (; begin < end; begin += 32 * WIDE) {
+      vertex_t u[WIDE];
+      bool here[WIDE];
+      for (int k = 0; k < WIDE; k++) {
+        i64 at = begin + k * 32 + lane_index();
+        here[k] = at < end, u[k] = here[k] ? load_readonly(in_targets + at) : 0;
+      }
+      for (int k = 0; k < WIDE; k++) here[k] = here[k] && test_bit(reached, u[k]);
+      for (int k = 0; k < WIDE; k++) {
+        u32 agreeing = __ballot_sync(WARP, here[k]);
+        if (agreeing) return begin + k * 32 + __ffs(agreeing) - 1;
+      }
+    }
+    return end - 1;
+  }
   // A warp's words follow `word`; lane k has in `open` who of the k-th looks, and returns who finds a parent. All look
   // at the first of their row, of which there is a copy side by side and which most find reached, where hubs come
   // first; then those that found nothing look on, all lanes at work again, unless rows as far back as theirs have no
   // more.
   __device__ u32 find_parents(i64 word, i64 run, u32 open, Looks looks, bool counts_arcs) {
+    if (looks == OFFERED) {
+      each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) { settle_offered(v, there, counts_arcs); });
+      tally[COUNT] += __popc(open);
+      return open;
+    }
     u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
     auto hit = [&](i64 v) { atomic_or(&hits[(v >> 5) - word], 1u << (v & 31)); };
     hits[lane_index()] = looks == BY_WORDS ? look_by_words(word, run, open, counts_arcs) : 0;
@@ -286,6 +342,16 @@ struct Slices {
       hit(v[half]);
     }
     if (listing) list(v, missed, begin, length);
+  }
+  // Who was offered parents takes the smallest, and the place of the offers is free again.
+  __device__ void settle_offered(const i64 (&v)[2], const bool (&there)[2], bool counts_arcs) {
+    vertex_t parent[2];
+    for (int half = 0; half < 2; half++) parent[half] = there[half] ? offers(window())[v[half]] : 0;
+    for (int half = 0; half < 2; half++) {
+      if (!there[half]) continue;
+      offers(window())[v[half]] = top_of<vertex_t>::value();
+      settle(v[half], parent[half], counts_arcs);
+    }
   }
   // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {

@@ -1,7 +1,7 @@
 """A whole breadth-first search in one launch a rank: the form of algorithms/bfs.py for ranks that share windows.
 
 What the host tells and is told travels in host memory that the kernel reads and writes: `FACTS` and `REPORT` name its
-first words; behind them stand a row of `ROW` for each level, and the states of the sources.
+first words; behind them stand a row of `ROW` for each level, and the sources.
 """
 
 from __future__ import annotations
@@ -9,23 +9,25 @@ from __future__ import annotations
 from mgraph.kernels.pair import fused
 
 FACTS = (
-    "depth_limit", "source", "num_starts", "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs",
-    "last_arc", "num_longer", "capacity", "inbox", "beta", "growth", "trace_rows",
+    "depth_limit", "found", "num_starts", "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs",
+    "last_arc", "num_longer", "num_hubs", "capacity", "inbox", "beta", "growth", "first_user", "num_users",
+    "trace_rows",
 )  # fmt: skip
 METHODS = ("push", "pull")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
-# Words of counters: of the queue, in turn, of a list, and in turn of what is offered to each of as many ranks as there
-# may be.
-COUNTERS = 20
+# Words of counters: of the queue, in turn, and of a list. Of so many blocks of each rank it is told what they offer.
+COUNTERS, MOST_BLOCKS = 3, 1024
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 
 
-@fused(block=768, vertex_t="targets")
+@fused(block=768, vertex_t="targets", id_t="positions")
 def search_ranks(
-    lo, hi, abort, windows, window, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host
+    lo, hi, abort, windows, window, positions, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host
 ) -> None:
     """Find levels and parents of the vertices owned here; lo .. hi decides how many blocks that takes.
 
-    `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised. In the
-    windows no vertex may have an offer, and so it is left.
+    Sources that are not `found` are user ids, and become positions: `positions` holds those of this rank's range of
+    user ids, from `first_user` on (None in natural order, where they are the ids themselves). `firsts` are those of the
+    in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised. In the windows no vertex may
+    have an offer, and so it is left.
     """

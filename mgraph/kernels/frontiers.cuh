@@ -108,12 +108,36 @@ __device__ inline i64 row_of_arc_by_block(const i64* offsets, i64 count, i64 arc
 }
 // The part of arcs lo .. hi of a queue that this block takes.
 struct BlockShare {
-  i64 begin, end;
-  __device__ inline BlockShare(i64 lo, i64 hi) {
-    i64 share = (hi - lo + gridDim.x - 1) / gridDim.x;
-    if (share < blockDim.x) share = blockDim.x;
-    begin = lo + blockIdx.x * share;
-    end = begin + share < hi ? begin + share : hi;
+  i64 length, begin, end;  // `length` is the same for all blocks, of which the last ones may have less
+  __device__ inline BlockShare() {}
+  __device__ inline BlockShare(i64 lo, i64 hi) : length((hi - lo + gridDim.x - 1) / gridDim.x) {
+    if (length < blockDim.x) length = blockDim.x;
+    begin = lo + blockIdx.x * length;
+    end = begin + length < hi ? begin + length : hi;
+  }
+};
+// Arcs 0 .. count of a queue in parts, of which a block takes one in so many as there are blocks: one run of arcs may
+// take several times as long as another (rows of few arcs, whose targets are far apart). Parts of few arcs go to as many
+// blocks as there are; still smaller ones would take longer to look up than to go through.
+struct InterleavedShare {
+  static constexpr i64 PARTS = 16, ARCS_A_THREAD = 4;
+  i64 count, length, num_parts;
+  __device__ inline InterleavedShare(i64 arcs) : count(arcs), length((arcs + gridDim.x - 1) / gridDim.x) {
+    i64 least = blockDim.x, enough = ARCS_A_THREAD * blockDim.x;
+    if (length > enough) length = (length + PARTS - 1) / PARTS, least = enough;
+    if (length < least) length = least;
+    num_parts = (count + length - 1) / length;
+  }
+  __device__ inline BlockShare part(i64 k) const {
+    BlockShare share;
+    share.begin = k * length, share.end = share.begin + length < count ? share.begin + length : count;
+    return share;
+  }
+  // How many arcs this block takes.
+  __device__ inline i64 size() const {
+    i64 size = 0;
+    for (i64 k = blockIdx.x; k < num_parts; k += gridDim.x) size += part(k).end - part(k).begin;
+    return size;
   }
 };
 // The last of `count` rising offsets, at most 1024, that is not above `arc`; a warp looks together.
@@ -125,7 +149,7 @@ __device__ inline u32 row_of_arc_by_warp(const u32* offsets, u32 count, u32 arc)
 }
 // Call visit(slot, fact, there), by whole warps, for the arcs of a share: where each stands in the rows, and what
 // fact_of says of its source; EACH arcs a lane, so that what they wait for comes at the same time. In `room` is place
-// for three words a thread. A warp takes neighbouring arcs: it looks for the rows at their ends, and its lanes only
+// for a word and twice 32 bits a thread, or for three words where facts have 64. A warp takes neighbouring arcs: it looks for the rows at their ends, and its lanes only
 // between those.
 template <int EACH, class Of, class Visit> __device__ inline void each_slot(const Queue& from, i64 num_queued,
                                                                             BlockShare share, i64* room, Of fact_of,

@@ -96,6 +96,12 @@ __device__ inline i64 load_acquire(const i64* p) {
   asm volatile("ld.acquire.gpu.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   return v;
 }
+// The same where another GPU wrote; half the time of a load and a fence.
+__device__ inline i64 load_acquire_system(const i64* p) {
+  i64 v;
+  asm volatile("ld.acquire.sys.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+  return v;
+}
 #endif
 
 // ---- atomics: relaxed, returning the old value -----------------------------------------------------

@@ -14,9 +14,9 @@ constexpr int MOST_RANKS = 8, NUM_SUMS = 4;
 // What a window begins with, and what links are woken by; the rest of it is the search's.
 constexpr i64 HEAD_BYTES = 65536;
 struct WindowHead {
-  u64 came[2][MOST_RANKS][NUM_SUMS];  // written by rank r: what it adds, above the number of the meeting
-  i64 sums[NUM_SUMS];                 // the rest is the owner's alone: what its blocks add
-  i64 arrived;                        // its blocks, in this launch
+  i64 came[2][MOST_RANKS][NUM_SUMS];  // written by rank r: what it adds, above the number of the meeting
+  i64 sums[2][NUM_SUMS];              // the rest is the owner's alone: what its blocks add, above how many came
+  i64 arrived;                        // its blocks, where they meet without the other ranks
   i64 meetings;                       // how many there were in the launches before
   u32 aborted;                        // the first block has seen the abort word
 };
@@ -26,7 +26,7 @@ constexpr u32 LOOKS_A_LONG_WAIT = 4096;
 // What a block keeps in shared memory of them.
 struct RanksHere {
   i64 rank, size, windows[MOST_RANKS];  // where each rank's window is
-  i64 sums[NUM_SUMS];
+  i64 sums[32][NUM_SUMS];  // of each warp
   i64 total[NUM_SUMS], own[NUM_SUMS];  // what the last meeting added up: over the ranks, and of this one
 };
 // One fused loop on every rank. All must come to the same meetings, with however many blocks.
@@ -34,23 +34,13 @@ struct Ranks {
   RanksHere* here;
   u8* window;  // one's own: the compiler sees where it is
   const u32* abort;
-  u32 meetings, met_before;
+  u32 meetings;
   // All threads of a block together; `table` has rank, size and windows.
   __device__ Ranks(RanksHere* shared, const i64* table, const u8* own, const u32* abort_word)
       : here(shared), window((u8*)own), abort(abort_word) {
     if (threadIdx.x < 2 + MOST_RANKS) ((i64*)here)[threadIdx.x] = threadIdx.x < 2 + table[1] ? table[threadIdx.x] : 0;
-    if (threadIdx.x < NUM_SUMS) here->sums[threadIdx.x] = 0;
     __syncthreads();
-    meetings = met_before = (u32)head(window)->meetings;
-  }
-  // Links between GPUs that are idle sleep, each by itself, and the first word over one takes 0.1 ms. Words that nobody
-  // reads, in a stretch that all links share, wake all at once (BFS of rmat26 after 50 ms on two H200: 1.35 ms and
-  // 0.8).
-  __device__ void wake_links() const {
-    i64 first = (sizeof(WindowHead) + 7) / 8 + thread_index();
-    for (i64 r = 0; r < here->size; r++)
-      for (i64 i = first; r != here->rank && i < HEAD_BYTES / 8; i += thread_count())
-        store_relaxed((i64*)window_of(r) + i, (i64)0);
+    meetings = (u32)head(window)->meetings;
   }
   __device__ u8* window_of(i64 r) const {
     u8* found = (u8*)here->windows[r];
@@ -71,24 +61,40 @@ struct Ranks {
   // and is not to be touched.
   __device__ bool meet(i64* mine) {
     meetings++;
-    for (int k = 0; k < NUM_SUMS; mine[k++] = 0)
-      if (__any_sync(0xFFFFFFFFu, mine[k] != 0)) warp_add(&here->sums[k], mine[k]);
-    __syncthreads();
+    add_up(mine);
     return __syncthreads_and(threadIdx.x >= 32 || (tell_all(), look_for_all()));
   }
-  // The first warp of the last block of a rank tells every rank; a word of it carries a sum and says by its lowest bits
-  // to which meeting it belongs.
+  // The blocks of this rank meet, without the other ranks: nothing is added up.
+  __device__ bool meet_here() const { return grid_barrier(&head(window)->arrived, abort); }
+  __device__ void add_up(i64* mine) {
+    for (int k = 0; k < NUM_SUMS; mine[k++] = 0) {
+      i64 sum = __any_sync(0xFFFFFFFFu, mine[k] != 0) ? warp_sum(mine[k]) : 0;
+      if (lane_index() == 0) here->sums[threadIdx.x >> 5][k] = sum;
+    }
+    __syncthreads();
+  }
+  // By the first warp: what this block's threads have added to the k-th sum.
+  __device__ i64 sum_of_block(int k) {
+    i64 sum = lane_index() < (int)blockDim.x >> 5 ? here->sums[lane_index()][k] : 0;
+    return __any_sync(0xFFFFFFFFu, sum != 0) ? warp_sum(sum) : 0;
+  }
+  // In the first warp of each block lane k adds the k-th sum of its rank, and itself: whoever is the last tells every
+  // rank, in a word that says by its lowest bits to which meeting it belongs. Nobody adds to the next meeting's yet.
   __device__ void tell_all() {
-    int r = lane_index() / NUM_SUMS, k = lane_index() % NUM_SUMS;
-    WindowHead* own = head(window);
-    if (r == 0 && here->sums[k]) atomic_add(&own->sums[k], here->sums[k]), here->sums[k] = 0;
-    __syncwarp();
-    i64 before = lane_index() == 0 ? add_ordered(&own->arrived, (i64)1) : 0;
-    if (__shfl_sync(0xFFFFFFFFu, before, 0) + 1 != (i64)gridDim.x * (meetings - met_before)) return;
+    int k = lane_index() % NUM_SUMS;
+    i64 own = 0;
+    for (int j = 0; j < NUM_SUMS; j++) {
+      i64 sum = sum_of_block(j);
+      if (j == k) own = sum;
+    }
+    if (lane_index() >= NUM_SUMS) return;
+    WindowHead* of_rank = head(window);
+    i64 before = add_ordered(&of_rank->sums[meetings & 1][k], own << 16 | 1);
+    if ((before & 0xFFFF) + 1 != gridDim.x) return;
+    store_relaxed(&of_rank->sums[~meetings & 1][k], (i64)0);
     fence_system();
-    i64 sum = r == 0 ? atomic_exchange(&own->sums[k], (i64)0) : 0;
-    u64 word = (u64)__shfl_sync(0xFFFFFFFFu, sum, k) << 16 | (meetings & 0xFFFF);
-    if (r < here->size) store_relaxed(&head(window_of(r))->came[meetings & 1][here->rank][k], word);
+    i64 word = ((before >> 16) + own) << 16 | (meetings & 0xFFFF);
+    for (i64 r = 0; r < here->size; r++) store_relaxed(&head(window_of(r))->came[meetings & 1][here->rank][k], word);
   }
   // A rank can be one meeting ahead of blocks that have not yet looked, and not two: words of two meetings in turn have
   // places of their own.
@@ -97,17 +103,16 @@ struct Ranks {
     bool met = true;
     i64 sum = 0;
     if (r < here->size) {
-      const u64* place = &head(window)->came[meetings & 1][r][k];
-      u64 word = load_relaxed(place);
+      const i64* place = &head(window)->came[meetings & 1][r][k];
+      i64 word = load_acquire_system(place);
       for (u32 looks = 1; met && (word & 0xFFFF) != (meetings & 0xFFFF); looks++) {
         if (looks % LOOKS_A_LONG_WAIT == 0) met = !aborted();
         pause_waiting();
-        word = load_relaxed(place);
+        word = load_acquire_system(place);
       }
-      sum = (i64)(word >> 16);
+      sum = word >> 16;
       if (r == here->rank) here->own[k] = sum;
     }
-    fence_system();
     for (int d = NUM_SUMS; d < 32; d *= 2) sum += __shfl_xor_sync(0xFFFFFFFFu, sum, d);
     if (r == 0) here->total[k] = sum;
     return met;
@@ -117,8 +122,66 @@ struct Ranks {
     if (blockIdx.x == 0 && load_relaxed(abort)) store_relaxed(word, 1u);
     return load_relaxed(word);
   }
-  // After the last meeting, by all threads.
-  __device__ void leave() const {
-    if (thread_index() == 0) head(window)->meetings = meetings, head(window)->arrived = 0;
+  // After the last meeting, by all threads. True for those of the block that comes last, which finds added up in `own`
+  // what all of this rank had as `mine`.
+  __device__ bool leave(i64* mine) {
+    add_up(mine);
+    bool last = false;
+    if (threadIdx.x < 32) {
+      i64 *sums = head(window)->sums[~meetings & 1], own[NUM_SUMS];
+      for (int k = 0; k < NUM_SUMS; k++) own[k] = sum_of_block(k);
+      if (lane_index() == 0) {
+        for (int k = 1; k < NUM_SUMS; k++) atomic_add(&sums[k], own[k]);
+        i64 before = add_ordered(&sums[0], own[0] << 16 | 1);
+        last = (before & 0xFFFF) + 1 == gridDim.x;
+        if (last) {
+          here->own[0] = (before >> 16) + own[0], store_relaxed(&sums[0], (i64)0);
+          for (int k = 1; k < NUM_SUMS; k++) here->own[k] = atomic_exchange(&sums[k], (i64)0);
+        }
+      }
+    }
+    if (thread_index() == 0) head(window)->meetings = meetings;
+    return __syncthreads_or(last);
+  }
+};
+
+// ---- how a search begins ---------------------------------------------------------------------------
+// As many sources, at most, are found by the search itself.
+constexpr i64 FEW_SOURCES = 64;
+// Where sources stand: in `listed`, in host memory, as positions if they are found already, else as user ids, which
+// become positions there and in `here`, for each block.
+struct Sources {
+  i64 count, *here, *listed;
+  bool were_found;
+
+  __device__ i64 position(i64 k) const { return were_found ? listed[k] : here[k]; }
+  // All ranks leave this together, with links awake, and say so in *found; false as meet() is. A user id is in one
+  // rank's range, and the others add nothing to its position: first_user and on, whose positions are given, or are the
+  // ids themselves.
+  __device__ bool find(Ranks& ranks, const id_t* positions, i64 first_user, i64 num_users, i64* found) const {
+    if (were_found) return true;
+    wake_links(ranks);
+    i64 tally[NUM_SUMS] = {}, k = threadIdx.x;
+    for (i64 group = 0; group < count; group += NUM_SUMS) {
+      bool asks = k < NUM_SUMS && group + k < count, tells = asks && blockIdx.x == 0;
+      i64 in_range = tells ? listed[group + k] - first_user : -1;
+      if (0 <= in_range && in_range < num_users)
+        tally[k] = positions ? (i64)positions[in_range] : first_user + in_range;
+      if (!ranks.meet(tally)) return false;
+      if (asks) here[group + k] = ranks.here->total[k];
+      if (tells) listed[group + k] = ranks.here->total[k];
+    }
+    __syncthreads();
+    if (thread_index() == 0) fence_system(), store_relaxed(found, (i64)1);
+    return true;
+  }
+  // Links between GPUs that are idle sleep, each by itself, and the first word over one takes 0.1 ms. Words that nobody
+  // reads, in a stretch that all links share, wake all at once (BFS of rmat26 after 50 ms on two H200: 1.35 ms and
+  // 0.8).
+  static __device__ void wake_links(const Ranks& ranks) {
+    i64 first = (sizeof(WindowHead) + 7) / 8 + thread_index();
+    for (i64 r = 0; r < ranks.here->size; r++)
+      for (i64 i = first; r != ranks.here->rank && i < HEAD_BYTES / 8; i += thread_count())
+        store_relaxed((i64*)ranks.window_of(r) + i, (i64)0);
   }
 };

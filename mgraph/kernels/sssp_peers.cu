@@ -20,25 +20,28 @@ struct Search : Copies {
     if (thread_index() < 2) *queue_counter(thread_index()) = 0;
   }
   // The sources wait, at 0.
-  __device__ void start(const i64* states) {
-    for (i64 i = thread_index(); i < fact(NUM_STARTS); i += thread_count()) {
-      if (states[i] < base() || states[i] >= base() + fact(STRIDE)) continue;
-      dist(window())[states[i]] = lowest = (dist_t)0;
+  __device__ void start(const Sources& sources) {
+    for (i64 i = thread_index(); i < sources.count; i += thread_count()) {
+      i64 position = sources.position(i);
+      if (position >= fact(NUM_POSITIONS)) continue;
+      i64 state = state_of(position, fact(STRIDE), fact(MULTIPLIER));
+      if (state >= base() && state < base() + fact(STRIDE)) dist(window())[state] = lowest = (dist_t)0;
     }
   }
 
   // ---- a round ---------------------------------------------------------------------------------------
   __device__ bool round(Method method) {
-    if (thread_index() == 0) *queue_counter(!turn) = 0;
+    if (method != PULL && thread_index() == 0) *queue_counter(!turn) = 0;
     method == PULL ? pull() : relax();
     i64 looked = tally[LOOKED];
     tally[LOOKED] = 0;
     if (!meet()) return false;
-    if (method != PULL) done += block->ranks.total[ARCS];
+    count = block->ranks.total[COUNT];
+    *(method == PULL ? &near_lengths : &done) += block->ranks.total[ARCS];
     tally[LOOKED] = looked, turn = !turn;
     settle();
     if (!meet()) return false;
-    count = block->ranks.total[COUNT], near_lengths += block->ranks.total[ARCS];
+    count += block->ranks.total[COUNT], near_lengths += block->ranks.total[ARCS];
     return true;
   }
 
@@ -62,7 +65,9 @@ struct Search : Copies {
     if (!widens) floor = settled, settled = bound;
     bound = finishes ? top : raised(rests && !widens ? bound : low, delta);
     done = near_lengths = 0, lowest = top, bucket++;
-    if (thread_index() == 0) *waiting(window(), bucket + 1) = top;
+    // A pull queues those who are near itself, and what stands in the queue before them is taken first.
+    queue_begin = 0;
+    if (thread_index() == 0) *waiting(window(), bucket + 1) = top, *queue_counter(!turn) = 0;
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
     *method == PUSH ? scan_slice<LIGHT>() : *method == HEAVY ? scan_slice<REST>() : scan_slice<PULLED>();
@@ -95,21 +100,19 @@ struct Search : Copies {
       out[v] = d, tally[COUNT] += d >= beyond && d < top_of<dist_t>::value();
     }
   }
-  // Tell the host, the first block together.
+  // Tell the host, a block together.
   __device__ void tell(i64* report) const {
-    __syncthreads();
-    for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = rows()[i];
+    for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x) report[NUM_REPORTS + i] = load_relaxed(rows() + i);
     if (threadIdx.x > 0) return;
     report[NUM_ROWS] = num_rows, report[NUM_BEYOND] = block->ranks.total[COUNT], report[EVERYWHERE] = finishes;
     report[DONE] = 1;
   }
 
-  __device__ void run(i64* report) {
+  __device__ void run(const Sources& sources, i64* report) {
     started = clock_ns();
-    ranks.wake_links();
     clear();
     if (!ranks.meet(tally)) return;
-    start(report + NUM_REPORTS + fact(TRACE_ROWS) * ROW);
+    start(sources);
     if (!meet()) return;
     while (is_left()) {
       Method method;
@@ -123,20 +126,22 @@ struct Search : Copies {
     }
     give_out();
     if (!ranks.meet(tally)) return;
-    ranks.leave();
-    if (blockIdx.x == 0) tell(report);
+    if (ranks.leave(tally)) tell(report);
   }
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window, const i64* indptr,
-                            const vertex_t* targets, const weight_t* weights, double scale, dist_t* dist, u32* work,
-                            i64* host) {
+    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window,
+                            const id_t* positions, const i64* indptr, const vertex_t* targets, const weight_t* weights,
+                            double scale, dist_t* dist, u32* work, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
   Ranks ranks(&block.ranks, windows, window, abort);
   const dist_t *cutoff = (const dist_t*)&block.facts[CUTOFF], *delta = (const dist_t*)&block.facts[DELTA];
   Search search = {{&block, ranks, indptr, targets, weights, work, scale, *cutoff}, dist, *delta};
-  search.run(host + NUM_FACTS);
+  Sources sources = {block.facts[NUM_STARTS], block.sources,
+                     host + NUM_FACTS + NUM_REPORTS + block.facts[TRACE_ROWS] * ROW, block.facts[FOUND] != 0};
+  if (sources.find(search.ranks, positions, block.facts[FIRST_USER], block.facts[NUM_USERS], host + FOUND))
+    search.run(sources, host + NUM_FACTS);
 }

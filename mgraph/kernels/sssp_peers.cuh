@@ -14,20 +14,27 @@
 // Between two meetings an array is either read or changed by atomics, or each word has one writer; but a line may be
 // read while its other owner clears what is his.
 
-// The first three are distances; from BEYOND on they are counted in the end. LINES and COPY say how many bytes behind
+// CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by
+// the search where it finds the sources itself; they stand behind the trace. LINES and COPY say how many bytes behind
 // its beginning the bits of words and the distances of a window are.
 enum Fact {
   CUTOFF,
   DELTA,
+  FOUND,
   BEYOND,
   STRIDE,
+  MULTIPLIER,
+  NUM_POSITIONS,
   NUM_OWNED,
   NUM_STARTS,
   NUM_ARCS,
+  CAPACITY,
   HEAVIES,
   PULLS,
   LINES,
   COPY,
+  FIRST_USER,
+  NUM_USERS,
   TRACE_ROWS,
   NUM_FACTS
 };
@@ -45,7 +52,7 @@ struct Block {
   i64 room[3 * BLOCK];           // rows that are relaxed
   u32 marks[MOST_RANKS][BLOCK];  // words of bits, one a thread, of each rank
   dist_t lowest;
-  i64 facts[NUM_FACTS];
+  i64 facts[NUM_FACTS], sources[FEW_SOURCES];
   RanksHere ranks;
 };
 
@@ -69,6 +76,7 @@ struct Copies {
   dist_t floor = 0, settled = 0, bound = 0, untold = 0, lowest = top_of<dist_t>::value();
   int bucket = 0;
   bool turn = false, finishes = false;
+  i64 queue_begin = 0;  // where the queue begins: those before are being looked through
 
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
   __device__ i64 rank() const { return block->ranks.rank; }
@@ -87,8 +95,9 @@ struct Copies {
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
   __device__ i64* rows() const { return (i64*)work + 2; }  // of the trace
   __device__ Queue queue() const {
-    i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(STRIDE);
-    return {offsets, first, (vertex_t*)(first + fact(STRIDE))};
+    i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
+    vertex_t* vertices = (vertex_t*)(first + fact(CAPACITY));
+    return {offsets + queue_begin, first + queue_begin, vertices + queue_begin};
   }
 
   // All ranks meet; by then each knows the smallest distance that any thread saw to wait.
@@ -101,9 +110,10 @@ struct Copies {
       for (i64 r = 0; r < size(); r++) atomic_min_system(waiting(window(r), bucket), block->lowest);
     return ranks.meet(tally);
   }
-  // A warp's vertices, two a lane, whose distances are d, go to the queue with a part of their rows if they are `there`
+  // A warp's vertices, two a lane, whose distances are d, go to a queue with a part of their rows if they are `there`
   // and the part has arcs; those are counted.
-  template <Part part> __device__ void enqueue(const i64 (&v)[2], const dist_t (&d)[2], const bool (&there)[2]) {
+  template <Part part>
+  __device__ void enqueue(bool which, const i64 (&v)[2], const dist_t (&d)[2], const bool (&there)[2]) {
     vertex_t own[2];
     i64 begin[2] = {}, length[2] = {};
     bool has_arcs[2];
@@ -121,14 +131,14 @@ struct Copies {
       has_arcs[half] = length[half] > 0;
       tally[COUNT] += has_arcs[half];
     }
-    ::enqueue<2>(queue(), fact(STRIDE), queue_counter(turn), own, has_arcs, begin, length);
+    ::enqueue<2>(queue(), fact(CAPACITY) - queue_begin, queue_counter(which), own, has_arcs, begin, length);
   }
 
   // ---- arcs ------------------------------------------------------------------------------------------
   // Relax the arcs of the queue in one's own copy. A source that falls meanwhile is queued again.
   __device__ void relax() {
     dist_t* own = dist(window());
-    i64 first = base();
+    i64 first = base(), looked = tally[LOOKED];
     auto from = [&](vertex_t v) { return load_relaxed(&own[first + v]); };
     each_queued(from, [&](const i64(&slot)[4], const dist_t(&source)[4], const bool (&there)[4]) {
       vertex_t v[4];
@@ -143,29 +153,39 @@ struct Copies {
       for (int k = 0; k < 4; k++)
         if (there[k] && through[k] <= cutoff && through[k] < seen[k]) lower(v[k], through[k]);
     });
+    tally[ARCS] = tally[LOOKED] - looked;
   }
   // Lower one's own vertices over the arcs that lead there from what is settled: short rows, then the queue of long
-  // ones. A distance of a short row has one writer, and others may look at it meanwhile: see pulled().
+  // ones. A distance of a short row has one writer, and others may look at it meanwhile: see pulled(). So it is queued
+  // here, behind the long ones, if it is near.
   __device__ void pull() {
     dist_t* own = dist(window()) + base();
+    i64 longs = queued_vertices(*queue_counter(turn));
+    queue_begin = longs;
     for (i64 run = warp_index() * 64; run < fact(STRIDE); run += warp_count() * 64) {
       i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, at[2], end[2];
       dist_t d[2] = {own[v[0]], own[v[1]]}, before[2] = {d[0], d[1]};
+      bool near[2];
       for (int half = 0; half < 2; half++) {
-        bool waits = d[half] >= settled && v[half] < fact(NUM_OWNED);
-        at[half] = waits ? load_readonly(indptr + v[half]) : 0;
-        end[half] = waits ? load_readonly(indptr + v[half] + 1) : 0;
-        if (end[half] - at[half] > LONG_ROW) end[half] = at[half];
+        near[half] = d[half] >= settled && v[half] < fact(NUM_OWNED);
+        at[half] = near[half] ? load_readonly(indptr + v[half]) : 0;
+        end[half] = near[half] ? load_readonly(indptr + v[half] + 1) : 0;
+        if (end[half] - at[half] > LONG_ROW) end[half] = at[half], near[half] = false;
       }
       pull_alone(at, end, d);
       for (int half = 0; half < 2; half++) {
         pull_together(at[half], end[half], d[half]);
-        if (d[half] < before[half]) store_relaxed(&own[v[half]], d[half]);
-        u32 fell = __ballot_sync(WARP, d[half] < before[half]);
-        if (fell && lane_index() == 0) mark((base() + run) / 32 + half, fell);
+        bool fell = d[half] < before[half];
+        if (fell) store_relaxed(&own[v[half]], d[half]);
+        near[half] = near[half] && d[half] < bound && (fell || !finishes);
+        if (near[half] && finishes) tell_others(v[half], d[half]);
+        if (fell && !near[half] && d[half] < lowest) lowest = d[half];
       }
+      enqueue<LIGHT>(!turn, v, d, near);
     }
+    queue_begin = 0;
     pull_long();
+    queue_begin = longs;
   }
   // Whether an arc is so light that what is settled since may be so near. The arcs of a row come in order of weight.
   __device__ bool may_lower(dist_t weight, dist_t d) const {
@@ -233,10 +253,10 @@ struct Copies {
   }
   template <class Of, class Visit> __device__ void each_queued(Of fact_of, Visit visit) {
     i64 queued = *queue_counter(turn);
-    BlockShare share(0, queued_arcs(queued));
-    i64 arcs = threadIdx.x == 0 && share.begin < share.end ? share.end - share.begin : 0;
-    tally[LOOKED] += arcs, tally[ARCS] = arcs;
-    each_slot<4>(queue(), queued_vertices(queued), share, block->room, fact_of, visit);
+    InterleavedShare share(queued_arcs(queued));
+    if (threadIdx.x == 0) tally[LOOKED] += share.size();
+    for (i64 k = blockIdx.x; k < share.num_parts; k += gridDim.x)
+      each_slot<4>(queue(), queued_vertices(queued), share.part(k), block->room, fact_of, visit);
   }
   __device__ void lower(vertex_t v, dist_t through) {
     u32 own = 1u << (v & 31);
@@ -293,7 +313,7 @@ struct Copies {
         if (near[half] && finishes) tell_others(v[half], fell[half]);
         if (!near[half] && fell[half] < lowest) lowest = fell[half];
       }
-      enqueue<LIGHT>(v, fell, near);
+      enqueue<LIGHT>(turn, v, fell, near);
     });
     __syncwarp();
   }
@@ -326,15 +346,15 @@ struct Copies {
         bool near = !finishes && settled <= d[half] && d[half] < bound;
         bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
-        // Where there is something left to do first, who is near is marked, as if it had fallen.
-        u32 marks = __ballot_sync(WARP, part != LIGHT && near);
+        // Where there is something left to do first, who is near is marked, as if it had fallen, or queued by the pull.
+        u32 marks = __ballot_sync(WARP, near && (part == REST || (part == PULLED && is_long(v[half]))));
         if (marks && lane_index() == 0) mark((base() + run) / 32 + half, marks);
         if (part == PULLED && is_new) tally[ARCS] += arcs_of(v[half]);
         if (part == PULLED && (is_new || (finishes && d[half] < untold))) tell_others(v[half], d[half]);
         if (part == PULLED) tally[COUNT] += d[half] >= settled && v[half] < fact(NUM_OWNED) && !is_long(v[half]);
         takes[half] = part == LIGHT ? near : part == REST ? is_new : is_long(v[half]) && d[half] >= settled;
       }
-      enqueue<part>(v, d, takes);
+      enqueue<part>(turn, v, d, takes);
     }
   }
   __device__ i64 arcs_of(i64 v) const { return load_readonly(indptr + v + 1) - load_readonly(indptr + v); }

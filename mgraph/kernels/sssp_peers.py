@@ -1,7 +1,7 @@
 """Shortest paths in one launch a rank: the form of algorithms/sssp.py for ranks that share windows.
 
 What the host tells and is told travels in host memory that the kernel reads and writes: `FACTS` and `REPORT` name its
-first words; behind them stand a row of `ROW` for each round, and the states of the sources.
+first words; behind them stand a row of `ROW` for each round, and the sources, of which bfs_peers.py says more.
 """
 
 from __future__ import annotations
@@ -10,21 +10,25 @@ from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.pair import fused
 
 FACTS = (
-    "cutoff", "delta", "beyond", "stride", "num_owned", "num_starts", "num_arcs", "heavies", "pulls", "lines", "copy",
-    "trace_rows",
+    "cutoff", "delta", "found", "beyond", "stride", "multiplier", "num_positions", "num_owned", "num_starts",
+    "num_arcs", "capacity", "heavies", "pulls", "lines", "copy", "first_user", "num_users", "trace_rows",
 )  # fmt: skip
 REPORT = ("done", "num_rows", "num_beyond", "everywhere")
+# Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
+LONG_ROW = 256
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 METHODS = ("push", "scan", "heavy", "pull")
 # Ranks with as many vertices are searched step by step: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED
 
 
-@fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist")
-def find_distances_on_ranks(lo, hi, abort, windows, window, indptr, targets, weights, scale, dist, work, host) -> None:
+@fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist", id_t="positions")
+def find_distances_on_ranks(
+    lo, hi, abort, windows, window, positions, indptr, targets, weights, scale, dist, work, host
+) -> None:
     """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
 
-    `scale` makes classes of the weights, over which rows are in order; rows in any other are relaxed whole where it is
-    infinite. `dist` and `work`, which is for two counters, rows and a queue, need not be initialised, nor what stands
-    in the windows behind their heads.
+    `scale` makes classes of the weights, over which rows are in order; rows in
+    any other are relaxed whole where it is infinite. `dist` and `work`, which is for two counters, rows and a queue,
+    need not be initialised, nor what stands in the windows behind their heads.
     """

@@ -161,6 +161,11 @@ EMU_PRIMITIVE inline long long load_acquire(const long long* p) {
   emu_fence();
   return *p;
 }
+EMU_PRIMITIVE inline long long load_acquire_system(const long long* p) {
+  emu_access(p, sizeof *p, EMU_READ | EMU_ATOMIC, EMU_CALLER);
+  emu_fence();
+  return *p;
+}
 
 // ---- cache hints -----------------------------------------------------------------------------------
 #define EMU_LOAD(name, how)                             \

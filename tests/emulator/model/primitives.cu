@@ -71,8 +71,12 @@ extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* 
     met = ranks.meet(mine);
     if (met && thread_index() == 0) out[2 * round] = here.total[1], out[2 * round + 1] = here.own[3];
   }
-  if (met) ranks.leave();
-  if (thread_index() == 0) out[2 * num_rounds] = met;
+  mine[2] = 1;
+  if (!met) {
+    if (thread_index() == 0) out[2 * num_rounds] = 0;
+  } else if (ranks.leave(mine)) {  // one block finds all threads counted
+    if (threadIdx.x == 0) out[2 * num_rounds] = here.own[2] == thread_count();
+  }
 }
 
 // Every thread takes places in one queue, some in a branch; the bits and integers of the model.

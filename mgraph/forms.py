@@ -1,0 +1,144 @@
+"""Which form a search takes on these ranks, what it needs first, and its call: what jobs.py does for a traversal.
+
+A form is a rank program of algorithms/. Those through windows take user ids and find where these stand; all others take
+the positions of sources from which arcs leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.bfs_fused import bfs_fused
+from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
+from mgraph.algorithms.bfs_sweep import bfs_sweep
+from mgraph.algorithms.narrow import first_dtype, is_whole, narrow_cutoff
+from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
+from mgraph.algorithms.sssp_by_weight import sssp_by_weight
+from mgraph.algorithms.sssp_fused import sssp_fused
+from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
+from mgraph.algorithms.sssp_sweep import sssp_sweep
+from mgraph.algorithms.traversal import Trace, Traversal
+from mgraph.build.blocks import require_blocks
+from mgraph.build.by_weight import require_rows_by_weight
+from mgraph.build.in_rows import require_firsts, require_in_rows
+from mgraph.cluster.base import Rank
+from mgraph.kernels import bfs_fused as bfs_kernel
+from mgraph.kernels import sssp_peers as sssp_kernel
+from mgraph.kernels.backend import FusingBackend
+from mgraph.rates import require_rates
+from mgraph.shard import Shard
+from mgraph.translate import positions_of, tree_of_users
+
+
+@dataclass(frozen=True)
+class TraversalSpec:
+    """What a traversal is asked for; the same on every rank."""
+
+    algorithm: str  # bfs or sssp
+    method: str  # frontier or sweep
+    sources: tuple[int, ...]  # user ids
+    dtype: np.dtype  # of the state
+    limit: float | int | None = None  # depth_limit or cutoff
+    predecessors: bool = True
+
+
+def prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
+    """Build what the method needs beside the rows, once for a graph; know the device, once for all."""
+    if spec.method == "frontier" and rank.size == 1 and isinstance(shard.backend, FusingBackend):
+        require_rates(shard.backend)
+    if spec.method == "sweep":
+        require_blocks(shard, rank.comm, spec.dtype)
+    if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):
+        require_in_rows(shard, rank.comm)
+    if (spec.algorithm, spec.method) == ("bfs", "frontier"):
+        fuses = _may_fuse(shard, bfs_kernel.MOST_ROWS)
+        if fuses and (rank.size == 1 or require_bfs_windows(shard, rank.comm)):
+            require_firsts(shard)
+    if (spec.algorithm, spec.method) == ("sssp", "frontier"):
+        fuses, dtype = _may_fuse(shard, sssp_kernel.MOST_ROWS), first_dtype(shard, spec.dtype)
+        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, dtype))
+        if relaxes_light and wants_rows_by_weight(shard.info):
+            require_rows_by_weight(shard)
+
+
+def search(shard: Shard, rank: Rank, spec: TraversalSpec, trace: Trace) -> tuple[list[int], Traversal]:
+    """Return the positions of the sources, and what a search from them finds; its phase begins when they are known."""
+    form = form_of_bfs(shard, rank, spec) if spec.algorithm == "bfs" else form_of_sssp(shard, rank, spec)
+    finds_sources = form in (bfs_peers, sssp_peers)
+    sources = [] if finds_sources else _find_sources(shard, rank, spec)
+    starts = spec.sources if finds_sources else connected(shard, sources)
+    with trace.phase("traverse"):
+        if spec.algorithm == "bfs":
+            found = form(shard, rank.comm, starts, trace, None if spec.limit is None else int(spec.limit))
+        else:
+            found = _search_narrow_first(form, shard, rank, spec, starts, trace)
+    return found.sources or sources, found
+
+
+def _find_sources(shard: Shard, rank: Rank, spec: TraversalSpec) -> list[int]:
+    """Return the positions of the sources; as nearly as may be, all ranks return and begin their search together."""
+    positions = positions_of(shard, rank.comm, spec.sources)
+    if rank.size > 1:
+        rank.comm.barrier()
+    return positions
+
+
+def _search_narrow_first(
+    form: Callable[..., Traversal],
+    shard: Shard,
+    rank: Rank,
+    spec: TraversalSpec,
+    starts: Sequence[int],
+    trace: Trace,
+) -> Traversal:
+    narrow = first_dtype(shard, spec.dtype)
+    if spec.method == "frontier" and narrow != spec.dtype:
+        found = form(shard, rank.comm, starts, trace, narrow, narrow_cutoff(shard.info, spec.limit))
+        if is_whole(shard, rank.comm, found, spec.limit):
+            return found
+        del found  # a view of its windows
+        # What the form needs may be wider now.
+        shard.has_long_paths = True
+        prepare(shard, rank, spec)
+    return form(shard, rank.comm, starts, trace, spec.dtype, spec.limit)
+
+
+def connected(shard: Shard, positions: list[int]) -> list[int]:
+    """Return those from which arcs leave: only they have a state."""
+    return [p for p in positions if p < shard.partition.num_positions]
+
+
+def _may_fuse(shard: Shard, most_rows: int) -> bool:
+    """Return whether a loop that takes so many vertices a rank may run in one launch; the same on every rank."""
+    return isinstance(shard.backend, FusingBackend) and shard.partition.stride < most_rows
+
+
+# The answer is put in user ids right behind the search.
+_bfs_fused_and_translated = partial(bfs_fused, behind=tree_of_users)
+
+
+def form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
+    """Return the sweep if that is asked for, else the loop that has the host in it least."""
+    if spec.method == "sweep":
+        return bfs_sweep
+    if not _may_fuse(shard, bfs_kernel.MOST_ROWS):
+        return bfs
+    if rank.size == 1:
+        return _bfs_fused_and_translated if spec.predecessors else bfs_fused
+    return bfs if rank.comm.windows is None else bfs_peers
+
+
+def form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
+    if spec.method == "sweep":
+        return sssp_sweep
+    if rank.size > 1:
+        reaches = _may_fuse(shard, sssp_kernel.MOST_ROWS) and rank.comm.windows is not None
+        return sssp_peers if reaches else sssp
+    if isinstance(shard.backend, FusingBackend):
+        return sssp_fused
+    return sssp if shard.by_weight is None else sssp_by_weight
