@@ -134,6 +134,7 @@ def form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., 
 
 
 def form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable[..., Traversal]:
+    """Return the sweep if that is asked for, else the loop that has the host in it least."""
     if spec.method == "sweep":
         return sssp_sweep
     if rank.size > 1:

@@ -60,7 +60,8 @@ struct Search : Slices {
   __device__ void start(const Sources& sources) {
     for (i64 group = warp_index() << 5; group < sources.count; group += warp_count() << 5) {
       bool there = group + lane_index() < sources.count;
-      i64 state = there ? state_of_source(sources.position(group + lane_index())) : -1, v = state - rank() * fact(STRIDE);
+      i64 state = there ? state_of_source(sources.position(group + lane_index())) : -1,
+          v = state - rank() * fact(STRIDE);
       if (state >= 0) set_bit(now(), state);
       bool own = state >= 0 && v >= 0 && v < fact(NUM_OWNED);
       if (own) settle_source(v);
@@ -69,10 +70,10 @@ struct Search : Slices {
   }
 
   // ---- push ------------------------------------------------------------------------------------------
-  // Who is not reached yet at the end of the queue's arcs: few are sent to their owners as offers, for which a block has
-  // `room` with each; many, where there is none, are marked in one's own other copy. That may lag behind by what was
-  // reached since, which the owners know. Two arcs a lane: more take registers from those who look (there, the levels
-  // that look most of rmat27 on two H200: 570 and 224 us with four, 554 and 217 with two).
+  // Who is not reached yet at the end of the queue's arcs: few are sent to their owners as offers, for which a block
+  // has `room` with each; many, where there is none, are marked in one's own other copy. That may lag behind by what
+  // was reached since, which the owners know. Two arcs a lane: more take registers from those who look (there, the
+  // levels that look most of rmat27 on two H200: 570 and 224 us with four, 554 and 217 with two).
   __device__ void push(u32 room) {
     const u32* reached = room ? now() : then();
     i64 queued = *queue_counter(turn);
@@ -169,8 +170,8 @@ struct Search : Slices {
       i64 v[2] = {(i64)offer[0].to, (i64)offer[1].to};
       bool found[2];
       for (int half = 0; half < 2; half++)
-        found[half] = there[half] &&
-                      atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
+        found[half] =
+            there[half] && atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
       for (int half = 0; half < 2; half++)
         if (found[half]) levels[v[half]] = (i32)(level + 1), mark(v[half], side);
       enqueue(!turn, v, found);
@@ -189,8 +190,7 @@ struct Search : Slices {
   // One's own vertex is reached, in a copy everywhere.
   __device__ void mark(i64 v, bool which) {
     tally[SENT] += 4 * (size() - 1);
-    for (i64 r = 0; r < size(); r++)
-      atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
+    for (i64 r = 0; r < size(); r++) atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
   // Who was queued when it was offered parents.
   __device__ void settle_queued() {

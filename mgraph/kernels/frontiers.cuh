@@ -117,8 +117,8 @@ struct BlockShare {
   }
 };
 // Arcs 0 .. count of a queue in parts, of which a block takes one in so many as there are blocks: one run of arcs may
-// take several times as long as another (rows of few arcs, whose targets are far apart). Parts of few arcs go to as many
-// blocks as there are; still smaller ones would take longer to look up than to go through.
+// take several times as long as another (rows of few arcs, whose targets are far apart). Parts of few arcs go to as
+// many blocks as there are; still smaller ones would take longer to look up than to go through.
 struct InterleavedShare {
   static constexpr i64 PARTS = 16, ARCS_A_THREAD = 4;
   i64 count, length, num_parts;
@@ -149,8 +149,8 @@ __device__ inline u32 row_of_arc_by_warp(const u32* offsets, u32 count, u32 arc)
 }
 // Call visit(slot, fact, there), by whole warps, for the arcs of a share: where each stands in the rows, and what
 // fact_of says of its source; EACH arcs a lane, so that what they wait for comes at the same time. In `room` is place
-// for a word and twice 32 bits a thread, or for three words where facts have 64. A warp takes neighbouring arcs: it looks for the rows at their ends, and its lanes only
-// between those.
+// for a word and twice 32 bits a thread, or for three words where facts have 64. A warp takes neighbouring arcs: it
+// looks for the rows at their ends, and its lanes only between those.
 template <int EACH, class Of, class Visit> __device__ inline void each_slot(const Queue& from, i64 num_queued,
                                                                             BlockShare share, i64* room, Of fact_of,
                                                                             Visit visit) {

@@ -26,8 +26,8 @@ constexpr u32 LOOKS_A_LONG_WAIT = 4096;
 // What a block keeps in shared memory of them.
 struct RanksHere {
   i64 rank, size, windows[MOST_RANKS];  // where each rank's window is
-  i64 sums[32][NUM_SUMS];  // of each warp
-  i64 total[NUM_SUMS], own[NUM_SUMS];  // what the last meeting added up: over the ranks, and of this one
+  i64 sums[32][NUM_SUMS];               // of each warp
+  i64 total[NUM_SUMS], own[NUM_SUMS];   // what the last meeting added up: over the ranks, and of this one
 };
 // One fused loop on every rank. All must come to the same meetings, with however many blocks.
 struct Ranks {
