@@ -46,9 +46,8 @@ FUSED = {
     "bfs_fused": "depth or deeper or walked",
     "sssp_fused": "any_grid and 128-2-1",
     "msf_fused": "lists or vertices or way",
-    "bfs_peers": "windows_clean or told_of or last_few",
+    "bfs_peers": "windows_clean or told_of or last_few or blocks_offer",
     "sssp_peers": "rounds_beyond",
-    "sources_peers": "verbs_find",
 }
 
 
