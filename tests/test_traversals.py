@@ -11,7 +11,7 @@ from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
 from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
-from mgraph import jobs
+from mgraph import forms
 from mgraph.traversals import state_dtype
 
 
@@ -171,8 +171,8 @@ def test_distances_that_fit_are_searched_in_32_bits(arcs, is_long, clusters, mon
     """A line that is as long as 32 bits can tell, and one that is a little longer; many vertices have no arcs."""
     widths = []
     for name in ("sssp", "sssp_by_weight"):
-        real = getattr(jobs, name)
-        monkeypatch.setattr(jobs, name, lambda *a, real=real: (widths.append(a[4].itemsize), real(*a))[1])
+        real = getattr(forms, name)
+        monkeypatch.setattr(forms, name, lambda *a, real=real: (widths.append(a[4].itemsize), real(*a))[1])
     heaviest = 16_000_000
     case = make_case("line", 400, [(v, v + 1, heaviest) for v in range(arcs)], np.int32)
     wanted = [v * heaviest if v <= arcs else -1 for v in range(400)]

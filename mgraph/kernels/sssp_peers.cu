@@ -94,10 +94,20 @@ struct Search : Copies {
   }
   // Give out one's own slice, and count who is beyond.
   __device__ void give_out() {
-    dist_t beyond = *(const dist_t*)&block->facts[BEYOND];
-    for (i64 v = thread_index(); v < fact(NUM_OWNED); v += thread_count()) {
-      dist_t d = dist(window())[base() + v];
-      out[v] = d, tally[COUNT] += d >= beyond && d < top_of<dist_t>::value();
+    constexpr int WIDE = 4;
+    dist_t beyond = *(const dist_t*)&block->facts[BEYOND], top = top_of<dist_t>::value();
+    const dist_t* own = dist(window()) + base();
+    for (i64 first = thread_index(); first < fact(NUM_OWNED); first += WIDE * thread_count()) {
+      dist_t d[WIDE];
+      for (int k = 0; k < WIDE; k++) {
+        i64 v = first + k * thread_count();
+        d[k] = v < fact(NUM_OWNED) ? own[v] : top;
+      }
+      for (int k = 0; k < WIDE; k++) {
+        i64 v = first + k * thread_count();
+        if (v < fact(NUM_OWNED)) out[v] = d[k];
+        tally[COUNT] += d[k] >= beyond && d[k] < top;
+      }
     }
   }
   // Tell the host, a block together.

@@ -333,14 +333,19 @@ struct Copies {
     return least < before || is_marked(rank()) ? least : top_of<dist_t>::value();
   }
   template <Part part> __device__ void scan_slice() {
+    // Distances of the next two turns are under way.
     const dist_t* own = dist(window()) + base() + lane_index();
-    i64 first = warp_index() * 64, after = first + warp_count() * 64;
-    dist_t coming[2] = {};
-    if (first < fact(STRIDE)) coming[0] = own[first], coming[1] = own[first + 32];
-    for (i64 run = first; run < fact(STRIDE); run = after, after += warp_count() * 64) {
-      i64 v[2] = {run + lane_index(), run + 32 + lane_index()};
+    i64 first = warp_index() * 64, turn_length = warp_count() * 64;
+    dist_t coming[4] = {};
+    for (int k = 0; k < 4; k++) {
+      i64 at = first + k / 2 * turn_length + k % 2 * 32;
+      if (at < fact(STRIDE)) coming[k] = own[at];
+    }
+    for (i64 run = first; run < fact(STRIDE); run += turn_length) {
+      i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, after = run + 2 * turn_length;
       dist_t d[2] = {coming[0], coming[1]};
-      if (after < fact(STRIDE)) coming[0] = own[after], coming[1] = own[after + 32];
+      coming[0] = coming[2], coming[1] = coming[3];
+      if (after < fact(STRIDE)) coming[2] = own[after], coming[3] = own[after + 32];
       bool takes[2];
       for (int half = 0; half < 2; half++) {
         bool near = !finishes && settled <= d[half] && d[half] < bound;
