@@ -33,9 +33,9 @@ from mgraph.results import Stats
 
 # What is timed: where it stands, and what it is called in the table.
 PARTS: tuple[tuple[Any, str, str], ...] = (
-    (forms, "prepare", "is all there that the method needs"),
+    (jobs, "prepare", "is all there that the method needs"),
     (forms, "positions_of", "source to position: orders, read back"),
-    (forms, "search", "the search: memory, orders"),
+    (jobs, "search", "the search: memory, orders"),
     (cuda, "_start", "launches"),
     (CudaBackend, "synchronize", "waiting"),
     (cuda._Mark, "__call__", "waiting"),

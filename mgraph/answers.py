@@ -56,7 +56,7 @@ class Costs:
 
     @property
     def total_s(self) -> float:
-        """Seconds from a prepared graph to the answer in user ids."""
+        """Seconds from a prepared graph, and through windows from sources that all ranks know, to the answer in user ids."""
         return sum(s for phase, s in self.seconds.items() if phase != "prepare")
 
     def __repr__(self) -> str:

@@ -135,6 +135,20 @@ def test_many_blocks_offer_and_take(blocks):
         np.testing.assert_array_equal(ours.predecessors, wanted.predecessors)
 
 
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_a_block_looks_at_hubs(order, monkeypatch):
+    """Words of hubs that were pushed go to blocks, a row to a warp."""
+    monkeypatch.setattr(module, "HUB_ARCS", 4)
+    for seed in range(6):
+        search(random_case(seed, 300), [0, 7] if seed % 2 else [11], 2 + seed % 2, order, seed=seed)
+
+
+def test_offers_may_be_more_than_vertices():
+    edges = [*((0, v) for v in range(2, 33)), *((1, v) for v in range(29, 60))]
+    clique = [(u, v) for u in range(2, 60) for v in range(u + 1, 60)]
+    search(make_case("clique", 60, [*edges, *clique]), [0, 1], 2, "degree")
+
+
 def test_the_last_few_are_listed():
     """A core is pulled; of a tail on it and a pair apart, which are few, levels are pulled by those listed alone."""
     random = np.random.default_rng(3)

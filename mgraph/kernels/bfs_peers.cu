@@ -83,7 +83,8 @@ struct Search : Slices {
     if (threadIdx.x == 0 && share.begin < share.end) tally[LOOKED] += share.end - share.begin;
     auto position = [&](vertex_t v) { return (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST)); };
     auto push_arcs = [&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
-      // Without branches between them all loads are under way together; an older word makes for an atomic too many.
+      // Without branches between them all loads are under way together. An older word makes for an atomic too many;
+      // the copy against which offers are checked does not change meanwhile.
       u32 word[2];
       bool open[2];
       for (int k = 0; k < 2; k++) word[k] = load_stale(reached + (v[k] >> 5));
@@ -113,7 +114,7 @@ struct Search : Slices {
     i64* here = told(window(threadIdx.x), rank());
     u32 own = block->num_offers[threadIdx.x];
     if (blockIdx.x == 0) here[0] = num_blocks << 32 | room;
-    if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < room ? own : room;
+    if (blockIdx.x < num_blocks && blockIdx.x < MOST_BLOCKS) here[1 + blockIdx.x] = own < room ? own : room;
   }
   // A warp's offers, one a lane if it is `there`: those to a rank go side by side, as they travel. Those that find no
   // room are counted.
@@ -129,7 +130,7 @@ struct Search : Slices {
     u32 at = __shfl_sync(WARP, place, (int)owner & 31) + before;
     if (owner >= size()) return;
     if (owner != rank()) tally[SENT] += sizeof(Offer);
-    if (at < room)
+    if (at < room && blockIdx.x < MOST_BLOCKS)
       inbox(window(owner), rank())[blockIdx.x * (i64)room + at] = {v - owner * (vertex_t)fact(STRIDE), u};
     else
       tally[COUNT]++;
@@ -243,7 +244,7 @@ struct Search : Slices {
     if (!pulling) arcs_before = arcs;
     if (pulling) return look_level(false);
     bool few = arcs <= words() / FEW_OFFERS, full = false;
-    u32 room = arcs <= most_offers() && gridDim.x <= MOST_BLOCKS ? room_for_offers() : 0;
+    u32 room = arcs <= most_offers() ? room_for_offers() : 0;
     do {
       if (full) room = 0;
       push(room);
@@ -270,7 +271,7 @@ struct Search : Slices {
   }
   __device__ bool look_level(bool offered) {
     turn = !turn, queued = false;
-    i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : offered ? fact(NUM_POSITIONS) / arcs : SPARSE;
+    i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : offered ? fact(NUM_POSITIONS) / arcs + 1 : SPARSE;
     bool many = pulling ? share < SPARSE : arcs > fact(NUM_POSITIONS);
     Looks looks = pulling && share < SPARSER && !listing ? PICKED : BY_ROWS;
     look(share, offered ? OFFERED : many ? BY_WORDS : looks, !pulling);

@@ -183,6 +183,7 @@ struct Slices {
     // Where few are on the frontier hubs may look for long; behind it all have been reached.
     i64 run = run_of_words(share), hubs = pushed && looks != OFFERED ? fact(NUM_HUBS) >> 5 : 0;
     for (i64 word = blockIdx.x; word < hubs; word += gridDim.x) look_by_block(word);
+    if (hubs) __syncthreads();  // all are done with the hits of the last word
     auto is_here = [&](i64 word) { return lane_index() < run && word + lane_index() < words(); };
     auto word_of = [&](i64 word) { return is_here(word) ? now()[own_words() + word + lane_index()] : ~0u; };
     i64 first = hubs + warp_index() * run;
@@ -212,6 +213,7 @@ struct Slices {
     u32* hits = (u32*)block->room;
     i64 at = own_words() + word;
     u32 seen = now()[at], any = 0, every = ~0u;
+    if (threadIdx.x == 0) tally[SENT] += 4 * (size() - 1);
     for (i64 r = 0; r < size(); r++) {
       u32 theirs = copy(window(r), !side)[at];
       any |= theirs, every &= theirs;

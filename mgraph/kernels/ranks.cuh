@@ -57,7 +57,7 @@ struct Ranks {
   __device__ WindowHead* head(u8* of) const { return (WindowHead*)of; }
 
   // All threads of all ranks meet: what any wrote before, wherever, all see behind. `mine` of all threads are added up
-  // (to less than 2^48) and then 0. False for all threads of a block that saw *abort: the memory of others may be gone,
+  // (to less than 2^47) and then 0. False for all threads of a block that saw *abort: the memory of others may be gone,
   // and is not to be touched.
   __device__ bool meet(i64* mine) {
     meetings++;
@@ -65,7 +65,12 @@ struct Ranks {
     return __syncthreads_and(threadIdx.x >= 32 || (tell_all(), look_for_all()));
   }
   // The blocks of this rank meet, without the other ranks: nothing is added up.
-  __device__ bool meet_here() const { return grid_barrier(&head(window)->arrived, abort); }
+  __device__ bool meet_here() const {
+    bool met = grid_barrier(&head(window)->arrived, abort);
+    // Blocks that met go on to a meeting at which this one is missed.
+    if (!met && threadIdx.x == 0) store_relaxed(&head(window)->aborted, 1u);
+    return met;
+  }
   __device__ void add_up(i64* mine) {
     for (int k = 0; k < NUM_SUMS; mine[k++] = 0) {
       i64 sum = __any_sync(0xFFFFFFFFu, mine[k] != 0) ? warp_sum(mine[k]) : 0;

@@ -33,12 +33,12 @@ struct Search : Copies {
   __device__ bool round(Method method) {
     if (method != PULL && thread_index() == 0) *queue_counter(!turn) = 0;
     method == PULL ? pull() : relax();
-    i64 looked = tally[LOOKED];
-    tally[LOOKED] = 0;
+    i64 looked = tally[LOOKED], sent = tally[SENT];
+    tally[LOOKED] = tally[SENT] = 0;
     if (!meet()) return false;
     count = block->ranks.total[COUNT];
     *(method == PULL ? &near_lengths : &done) += block->ranks.total[ARCS];
-    tally[LOOKED] = looked, turn = !turn;
+    tally[LOOKED] = looked, tally[SENT] = sent, turn = !turn;
     settle();
     if (!meet()) return false;
     count += block->ranks.total[COUNT], near_lengths += block->ranks.total[ARCS];

@@ -14,9 +14,9 @@
 // Between two meetings an array is either read or changed by atomics, or each word has one writer; but a line may be
 // read while its other owner clears what is his.
 
-// CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by
-// the search where it finds the sources itself; they stand behind the trace. LINES and COPY say how many bytes behind
-// its beginning the bits of words and the distances of a window are.
+// CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by the search where
+// it finds the sources itself; they stand behind the trace. LINES and COPY say how many bytes behind its beginning the
+// bits of words and the distances of a window are.
 enum Fact {
   CUTOFF,
   DELTA,
@@ -164,7 +164,8 @@ struct Copies {
     queue_begin = longs;
     for (i64 run = warp_index() * 64; run < fact(STRIDE); run += warp_count() * 64) {
       i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, at[2], end[2];
-      dist_t d[2] = {own[v[0]], own[v[1]]}, before[2] = {d[0], d[1]};
+      // Those of long rows may be lowered meanwhile, and are not used.
+      dist_t d[2] = {load_stale(&own[v[0]]), load_stale(&own[v[1]])}, before[2] = {d[0], d[1]};
       bool near[2];
       for (int half = 0; half < 2; half++) {
         near[half] = d[half] >= settled && v[half] < fact(NUM_OWNED);
