@@ -56,7 +56,10 @@ class Costs:
 
     @property
     def total_s(self) -> float:
-        """Seconds from a prepared graph, and through windows from sources that all ranks know, to the answer in user ids."""
+        """Seconds from a prepared graph to the answer in user ids.
+
+        Through windows they begin when all ranks know where the sources stand.
+        """
         return sum(s for phase, s in self.seconds.items() if phase != "prepare")
 
     def __repr__(self) -> str:

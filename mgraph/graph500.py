@@ -97,9 +97,9 @@ class Graph500Run:
     def summary(self, kernel: str) -> dict[str, float]:
         """Return what the specification asks for of a kernel, by its names: time, nedge, TEPS and validate.
 
-        Times run from the root, which all ranks know by then, to every vertex's answer, in user ids. Rates are of the input's edges in
-        the root's component, loops and parallel ones included; their mean is the harmonic one, as the
-        specification has it: a root in a tiny component takes it to nearly zero.
+        Times run from the root, which all ranks know by then, to every vertex's answer, in user ids. Rates are of the
+        input's edges in the root's component, loops and parallel ones included; their mean is the harmonic one, as
+        the specification has it: a root in a tiny component takes it to nearly zero.
         """
         searches = self.searches[kernel]
         times = [search.stats.total_s for search in searches]

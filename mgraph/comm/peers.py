@@ -1,9 +1,9 @@
 """Windows: memory of every rank that the kernels of all ranks reach, and how ranks come by it.
 
-What drove it: two GPUs that reach each other's memory can meet inside a kernel in some 3 us, where a reduction over NCCL
-that the host waits for takes 16 and the launches around it more. The names of the windows travel once through the verbs
-of a communicator, and the windows stay with it, because opening costs; the largest that was asked for is kept. Ranks
-that are processes on one host reach each other where their GPUs do; ranks that are threads do in the emulator.
+What drove it: two GPUs that reach each other's memory can meet inside a kernel in some 3 us, where a reduction over
+NCCL that the host waits for takes 16 and the launches around it more. The names of the windows travel once through the
+verbs of a communicator, and the windows stay with it, because opening costs; the largest that was asked for is kept.
+Ranks that are processes on one host reach each other where their GPUs do; ranks that are threads do in the emulator.
 
 A window begins with a head by which the ranks meet (kernels/ranks.cuh, WindowHead). The rest belongs to one
 fused loop at a time, which says in `layout` what the bytes mean that it leaves.
