@@ -27,8 +27,8 @@ tools of compute-sanitizer look at every algorithm. `bench/device.sh` is what is
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are
 integers 1..255. Times are medians over random roots (of components and spanning forests, over as many runs), of
-searches one after the other, from a built graph (through windows, from when all ranks know the root: the launch is
-behind them then) to every vertex's distance and predecessor, or component, or to the
+searches one after the other, from a built graph (through windows, since 7bfa45a, from when all ranks know the root:
+the launch is behind them then) to every vertex's distance and predecessor, or component, or to the
 forest's edges, with all that these need inside; `translate` is the way into user ids (breadth first on one GPU, what
 is left of it when the search is done), `prep` what the method needs once for a graph, such as blocks. GTEPS are 10^9
 undirected edges a second: the edges of all roots' components over the time of all searches or, without roots, those of

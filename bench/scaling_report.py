@@ -26,8 +26,8 @@ HEAD = """# Scaling
 
 Made by `python bench/scaling.py --report-only` from the newest line of each kind in `bench/results`. Every answer was
 validated; with one seed of roots the answers are equal to the bit for any number of ranks, or the measurement ends.
-Times run from a built graph to every vertex's answer where it was found (through windows, from when all ranks know the
-root: the launch, 30 to 90 us, is behind them then); what its way into user ids takes is in
+Times run from a built graph to every vertex's answer where it was found (through windows, since 7bfa45a, from when all
+ranks know the root: the launch, 30 to 90 us, is behind them then); what its way into user ids takes is in
 `bench/README.md`. *Strong* is the time on one rank over that on p ranks, divided by p; *weak* is the time on one rank
 over that on p ranks of a graph p times as large. Both compare lines of one commit: where there is none for one rank the
 place is empty.
