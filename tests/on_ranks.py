@@ -34,8 +34,3 @@ def run_on_ranks(program: Callable, shards: Sequence[Shard], *args: Any, parts: 
     for error in sorted(errors, key=lambda error: isinstance(error, CommAborted)):
         raise error
     return [future.result() for future in futures]
-
-
-def connected(shard: Shard, positions: Sequence[int]) -> list[int]:
-    """Return the positions from which arcs leave: what the step forms search from."""
-    return [p for p in positions if p < shard.partition.num_positions]

@@ -11,7 +11,7 @@ from comm_ranks import check
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
 from naive_shard import build_shards, distance_parts, positions_of
-from on_ranks import connected, run_on_ranks
+from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from zoo import CASES, make_case, random_case, zoo_sources
 
@@ -23,6 +23,7 @@ from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.traversal import Trace
 from mgraph.build.build import build
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.forms import connected
 from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import CpuBackend, make_backend
 from mgraph.types import LEVEL, unreached_of
@@ -53,7 +54,7 @@ def through_windows(shard, comm, sources, limit, seed):
 def search(case, sources, num_ranks, order, limit=None, seed=0):
     """Return the shards, and the answers and traces of the ranks, which are equal to those of the step form."""
     shards = build_shards(case, num_ranks, order)
-    starts = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
+    starts = connected(shards[0], positions_of(shards)[sources].tolist())
     expected = run_on_ranks(step_form, shards, starts, limit)
     users = list(dict.fromkeys(sources))
     answers = run_on_ranks(through_windows, shards, users, limit, seed) if users else []

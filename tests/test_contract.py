@@ -15,7 +15,7 @@ import mgraph.kernels
 from mgraph.algorithms import search_peers
 from mgraph.algorithms.sssp_by_weight import LAST_SHARE, TAIL_SHARE
 from mgraph.comm import peers
-from mgraph.kernels import bfs_peers
+from mgraph.kernels import bfs_peers, sssp_peers
 from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
@@ -142,6 +142,7 @@ def test_windows_begin_alike():
     assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
     assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
     assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
+    assert constant("LONG_ROW", text_of("sssp_peers")) == sssp_peers.LONG_ROW
     for stem in ("bfs_peers", "sssp_peers"):
         kernels = importlib.import_module(f"mgraph.kernels.{stem}")
         assert constant("ROW", text_of("frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS

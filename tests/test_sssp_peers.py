@@ -12,7 +12,7 @@ from comm_ranks import check
 from emulator.backend import EmulatedBackend
 from hypothesis import given, settings
 from naive_shard import build_shards
-from on_ranks import connected, run_on_ranks
+from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
@@ -28,6 +28,7 @@ from mgraph.build.build import build
 from mgraph.build.by_weight import require_rows_by_weight
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import CommAborted
+from mgraph.forms import connected
 from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import CpuBackend, make_backend
 from mgraph.traversals import state_dtype

@@ -4,8 +4,8 @@ The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in
 reached: every rank has two copies, one to read and one to write, into which each rank writes its slice. Push offers
 parents to the owners, side by side in their windows, while there are few arcs; of many only bits travel, and whoever
 they find looks for its parent itself, as in a pull. When few vertices are left, those that a level does not find are
-listed, and look on alone. The ranks meet once a level that is pulled and twice or three times a level that is pushed,
-once more where it must be queued first, and add up there what decides on the next one.
+listed, and look on alone. The ranks meet once a level that is pulled and twice a level that is pushed, once more where
+it must be queued first or an inbox is full, and add up there what decides on the next one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _search_from(shard: Shard, num_sources: int) -> SearchPeers:
     shared = (
         num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
         partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
-        num_hubs(shard), queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH,
+        _num_hubs(shard), queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH,
     )  # fmt: skip
     args = (
         rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
@@ -73,7 +73,8 @@ def _search_from_one(shard: Shard) -> SearchPeers:
     return _search_from(shard, 1)
 
 
-def num_hubs(shard: Shard) -> int:
+@once_a_shard
+def _num_hubs(shard: Shard) -> int:
     """Return how many of the first in-rows are hubs': the first of them in degree order, and none in any other."""
     indptr = shard.incoming.indptr
     longest = indptr[: len(shard.incoming.targets) // HUB_ARCS + 2]

@@ -98,10 +98,11 @@ struct Search : Slices {
     };
     each_arc<2>(queue(), queued_vertices(queued), targets, share, block->room, position, push_arcs);
   }
-  // Blocks have places of their own with the owners, as many for all that have arcs, and say how many they took.
+  // Blocks have places of their own with the owners, as many for all that have arcs, and say how many they took; those
+  // beyond MOST_BLOCKS have none.
   __device__ i64 num_offering() const {
-    i64 arcs = queued_arcs(*queue_counter(turn)), each = BlockShare(0, arcs).length;
-    return (arcs + each - 1) / each;
+    i64 arcs = queued_arcs(*queue_counter(turn)), each = BlockShare(0, arcs).length, num = (arcs + each - 1) / each;
+    return num < MOST_BLOCKS ? num : MOST_BLOCKS;
   }
   __device__ u32 room_for_offers() const {
     i64 num_blocks = num_offering();
@@ -114,7 +115,7 @@ struct Search : Slices {
     i64* here = told(window(threadIdx.x), rank());
     u32 own = block->num_offers[threadIdx.x];
     if (blockIdx.x == 0) here[0] = num_blocks << 32 | room;
-    if (blockIdx.x < num_blocks && blockIdx.x < MOST_BLOCKS) here[1 + blockIdx.x] = own < room ? own : room;
+    if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < room ? own : room;
   }
   // A warp's offers, one a lane if it is `there`: those to a rank go side by side, as they travel. Those that find no
   // room are counted.
@@ -201,6 +202,7 @@ struct Search : Slices {
       parents[v] = offers(window())[v], offers(window())[v] = top_of<vertex_t>::value();
     }
   }
+
   // ---- the last --------------------------------------------------------------------------------------
   // Those who were listed look on alone. Who is not reached yet has no neighbours reached but in the level before: who
   // is found is marked in the copy that is not read, and needs not stand in the other too.
