@@ -194,6 +194,18 @@ def once_a_shard(
     return kept
 
 
+def long_rows(shard: Shard, length: int) -> int:
+    """Return how many rows from the first on hold all those of more arcs, or are a few too many."""
+    info = shard.info
+    if info.max_degree <= length:
+        return 0
+    if info.order == "natural":
+        return shard.num_owned
+    # Those of higher degree come first; a row has no more arcs than its vertex has ends of any.
+    ends = (info.num_arcs + 2 * (info.num_parallel + info.num_loops)) * (2 if info.directed else 1)
+    return min(shard.num_owned, ends // (length + 1) // shard.partition.num_ranks + 1)
+
+
 def degrees(rows: Rows) -> Array:
     """Return the length of every row."""
     return rows.indptr[1:] - rows.indptr[:-1]

@@ -27,7 +27,7 @@ from mgraph.algorithms.traversal import Trace
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.msf import EDGE_MASK, TOP, lightest_arcs, lightest_arcs_of_hubs, remove_cycles, take_edges
-from mgraph.shard import Shard
+from mgraph.shard import Shard, long_rows
 from mgraph.translate import gather_states, translated
 from mgraph.types import Array, none_of
 
@@ -68,7 +68,7 @@ class _Forest:
         own, arcs = xp.empty(num_owned, self.shard.partition.dtype), xp.empty(num_owned, np.int64)
         of_rows = (rows.indptr, rows.targets, self.weights)
         lightest_arcs[run](0, num_owned, *of_rows, base, LONG_ROW, own, arcs)
-        hubs = _most_hubs(self.shard)
+        hubs = long_rows(self.shard, LONG_ROW - 1)
         runs = max(-(-hubs // RUN), min(hubs, RUNS))
         lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LONG_ROW, own, arcs)
         if self.comm.size == 1 and isinstance(run, FusingBackend):
@@ -150,13 +150,3 @@ class _Forest:
         told = self.comm.allreduce(xp.where(stands, above, none), "min")
         above = xp.where(told == none, xp.arange(len(told), dtype=told.dtype), told)
         return xp.where(stands, mine, TOP), above
-
-
-def _most_hubs(shard: Shard) -> int:
-    """Return how many rows from the first on hold all those of LONG_ROW arcs and more, or are a few too many."""
-    info = shard.info
-    if info.max_degree < LONG_ROW:
-        return 0
-    # In order of falling degree they come first; degrees count parallel arcs, and rows have no more.
-    num_arcs = info.num_arcs + 2 * info.num_parallel
-    return shard.num_owned if info.order == "natural" else min(shard.num_owned, num_arcs // LONG_ROW + 1)

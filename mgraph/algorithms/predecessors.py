@@ -30,7 +30,7 @@ from mgraph.kernels.predecessors import (
     offer_early,
     take_offers,
 )
-from mgraph.shard import GraphInfo, Shard
+from mgraph.shard import GraphInfo, Shard, long_rows
 from mgraph.translate import gather_states
 from mgraph.types import LEVEL, Array, none_of, unreached_of
 
@@ -118,12 +118,9 @@ def _find_nearer(
     if wants_digests(info, dist, run.cache_bytes):
         digests = run.xp.empty(len(dist), np.uint8)
         digest_distances[run](0, len(dist), dist, digests)
-    long_rows = 0 if info.max_degree < LONG_ROW else shard.num_owned
-    if falls:
-        long_rows = min(long_rows, len(rows.targets) // LONG_ROW)
     find_nearer[run](
-        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows, dist, digests, core, *shape,
-        parents, counters,
+        0, shard.num_owned, rows.indptr, rows.targets, weights, long_rows(shard, LONG_ROW - 1), dist, digests, core,
+        *shape, parents, counters,
     )  # fmt: skip
 
 

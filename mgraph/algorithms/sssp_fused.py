@@ -30,7 +30,7 @@ from mgraph.kernels.sssp_fused import (
     work_lengths,
 )
 from mgraph.rates import require_rates
-from mgraph.shard import Shard
+from mgraph.shard import Shard, long_rows
 from mgraph.types import unreached_of
 
 # Of a bucket over rows by weight, as in sssp.py: in one launch arcs cost little and rounds much. Wider in natural
@@ -83,7 +83,7 @@ def _orders(
     counters = np.zeros(SOURCES + len(states), np.int64)
     hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
     counters[2:5] = len(states), hubs, not shard.info.directed
-    counters[ORDERS.index("LONG_ROWS")] = _long_rows(shard)
+    counters[ORDERS.index("LONG_ROWS")] = long_rows(shard, PART)
     counters[ORDERS.index("SCALE")] = np.float64(class_scale(shard.info)).view(np.int64)
     for place, value in enumerate((unreached_of(dtype) if cutoff is None else cutoff, delta)):
         counters[place : place + 1].view(dtype)[0] = value
@@ -93,13 +93,6 @@ def _orders(
     counters[len(ORDERS) : len(ORDERS) + len(costs)] = costs
     counters[SOURCES:] = states
     return counters
-
-
-def _long_rows(shard: Shard) -> int:
-    """Return the vertex before which all rows stand that are longer than a piece."""
-    if shard.info.order == "degree":
-        return min(shard.num_owned, shard.info.num_arcs // PART)
-    return shard.num_owned if shard.info.max_degree > PART else 0
 
 
 def _rounds(began: int, log: np.ndarray) -> list[dict]:

@@ -24,7 +24,7 @@ from mgraph.comm.peers import HEAD_BYTES, require_windows
 from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.sssp_peers import LONG_ROW, METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
-from mgraph.shard import Shard, once_a_shard
+from mgraph.shard import Shard, long_rows, once_a_shard
 from mgraph.types import smallest_of, unreached_of
 
 # What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
@@ -79,8 +79,8 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
     num_arcs = len(rows.targets)
     shared = (
         word_of(nearest_beyond(info, dtype), dtype), partition.stride, partition.multiplier, partition.num_positions,
-        shard.num_owned, num_sources, info.num_arcs, queue_capacity(partition, num_arcs), heavies, not info.directed,
-        HEAD_BYTES + lines, HEAD_BYTES + copy,
+        shard.num_owned, num_sources, info.num_arcs, queue_capacity(partition, num_arcs), long_rows(shard, LONG_ROW),
+        heavies, not info.directed, HEAD_BYTES + lines, HEAD_BYTES + copy,
     )  # fmt: skip
     args = (
         rows.indptr, rows.targets, rows.weights, scale,
@@ -110,9 +110,9 @@ def window_bytes(partition: Partition, itemsize: int) -> int:
 
 def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:
     """Return where bits of words, behind bits of states, and then distances begin in a window, and end; in bytes."""
-    words = partition.num_states // 32
-    lines = 4 * words
-    copy = -(-(lines + 4 * -(-words // 32)) // MEMORY_LINE) * MEMORY_LINE
+    words_each = partition.stride // 32
+    lines = 4 * partition.num_ranks * words_each
+    copy = -(-(lines + 4 * partition.num_ranks * -(-words_each // 32)) // MEMORY_LINE) * MEMORY_LINE
     return lines, copy, copy + partition.num_states * itemsize
 
 
@@ -124,4 +124,4 @@ def queue_capacity(partition: Partition, num_arcs: int) -> int:
 def work_words(partition: Partition, num_arcs: int) -> int:
     """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
     entry = 4 + partition.dtype.itemsize // 4
-    return 4 + 2 * TRACE_ROWS * len(ROW) + queue_capacity(partition, num_arcs) * entry
+    return 8 + 2 * TRACE_ROWS * len(ROW) + queue_capacity(partition, num_arcs) * entry

@@ -116,28 +116,22 @@ struct BlockShare {
     end = begin + length < hi ? begin + length : hi;
   }
 };
-// Arcs 0 .. count of a queue in parts, of which a block takes one in so many as there are blocks: one run of arcs may
-// take several times as long as another (rows of few arcs, whose targets are far apart). Parts of few arcs go to as
-// many blocks as there are; still smaller ones would take longer to look up than to go through.
-struct InterleavedShare {
-  static constexpr i64 PARTS = 16, ARCS_A_THREAD = 4;
-  i64 count, length, num_parts;
-  __device__ inline InterleavedShare(i64 arcs) : count(arcs), length((arcs + gridDim.x - 1) / gridDim.x) {
+// Arcs 0 .. `arcs` of a queue in parts, of which a block takes another when it is done with one: a run of arcs may take
+// several times as long as another (rows of few arcs, whose targets are far apart). Parts of few arcs go to as many
+// blocks as there are; still smaller ones would take longer to look up than to go through.
+struct Parts {
+  static constexpr i64 EACH = 16, ARCS_A_THREAD = 4;
+  i64 arcs, length, count;
+  __device__ inline Parts(i64 num_arcs) : arcs(num_arcs), length((num_arcs + gridDim.x - 1) / gridDim.x) {
     i64 least = blockDim.x, enough = ARCS_A_THREAD * blockDim.x;
-    if (length > enough) length = (length + PARTS - 1) / PARTS, least = enough;
+    if (length > enough) length = (length + EACH - 1) / EACH, least = enough;
     if (length < least) length = least;
-    num_parts = (count + length - 1) / length;
+    count = (arcs + length - 1) / length;
   }
-  __device__ inline BlockShare part(i64 k) const {
+  __device__ inline BlockShare share(i64 k) const {
     BlockShare share;
-    share.begin = k * length, share.end = share.begin + length < count ? share.begin + length : count;
+    share.begin = k * length, share.end = share.begin + length < arcs ? share.begin + length : arcs;
     return share;
-  }
-  // How many arcs this block takes.
-  __device__ inline i64 size() const {
-    i64 size = 0;
-    for (i64 k = blockIdx.x; k < num_parts; k += gridDim.x) size += part(k).end - part(k).begin;
-    return size;
   }
 };
 // The last of `count` rising offsets, at most 1024, that is not above `arc`; a warp looks together.

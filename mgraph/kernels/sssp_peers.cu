@@ -5,19 +5,19 @@
 // 1024, 19.6 where none is widened).
 constexpr i64 FOOT_SHARE = 64;
 
-struct Search : Copies {
+struct Search : Slices {
   dist_t* out;
   dist_t delta;
   i64 num_rows = 0, started = 0, count = 0, done = 0, most = 0;
   bool pulled = false;
-  i64 near_lengths = 0, settled_lengths = 0;  // of the rows that this bucket took, some twice; of all that are settled
+  i64 near_lengths = 0, settled_lengths = 0;  // of rows that this bucket took, some twice; that those before took
 
   // Nothing is reached, in one's own window: nobody writes there before all have met.
   __device__ void clear() {
     dist_t* own = dist(window());
     for (i64 v = thread_index(); v < fact(STRIDE) * size() + 3; v += thread_count()) own[v] = top_of<dist_t>::value();
     for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count()) bits(window())[w] = 0;
-    if (thread_index() < 2) *queue_counter(thread_index()) = 0;
+    if (thread_index() < 4) ((i64*)work)[thread_index()] = 0;  // counters
   }
   // The sources wait, at 0.
   __device__ void start(const Sources& sources) {
@@ -31,7 +31,10 @@ struct Search : Copies {
 
   // ---- a round ---------------------------------------------------------------------------------------
   __device__ bool round(Method method) {
-    if (method != PULL && thread_index() == 0) *queue_counter(!turn) = 0;
+    if (thread_index() == 0) {
+      if (method != PULL) *queue_counter(!turn) = 0;
+      *part_counter(!turn) = 0;
+    }
     method == PULL ? pull() : relax();
     i64 looked = tally[LOOKED], sent = tally[SENT];
     tally[LOOKED] = tally[SENT] = 0;
@@ -62,7 +65,7 @@ struct Search : Copies {
     if (*method == PULL && !pulled) untold = settled, pulled = true;
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
-    if (!widens) floor = settled, settled = bound;
+    if (!widens) floor = settled, settled = bound, settled_lengths += near_lengths;
     bound = finishes ? top : raised(rests && !widens ? bound : low, delta);
     done = near_lengths = 0, lowest = top, bucket++;
     // A pull queues those who are near itself, and what stands in the queue before them is taken first.
@@ -72,8 +75,7 @@ struct Search : Copies {
     __syncthreads();
     *method == PUSH ? scan_slice<LIGHT>() : *method == HEAVY ? scan_slice<REST>() : scan_slice<PULLED>();
     if (!meet()) return false;
-    count = block->ranks.total[COUNT];
-    *(*method == PUSH ? &near_lengths : &settled_lengths) += block->ranks.total[ARCS];
+    count = block->ranks.total[COUNT], near_lengths = block->ranks.total[ARCS];
     return true;
   }
   // Whether anything waits, or could come to.
@@ -149,7 +151,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
   Ranks ranks(&block.ranks, windows, window, abort);
   const dist_t *cutoff = (const dist_t*)&block.facts[CUTOFF], *delta = (const dist_t*)&block.facts[DELTA];
-  Search search = {{&block, ranks, indptr, targets, weights, work, scale, *cutoff}, dist, *delta};
+  Search search = {{{{&block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
   Sources sources = {block.facts[NUM_STARTS], block.sources,
                      host + NUM_FACTS + NUM_REPORTS + block.facts[TRACE_ROWS] * ROW, block.facts[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.facts[FIRST_USER], block.facts[NUM_USERS], host + FOUND))

@@ -11,7 +11,7 @@ from mgraph.kernels.pair import fused
 
 FACTS = (
     "cutoff", "delta", "found", "beyond", "stride", "multiplier", "num_positions", "num_owned", "num_starts",
-    "num_arcs", "capacity", "heavies", "pulls", "lines", "copy", "first_user", "num_users", "trace_rows",
+    "num_arcs", "capacity", "long_rows", "heavies", "pulls", "lines", "copy", "first_user", "num_users", "trace_rows",
 )  # fmt: skip
 REPORT = ("done", "num_rows", "num_beyond", "everywhere")
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
@@ -29,6 +29,6 @@ def find_distances_on_ranks(
     """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `scale` makes classes of the weights, over which rows are in order; rows in
-    any other are relaxed whole where it is infinite. `dist` and `work`, which is for two counters, rows and a queue,
+    any other are relaxed whole where it is infinite. `dist` and `work`, which is for four counters, rows and a queue,
     need not be initialised, nor what stands in the windows behind their heads.
     """
