@@ -212,67 +212,126 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
   return lo;
 }
 
+// Lanes of a warp that look through a row together.
+template <int LANES> struct Crew {
+  static constexpr int lanes = LANES;
+};
+// Rows that stand by weight: which vertex explains a row's distance, the first by position.
+struct LightArcs {
+  const i64* indptr;
+  const vertex_t* targets;
+  const weight_t* weights;
+  const dist_t* dist;
+  const vertex_t* parents;
+  double scale;
+  dist_t begins;
+  i64 stride, multiplier;
+  Arcs arcs;
+
+  __device__ inline bool is_light(dist_t weight, double edge) const { return (double)weight * scale < edge; }
+  // Of DEPTH arcs from `at` on, that stand `apart`, none of them behind `end`; the last one's weight in `last`.
+  __device__ inline vertex_t first_of(i64 at, i64 apart, i64 end, dist_t own, dist_t* last) const {
+    vertex_t u[DEPTH], parent = top_of<vertex_t>::value();
+    dist_t w[DEPTH], near[DEPTH];
+    arcs.load_apart(at, apart, end, u, w);
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - begins) < w[k] ? own : dist[u[k]];
+#pragma unroll
+    for (int k = 0; k < DEPTH; k++)
+      if (near[k] < own && (dist_t)(near[k] + w[k]) == own) {
+        vertex_t position = position_of(u[k], stride, multiplier);
+        if (position < parent) parent = position;
+      }
+    *last = w[DEPTH - 1];
+    return parent;
+  }
+  // Whether so many arcs are light that a row by position is looked through as fast. Who has an offer is not looked at
+  // there again: nobody has found one for it here who saw that it had none.
+  __device__ inline bool has_too_many(i64 v, i64 begin, i64 end, double edge) const {
+    return is_light((dist_t)weights[begin + (end - begin) / LIGHT_SHARE], edge) &&
+           load_relaxed(&parents[v]) == top_of<vertex_t>::value();
+  }
+  // Of the `part`-th of so many parts of a hub's row, for a warp together.
+  __device__ inline vertex_t first_of_part(i64 v, dist_t own, i64 part, i64 parts) const {
+    vertex_t parent = top_of<vertex_t>::value();
+    dist_t last;
+    i64 first = indptr[v], end = indptr[v + 1];
+    double edge = class_edge((dist_t)(own - begins), scale);
+    if (has_too_many(v, first, end, edge)) return parent;
+    end = light_end_by_warp(weights, first, end, scale, edge);
+    for (first += part * 32 * DEPTH; first < end; first += parts * 32 * DEPTH) {
+      vertex_t found = first_of(first + lane_index(), 32, end, own, &last);
+      if (found < parent) parent = found;
+    }
+    return warp_min(parent);
+  }
+  // Of a row for each crew of so many lanes, if it `is_open`; all lanes of a crew return it. What is heavy comes behind
+  // what is light: they look on as long as the last one is.
+  template <int CREW>
+  __device__ inline vertex_t first_by_crew(bool is_open, i64 v, i64 begin, i64 end, dist_t own) const {
+    vertex_t parent = top_of<vertex_t>::value();
+    int lane = lane_index() % CREW;
+    double edge = is_open ? class_edge((dist_t)(own - begins), scale) : 0;
+    bool looks = is_open && !has_too_many(v, begin, end, edge);
+    for (i64 at = begin; __any_sync(WARP, looks); at += CREW * DEPTH) {
+      dist_t last = 0;
+      vertex_t found = looks ? first_of(at + lane, CREW, end, own, &last) : parent;
+      if (found < parent) parent = found;
+      last = __shfl_sync(WARP, last, CREW - 1, CREW);
+      looks = looks && at + CREW * DEPTH < end && is_light(last, edge);
+    }
+    for (int d = CREW / 2; d; d >>= 1) {
+      vertex_t other = __shfl_xor_sync(WARP, parent, d);
+      if (other < parent) parent = other;
+    }
+    return parent;
+  }
+};
+
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
                                                  const vertex_t* targets, const weight_t* weights, double scale,
                                                  const dist_t* dist, const dist_t* core, i64 base, i64 stride,
                                                  i64 multiplier, vertex_t* parents) {
-  constexpr u32 all = 0xFFFFFFFFu;
-  vertex_t none = top_of<vertex_t>::value();
   dist_t begins = core ? *core : 0;
-  Arcs arcs(targets, weights, indptr[hi]);
-  // The first vertex that explains a row's distance, of the `part`-th of so many parts of its light arcs.
-  auto find_first = [&](i64 v, dist_t own, i64 part, i64 parts) {
-    i64 first = indptr[v], last = indptr[v + 1], most = (last - first) / LIGHT_SHARE;
-    last = light_end_by_warp(weights, first, last, scale, class_edge((dist_t)(own - begins), scale));
-    vertex_t parent = none;
-    // Who has an offer is not looked at again: nobody has found one for it here who saw that it had none.
-    if (last - first > most && load_relaxed(&parents[v]) == none) return parent;
-    for (first += part * 32 * DEPTH; first < last; first += parts * 32 * DEPTH) {
-      vertex_t u[DEPTH];
-      dist_t w[DEPTH], near[DEPTH];
-      arcs.load_apart(first + lane_index(), 32, last, u, w);
-#pragma unroll
-      for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - begins) < w[k] ? own : dist[u[k]];
-#pragma unroll
-      for (int k = 0; k < DEPTH; k++)
-        if (near[k] < own && (dist_t)(near[k] + w[k]) == own) {
-          vertex_t position = position_of(u[k], stride, multiplier);
-          if (position < parent) parent = position;
-        }
-    }
-    return warp_min(parent);
-  };
+  LightArcs light = {indptr, targets, weights, dist,       parents,
+                     scale,  begins,  stride,  multiplier, Arcs(targets, weights, indptr[hi])};
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all warps have some.
   i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
-  i64 longs = falling ? longer_rows(SHORT_ROW, lo, hi, indptr) : hi;
+  i64 longs = falling ? longer_rows(LONG_ROW, lo, hi, indptr) : hi;
+  i64 mediums = falling ? longer_rows(SHORT_ROW, lo, hi, indptr) : hi;
   i64 parts = hubs && hubs < warp_count() ? warp_count() / hubs : 1;
   for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
     i64 v = lo + k % hubs;
     dist_t own = dist[base + v];
     if (own <= begins || own == top_of<dist_t>::value()) continue;
-    vertex_t parent = find_first(v, own, k / hubs, parts);
-    if (lane_index() == 0 && parent < none) atomic_min(&parents[v], parent);
+    vertex_t parent = light.first_of_part(v, own, k / hubs, parts);
+    if (lane_index() == 0 && parent < top_of<vertex_t>::value()) atomic_min(&parents[v], parent);
   }
-  auto search = [&](i64 begin, i64 end, bool spreads) {
+  auto search = [&](auto crew, i64 from, i64 to, bool spreads) {
+    constexpr int CREW = decltype(crew)::lanes;
     i64 apart = spreads ? warp_count() : 1;
-    for (i64 turn = begin; turn < end; turn += 32 * warp_count()) {
-      i64 first = turn + warp_index() * (spreads ? 1 : 32), v = first + lane_index() * apart;
+    for (i64 turn = from; turn < to; turn += 32 * warp_count()) {
+      i64 v = turn + warp_index() * (spreads ? 1 : 32) + lane_index() * apart, begin = 0, end = 0;
       dist_t own = 0;
-      bool is_open = v < end && indptr[v + 1] - indptr[v] > SHORT_ROW;
+      if (v < to) begin = indptr[v], end = indptr[v + 1];
+      bool is_open = end - begin > SHORT_ROW;
       if (is_open) own = dist[base + v], is_open = own > begins && own != top_of<dist_t>::value();
-      for (u32 rows = __ballot_sync(all, is_open); rows; rows &= rows - 1) {
-        int lane = __ffs(rows) - 1;
-        i64 row = first + lane * apart;
-        vertex_t parent = find_first(row, __shfl_sync(all, own, lane), 0, 1);
-        if (lane_index() == 0 && parent < parents[row]) parents[row] = parent;
+      for (u32 rows = __ballot_sync(WARP, is_open); rows;) {
+        int which = lane_index() / CREW, lane = which < __popc(rows) ? nth_bit(rows, which) : -1, from_lane = lane & 31;
+        i64 row = __shfl_sync(WARP, v, from_lane), first = __shfl_sync(WARP, begin, from_lane);
+        i64 last = __shfl_sync(WARP, end, from_lane);
+        vertex_t parent = light.first_by_crew<CREW>(lane >= 0, row, first, last, __shfl_sync(WARP, own, from_lane));
+        if (lane >= 0 && lane_index() % CREW == 0 && parent < parents[row]) parents[row] = parent;
+        for (int k = 0; k < 32 / CREW; k++) rows &= rows - 1;
       }
     }
   };
   // Neighbours are of like length then: each warp gets one of them. Else they are read together.
-  search(lo + hubs, longs, falling);
+  search(Crew<32>(), lo + hubs, longs, falling);
+  search(Crew<8>(), longs, mediums, true);
   // It is degrees that fall: rows have lost their parallel arcs, and a few longer ones come behind shorter ones. Nobody
   // else looks at those that have an offer.
-  if (begins) search(longs, hi, false);
+  if (begins) search(Crew<32>(), mediums, hi, false);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
