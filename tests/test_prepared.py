@@ -32,6 +32,22 @@ def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_an_array_is_full_of_any_value_of_any_length(name):
+    backend = BACKENDS[name].make()
+    for dtype, value in (
+        (np.uint8, 7),
+        (np.uint32, 2**32 - 1),
+        (np.int32, 2**31 - 1),
+        (np.float32, np.inf),
+        (np.int64, -1),
+    ):
+        for count in 0, 1, 1001:
+            found = backend.to_host(backend.full(count, value, np.dtype(dtype)))
+            np.testing.assert_array_equal(found, np.full(count, value, dtype), strict=True)
+    backend.close()
+
+
+@pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def test_a_prepared_launch_of_nothing_returns_its_memory(name):
     backend = BACKENDS[name].make()
     none = backend.xp.empty(0, np.uint32)

@@ -68,8 +68,8 @@ class _Search:
         self.shard, self.comm, self.run = shard, comm, shard.backend
         self.base = comm.rank * partition.stride
         self.level = -1
-        self.levels = xp.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
-        self.parents = xp.full(partition.num_states, none_of(partition.dtype), partition.dtype)
+        self.levels = self.run.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
+        self.parents = self.run.full(partition.num_states, none_of(partition.dtype), partition.dtype)
         self.visited = xp.zeros(partition.num_states // 32, np.uint32)
         self.num_left, self.arcs_left = partition.num_positions, shard.info.num_arcs
         self.found = xp.empty(partition.num_states, partition.dtype)

@@ -32,7 +32,7 @@ def bfs_sweep(
 ) -> Traversal:
     """Find levels from `sources`, which are positions; predecessors are found afterwards."""
     run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, LEVEL)
-    levels = run.xp.full(blocks.padded(partition.num_states), unreached_of(NARROW), NARROW)
+    levels = run.full(blocks.padded(partition.num_states), unreached_of(NARROW), NARROW)
     states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
     levels[run.to_device(states)] = 0
     counters = run.xp.zeros(1, np.int64)

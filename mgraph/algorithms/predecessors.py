@@ -55,7 +55,7 @@ def find_predecessors(
     weights = None if distances.dtype == LEVEL else rows.weights
     xp, base = run.xp, comm.rank * partition.stride
     dist = gather_states(shard, comm, distances) if everywhere is None else everywhere
-    parents = xp.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
+    parents = run.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
     for position in set(sources):
         if partition.owner(position) == comm.rank:
             parents[partition.local(position)] = position

@@ -27,11 +27,11 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
 
     Distances in the dtype of levels, which no sum of weights has, count hops: every edge has weight 1.
     """
-    run, partition, xp = shard.backend, shard.partition, shard.backend.xp
+    run, partition = shard.backend, shard.partition
     blocks = require_blocks(shard, comm, distances.dtype)
     weights = None if distances.dtype == LEVEL else blocks.weights
     none = none_of(partition.dtype)
-    parents = xp.full(partition.num_states, none, partition.dtype)
+    parents = run.full(partition.num_states, none, partition.dtype)
     positions = np.array(sorted(set(sources)), partition.dtype)
     parents[run.to_device(partition.state(positions).astype(partition.dtype))] = run.to_device(positions)
     both_ways = 0 if shard.info.directed else 1

@@ -112,7 +112,7 @@ class _Search:
         self.base = comm.rank * partition.stride
         self.top = unreached_of(dtype)
         self.cutoff = self.top if cutoff is None else cutoff
-        self.dist = xp.full(partition.num_states, self.top, dtype)
+        self.dist = self.run.full(partition.num_states, self.top, dtype)
         self._set_bounds(0, 0)
         self.num_near = 0
         self.marked = xp.zeros(partition.num_states // 32, np.uint32)

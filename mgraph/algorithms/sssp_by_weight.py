@@ -76,7 +76,7 @@ class _Search:
         self.bound: float | int = 0
         self.pulled = False
         self.cutoff = self.top if cutoff is None else cutoff
-        self.dist = xp.full(n, self.top, dtype)
+        self.dist = run.full(n, self.top, dtype)
         self.marked = xp.zeros(-(-n // 32), np.uint32)
         self.near, self.found, self.members = (xp.empty(n, partition.dtype) for _ in range(3))
         states = np.array(sorted({int(partition.state(p)) for p in sources}), partition.dtype)

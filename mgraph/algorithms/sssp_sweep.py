@@ -36,7 +36,7 @@ def sssp_sweep(
     """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
     run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, dtype)
     top = unreached_of(dtype)
-    dist = run.xp.full(blocks.padded(partition.num_states), top, dtype)
+    dist = run.full(blocks.padded(partition.num_states), top, dtype)
     states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
     dist[run.to_device(states)] = 0
     reduced = dist[: partition.num_states]

@@ -122,6 +122,10 @@ class Backend(ABC):
         into[:] = array
         return into
 
+    def full(self, count: int, value: float | int, dtype: np.dtype) -> Array:
+        """Return a new array of so many of a value."""
+        return self.xp.full(count, value, dtype)
+
     @abstractmethod
     def release(self) -> None:
         """Give back memory that a pool keeps for nobody, so that it does not add up over the phases of a build."""
