@@ -73,7 +73,7 @@ struct Search : Slices {
     if (thread_index() == 0) *waiting(window(), bucket + 1) = top, *queue_counter(!turn) = 0;
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
-    *method == PUSH ? scan_slice<LIGHT>() : *method == HEAVY ? scan_slice<REST>() : scan_slice<PULLED>();
+    *method == PUSH ? scan_for_near() : *method == HEAVY ? scan_for_rest<REST>() : scan_for_rest<PULLED>();
     if (!meet()) return false;
     count = block->ranks.total[COUNT], near_lengths = block->ranks.total[ARCS];
     return true;

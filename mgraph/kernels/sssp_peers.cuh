@@ -156,8 +156,8 @@ struct Copies {
       }
       // An older distance is a larger one: it makes for an atomic too many.
       for (int k = 0; k < 4; k++) seen[k] = load_stale(&own[v[k]]);
-      for (int k = 0; k < 4; k++)
-        if (there[k] && through[k] <= cutoff && through[k] < seen[k]) lower(v[k], through[k]);
+      for (int k = 0; k < 4; k++) seen[k] = there[k] && through[k] <= cutoff ? seen[k] : (dist_t)0;
+      lower(v, through, seen);
     });
     tally[ARCS] = tally[LOOKED] - looked;
   }
@@ -175,12 +175,18 @@ struct Copies {
       __syncthreads();
     }
   }
-  __device__ void lower(vertex_t v, dist_t through) {
-    if (through < atomic_min(&dist(window())[v], through)) mark(v >> 5, 1u << (v & 31));
+  // Lower in one's own copy what is above `through` still, if it was when it was seen.
+  __device__ void lower(const vertex_t (&v)[4], const dist_t (&through)[4], const dist_t (&seen)[4]) {
+    dist_t before[4];
+    u32 marked[4];
+    for (int k = 0; k < 4; k++) marked[k] = through[k] < seen[k] ? load_stale(&bits(window())[v[k] >> 5]) : 0;
+    for (int k = 0; k < 4; k++)
+      before[k] = through[k] < seen[k] ? atomic_min(&dist(window())[v[k]], through[k]) : (dist_t)0;
+    for (int k = 0; k < 4; k++)
+      if (through[k] < before[k]) mark(v[k] >> 5, 1u << (v[k] & 31), marked[k]);
   }
-  // Who is the first to mark any of a word marks that in its line.
-  __device__ void mark(i64 word, u32 marks) {
-    u32 seen = load_stale(&bits(window())[word]);
+  // Who saw none marked of a word marks that in its line.
+  __device__ void mark(i64 word, u32 marks, u32 seen) {
     if ((seen & marks) == marks) return;
     atomic_or(&bits(window())[word], marks);
     if (!seen) mark_line(word);

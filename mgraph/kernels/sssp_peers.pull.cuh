@@ -134,12 +134,12 @@ struct Pulls : Copies {
     vertex_t first = (vertex_t)base();
     auto itself = [&](vertex_t v) { return (vertex_t)(first + v); };
     each_queued(itself, [&](const i64(&slot)[4], const vertex_t(&v)[4], const bool (&there)[4]) {
+      dist_t through[4], seen[4];
       for (int k = 0; k < 4; k++) {
-        dist_t top = top_of<dist_t>::value();
-        dist_t through =
-            there[k] ? pulled(load_readonly(targets + slot[k]), (dist_t)load_readonly(weights + slot[k])) : top;
-        if (through < load_stale(&own[v[k]])) lower(v[k], through);
+        seen[k] = load_stale(&own[v[k]]), through[k] = top_of<dist_t>::value();
+        if (there[k]) through[k] = pulled(load_readonly(targets + slot[k]), (dist_t)load_readonly(weights + slot[k]));
       }
+      lower(v, through, seen);
     });
   }
 };

@@ -79,7 +79,31 @@ struct Slices : Pulls {
       fell[half] = least < before[half] || marked_by(rank(), half) ? least : top;
     }
   }
-  template <Part part> __device__ void scan_slice() {
+  // Who is near is queued. A lane looks at neighbours, by one load, while those of two turns more are under way.
+  __device__ void scan_for_near() {
+    constexpr int WIDE = Quad<dist_t>::size;
+    const Quad<dist_t>* own = (const Quad<dist_t>*)(dist(window()) + base());
+    i64 count = fact(STRIDE) / WIDE, step = thread_count();
+    Quad<dist_t> none, coming[2];
+    for (int k = 0; k < WIDE; k++) none.of[k] = top_of<dist_t>::value();
+    for (int k = 0; k < 2; k++) coming[k] = thread_index() + k * step < count ? own[thread_index() + k * step] : none;
+    for (i64 first = warp_index() * 32; first < count; first += step) {
+      i64 at = first + lane_index();
+      Quad<dist_t> d = coming[0];
+      coming[0] = coming[1], coming[1] = at + 2 * step < count ? own[at + 2 * step] : none;
+      bool near[WIDE], any = false;
+      for (int k = 0; k < WIDE; k++) {
+        if (d.of[k] >= bound && d.of[k] < lowest) lowest = d.of[k];
+        near[k] = settled <= d.of[k] && d.of[k] < bound;
+        any = any || near[k];
+      }
+      if (!__any_sync(WARP, any)) continue;
+      for (int k = 0; k < WIDE; k += 2)
+        enqueue<LIGHT>(turn, {at * WIDE + k, at * WIDE + k + 1}, {d.of[k], d.of[k + 1]}, {near[k], near[k + 1]});
+    }
+  }
+  // What is left of the bucket is queued: out of its vertices, or into those that pull over long rows.
+  template <Part part> __device__ void scan_for_rest() {
     constexpr int AHEAD = 4;  // turns of which the distances are under way
     const dist_t* own = dist(window()) + base() + lane_index();
     i64 first = warp_index() * 64, turn_length = warp_count() * 64;
@@ -102,10 +126,11 @@ struct Slices : Pulls {
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
         // Where there is something left to do first, who is near is marked, as if it had fallen, or queued by the pull.
         u32 marks = __ballot_sync(WARP, near && (part == REST || pulls_long));
-        if (marks && lane_index() == 0) mark((base() + run) / 32 + half, marks);
+        i64 word = (base() + run) / 32 + half;
+        if (marks && lane_index() == 0) mark(word, marks, load_stale(&bits(window())[word]));
         if (part == PULLED && (is_new || (finishes && d[half] < untold))) tell_others(v[half], d[half]);
         tally[COUNT] += pulls && !pulls_long;
-        takes[half] = part == LIGHT ? near : part == REST ? is_new : pulls_long;
+        takes[half] = part == REST ? is_new : pulls_long;
       }
       if (!__any_sync(WARP, takes[0] || takes[1])) continue;
       enqueue<part>(turn, v, d, takes);
