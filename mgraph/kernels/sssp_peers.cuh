@@ -11,8 +11,7 @@
 // know what is settled: owners write the distances of the bucket into the others' copies. When few arcs are left to
 // pull over, they write all that are reached there, and their vertices pull from any: what falls meanwhile is pushed,
 // and written there too, so that in the end all ranks know all distances.
-// Between two meetings an array is either read or changed by atomics, or each word has one writer; but a line may be
-// read while its other owner clears what is his.
+// Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
 // CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by the search where
 // it finds the sources itself; they stand behind the trace. LINES and COPY say how many bytes behind its beginning the
