@@ -20,6 +20,7 @@ FORBIDDEN = {
     r"^\s*#\s*include\b": "#include: what it needs comes from prelude.cuh",
     r"\b(?:asm|__asm__)\b": "inline PTX: what it needs comes from prelude.cuh",
     r"\bextern\s+__shared__": "bare `extern __shared__`: dynamic_shared<T>() gives it",
+    r"\]\s*\([^()]*\bauto\b": "generic lambda: NVRTC 13.0 takes it for a function of the host",
 }
 KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\s*\([^()]*\)\s*)?(\w+)\s*\(([^()]*)\)\s*\{'

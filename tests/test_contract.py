@@ -210,6 +210,7 @@ def test_a_kernel_is_read():
         ("\nextern", '\n # include "x.cuh"\nextern', "#include"),
         ("  for", '  asm volatile("nop;");\n  for', "inline PTX"),
         ("  for", "  extern __shared__ int tile[];\n  for", "bare `extern __shared__`"),
+        ("  for", "  auto twice = [&](auto v) { return 2 * v; };\n  for", "generic lambda"),
         ('extern "C" __global__ void __launch', "__global__ void __launch", "1 functions are __global__, 0 read as"),
         ("double limit", "Pair<int> limit", "relax: scalar Pair<int> limit is unreadable"),
     ],

@@ -56,8 +56,17 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
                                                  const dist_t* dist, const dist_t* core, i64 base, i64 stride,
                                                  i64 multiplier, vertex_t* parents) {
   dist_t begins = core ? *core : 0;
-  LightArcs light = {indptr, targets, weights, dist,       parents,
-                     scale,  begins,  stride,  multiplier, Arcs(targets, weights, indptr[hi])};
+  LightArcs light = {indptr,
+                     targets,
+                     weights,
+                     dist,
+                     parents,
+                     scale,
+                     begins,
+                     base,
+                     stride,
+                     multiplier,
+                     Arcs(targets, weights, indptr[hi])};
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all warps have some.
   i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
   i64 longs = falling ? longer_rows(LONG_ROW, lo, hi, indptr) : hi;
@@ -70,31 +79,12 @@ extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, co
     vertex_t parent = light.first_of_part(v, own, k / hubs, parts);
     if (lane_index() == 0 && parent < top_of<vertex_t>::value()) atomic_min(&parents[v], parent);
   }
-  auto search = [&](auto crew, i64 from, i64 to, bool spreads) {
-    constexpr int CREW = decltype(crew)::lanes;
-    i64 apart = spreads ? warp_count() : 1;
-    for (i64 turn = from; turn < to; turn += 32 * warp_count()) {
-      i64 v = turn + warp_index() * (spreads ? 1 : 32) + lane_index() * apart, begin = 0, end = 0;
-      dist_t own = 0;
-      if (v < to) begin = indptr[v], end = indptr[v + 1];
-      bool is_open = end - begin > SHORT_ROW;
-      if (is_open) own = dist[base + v], is_open = own > begins && own != top_of<dist_t>::value();
-      for (u32 rows = __ballot_sync(WARP, is_open); rows;) {
-        int which = lane_index() / CREW, lane = which < __popc(rows) ? nth_bit(rows, which) : -1, from_lane = lane & 31;
-        i64 row = __shfl_sync(WARP, v, from_lane), first = __shfl_sync(WARP, begin, from_lane);
-        i64 last = __shfl_sync(WARP, end, from_lane);
-        vertex_t parent = light.first_by_crew<CREW>(lane >= 0, row, first, last, __shfl_sync(WARP, own, from_lane));
-        if (lane >= 0 && lane_index() % CREW == 0 && parent < parents[row]) parents[row] = parent;
-        for (int k = 0; k < 32 / CREW; k++) rows &= rows - 1;
-      }
-    }
-  };
-  // Neighbours are of like length then: each warp gets one of them. Else they are read together.
-  search(Crew<32>(), lo + hubs, longs, falling);
-  search(Crew<8>(), longs, mediums, true);
+  // Neighbours are of like length then.
+  light.look_through<32>(lo + hubs, longs, falling);
+  light.look_through<8>(longs, mediums, true);
   // It is degrees that fall: rows have lost their parallel arcs, and a few longer ones come behind shorter ones. Nobody
   // else looks at those that have an offer.
-  if (begins) search(Crew<32>(), mediums, hi, false);
+  if (begins) light.look_through<32>(mediums, hi, false);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)

@@ -182,20 +182,16 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
   return lo;
 }
 
-// Lanes of a warp that look through a row together.
-template <int LANES> struct Crew {
-  static constexpr int lanes = LANES;
-};
 // Rows that stand by weight: which vertex explains a row's distance, the first by position.
 struct LightArcs {
   const i64* indptr;
   const vertex_t* targets;
   const weight_t* weights;
   const dist_t* dist;
-  const vertex_t* parents;
+  vertex_t* parents;
   double scale;
   dist_t begins;
-  i64 stride, multiplier;
+  i64 base, stride, multiplier;
   Arcs arcs;
 
   __device__ inline bool is_light(dist_t weight, double edge) const { return (double)weight * scale < edge; }
@@ -255,5 +251,25 @@ struct LightArcs {
       if (other < parent) parent = other;
     }
     return parent;
+  }
+  // Look through all rows from .. to that are open and no thread's. Where it `spreads` them, each warp gets one of
+  // neighbours; else what is known of them is read together.
+  template <int CREW> __device__ inline void look_through(i64 from, i64 to, bool spreads) const {
+    i64 apart = spreads ? warp_count() : 1;
+    for (i64 turn = from; turn < to; turn += 32 * warp_count()) {
+      i64 v = turn + warp_index() * (spreads ? 1 : 32) + lane_index() * apart, begin = 0, end = 0;
+      dist_t own = 0;
+      if (v < to) begin = indptr[v], end = indptr[v + 1];
+      bool is_open = end - begin > SHORT_ROW;
+      if (is_open) own = dist[base + v], is_open = own > begins && own != top_of<dist_t>::value();
+      for (u32 rows = __ballot_sync(WARP, is_open); rows;) {
+        int which = lane_index() / CREW, lane = which < __popc(rows) ? nth_bit(rows, which) : -1, from_lane = lane & 31;
+        i64 row = __shfl_sync(WARP, v, from_lane), first = __shfl_sync(WARP, begin, from_lane);
+        i64 last = __shfl_sync(WARP, end, from_lane);
+        vertex_t parent = first_by_crew<CREW>(lane >= 0, row, first, last, __shfl_sync(WARP, own, from_lane));
+        if (lane >= 0 && lane_index() % CREW == 0 && parent < parents[row]) parents[row] = parent;
+        for (int k = 0; k < 32 / CREW; k++) rows &= rows - 1;
+      }
+    }
   }
 };
