@@ -147,6 +147,22 @@ def test_what_is_left_behind_the_second_pull_is_one_bucket():
     assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
 
 
+def test_who_has_nothing_to_pull_from_is_queued_in_a_pull():
+    """Of two vertices that hang on a crowd the farther leads to another crowd, which nobody else does.
+
+    When the nearer is settled, the farther is near, and all its arcs are heavier than the way from the bucket before.
+    """
+    crowds = [
+        (u, v, 1 + (u + v) % 3)
+        for first, last in ((0, 60), (62, 92))
+        for u in range(first, last)
+        for v in range(first, u)
+    ]
+    case = make_case("two crowds", 92, [*crowds, (0, 60, 12), (0, 61, 25), (61, 62, 40)], np.uint8)
+    methods = [step["method"] for step in search(case, [0], seed=1, delta=10, heavies=True)[0][1].supersteps]
+    assert methods.count("pull") >= 3
+
+
 def test_all_warps_pull_long_rows():
     """A vertex that is far, with many arcs, most of them from what is settled before."""
     many = 300
