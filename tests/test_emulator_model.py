@@ -151,6 +151,19 @@ def test_a_stale_load_sees_a_value_of_this_launch_or_the_one_before_and_ones_own
     assert seen == {True, False}
 
 
+def test_a_stale_load_sees_what_was_there_when_all_met_or_what_was_written_since(values):
+    seen = set()
+    for seed in range(6):
+        emulator = EmulatedBackend(seed=seed)
+        words, out = np.full(N, 5000, np.uint32), emulator.xp.empty(N, np.uint32)
+        arrived = np.zeros(1, np.int64)
+        primitives.read_since_meeting[emulator](0, N, emulator.abort_word, values, words, arrived, out)
+        since = out - np.roll(values, -1)
+        assert set(since.tolist()) <= {0, 1}
+        seen |= set(since.tolist())
+    assert seen == {0, 1}
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_stale_load_is_not_older_than_the_last_meeting(values, seed):
     emulator = EmulatedBackend(seed=seed)

@@ -30,7 +30,11 @@ static void check_races(Region& r, const char* p, unsigned size, unsigned how, v
            writes ? "reads through the read-only path" : "writes");
     if (how & EMU_READONLY) r.readonly[i] = 1;
     (writes ? g.write : g.read) = mine;
+    if (writes) r.written[i] = writes_so_far + 1;
   }
+  if (!writes) return;
+  memcpy(r.before + (p - r.lo), p, size);
+  writes_so_far++;
 }
 
 static Region* find(const char* p) {

@@ -24,6 +24,7 @@ struct Fiber {
   State state;
   unsigned thread, block, lane;
   uint32_t barriers, syncwarps, collectives;  // how many it has met
+  uint64_t met;                               // when it was at the last barrier or fence
   // A warp operation: which, among whom, what this lane gives, what it gets.
   int kind;
   unsigned mask, source;
@@ -40,6 +41,7 @@ struct Block {
 };
 
 static EmuLaunch L;
+static uint64_t writes_so_far;  // of those that are checked
 constexpr unsigned MAX_FIBERS = 1 << 14;
 static Fiber fibers[MAX_FIBERS];  // never moved: each one's stack points here
 static unsigned num_fibers, allocated;

@@ -27,23 +27,20 @@ struct Region {
   const char* name;
   Granule* shadow;
   unsigned char* readonly;  // which granules were read through the read-only path
-  char* before;             // what an array held when the launch began
+  char* before;             // what stood there before it was last written
+  uint64_t* written;        // when that was, of each granule
 
   void open(char* data, size_t bytes, size_t unit, const char* called) {
     lo = data, hi = data + bytes, granule = unit, name = called;
     // calloc of what is large touches no page: only what the kernel touches costs.
     shadow = (Granule*)calloc(bytes / unit + 1, sizeof(Granule));
-    readonly = (unsigned char*)calloc(bytes / unit + 1, 1);
-    if (!shadow || !readonly) abort();
-  }
-  void remember() {
-    before = (char*)malloc((size_t)(hi - lo) + 1);
-    if (!before) abort();
-    memcpy(before, lo, (size_t)(hi - lo));
+    readonly = (unsigned char*)calloc(bytes / unit + 1, 1), before = (char*)calloc(bytes + 1, 1);
+    written = (uint64_t*)calloc(bytes / unit + 1, sizeof(uint64_t));
+    if (!shadow || !readonly || !before || !written) abort();
   }
   void close() {
-    free(shadow), free(readonly), free(before);
-    shadow = nullptr, readonly = nullptr, before = nullptr;
+    free(shadow), free(readonly), free(before), free(written);
+    shadow = nullptr, readonly = nullptr, before = nullptr, written = nullptr;
   }
   bool holds(const char* p) const { return p >= lo && p < hi; }
 };

@@ -13,7 +13,7 @@ static void release_barrier(Block& block) {
   for (Fiber* f = first; f < first + L.block_size; f++)
     if (f->state == AT_BARRIER) {
       f->out = block.votes;
-      f->barriers++;
+      f->barriers++, f->met = writes_so_far;
       wake(f);
     }
   block.arrived = 0;
@@ -137,9 +137,6 @@ static void set_up() {
   regions = (Region*)calloc((size_t)L.num_arrays + 1, sizeof(Region));
   for (int64_t i = 0; i < L.num_arrays; i++) {
     regions[i].open(L.arrays[i].data, (size_t)L.arrays[i].num_bytes, (size_t)L.arrays[i].itemsize, L.arrays[i].name);
-#ifndef EMU_SANITIZE
-    regions[i].remember();
-#endif
   }
 }
 
@@ -195,7 +192,7 @@ EmuDim emu_block_idx() { return {self->block, 0, 0}; }
 EmuDim emu_block_dim() { return {(unsigned)L.block_size, 1, 1}; }
 EmuDim emu_grid_dim() { return {(unsigned)L.num_blocks, 1, 1}; }
 void* emu_dynamic_shared() { return here->dynamic_shared; }
-void emu_fence() { self->barriers++; }
+void emu_fence() { self->barriers++, self->met = writes_so_far; }
 void emu_trap(const char* why, void* pc) { fail(pc, "called %s", why); }
 
 // Not the time: what ran before may not decide what a kernel writes.
@@ -291,14 +288,17 @@ void emu_access(const volatile void* address, unsigned size, unsigned how, void*
 #endif
 }
 
-// A cache may still have what an array held when the launch began, unless this thread has written there since, or has
-// met others: then caches let go of what they have.
+// A cache may still have what stood there before it was last written, unless this thread wrote that, or has met others
+// since: then caches let go of what they have.
 bool emu_stale(const void* address, unsigned size, void* value) {
   const char* p = (const char*)address;
   Region* r = self && L.races ? find(p) : nullptr;
-  if (!r || !r->before || self->barriers || chance(2)) return false;
-  if (r->shadow[(size_t)(p - r->lo) / r->granule].write.thread == (uint32_t)(self - fibers) + 1) return false;
-  memcpy(value, r->before + (p - r->lo), size);
+  if (!r || chance(2)) return false;
+  size_t at = (size_t)(p - r->lo), first = at / r->granule, last = (at + size - 1) / r->granule;
+  if (r->written[first] <= self->met || r->shadow[first].write.thread == (uint32_t)(self - fibers) + 1) return false;
+  for (size_t i = first; i < last; i++)
+    if (r->written[i + 1] != r->written[i]) return false;
+  memcpy(value, r->before + at, size);
   return true;
 }
 
