@@ -12,7 +12,7 @@ struct Pulls : Copies {
     const dist_t* own = dist(window()) + base();
     i64 longs = queued_vertices(*queue_counter(turn)), first = warp_index() * 64, turn_length = warp_count() * 64;
     queue_begin = longs;
-    u32 *waiting = (u32*)block->room + (threadIdx.x >> 5) * MOST_WAITING, num_waiting = 0;
+    u32 *list = (u32*)block->room + (threadIdx.x >> 5) * MOST_WAITING, num_waiting = 0;
     // What stands about the next turn's vertices is under way.
     dist_t coming[2];
     i64 begin[2], end[2];
@@ -40,13 +40,13 @@ struct Pulls : Copies {
         bool waits = pulls[half] && length[half] && may_lower(weight[half], d[half]);
         near[half] = pulls[half] && !waits && !finishes && d[half] < bound;
         u32 those = __ballot_sync(WARP, waits);
-        if (waits) waiting[num_waiting + __popc(those & ((1u << lane_index()) - 1))] = (u32)v[half];
+        if (waits) list[num_waiting + __popc(those & ((1u << lane_index()) - 1))] = (u32)v[half];
         num_waiting += __popc(those);
       }
       enqueue<LIGHT>(!turn, v, d, near);
-      if (num_waiting >= 64) pull_rows(waiting + (num_waiting -= 64), 64);
+      if (num_waiting >= 64) pull_rows(list + (num_waiting -= 64), 64);
     }
-    pull_rows(waiting, num_waiting);
+    pull_rows(list, num_waiting);
     queue_begin = 0;
     __syncthreads();  // none waits where the long ones take their place
     pull_long();
