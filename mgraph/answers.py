@@ -39,7 +39,8 @@ class Costs:
     supersteps
         What each did: method, frontier, arcs looked at and bytes sent (over all ranks), microseconds (on the
         slowest one), levels where it may take several, and light and heavy edges (over all ranks) where those are
-        told apart. A fused search adds up what is beyond the first 4,096 levels, or 16,384 rounds of shortest paths.
+        told apart. A fused search adds up what is beyond the first 4,096 levels, or 16,384 rounds of shortest paths
+        on one GPU and 4,096 on several.
     arcs
         Arcs looked at by each rank.
     bytes_sent

@@ -186,7 +186,7 @@ class Graph500:
 
     def __post_init__(self) -> None:
         if self.roots_at_once and self.layout == "compact":
-            raise UsageError("a search from all roots at once needs rows: use layout rows")
+            raise UsageError("a search from all roots at once needs rows: use layout rows (--layout rows)")
 
 
 def run_graph500(

@@ -260,7 +260,7 @@ def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned
     if _has_windows(shape, limits, sssp_kernel.MOST_ROWS):
-        arcs = shape.edges * (1 if shape.source.directed else 2) // partition.num_ranks
+        arcs = shape.edges * (1 if shape.source.directed else 2)
         return state * owned + 4 * sssp_peers.work_words(partition, arcs) + answer
     if limits.fuses and partition.num_ranks == 1:
         arcs = shape.edges * (1 if shape.source.directed else 2)

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass
 class Rows:
-    """Adjacency by owned vertex (CSR), each row sorted by target position.
+    """Adjacency by owned vertex (CSR), each row sorted by target position, or by class of weight before that.
 
     `targets` are state indices. Vertex `local` has arcs indptr[local] .. indptr[local + 1].
     """

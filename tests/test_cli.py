@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import oracles
@@ -228,6 +229,25 @@ def test_interrupted_ends_in_one_line():
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "mgraph: interrupted\n")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr"])
+def test_edges_that_the_disk_cannot_hold_are_refused(tmp_path, suffix):
+    result = run("generate", "rmat:50", tmp_path / f"edges{suffix}", code=5)
+    assert re.search(r"edges\.\w+ would take [\d,.]+ \w+ at least, and [\d,.]+ \w+ are free there", result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_job_that_is_terminated_leaves_nothing_half_written(tmp_path):
+    """As SLURM ends it when its time is over."""
+    process = start("generate", "rmat:24", str(tmp_path / "edges.csv"))
+    while not list(tmp_path.iterdir()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.splitlines()[-1]) == (143, "", "mgraph: terminated")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_reader_that_left_is_no_error():

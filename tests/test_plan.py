@@ -13,6 +13,7 @@ from peak_memory import peak_of_build
 
 import mgraph as mg
 from mgraph import validation
+from mgraph.algorithms import sssp_peers
 from mgraph.algorithms.bfs_peers import require_bfs_windows
 from mgraph.build import build as builder
 from mgraph.build.blocks import require_blocks
@@ -237,6 +238,18 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
     assert made.needed_bytes == before + (1 << 20)
     for others, backend in ((num_ranks, "cpu"), (1, "cuda"), (9, "cuda")):
         assert "windows between ranks" not in plan_graph(source, others, backend, 1 << 30).parts
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_shortest_paths_through_windows_are_planned_for_all_arcs_of_a_rank(num_ranks, monkeypatch):
+    source, planned = Rmat(7), []
+    work_words = sssp_peers.work_words
+    monkeypatch.setattr(sssp_peers, "work_words", lambda *args: planned.append(args) or work_words(*args))
+    plan_graph(source, num_ranks, "cuda", 1 << 30)
+    for partition, arcs in planned:
+        assert partition.num_ranks == num_ranks
+        assert arcs * num_ranks >= 2 * source.num_input_edges
+    assert planned
 
 
 def test_the_order_of_a_graph_takes_less_on_several_ranks():

@@ -87,7 +87,7 @@ def just_above(distance: float | int, dtype: np.dtype) -> float | int:
 
 
 def wants_rows_by_weight(info: GraphInfo) -> bool:
-    """Return whether one rank does better over rows by weight: arcs are many, and a bucket has room for few of them."""
+    """Return whether a search does better over rows by weight: arcs are many, and a bucket has room for few of them."""
     delta = max(DELTA_BY_WEIGHT / _degree(info) * _weight(info), info.min_weight)
     return _degree(info) >= SPARSE_DEGREE and info.max_weight > delta
 

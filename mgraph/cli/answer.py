@@ -34,7 +34,12 @@ def answer_options(written: str) -> Callable[[Command], Command]:
         input_options,
         click.option("--order", type=click.Choice(["auto", "degree", "natural"]), default="auto", show_default=True),
         cluster_options,
-        click.option("--output", "-o", metavar="FILE", help=f"Write {written} to a .npz, .csv or .parquet file."),
+        click.option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help=f"Write {written} to a .npz, .csv or .parquet file, which is replaced if it is there.",
+        ),
         click.option("--validate", "check", is_flag=True, help="Check the answer by rules."),
         click.option("--trace", is_flag=True, help="Print what every superstep did; --json tells it too."),
         json_option,

@@ -29,7 +29,13 @@ from mgraph.readable import counted
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the graph.")
 @click.option("--root-seed", type=click.IntRange(0), help="Of the roots; fresh ones at every run by default.")
-@click.option("--kernel", "kernels", type=click.Choice(list(KERNELS)), multiple=True, help="Only this one.")
+@click.option(
+    "--kernel",
+    "kernels",
+    type=click.Choice(list(KERNELS)),
+    multiple=True,
+    help="Only this one; may be given more than once.",
+)
 @click.option("--validate/--no-validate", "check", default=True, show_default=True, help="Check every answer by rules.")
 @click.option("--roots-at-once", is_flag=True, help="Search breadth first from all roots at once too, for levels.")
 @click.option("--official", is_flag=True, help="Print the specification's output block.")

@@ -1,7 +1,7 @@
 """The command line: `mgraph COMMAND`. Errors end in one line and an exit code of their own.
 
 Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed;
-130 when interrupted.
+130 when interrupted, 143 when terminated.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import contextlib
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -32,7 +34,11 @@ COMMANDS = {
     "plan": ("plan", "Tell what memory a graph takes, and whether it fits."),
     "doctor": ("doctor", "Tell what is installed, what would be used, and what is wrong."),
 }
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class Terminated(KeyboardInterrupt):
+    """What the end of a job's time is: as an interrupt, it leaves nothing half-written."""
 
 
 class Commands(click.Group):
@@ -54,15 +60,19 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BaseException as error:
-            if not _is_interrupt(error):
+            if not _came_of(error, KeyboardInterrupt):
                 raise
             # Click would print an empty line for it.
-            raise click.exceptions.Exit(_say("interrupted", INTERRUPTED)) from None
+            was_terminated = _came_of(error, Terminated)
+            how = ("terminated", TERMINATED) if was_terminated else ("interrupted", INTERRUPTED)
+            raise click.exceptions.Exit(_say(*how)) from None
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         args = list(sys.argv[1:] if args is None else args) or ["--help"]
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, _terminate)
         try:
             # Without its standalone mode Click leaves errors to us, and returns the code of an Exit.
             code = super().main(args, prog_name, standalone_mode=False, **extra)
@@ -88,9 +98,13 @@ class Commands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def _terminate(number: int, frame: Any) -> NoReturn:
+    raise Terminated
+
+
+def _came_of(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bool:
     """Return whether an error is an interrupt or came of one, as an ImportError may while a library is loaded."""
-    return error is not None and (isinstance(error, KeyboardInterrupt) or _is_interrupt(error.__context__))
+    return error is not None and (isinstance(error, kind) or _came_of(error.__context__, kind))
 
 
 def _say(line: str, code: int) -> int:
@@ -111,5 +125,6 @@ def _drop_output() -> None:
 def main() -> None:
     """Search, label and span graphs larger than one GPU, or those of a laptop with none.
 
-    Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed.
+    Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, or doctor found something wrong, 5 would not fit in
+    memory, 6 validation failed, 130 interrupted, 143 terminated.
     """

@@ -52,7 +52,7 @@ def connect(
     if backend not in ("auto", "cpu", "cuda"):
         raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
     if sum(given is not None for given in (client, scheduler, scheduler_file)) > 1:
-        raise UsageError("give one of client, scheduler and scheduler_file")
+        raise UsageError("give one of client, scheduler and scheduler_file (--scheduler, --scheduler-file)")
     if num_ranks is not None:
         num_ranks = check_num_ranks(num_ranks)
     if scheduler is not None or scheduler_file is not None:
@@ -73,7 +73,9 @@ def connect(
     gpus = len(visible_gpus()) if backend != "cpu" and cuda_is_installed() else 0
     if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
         if num_ranks is not None and num_ranks > gpus:
-            raise UsageError(f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer")
+            raise UsageError(
+                f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer (--workers)"
+            )
         return _on_local_gpus(num_ranks)
     if backend == "cuda" and gpus == 0:
         raise UsageError("backend 'cuda' wants a GPU and CuPy: none is seen here")

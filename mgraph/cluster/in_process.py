@@ -59,7 +59,9 @@ class InProcessCluster(Cluster):
     ) -> None:
         num_ranks = check_num_ranks(num_ranks)
         if num_ranks > MOST_THREADS:
-            raise UsageError(f"num_ranks is {num_ranks}: one process has at most {MOST_THREADS}, which share its cores")
+            raise UsageError(
+                f"num_ranks is {num_ranks}: one process has at most {MOST_THREADS}, which share its cores (--workers)"
+            )
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks = num_ranks
         self.timeout_s = timeout_s

@@ -72,7 +72,8 @@ def read_source(
     try:
         path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
         if not path.is_file():
-            raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file")
+            hint = ", nor a spec such as rmat:20" if ":" in path.name else ""
+            raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file{hint}")
         return _read(path, format, options)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error

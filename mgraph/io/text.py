@@ -17,6 +17,7 @@ from mgraph.io.checks import check_num_vertices
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, parse_lines
 from mgraph.kernels.backend import Backend, available_cores
 from mgraph.partition import chunk_range
+from mgraph.readable import counted
 from mgraph.types import EdgeChunk
 
 # Bytes that are parsed at a time: enough to be fast, little beside the arrays that come of them.
@@ -237,7 +238,7 @@ def _refuse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, li
     if problem == EMPTY:
         raise InputError(f"{place}: field {field + 1} is empty")
     if problem == FIELDS:
-        raise InputError(f"{place}: {field} fields where the first line has {layout.num_fields}")
+        raise InputError(f"{place}: {counted(field, 'field')} where the first line has {layout.num_fields}")
     messages = {
         NOT_AN_ID: f"vertex {token} is not a whole number",
         NEGATIVE: f"vertex {token} is negative: vertices are numbered from {layout.base}",

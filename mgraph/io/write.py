@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from mgraph.errors import InputError, UsageError
+from mgraph.errors import InputError, UsageError, WouldNotFit
 from mgraph.io.csr import write_csr
 from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
 from mgraph.io.replace import replacing, require_place
 from mgraph.kernels.backend import Backend, make_backend
+from mgraph.readable import readable_bytes
 from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
 
 # Edges that are in memory at a time.
 CHUNK_EDGES = 1 << 22
 # Rows of text that are made at a time.
 CSV_ROWS = 1 << 14
+# So many bytes an edge takes at least; in the others parallel ones are gone, or much alike is short.
+LEAST_BYTES = {".npz": 8, ".csv": 4}
 
 Chunks = Callable[[], Iterator[EdgeChunk]]
 
@@ -42,6 +46,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
     """
     path = pathlib.Path(path)
     write = _writer(path, EDGE_WRITERS)
+    _require_room(path, source)
     runs_on = backend or make_backend("cpu")
     estimate = 4 * source.num_vertices if source.num_input_edges is None else source.num_input_edges
     num_chunks = max(1, -(-estimate // CHUNK_EDGES))
@@ -80,6 +85,17 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
         raise InputError(f"columns must be one-dimensional and equally long, not {shapes}")
     with replacing(path) as temporary:
         write(temporary, arrays)
+
+
+def _require_room(path: pathlib.Path, source: EdgeSource) -> None:
+    """Refuse edges that the disk cannot hold; of how many nobody knows is seen when it is full."""
+    require_place(path)
+    least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
+    free = shutil.disk_usage(path.parent).free
+    if least > free:
+        raise WouldNotFit(
+            f"{path} would take {readable_bytes(least)} at least, and {readable_bytes(free)} are free there"
+        )
 
 
 def _writer(path: pathlib.Path, writers: dict[str, Callable[..., None]]) -> Callable[..., None]:

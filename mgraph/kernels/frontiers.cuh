@@ -130,7 +130,8 @@ struct Parts {
   }
   __device__ inline BlockShare share(i64 k) const {
     BlockShare share;
-    share.begin = k * length, share.end = share.begin + length < arcs ? share.begin + length : arcs;
+    share.length = length, share.begin = k * length,
+    share.end = share.begin + length < arcs ? share.begin + length : arcs;
     return share;
   }
 };

@@ -5,7 +5,8 @@
 constexpr i64 LONG_ROW = 1024, SHORT_ROW = 64;
 // Longer rows are divided among warps where only their light arcs are looked at.
 constexpr i64 HUB_ROW = 16384;
-// Where more than one arc of a row in so many is light, it is left to be read by position, up to the first hit.
+// Where more than one arc of a row in so many is light, and it has no offer, it is left to be read by position, up to
+// the first hit.
 constexpr i64 LIGHT_SHARE = 4;
 // Arcs that a thread looks at together.
 constexpr int DEPTH = 4;

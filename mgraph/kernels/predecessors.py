@@ -17,7 +17,7 @@ from mgraph.kernels.pair import kernel
 
 # As in the CUDA file: rows of more arcs are a warp's work, and of so many a block's.
 SHORT_ROW, LONG_ROW = 64, 1024
-# And of a row that stands by weight at most one arc in so many is looked at, or none.
+# And of a row that stands by weight at most one arc in so many is looked at, or none if it has no offer.
 LIGHT_SHARE = 4
 
 

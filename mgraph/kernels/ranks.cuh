@@ -8,7 +8,6 @@ __device__ inline void atomic_min_system(i64* p, i64 v) { atomicMin_system(p, v)
 __device__ inline void atomic_min_system(float* p, float v) { atomic_min_system((u32*)p, (u32)__float_as_int(v)); }
 __device__ inline void atomic_min_system(double* p, double v) { atomic_min_system((i64*)p, __double_as_longlong(v)); }
 __device__ inline void atomic_or_system(u32* p, u32 v) { atomicOr_system(p, v); }
-__device__ inline void atomic_and_system(u32* p, u32 v) { atomicAnd_system(p, v); }
 
 constexpr int MOST_RANKS = 8, NUM_SUMS = 4;
 // What a window begins with, and what links are woken by; the rest of it is the search's.

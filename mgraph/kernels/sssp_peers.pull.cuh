@@ -78,7 +78,8 @@ struct Pulls : Copies {
     }
     enqueue<LIGHT>(!turn, v, d, near);
   }
-  // Whether an arc is so light that what is settled since may be so near. The arcs of a row come in order of weight.
+  // Whether an arc is so light that what is settled since may be so near. The arcs of a row come in order of class, or
+  // in any where all are of one.
   __device__ bool may_lower(dist_t weight, dist_t d) const {
     double edge = class_edge(d - floor, scale);
     return edge == top_of<double>::value() || (double)weight * scale < edge;

@@ -1,4 +1,4 @@
-"""Shortest paths in one launch a rank: the form of algorithms/sssp.py for ranks that share windows.
+"""Shortest paths in one launch a rank: the form of algorithms/sssp_by_weight.py for ranks that share windows.
 
 What the host tells and is told travels in host memory that the kernel reads and writes: `FACTS` and `REPORT` name its
 first words; behind them stand a row of `ROW` for each round, and the sources, of which bfs_peers.py says more.
