@@ -259,11 +259,10 @@ def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     owned, states = partition.num_owned(0), partition.num_states
     # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned
+    arcs = shape.edges * (1 if shape.source.directed else 2)
     if _has_windows(shape, limits, sssp_kernel.MOST_ROWS):
-        arcs = shape.edges * (1 if shape.source.directed else 2)
         return state * owned + 4 * sssp_peers.work_words(partition, arcs) + answer
     if limits.fuses and partition.num_ranks == 1:
-        arcs = shape.edges * (1 if shape.source.directed else 2)
         work = sssp_fused.work_bytes(owned, arcs, vertex, by_weight=arcs >= SPARSE_DEGREE * owned)
         # But for most of what adds degrees up, for which the queues leave room.
         return state * owned + work + (vertex + 9) * owned

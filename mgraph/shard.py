@@ -195,7 +195,7 @@ def once_a_shard(
 
 
 def long_rows(shard: Shard, length: int) -> int:
-    """Return how many rows from the first on hold all those of more arcs, or are a few too many."""
+    """Return how many rows from the first on hold all those of more than `length` arcs, or are a few too many."""
     info = shard.info
     if info.max_degree <= length:
         return 0

@@ -142,6 +142,7 @@ def test_windows_begin_alike():
     assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
     assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
     assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
+    assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
     assert constant("LONG_ROW", text_of("sssp_peers")) == sssp_peers.LONG_ROW
     for stem in ("bfs_peers", "sssp_peers"):
         kernels = importlib.import_module(f"mgraph.kernels.{stem}")

@@ -22,7 +22,7 @@ from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, require_windows
 from mgraph.kernels.backend import Fresh, FusingBackend
-from mgraph.kernels.sssp_peers import LONG_ROW, METHODS, ROW, find_distances_on_ranks
+from mgraph.kernels.sssp_peers import COUNTERS, LONG_ROW, METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard, long_rows, once_a_shard
 from mgraph.types import smallest_of, unreached_of
@@ -124,4 +124,4 @@ def queue_capacity(partition: Partition, num_arcs: int) -> int:
 def work_words(partition: Partition, num_arcs: int) -> int:
     """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
     entry = 4 + partition.dtype.itemsize // 4
-    return 8 + 2 * TRACE_ROWS * len(ROW) + queue_capacity(partition, num_arcs) * entry
+    return 2 * (COUNTERS + TRACE_ROWS * len(ROW)) + queue_capacity(partition, num_arcs) * entry

@@ -46,7 +46,6 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
     """
     path = pathlib.Path(path)
     write = _writer(path, EDGE_WRITERS)
-    _require_room(path, source)
     runs_on = backend or make_backend("cpu")
     estimate = 4 * source.num_vertices if source.num_input_edges is None else source.num_input_edges
     num_chunks = max(1, -(-estimate // CHUNK_EDGES))
@@ -59,6 +58,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
 
     try:
         with replacing(path) as temporary:
+            _require_room(path, source)
             write(temporary, source, chunks)
     finally:
         if backend is None:
@@ -89,7 +89,6 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
 
 def _require_room(path: pathlib.Path, source: EdgeSource) -> None:
     """Refuse edges that the disk cannot hold; of how many nobody knows is seen when it is full."""
-    require_place(path)
     least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
     free = shutil.disk_usage(path.parent).free
     if least > free:

@@ -131,7 +131,6 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const Rows& rows, const 
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& rows, const Arcs& arcs, Open open,
                                    Explains explains, Settle settle) {
-  constexpr u32 all = 0xFFFFFFFFu;
   i64 longs = long_rows < hi ? long_rows : hi, step = warp_count() * 32;
   settle_long_rows(lo, longs, rows, arcs, open, explains, settle);
   // What there is to know of the next turn's rows is under way.
@@ -143,18 +142,18 @@ __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& ro
     if (v + step < hi) coming = rows(v + step);
     bool is_open = v < hi && open(row);
     i64 length = is_open ? row.length() : 0;
-    for (u32 medium = __ballot_sync(all, length > SHORT_ROW && (length < LONG_ROW || v >= longs)); medium;
+    for (u32 medium = __ballot_sync(WARP, length > SHORT_ROW && (length < LONG_ROW || v >= longs)); medium;
          medium &= medium - 1) {
       int lane = __ffs(medium) - 1;
-      i64 row_end = __shfl_sync(all, row.end, lane), hit = row_end;
-      dist_t of_row = __shfl_sync(all, row.own, lane);
-      for (i64 i = __shfl_sync(all, row.begin, lane); hit == row_end && i < row_end; i += 32 * DEPTH) {
+      i64 row_end = __shfl_sync(WARP, row.end, lane), hit = row_end;
+      dist_t of_row = __shfl_sync(WARP, row.own, lane);
+      for (i64 i = __shfl_sync(WARP, row.begin, lane); hit == row_end && i < row_end; i += 32 * DEPTH) {
         vertex_t u[DEPTH];
         dist_t w[DEPTH];
         arcs.load_apart(i + lane_index(), 32, row_end, u, w);
         u32 hits = explains(of_row, u, w);
         for (int k = DEPTH - 1; k >= 0; k--) {
-          u32 agreeing = __ballot_sync(all, hits >> k & 1);
+          u32 agreeing = __ballot_sync(WARP, hits >> k & 1);
           if (agreeing) hit = i + 32 * k + __ffs(agreeing) - 1;
         }
       }
@@ -177,7 +176,7 @@ __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& ro
 __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr) {
   while (lo < hi) {
     i64 step = (hi - lo + 31) / 32, at = lo + (lane_index() + 1) * step - 1;
-    lo += __popc(__ballot_sync(0xFFFFFFFFu, at < hi && indptr[at + 1] - indptr[at] > length)) * step;
+    lo += __popc(__ballot_sync(WARP, at < hi && indptr[at + 1] - indptr[at] > length)) * step;
     if (lo + step - 1 < hi) hi = lo + step - 1;
   }
   return lo;

@@ -17,7 +17,7 @@ struct Search : Slices {
     dist_t* own = dist(window());
     for (i64 v = thread_index(); v < fact(STRIDE) * size() + 3; v += thread_count()) own[v] = top_of<dist_t>::value();
     for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count()) bits(window())[w] = 0;
-    if (thread_index() < 4) ((i64*)work)[thread_index()] = 0;  // counters
+    if (thread_index() < NUM_COUNTERS) ((i64*)work)[thread_index()] = 0;
   }
   // The sources wait, at 0.
   __device__ void start(const Sources& sources) {

@@ -44,6 +44,8 @@ enum Method { PUSH, SCAN, HEAVY, PULL };
 // own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
 constexpr int BLOCK = 768;
+// Words of counters, of the queue and of its parts, in turn.
+constexpr i64 NUM_COUNTERS = 4;
 // Rows of more arcs are pulled by all warps.
 constexpr i64 LONG_ROW = 256;
 // Words of a line that stand side by side: half of what one access over a link brings.
@@ -98,7 +100,7 @@ struct Copies {
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
   // How many parts of a queue were taken beside the first of each block.
   __device__ i64* part_counter(bool which) const { return (i64*)work + 2 + which; }
-  __device__ i64* rows() const { return (i64*)work + 4; }  // of the trace
+  __device__ i64* rows() const { return (i64*)work + NUM_COUNTERS; }  // of the trace
   __device__ Queue queue() const {
     i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
     vertex_t* vertices = (vertex_t*)(first + fact(CAPACITY));

@@ -14,6 +14,8 @@ FACTS = (
     "num_arcs", "capacity", "long_rows", "heavies", "pulls", "lines", "copy", "first_user", "num_users", "trace_rows",
 )  # fmt: skip
 REPORT = ("done", "num_rows", "num_beyond", "everywhere")
+# Words of counters.
+COUNTERS = 4
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
 LONG_ROW = 256
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
@@ -29,6 +31,6 @@ def find_distances_on_ranks(
     """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
 
     `scale` makes classes of the weights, over which rows are in order; rows in
-    any other are relaxed whole where it is infinite. `dist` and `work`, which is for four counters, rows and a queue,
+    any other are relaxed whole where it is infinite. `dist` and `work`, which is for counters, rows and a queue,
     need not be initialised, nor what stands in the windows behind their heads.
     """

@@ -122,6 +122,7 @@ struct Slices : Pulls {
         bool near = !finishes && settled <= d[half] && d[half] < bound;
         bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
         bool pulls = part == PULLED && d[half] >= settled && v[half] < fact(NUM_OWNED);
+        // How many arcs it has is looked up only where they may be many.
         bool pulls_long = pulls && v[half] < fact(LONG_ROWS) && is_long(v[half], arcs_of(v[half]));
         if (d[half] >= bound && d[half] < lowest) lowest = d[half];
         // Where there is something left to do first, who is near is marked, as if it had fallen, or queued by the pull.

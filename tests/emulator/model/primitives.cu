@@ -121,19 +121,19 @@ extern "C" __global__ void read_own(i64 lo, i64 hi, const u32* values, u32* word
   }
 }
 
-// The same, where each has written twice: before all met and after.
-extern "C" __global__ void read_since_meeting(i64 lo, i64 hi, const u32* abort, const u32* values, u32* words,
-                                              i64* arrived, u32* out) {
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) store_relaxed(&words[i], values[i]);
-  if (!grid_barrier(arrived, abort)) return;
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) store_relaxed(&words[i], values[i] + 1);
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = load_stale(&words[(i + 1) % hi]);
-}
-
 // The same, after all have met.
 extern "C" __global__ void read_after_meeting(i64 lo, i64 hi, const u32* abort, const u32* values, u32* words,
                                               i64* arrived, u32* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) store_relaxed(&words[i], values[i]);
   if (!grid_barrier(arrived, abort)) return;
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = load_stale(&words[(i + 1) % hi]);
+}
+
+// The same, where each writes its word once more after they have met.
+extern "C" __global__ void read_since_meeting(i64 lo, i64 hi, const u32* abort, const u32* values, u32* words,
+                                              i64* arrived, u32* out) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) store_relaxed(&words[i], values[i]);
+  if (!grid_barrier(arrived, abort)) return;
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) store_relaxed(&words[i], values[i] + 1);
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = load_stale(&words[(i + 1) % hi]);
 }
