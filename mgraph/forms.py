@@ -16,7 +16,7 @@ from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_fused import bfs_fused
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.bfs_sweep import bfs_sweep
-from mgraph.algorithms.narrow import first_dtype, is_whole, narrow_cutoff
+from mgraph.algorithms.narrow import first_dtypes, is_whole, narrow_cutoff
 from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
 from mgraph.algorithms.sssp_fused import sssp_fused
@@ -60,8 +60,9 @@ def prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
         if fuses and (rank.size == 1 or require_bfs_windows(shard, rank.comm)):
             require_firsts(shard)
     if (spec.algorithm, spec.method) == ("sssp", "frontier"):
-        fuses, dtype = _may_fuse(shard, sssp_kernel.MOST_ROWS), first_dtype(shard, spec.dtype)
-        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, dtype))
+        fuses, dtypes = _may_fuse(shard, sssp_kernel.MOST_ROWS), first_dtypes(shard, spec.dtype, has_windows=True)
+        first = (*dtypes, spec.dtype)[0]
+        relaxes_light = rank.size == 1 or (fuses and require_sssp_windows(shard, rank.comm, first))
         if relaxes_light and wants_rows_by_weight(shard.info):
             require_rows_by_weight(shard)
 
@@ -96,14 +97,14 @@ def _search_narrow_first(
     starts: Sequence[int],
     trace: Trace,
 ) -> Traversal:
-    narrow = first_dtype(shard, spec.dtype)
-    if spec.method == "frontier" and narrow != spec.dtype:
-        found = form(shard, rank.comm, starts, trace, narrow, narrow_cutoff(shard.info, spec.limit))
+    dtypes = first_dtypes(shard, spec.dtype, has_windows=form is sssp_peers) if spec.method == "frontier" else []
+    for narrow in dtypes:
+        found = form(shard, rank.comm, starts, trace, narrow, narrow_cutoff(shard.info, narrow, spec.limit))
         if is_whole(shard, rank.comm, found, spec.limit):
             return found
         del found  # a view of its windows
         # What the form needs may be wider now.
-        shard.has_long_paths = True
+        shard.outgrown_bytes = narrow.itemsize
         prepare(shard, rank, spec)
     return form(shard, rank.comm, starts, trace, spec.dtype, spec.limit)
 

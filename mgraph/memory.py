@@ -10,7 +10,7 @@ import numpy as np
 from mgraph.algorithms import bfs_peers, sssp_peers
 from mgraph.algorithms.bfs_fused import DEEP_DEGREE
 from mgraph.algorithms.msf import LIGHT, SHARE
-from mgraph.algorithms.narrow import NARROW, may_be_narrow
+from mgraph.algorithms.narrow import dtypes_to_try
 from mgraph.algorithms.sssp import SPARSE_DEGREE
 from mgraph.algorithms.traversal import TRACE_ROWS
 from mgraph.build.compact_plan import blocks_beside, plan_compact
@@ -145,7 +145,7 @@ class _Shape:
     partition: Partition
     weight: int
     state: int
-    searched: int  # bytes of a distance in a search by frontiers, unless paths are too long for 32 bits
+    heaviest: float  # weight
 
     @classmethod
     def of(cls, source: EdgeSource, num_edges: int, num_ranks: int) -> _Shape:
@@ -155,10 +155,8 @@ class _Shape:
         top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
         heaviest = getattr(source, "max_weight", None) or top
         state = state_bytes(dtype, n, heaviest)
-        is_narrow = dtype is not None and dtype.kind != "f" and may_be_narrow(np.dtype(f"i{state}"), heaviest)
-        searched = NARROW.itemsize if is_narrow else state
         partition = Partition(connected, num_ranks, connected < n)
-        return cls(source, num_edges, partition, bytes_of(dtype), state, searched)
+        return cls(source, num_edges, partition, bytes_of(dtype), state, heaviest)
 
     @property
     def seen(self) -> int:
@@ -166,10 +164,24 @@ class _Shape:
         dtype = self.source.weight_dtype
         return self.state if dtype is None or dtype.kind == "f" else 8
 
+    def searched(self, *, has_windows: bool) -> int:
+        """Return how wide distances are in a search by frontiers, unless paths are too long for that."""
+        dtype = self.source.weight_dtype
+        if dtype is None or dtype.kind == "f":
+            return self.state
+        degree = self.row_arcs * self.partition.num_ranks / max(self.partition.num_positions, 1)
+        tried = dtypes_to_try(np.dtype(f"i{self.state}"), self.heaviest, degree, has_windows=has_windows)
+        return tried[0].itemsize if tried else self.state
+
     @property
     def edges(self) -> int:
         """Of a rank."""
         return -(-self.num_edges // self.partition.num_ranks)
+
+    @property
+    def row_arcs(self) -> int:
+        """How many entries a rank's rows have."""
+        return self.edges * (1 if self.source.directed else 2)
 
     @property
     def users(self) -> int:
@@ -191,7 +203,7 @@ class _Shape:
 def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     """Plan rows; blocks, where a sweep wants them, and their making stand beside the graph."""
     source, partition, weight = shape.source, shape.partition, shape.weight
-    arcs = shape.edges * (1 if source.directed else 2)
+    arcs = shape.row_arcs
     chunks = default_chunks(shape.num_edges, limits, partition.num_ranks)
     build = plan_build(shape.sizes(arcs), partition, limits, chunks)
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
@@ -207,8 +219,10 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     }
     paths_have_windows = _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
     if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
-        for_paths = sssp_peers.window_bytes(partition, shape.searched) if weight and paths_have_windows else 0
-        parts[WINDOWS] = HEAD_BYTES + max(bfs_peers.window_bytes(partition), for_paths)
+        window = bfs_peers.window_bytes(partition)
+        if weight and paths_have_windows:
+            window = max(window, sssp_peers.window_bytes(partition, shape.searched(has_windows=True)))
+        parts[WINDOWS] = HEAD_BYTES + window
     if weight:
         parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
         if partition.num_ranks == 1 or paths_have_windows:
@@ -245,7 +259,7 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
         # Levels, parents, the first target of every row; all else is in the windows.
         return (4 + 2 * vertex) * owned
     if _may_fuse(shape, limits, bfs_kernel.MOST_ROWS) and shape.partition.num_ranks == 1:
-        deep = shape.edges * (1 if shape.source.directed else 2) <= DEEP_DEGREE * owned
+        deep = shape.row_arcs <= DEEP_DEGREE * owned
         work = 4 * bfs_kernel.work_words(owned, bfs_kernel.queue_capacity(owned), vertex, TRACE_ROWS)
         # Levels, parents, the first target of every row.
         return (4 + 2 * vertex + (8 if deep else 0)) * owned + work
@@ -255,12 +269,13 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
 
 def _sssp_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what shortest paths by frontiers take beside their answer in user ids."""
-    partition, state, vertex = shape.partition, shape.searched, shape.partition.dtype.itemsize
-    owned, states = partition.num_owned(0), partition.num_states
+    partition, has_windows = shape.partition, _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
+    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
+    state = shape.searched(has_windows=has_windows)
     # Predecessors, and degrees that are added up. A pool keeps what is freed: parts add up.
     answer = (8 + 12) * owned
-    arcs = shape.edges * (1 if shape.source.directed else 2)
-    if _has_windows(shape, limits, sssp_kernel.MOST_ROWS):
+    arcs = shape.row_arcs
+    if has_windows:
         return state * owned + 4 * sssp_peers.work_words(partition, arcs) + answer
     if limits.fuses and partition.num_ranks == 1:
         work = sssp_fused.work_bytes(owned, arcs, vertex, by_weight=arcs >= SPARSE_DEGREE * owned)

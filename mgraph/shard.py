@@ -105,6 +105,11 @@ class GraphInfo:
     num_parallel: int  # dropped
     layout: str = "rows"  # or compact: blocks alone
 
+    @property
+    def mean_degree(self) -> float:
+        """Of the vertices that have arcs."""
+        return max(self.num_arcs / max(self.num_vertices - self.num_isolated, 1), 1.0)
+
 
 @dataclass
 class Shard:
@@ -125,7 +130,7 @@ class Shard:
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
     stored_degrees: Array | None = None  # of the compact layout
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
-    has_long_paths: bool = False  # a search in 32 bits has come to their end
+    outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
 
     @cached_property

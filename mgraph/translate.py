@@ -36,7 +36,7 @@ def translated(backend: Backend, ids: Array, table: Array) -> Array:
 
 def user_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which a user sees distances that are held in `dtype`."""
-    return np.dtype(np.int64) if dtype == np.uint32 else dtype
+    return np.dtype(np.int64) if dtype.kind == "u" else dtype
 
 
 def distances_of_users(shard: Shard, comm: Communicator, distances: Array) -> Array:

@@ -45,6 +45,9 @@ def smallest_of(dtype: np.dtype) -> float | int:
 def unreached_of(dtype: np.dtype) -> float | int:
     """Return the state of a vertex not reached: the top of the order that every sweep lowers."""
     dtype = np.dtype(dtype)
+    if dtype == np.uint16:
+        # GPUs find minima of 16 bits as of floats, and these are the bits of infinity.
+        return 0x7C00
     return float("inf") if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 

@@ -174,9 +174,10 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
         wide, longest = dtype, float(np.finfo(dtype).max)
     else:
         # Wide enough that the longest path and one more arc do not overflow.
-        wide = dtype if info.num_vertices * int(heaviest) <= np.iinfo(dtype).max else np.dtype(np.int64)
-        longest = min(info.num_vertices * int(heaviest), int(np.iinfo(wide).max)) - int(heaviest)
-        longest = max(0, min(longest, int(np.iinfo(dtype).max) - 1))
+        any_path = info.num_vertices * int(heaviest)
+        wide = next((d for d in (dtype, np.dtype(np.uint32)) if any_path < unreached_of(d)), np.dtype(np.int64))
+        longest = min(any_path, int(np.iinfo(wide).max)) - int(heaviest)
+        longest = max(0, min(longest, int(unreached_of(dtype)) - 1))
     bound = np.array([longest if limit is None else min(limit, longest)]).astype(wide)
 
     unreached = distances == unreached_of(dtype)

@@ -18,7 +18,9 @@ from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
-from mgraph.algorithms import narrow, search_peers
+from mgraph import forms
+from mgraph.algorithms import narrow as narrowing
+from mgraph.algorithms import search_peers
 from mgraph.algorithms import sssp_peers as module
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.sssp import sssp
@@ -32,16 +34,18 @@ from mgraph.forms import connected
 from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import CpuBackend, make_backend
 from mgraph.traversals import state_dtype
+from mgraph.types import unreached_of
 
+NARROWEST = np.dtype(np.uint16)
 # Every round is two meetings of emulated ranks: thousands take minutes.
 SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 200) for seed in range(3)]
 
 
-def through_windows(shard, comm, sources, seed, options):
+def through_windows(shard, comm, sources, dtype, seed, options):
     """Search from one source and then from all, over the same windows: what the first leaves there must not matter."""
     block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
-    shard, dtype = replace(shard, backend=backend), state_dtype(shard.info)
+    shard = replace(shard, backend=backend)
     # Now and then a rank has no room for rows by weight.
     if (seed + comm.rank) % 3:
         require_rows_by_weight(shard)
@@ -55,16 +59,21 @@ def through_windows(shard, comm, sources, seed, options):
 def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, finishes=None, **options):
     """Return what the ranks found and their traces, with or without heavy arcs; it is what the oracle says.
 
+    Distances are of 16 bits if those fit, unless they are not to be `narrow`.
     Where they know all distances, those are the owners'; whether they do may be `finishes`.
     """
     shards = build_shards(case, num_ranks, order)
     users = list(dict.fromkeys(sources))
     if not users:
         return []
+    wanted, info = oracles.sssp(case, sources, options.get("cutoff")), shards[0].info
+    dtype = state_dtype(info)
+    fits = dtype.kind != "f" and max(wanted) + 2 * int(info.max_weight) < unreached_of(NARROWEST)
+    if options.pop("narrow", True) and fits:
+        dtype = NARROWEST
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "wants_rows_by_weight", lambda info: heavies)
-        answers = run_on_ranks(through_windows, shards, users, seed, options)
-    wanted = oracles.sssp(case, sources, options.get("cutoff"))
+        answers = run_on_ranks(through_windows, shards, users, dtype, seed, options)
     np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in answers]), wanted)
     known = [everywhere.reshape(num_ranks, -1) for _, _, everywhere in answers if everywhere is not None]
     assert len(known) in ([0, num_ranks] if finishes is None else [num_ranks * finishes])
@@ -77,7 +86,8 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
 def test_the_zoo(case):
     for seed, sources in enumerate(zoo_sources(case)):
-        search(case, sources, 2 + seed % 2, ["degree", "natural"][seed // 2 % 2], seed=seed, heavies=seed == 1)
+        order = ["degree", "natural"][seed // 2 % 2]
+        search(case, sources, 2 + seed % 2, order, seed=seed, heavies=seed == 1, narrow=seed % 2 > 0)
 
 
 @settings(max_examples=15, deadline=None)
@@ -85,7 +95,7 @@ def test_the_zoo(case):
 def test_drawn_graphs(drawn, order):
     case, sources = drawn
     n = case.num_vertices
-    search(case, sources, 2 + n % 3, order, seed=n, heavies=n % 2 > 0)
+    search(case, sources, 2 + n % 3, order, seed=n, heavies=n % 2 > 0, narrow=n // 2 % 2 > 0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int64"])
@@ -96,8 +106,9 @@ def test_all_widths(directed, dtype):
     # A weight that sums to more than 32 bits makes the state int64.
     weights[:2] = 2**31 if dtype == "int64" else 255
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
-    answers = search(case.with_weights(dtype), [5, 59], 3, heavies=True)
-    assert answers[0][0].dtype == {"uint8": "uint32"}.get(dtype, dtype)
+    for narrow, held in ((False, {"uint8": "uint32"}), (True, {"uint8": "uint16"})):
+        answers = search(case.with_weights(dtype), [5, 59], 3, heavies=True, narrow=narrow)
+        assert answers[0][0].dtype == held.get(dtype, dtype)
 
 
 @pytest.mark.parametrize(("delta", "heavies"), [(1, False), (40, False), (40, True), (10_000, True)])
@@ -220,7 +231,7 @@ def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
 
 def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
     """The first of two searches fits; the second is repeated, over windows that are opened anew."""
-    monkeypatch.setattr(narrow, "FEWEST_ARCS", 1)
+    monkeypatch.setattr(narrowing, "FEWEST_ARCS", 1)
     backends = iter(range(2))
     ends = np.arange(6)
     weights = np.array([1, 2, 2**30, 2**30, 2**30, 2**30], np.int32)
@@ -231,6 +242,24 @@ def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
         assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
         assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
         assert near.stats.form == all_of_it.stats.form == "windows"
+
+
+@pytest.mark.parametrize(("chain", "searched"), [(30, "HHH"), (90, "HHII")], ids=["fits", "too long"])
+def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searched, monkeypatch):
+    """A crowd, so that the mean degree is no mesh's, and a chain of heavy arcs that leads out of it."""
+    dtypes, heaviest, real = [], 400, forms.sssp_peers
+    monkeypatch.setattr(forms, "sssp_peers", lambda *a: (a[1].rank or dtypes.append(a[4].char), real(*a))[1])
+    crowd = [(u, v, 1 + (u + v) % 3) for u in range(40) for v in range(u)]
+    ends = np.array([*crowd, *((v, v + 1, heaviest) for v in range(39, 39 + chain))])
+    backends = iter(range(2))
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.from_edges(*ends[:, :2].T, ends[:, 2].astype(np.int32), cluster=cluster) as g:
+        for cutoff, arcs in (1000, 2), (None, chain), (None, chain):
+            with mg.sssp(g, 39, cutoff=cutoff) as paths:
+                mg.validate(paths)
+                assert paths.stats.form == "windows"
+                assert paths.distances.to_numpy()[40:].max() == heaviest * arcs
+    assert "".join(dtypes) == searched
 
 
 def come_alone(shard, comm, search):

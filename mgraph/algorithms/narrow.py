@@ -1,59 +1,72 @@
-"""Integer distances in 32 bits where those that occur fit, though longer paths could be.
+"""Integer distances in 16 or 32 bits where those that occur fit, though longer paths could be.
 
-A path may be as long as all vertices times the largest weight, and hardly any is: in 32 bits a search looks up, keeps
-and sends half as much. What lies beyond `farthest()` counts as not reached there. If a distance came so near to that
-that an arc may lead beyond, the search is repeated in 64 bits, in which the graph is searched from then on.
+A path may be as long as all vertices times the largest weight, and hardly any is: in fewer bits a search looks up,
+keeps and sends less. What lies beyond `farthest()` counts as not reached there. If a distance came so near to that
+that an arc may lead beyond, the search is repeated in the next wider dtype, in which the graph is searched from then
+on. Through windows 16 bits come first: what holds up the ranks there is how many bytes cross the links.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.sssp import SPARSE_DEGREE
 from mgraph.algorithms.traversal import Traversal
 from mgraph.comm.base import Communicator
 from mgraph.kernels.totals import count_between
 from mgraph.shard import GraphInfo, Shard
 from mgraph.types import unreached_of
 
-NARROW = np.dtype(np.uint32)
-# Where a path of so few arcs could be too long for 32 bits, nobody tries.
-FEWEST_ARCS = 256
+NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
+# Where a path of so few arcs could be too long, nobody tries.
+FEWEST_ARCS = 64
 
 
-def may_be_narrow(dtype: np.dtype, heaviest: float | int) -> bool:
-    """Return whether distances that may take `dtype` are worth a search in 32 bits."""
-    return dtype.kind != "f" and dtype.itemsize > NARROW.itemsize and heaviest * FEWEST_ARCS < farthest(heaviest)
+def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_windows: bool) -> list[np.dtype]:
+    """Return in which narrower dtypes distances that may take `dtype` are worth a search, the narrowest first.
+
+    `degree` is the mean one of vertices that have arcs: on meshes and road maps paths have too many arcs for 16 bits.
+    """
+    if dtype.kind == "f":
+        return []
+    may = NARROW if has_windows and degree >= SPARSE_DEGREE else NARROW[1:]
+    return [d for d in may if d.itemsize < dtype.itemsize and heaviest * FEWEST_ARCS < farthest(d, heaviest)]
 
 
-def first_dtype(shard: Shard, dtype: np.dtype) -> np.dtype:
-    """Return what a search by frontiers holds distances in at first that may take `dtype`."""
-    return NARROW if may_be_narrow(dtype, shard.info.max_weight) and not shard.has_long_paths else dtype
+def first_dtypes(shard: Shard, dtype: np.dtype, *, has_windows: bool) -> list[np.dtype]:
+    """Return those of a search by frontiers in which no search of this graph has come to the end."""
+    info = shard.info
+    tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_windows=has_windows)
+    return [narrow for narrow in tried if narrow.itemsize > shard.outgrown_bytes]
 
 
-def farthest(heaviest: float | int) -> int:
-    """Return the largest distance from which every arc ends below what is not reached, in 32 bits."""
-    return int(unreached_of(NARROW)) - 1 - int(heaviest)
+def farthest(dtype: np.dtype, heaviest: float | int) -> int:
+    """Return the largest distance from which every arc ends below what is not reached."""
+    return int(unreached_of(dtype)) - 1 - int(heaviest)
 
 
-def narrow_cutoff(info: GraphInfo, cutoff: float | int | None) -> int:
-    """Return the cutoff of a search in 32 bits."""
-    most = farthest(info.max_weight)
+def narrow_cutoff(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) -> int:
+    """Return the cutoff of a search in this dtype."""
+    most = farthest(dtype, info.max_weight)
     return most if cutoff is None else min(int(cutoff), most)
 
 
 def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     """Return the distance from which an arc may lead beyond, in a search in this dtype."""
-    return max(0, farthest(info.max_weight) - int(info.max_weight)) if dtype == NARROW else unreached_of(dtype)
+    if dtype not in NARROW:
+        return unreached_of(dtype)
+    return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
 
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
-    """Return whether a search in 32 bits lost nothing that is within the cutoff; the same on every rank."""
+    """Return whether a search in one of these lost nothing that is within the cutoff; the same on every rank."""
     info, run, num_beyond = shard.info, shard.backend, found.num_beyond
-    if cutoff is not None and cutoff <= farthest(info.max_weight):
+    distances = found.distances
+    if cutoff is not None and cutoff <= farthest(distances.dtype, info.max_weight):
         return True
     if num_beyond is None:
-        of_rank, distances = run.xp.zeros(1, np.int64), found.distances
-        bounds = nearest_beyond(info, NARROW), unreached_of(NARROW)
+        of_rank = run.xp.zeros(1, np.int64)
+        bounds = nearest_beyond(info, distances.dtype), unreached_of(distances.dtype)
         count_between[run](0, len(distances), distances, *bounds, of_rank)
         (num_beyond,) = comm.sum(int(of_rank[0]))
     return num_beyond == 0

@@ -37,8 +37,8 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
 # The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
-# for one offer to so many arcs, on a rank for so many at most.
-SAMPLE, OFFER_SHARE, MOST_OFFERS = 1 << 10, 1 << 10, 1 << 20
+# for one offer to so many arcs, on a rank for so many at most: these travel in 25 us, and eight times as many in 100.
+SAMPLE, OFFER_SHARE, MOST_OFFERS = 1 << 10, 1 << 10, 1 << 17
 # With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and uni24 on one H200).
 CORE_ARCS = 1 << 27
 
@@ -142,12 +142,13 @@ def _offer_early(
     if core is None:
         return None
     most = min(SAMPLE + info.num_arcs // OFFER_SHARE // comm.size, MOST_OFFERS)
-    offers = run.xp.empty(2 * most * comm.size, parents.dtype)
-    own, count = offers[2 * most * comm.rank :][: 2 * most], run.xp.zeros(1, np.int64)
-    offer_early[run](0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, own, count)
+    length = 2 * (most + 1)
+    offers = run.xp.empty(length * comm.size, parents.dtype)
+    own = offers[length * comm.rank :][:length]
+    own[:2] = 0
+    offer_early[run](0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, own)
     comm.allgather(own, offers)
-    counts = comm.allgather(count, run.xp.empty(comm.size, np.int64))
-    take_offers[run](0, most * comm.size, offers, most, counts, comm.size, shape[0], shard.num_owned, parents, core)
+    take_offers[run](0, most * comm.size, offers, most, comm.size, shape[0], shard.num_owned, parents, core)
     return core
 
 

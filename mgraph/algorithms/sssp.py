@@ -69,8 +69,8 @@ def sssp(
 def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEIGHT) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
     info, num_ranks = shard.info, shard.partition.num_ranks
-    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else by_weight) / _degree(info)
-    if num_ranks == 1 and _degree(info) < SPARSE_DEGREE:
+    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else by_weight) / info.mean_degree
+    if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     delta = max(widths * _weight(info), info.min_weight)
     if dtype.kind == "f":
@@ -88,13 +88,8 @@ def just_above(distance: float | int, dtype: np.dtype) -> float | int:
 
 def wants_rows_by_weight(info: GraphInfo) -> bool:
     """Return whether a search does better over rows by weight: arcs are many, and a bucket has room for few of them."""
-    delta = max(DELTA_BY_WEIGHT / _degree(info) * _weight(info), info.min_weight)
-    return _degree(info) >= SPARSE_DEGREE and info.max_weight > delta
-
-
-def _degree(info: GraphInfo) -> float:
-    """Return the mean degree of the vertices that have arcs."""
-    return max(info.num_arcs / max(info.num_vertices - info.num_isolated, 1), 1.0)
+    delta = max(DELTA_BY_WEIGHT / info.mean_degree * _weight(info), info.min_weight)
+    return info.mean_degree >= SPARSE_DEGREE and info.max_weight > delta
 
 
 def _weight(info: GraphInfo) -> float:

@@ -29,6 +29,8 @@ from mgraph.types import smallest_of, unreached_of
 
 # What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
 MEMORY_LINE = 128
+# Bytes that atomics between GPUs take at least.
+WORD = 4
 # How many orders are a search's own: the first of them.
 OWN_ORDERS = 3
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
@@ -98,14 +100,14 @@ def _search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> SearchPe
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
     info, wide = shard.info, default_delta(shard, dtype)
-    if info.num_arcs < SPARSE_DEGREE * (info.num_vertices - info.num_isolated):
+    if info.mean_degree < SPARSE_DEGREE:
         return wide
     return max(wide / NARROWER if dtype.kind == "f" else int(wide) // NARROWER, smallest_of(dtype))
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
     """Return how long a rank's window is behind its head: its parts, and three distances of buckets."""
-    return _parts(partition, itemsize)[-1] + 3 * itemsize
+    return _parts(partition, itemsize)[-1] + 3 * max(itemsize, WORD)
 
 
 def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:

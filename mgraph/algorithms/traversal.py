@@ -115,7 +115,7 @@ class Traversal:
     `distances` hold `unreached_of(dtype)` and `predecessors`, which are positions, hold
     `none_of(dtype)` where a vertex is not reached. A source is its own predecessor. How many of them are
     reached, and their arcs, are there where the search has counted them, and so is of all ranks how many distances
-    are so long that 32 bits may not hold what is farther. `in_user_ids` are both, where they were translated right
+    are so long that their dtype may not hold what is farther. `in_user_ids` are both, where they were translated right
     behind the search. `everywhere` are the distances of all states, where every rank knows them: until the next search.
     `sources` are the positions of those that a search was given by user id, without arcs or not.
     """

@@ -13,7 +13,7 @@ extern "C" __global__ void find_core(i64 lo, i64 hi, i64 step, const dist_t* dis
 
 extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                        const weight_t* weights, const dist_t* dist, const dist_t* core, i64 base,
-                                       i64 stride, i64 multiplier, i64 most, vertex_t* offers, i64* counters) {
+                                       i64 stride, i64 multiplier, i64 most, vertex_t* offers) {
   Arcs arcs(targets, weights, indptr[hi]);
   dist_t begins = *core;
   auto is_early = [&](i64 v) { return dist[base + v] < begins; };
@@ -30,24 +30,26 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
 #pragma unroll
       for (int j = 0; j < DEPTH; j++) {
         if (far[j] <= own || far[j] == top_of<dist_t>::value() || (dist_t)(own + w[j]) != far[j]) continue;
-        i64 place = reserve(&counters[0]);
-        if (place < most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
+        // A pair has room for 64 bits.
+        i64 place = 1 + reserve((i64*)offers);
+        if (place <= most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
       }
     }
   });
 }
 
 // As many threads as there is room for offers share those that there are.
-extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 most, const i64* counts,
-                                       i64 num_ranks, i64 base, i64 num_owned, vertex_t* parents, dist_t* core) {
+extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 most, i64 num_ranks, i64 base,
+                                       i64 num_owned, vertex_t* parents, dist_t* core) {
   for (i64 r = 0; r < num_ranks; r++) {
-    if (counts[r] <= most) continue;
+    if (*(const i64*)(offers + 2 * (most + 1) * r) <= most) continue;
     if (thread_index() == 0) *core = 0;
     return;
   }
   for (i64 r = 0; r < num_ranks; r++) {
-    const vertex_t* of_rank = offers + 2 * most * r;
-    for (i64 i = thread_index(); i < counts[r]; i += thread_count()) {
+    const vertex_t* of_rank = offers + 2 * (most + 1) * r;
+    i64 last = *(const i64*)of_rank;
+    for (i64 i = 1 + thread_index(); i <= last; i += thread_count()) {
       i64 v = (i64)of_rank[2 * i] - base;
       if (v >= 0 && v < num_owned) atomic_min(&parents[v], of_rank[2 * i + 1]);
     }

@@ -77,10 +77,10 @@ def find_core(lo, hi, step, dist, stride, multiplier, core):
 
 
 @kernel(lanes=32, block=256, vertex_t="targets", weight_t="weights", dist_t="dist")
-def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, multiplier, most, offers, counters):
+def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, multiplier, most, offers):
     """List the arcs out of what lies before the core that explain a distance: whose that is, and the arc's source.
 
-    No more than `most` are written down, but all are counted.
+    No more than `most` pairs are written down, behind one that counts all of them, and is 0 before.
     """
     top = top_of(dist)
     for u in range(lo, hi):
@@ -90,27 +90,29 @@ def offer_early(lo, hi, indptr, targets, weights, dist, core, base, stride, mult
         for i in range(indptr[u], indptr[u + 1]):
             far = dist[targets[i]]
             if far > own and far != top and dist.dtype.type(own + dist.dtype.type(weights[i])) == far:
-                place = atomic_add(counters, 0, 1)
-                if place < most:
+                place = 1 + atomic_add(offers, 0, 1)
+                if place <= most:
                     offers[2 * place] = targets[i]
                     offers[2 * place + 1] = position_of(base + u, stride, multiplier)
 
 
 @kernel(vertex_t="offers", dist_t="core")
-def take_offers(lo, hi, offers, most, counts, num_ranks, base, num_owned, parents, core):
+def take_offers(lo, hi, offers, most, num_ranks, base, num_owned, parents, core):
     """Let every vertex that is owned here take the first of those offered to it.
 
-    The ranks' offers follow each other, of each up to `most` pairs; there are so many as it counts. If they are more on
-    any, nobody takes one, and the core is none.
+    The ranks' offers follow each other, of each a pair that counts them and up to `most` more. If they are more on any,
+    nobody takes one, and the core is none.
     """
     for r in range(num_ranks):
-        if counts[r] > most:
+        if offers[2 * (most + 1) * r] > most:
             core[0] = 0
             return
     for i in range(lo, hi):
-        v = offers[2 * i] - base
-        if i % most < counts[i // most] and 0 <= v < num_owned:
-            atomic_min(parents, v, offers[2 * i + 1])
+        count = 2 * (most + 1) * (i // most)
+        offer = count + 2 * (1 + i % most)
+        v = offers[offer] - base
+        if i % most < offers[count] and 0 <= v < num_owned:
+            atomic_min(parents, v, offers[offer + 1])
 
 
 @kernel(dist_t="dist")

@@ -13,6 +13,7 @@ typedef long long i64;
 // ---- sentinels -------------------------------------------------------------------------------------
 template <class T> struct top_of;  // the largest value: "no vertex", "not reached"
 template <> struct top_of<u8> { static __device__ constexpr u8 value() { return 255; } };
+template <> struct top_of<u16> { static __device__ constexpr u16 value() { return 0x7C00; } };  // infinity, as a float
 template <> struct top_of<u32> { static __device__ constexpr u32 value() { return 0xFFFFFFFFu; } };
 template <> struct top_of<i32> { static __device__ constexpr i32 value() { return 0x7FFFFFFF; } };
 template <> struct top_of<i64> { static __device__ constexpr i64 value() { return 0x7FFFFFFFFFFFFFFFll; } };
@@ -22,6 +23,9 @@ template <> struct top_of<double> { static __device__ double value() { return __
 template <class T> struct is_float { static constexpr bool value = false; };
 template <> struct is_float<float> { static constexpr bool value = true; };
 template <> struct is_float<double> { static constexpr bool value = true; };
+
+template <class T> struct wide_of { typedef T type; };  // of 32 bits and more, as most atomics want it
+template <> struct wide_of<u16> { typedef u32 type; };
 
 // clang-format on
 // ---- where a thread stands -------------------------------------------------------------------------
@@ -105,6 +109,22 @@ __device__ inline i64 load_acquire_system(const i64* p) {
 #endif
 
 // ---- atomics: relaxed, returning the old value -----------------------------------------------------
+// In global memory: numbers below infinity order as floats of 16 bits do, of which a device finds minima two by two.
+__device__ inline u16 atomic_min(u16* p, u16 v) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  u32 *both = (u32*)((u64)p & ~3ull), shift = ((u64)p & 2) * 8, top = top_of<u16>::value();
+  u32 old, word = (u32)v << shift | top << (16 - shift);
+  asm volatile(
+      "{.reg .b16 a, b; mov.b32 {a, b}, %2; atom.global.min.noftz.v2.f16 {a, b}, [%1], {a, b}; mov.b32 %0, {a, b};}"
+      : "=r"(old)
+      : "l"(both), "r"(word));
+  return (u16)(old >> shift);
+#else
+  u16 seen = load_relaxed(p), before = seen;
+  while (v < seen && (before = atomicCAS(p, seen, v)) != seen) seen = before;
+  return seen;
+#endif
+}
 __device__ inline u32 atomic_min(u32* p, u32 v) { return atomicMin(p, v); }
 __device__ inline i32 atomic_min(i32* p, i32 v) { return atomicMin(p, v); }
 __device__ inline i64 atomic_min(i64* p, i64 v) { return atomicMin(p, v); }
@@ -283,45 +303,6 @@ __device__ inline i64 light_end_by_warp(const T* weights, i64 begin, i64 end, do
   return begin;
 }
 
-// ---- what sweeps share: a thread reads edges of a run of tiles (build/blocks.py) in rising order ------
-struct TileReader {
-  const i64 *edges, *starts;
-  i64 tile, end, start;
-  // From the tile among first .. last that holds `edge`.
-  __device__ TileReader(const i64* tile_edges, const i64* tile_starts, i64 first, i64 last, i64 edge)
-      : edges(tile_edges), starts(tile_starts), tile(first + row_of_arc(tile_edges + first, last - first, edge)) {
-    end = edges[tile + 1];
-    start = starts[tile];
-  }
-  // Where the sub-window of an edge starts.
-  __device__ i64 start_of(i64 edge) {
-    for (; edge >= end; start = starts[tile]) end = edges[++tile + 1];
-    return start;
-  }
-};
-// The part of a unit's edges that this thread's warp reads: 32 neighbouring edges at a time, from `begin`.
-struct WarpShare {
-  i64 begin, end;
-  __device__ WarpShare(i64 first, i64 last) {
-    i64 warps = blockDim.x >> 5, size = ((last - first + warps - 1) / warps + 31) / 32 * 32;
-    begin = first + (threadIdx.x >> 5) * size;
-    end = begin + size < last ? begin + size : last;
-  }
-};
-// Call visit(unit, start of the sub-window, edge) for every edge of the units lo .. hi; a block of threads takes a
-// unit.
-template <class Visit> __device__ inline void visit_edges(i64 lo, i64 hi, const i64* unit_tiles, const i64* tile_edges,
-                                                          const i64* tile_starts, Visit visit) {
-  for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
-    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
-    WarpShare share(tile_edges[first], tile_edges[last]);
-    i64 e = share.begin + lane_index();
-    if (e >= share.end) continue;
-    TileReader tiles(tile_edges, tile_starts, first, last, e);
-    for (; e < share.end; e += 32) visit(unit, tiles.start_of(e), e);
-  }
-}
-
 // ---- random numbers: the twins of hashing.py, in plain C++ -----------------------------------------
 constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
 // splitmix64's hash, a bijection on 64 bits.
@@ -362,15 +343,6 @@ constexpr u32 LOOKS_AN_ABORT = 256;
 // After so many looks a wait is a long one: looks in quick succession would hold up those who still work (a round of
 // shortest paths at scale 22 on an H200: 19 ms, and 0.8 ms with pauses).
 constexpr u32 QUICK_LOOKS = 64;
-// Wait until *flag, which only rises, has reached `value`; false if *abort was set before.
-template <class T> __device__ inline bool wait_until(const T* flag, T value, const u32* abort) {
-  for (u32 looks = 1; load_relaxed(flag) < value; looks++) {
-    if (looks % LOOKS_AN_ABORT == 0 && load_relaxed(abort)) return false;
-    __nanosleep(looks < QUICK_LOOKS ? 20 : 1000);
-  }
-  __threadfence_system();
-  return true;
-}
 // All threads of a grid meet; the blocks must all be on the device at once. False for all threads of a block that
 // saw *abort. Each meeting adds 2^62 to *arrived, by which the blocks know that all have come; it is 0 before the first
 // meeting of all, and may stay as it is between launches, unless one was aborted. Then, before the rest of its block

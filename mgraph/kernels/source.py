@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
-PRELUDE = tuple(pathlib.Path(__file__).with_name(name) for name in ("prelude.cuh", "ranks.cuh", "frontiers.cuh"))
+PRELUDE = tuple(pathlib.Path(__file__).with_name(f"{name}.cuh") for name in ("prelude", "ranks", "frontiers", "tiles"))
 # What every compiler of this text is told.
 OPTIONS = ("--std=c++17",)
 C_TYPES = {

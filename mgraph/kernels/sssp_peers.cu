@@ -4,6 +4,8 @@
 // A bucket with more than one arc in so many stands at the foot of the peak (rmat28 on four H200: 18.5 ms; 19.1 with
 // 1024, 19.6 where none is widened).
 constexpr i64 FOOT_SHARE = 64;
+// A round that begins with rows of more than one arc in so many marks vertices in most words.
+constexpr i64 WIDE_SHARE = 64;
 
 struct Search : Slices {
   dist_t* out;
@@ -11,11 +13,14 @@ struct Search : Slices {
   i64 num_rows = 0, started = 0, count = 0, done = 0, most = 0;
   bool pulled = false;
   i64 near_lengths = 0, settled_lengths = 0;  // of rows that this bucket took, some twice; that those before took
+  i64 queued_lengths = 0;                     // of rows that a round begins with
 
   // Nothing is reached, in one's own window: nobody writes there before all have met.
   __device__ void clear() {
-    dist_t* own = dist(window());
-    for (i64 v = thread_index(); v < fact(STRIDE) * size() + 3; v += thread_count()) own[v] = top_of<dist_t>::value();
+    Quad<dist_t> none = none_reached();
+    for (i64 at = thread_index(); at < fact(STRIDE) * size() / none.size; at += thread_count())
+      store_quad(&dist(window())[at * none.size], none);
+    if (thread_index() < 3) *waiting(window(), (int)thread_index()) = top_of<dist_t>::value();
     for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count()) bits(window())[w] = 0;
     if (thread_index() < NUM_COUNTERS) ((i64*)work)[thread_index()] = 0;
   }
@@ -25,7 +30,7 @@ struct Search : Slices {
       i64 position = sources.position(i);
       if (position >= fact(NUM_POSITIONS)) continue;
       i64 state = state_of(position, fact(STRIDE), fact(MULTIPLIER));
-      if (state >= base() && state < base() + fact(STRIDE)) dist(window())[state] = lowest = (dist_t)0;
+      if (state >= base() && state < base() + fact(STRIDE)) dist(window())[state] = 0, lowest = 0;
     }
   }
 
@@ -35,16 +40,19 @@ struct Search : Slices {
       if (method != PULL) *queue_counter(!turn) = 0;
       *part_counter(!turn) = 0;
     }
+    is_wide = method != PULL && queued_lengths * WIDE_SHARE > fact(NUM_ARCS);
     method == PULL ? pull() : relax();
     i64 looked = tally[LOOKED], sent = tally[SENT];
     tally[LOOKED] = tally[SENT] = 0;
     if (!meet()) return false;
     count = block->ranks.total[COUNT];
     *(method == PULL ? &near_lengths : &done) += block->ranks.total[ARCS];
+    queued_lengths = method == PULL ? block->ranks.total[ARCS] : 0;
     tally[LOOKED] = looked, tally[SENT] = sent, turn = !turn;
     settle();
     if (!meet()) return false;
     count += block->ranks.total[COUNT], near_lengths += block->ranks.total[ARCS];
+    queued_lengths += block->ranks.total[ARCS], is_wide = false;
     return true;
   }
 
@@ -55,7 +63,7 @@ struct Search : Slices {
   // at light arcs alone makes it cheap. A bucket at the foot of the peak, whose border lies among hubs, is widened
   // until that pays: to push their heavy arcs would take longer than all else.
   __device__ bool take_up(Method* method) {
-    dist_t low = load_relaxed(waiting(window(), bucket)), top = top_of<dist_t>::value();
+    dist_t low = (dist_t)load_relaxed(waiting(window(), bucket)), top = top_of<dist_t>::value();
     bool rests = fact(HEAVIES) && near_lengths;
     i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
     bool pays = fact(PULLS) && (pulled || others < near_lengths);
@@ -67,6 +75,7 @@ struct Search : Slices {
     if (done > most) most = done;
     if (!widens) floor = settled, settled = bound, settled_lengths += near_lengths;
     bound = finishes ? top : raised(rests && !widens ? bound : low, delta);
+    queued_lengths = near_lengths;
     done = near_lengths = 0, lowest = top, bucket++;
     // A pull queues those who are near itself, and what stands in the queue before them is taken first.
     queue_begin = 0;
@@ -76,6 +85,7 @@ struct Search : Slices {
     *method == PUSH ? scan_for_near() : *method == HEAVY ? scan_for_rest<REST>() : scan_for_rest<PULLED>();
     if (!meet()) return false;
     count = block->ranks.total[COUNT], near_lengths = block->ranks.total[ARCS];
+    if (*method == PUSH) queued_lengths = near_lengths;
     return true;
   }
   // Whether anything waits, or could come to.
@@ -96,21 +106,15 @@ struct Search : Slices {
   }
   // Give out one's own slice, and count who is beyond.
   __device__ void give_out() {
-    constexpr int WIDE = 4;
     dist_t beyond = *(const dist_t*)&block->facts[BEYOND], top = top_of<dist_t>::value();
-    const dist_t* own = dist(window()) + base();
-    for (i64 first = thread_index(); first < fact(NUM_OWNED); first += WIDE * thread_count()) {
-      dist_t d[WIDE];
-      for (int k = 0; k < WIDE; k++) {
-        i64 v = first + k * thread_count();
-        d[k] = v < fact(NUM_OWNED) ? own[v] : top;
-      }
-      for (int k = 0; k < WIDE; k++) {
-        i64 v = first + k * thread_count();
-        if (v < fact(NUM_OWNED)) out[v] = d[k];
-        tally[COUNT] += d[k] >= beyond && d[k] < top;
-      }
-    }
+    each_quad([&](i64 first, const Quad<dist_t>& d) {
+      for (int k = 0; k < d.size; k++) tally[COUNT] += d.of[k] >= beyond && d.of[k] < top;
+      if (first + d.size <= fact(NUM_OWNED))
+        store_quad(out + first, d);
+      else
+        for (int k = 0; k < d.size; k++)
+          if (first + k < fact(NUM_OWNED)) out[first + k] = d.of[k];
+    });
   }
   // Tell the host, a block together.
   __device__ void tell(i64* report) const {

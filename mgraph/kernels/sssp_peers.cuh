@@ -51,11 +51,13 @@ constexpr i64 LONG_ROW = 256;
 // Words of a line that stand side by side: half of what one access over a link brings.
 constexpr u32 TOGETHER = 4;
 
+typedef wide_of<dist_t>::type wide_t;
+
 // What a block keeps in shared memory.
 struct Block {
   i64 room[3 * BLOCK];           // rows that are relaxed
   u32 marks[MOST_RANKS][BLOCK];  // words of bits, one a thread, of each rank
-  dist_t lowest;
+  wide_t lowest;
   i64 facts[NUM_FACTS], sources[FEW_SOURCES], part;
   RanksHere ranks;
 };
@@ -77,10 +79,17 @@ struct Copies {
   i64 tally[NUM_SUMS] = {};  // counted by this thread since the last meeting
   // A bucket is settled from `floor` to `settled`, what is near from there to `bound`.
   // What is nearer than `untold` was settled before any vertex pulled.
-  dist_t floor = 0, settled = 0, bound = 0, untold = 0, lowest = top_of<dist_t>::value();
+  dist_t floor = 0, settled = 0, bound = 0, untold = 0;
+  wide_t lowest = top_of<dist_t>::value();
   int bucket = 0;
   bool turn = false, finishes = false;
   i64 queue_begin = 0;  // where the queue begins: those before are being looked through
+
+  // One's own distances, and bits; what is worked out of facts is read from shared memory again wherever it is used.
+  dist_t* own_copy = dist(window());
+  u32* own_bits = bits(window());
+  // So many vertices are marked in a round that nobody marks lines: owners look at all words.
+  bool is_wide = false;
 
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
   __device__ i64 rank() const { return block->ranks.rank; }
@@ -96,7 +105,9 @@ struct Copies {
   __device__ i64 num_lines() const { return (words() + 31) >> 5; }  // of a slice
   __device__ dist_t* dist(u8* in) const { return (dist_t*)(in + fact(COPY)); }
   // The smallest distance that waits; buckets have them in turn: one is read, one is written, one is cleared.
-  __device__ dist_t* waiting(u8* in, int of_bucket) const { return dist(in) + fact(STRIDE) * size() + of_bucket % 3; }
+  __device__ wide_t* waiting(u8* in, int of_bucket) const {
+    return (wide_t*)(dist(in) + fact(STRIDE) * size()) + of_bucket % 3;
+  }
   __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
   // How many parts of a queue were taken beside the first of each block.
   __device__ i64* part_counter(bool which) const { return (i64*)work + 2 + which; }
@@ -144,9 +155,8 @@ struct Copies {
   // ---- arcs ------------------------------------------------------------------------------------------
   // Relax the arcs of the queue in one's own copy. A source that falls meanwhile is queued again.
   __device__ void relax() {
-    dist_t* own = dist(window());
     i64 first = base(), looked = tally[LOOKED];
-    auto from = [&](vertex_t v) { return load_relaxed(&own[first + v]); };
+    auto from = [&](vertex_t v) { return load_relaxed(&own_copy[first + v]); };
     each_queued(from, [&](const i64(&slot)[4], const dist_t(&source)[4], const bool (&there)[4]) {
       vertex_t v[4];
       dist_t through[4], seen[4];
@@ -156,7 +166,7 @@ struct Copies {
         through[k] = there[k] ? source[k] + (dist_t)load_readonly(weights + slot[k]) : cutoff;
       }
       // An older distance is a larger one: it makes for an atomic too many.
-      for (int k = 0; k < 4; k++) seen[k] = load_stale(&own[v[k]]);
+      for (int k = 0; k < 4; k++) seen[k] = load_stale(&own_copy[v[k]]);
       for (int k = 0; k < 4; k++) seen[k] = there[k] && through[k] <= cutoff ? seen[k] : (dist_t)0;
       lower(v, through, seen);
     });
@@ -180,17 +190,16 @@ struct Copies {
   __device__ void lower(const vertex_t (&v)[4], const dist_t (&through)[4], const dist_t (&seen)[4]) {
     dist_t before[4];
     u32 marked[4];
-    for (int k = 0; k < 4; k++) marked[k] = through[k] < seen[k] ? load_stale(&bits(window())[v[k] >> 5]) : 0;
-    for (int k = 0; k < 4; k++)
-      before[k] = through[k] < seen[k] ? atomic_min(&dist(window())[v[k]], through[k]) : (dist_t)0;
+    for (int k = 0; k < 4; k++) marked[k] = through[k] < seen[k] ? load_stale(&own_bits[v[k] >> 5]) : 0;
+    for (int k = 0; k < 4; k++) before[k] = through[k] < seen[k] ? atomic_min(&own_copy[v[k]], through[k]) : (dist_t)0;
     for (int k = 0; k < 4; k++)
       if (through[k] < before[k]) mark(v[k] >> 5, 1u << (v[k] & 31), marked[k]);
   }
   // Who saw none marked of a word marks that in its line.
   __device__ void mark(i64 word, u32 marks, u32 seen) {
     if ((seen & marks) == marks) return;
-    atomic_or(&bits(window())[word], marks);
-    if (!seen) mark_line(word);
+    atomic_or(&own_bits[word], marks);
+    if (!seen && !is_wide) mark_line(word);
   }
   // The words of a line stand apart, a few together: so no warp has to settle hubs alone, which stand side by side.
   __device__ void mark_line(i64 word) {

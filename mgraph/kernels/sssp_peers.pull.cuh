@@ -5,11 +5,15 @@ constexpr u32 MOST_WAITING = 128;
 static_assert(MOST_WAITING / 32 * BLOCK * sizeof(u32) <= sizeof(Block::room), "they wait where rows are relaxed");
 
 struct Pulls : Copies {
+  // Of integers: where a class has several, no two of one are farther apart.
+  wide_t class_width = scale == 1 ? 0 : scale > 1 ? top_of<wide_t>::value() : (wide_t)(1 / scale) + 1;
+
   // Lower one's own vertices: short rows, then the queue of long ones. A distance of a short row has one writer, and
   // others may look at it meanwhile: see pulled(). So it is queued here, behind the long ones, if it is near. Those of
   // whom the lightest arc is too heavy are done with it; the others wait until a warp has some for all its lanes.
   __device__ void pull() {
-    const dist_t* own = dist(window()) + base();
+    const dist_t* own = own_copy + base();
+    const i64 num_owned = fact(NUM_OWNED), stride = fact(STRIDE), long_rows = fact(LONG_ROWS);
     i64 longs = queued_vertices(*queue_counter(turn)), first = warp_index() * 64, turn_length = warp_count() * 64;
     queue_begin = longs;
     u32 *list = (u32*)block->room + (threadIdx.x >> 5) * MOST_WAITING, num_waiting = 0;
@@ -19,21 +23,21 @@ struct Pulls : Copies {
     auto look_up = [&](i64 run) {
       for (int half = 0; half < 2; half++) {
         i64 v = run + half * 32 + lane_index();
-        bool here = v < fact(NUM_OWNED);
+        bool here = v < num_owned;
         // Those of long rows may be lowered meanwhile, and are not used.
         coming[half] = here ? load_stale(&own[v]) : top_of<dist_t>::value();
         begin[half] = here ? load_readonly(indptr + v) : 0, end[half] = here ? load_readonly(indptr + v + 1) : 0;
       }
     };
     look_up(first);
-    for (i64 run = first; run < fact(STRIDE); run += turn_length) {
+    for (i64 run = first; run < stride; run += turn_length) {
       i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, at[2] = {begin[0], begin[1]};
       i64 length[2] = {end[0] - begin[0], end[1] - begin[1]};
       dist_t d[2] = {coming[0], coming[1]}, weight[2];
       bool pulls[2], near[2];
       look_up(run + turn_length);
       for (int half = 0; half < 2; half++) {
-        pulls[half] = d[half] >= settled && v[half] < fact(NUM_OWNED) && !is_long(v[half], length[half]);
+        pulls[half] = d[half] >= settled && v[half] < num_owned && (v[half] >= long_rows || length[half] <= LONG_ROW);
         weight[half] = pulls[half] && length[half] ? (dist_t)load_readonly(weights + at[half]) : 0;
       }
       for (int half = 0; half < 2; half++) {
@@ -54,7 +58,7 @@ struct Pulls : Copies {
   }
   // Two rows a lane, of a warp's list of at most 64.
   __device__ void pull_rows(const u32* list, u32 count) {
-    dist_t* own = dist(window()) + base();
+    dist_t* own = own_copy + base();
     i64 v[2], at[2] = {}, end[2] = {};
     dist_t d[2] = {}, before[2];
     bool near[2];
@@ -81,13 +85,15 @@ struct Pulls : Copies {
   // Whether an arc is so light that what is settled since may be so near. The arcs of a row come in order of class, or
   // in any where all are of one.
   __device__ bool may_lower(dist_t weight, dist_t d) const {
+    // Of integers without a fraction: its class, and what is lighter than the next one.
+    if (!is_float<dist_t>::value) return weight <= (wide_t)(d - floor) || weight - (wide_t)(d - floor) < class_width;
     double edge = class_edge(d - floor, scale);
     return edge == top_of<double>::value() || (double)weight * scale < edge;
   }
   __device__ dist_t pulled(vertex_t u, dist_t weight) const {
     // What is settled was so when all met: any value that is seen of it is the last one. What is not may fall after it
     // was seen here, and is pushed then.
-    dist_t near = load_stale(&dist(window())[u]);
+    dist_t near = load_stale(&own_copy[u]);
     if (near >= (finishes ? top_of<dist_t>::value() : settled)) return top_of<dist_t>::value();
     dist_t through = near + weight;
     return through <= cutoff ? through : top_of<dist_t>::value();
@@ -131,13 +137,12 @@ struct Pulls : Copies {
     }
   }
   __device__ void pull_long() {
-    dist_t* own = dist(window());
     vertex_t first = (vertex_t)base();
     auto itself = [&](vertex_t v) { return (vertex_t)(first + v); };
     each_queued(itself, [&](const i64(&slot)[4], const vertex_t(&v)[4], const bool (&there)[4]) {
       dist_t through[4], seen[4];
       for (int k = 0; k < 4; k++) {
-        seen[k] = load_stale(&own[v[k]]), through[k] = top_of<dist_t>::value();
+        seen[k] = load_stale(&own_copy[v[k]]), through[k] = top_of<dist_t>::value();
         if (there[k]) through[k] = pulled(load_readonly(targets + slot[k]), (dist_t)load_readonly(weights + slot[k]));
       }
       lower(v, through, seen);

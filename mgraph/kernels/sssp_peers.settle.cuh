@@ -16,6 +16,7 @@ struct Slices : Pulls {
   // Which words of a line of one's own have marks of any rank; those of the line are taken away.
   __device__ u32 take_line(i64 line) {
     bool here = line < num_lines();
+    if (is_wide) return here ? WARP : 0;
     i64 place = rank() * num_lines() + line;
     u32 any = 0, theirs[MOST_RANKS];
     ranks.from_all(theirs, [&](i64 r) { return here ? lines(window(r))[place] : 0; });
@@ -30,14 +31,16 @@ struct Slices : Pulls {
   // A word of one's own slice for each lane, if it is `there`.
   __device__ void settle_words(i64 word, bool there) {
     i64 first = threadIdx.x & ~31, place = base() / 32 + word;
+    there = there && word < words();
     u32 any = 0, theirs[MOST_RANKS];
     ranks.from_all(theirs, [&](i64 r) { return there ? bits(window(r))[place] : 0; });
 #pragma unroll
     for (int r = 0; r < MOST_RANKS; r++) {
+      if (r >= size()) break;
       any |= block->marks[r][threadIdx.x] = theirs[r];
       if (theirs[r]) bits(window(r))[place] = 0;
+      if (there && r != rank()) tally[SENT] += 4 + sizeof(dist_t) * __popc(theirs[r]);
     }
-    if (there) tally[SENT] += 4 * (size() - 1);
     __syncwarp();
     each_bit(0, any, [&](const i64(&at)[2], const bool (&marked)[2]) {
       i64 v[2];
@@ -59,82 +62,104 @@ struct Slices : Pulls {
   // loads are under way before anything is stored.
   __device__ void take_smallest(i64 first, const i64 (&at)[2], const i64 (&v)[2], const bool (&marked)[2],
                                 dist_t (&fell)[2]) {
-    dist_t *own = dist(window()) + base(), before[2], theirs[2][MOST_RANKS], top = top_of<dist_t>::value();
+    dist_t* own = own_copy + base();
+    wide_t before[2], theirs[2][MOST_RANKS], top = top_of<dist_t>::value();
     auto marked_by = [&](i64 r, int half) {
       return marked[half] && block->marks[r][first + (at[half] >> 5)] >> (at[half] & 31) & 1;
     };
     for (int half = 0; half < 2; half++) {
       before[half] = marked[half] ? own[v[half]] : top;
-      ranks.from_all(theirs[half], [&](i64 r) { return marked_by(r, half) ? dist(window(r))[base() + v[half]] : top; });
+      ranks.from_all(theirs[half],
+                     [&](i64 r) { return marked_by(r, half) ? (wide_t)dist(window(r))[base() + v[half]] : top; });
     }
     for (int half = 0; half < 2; half++) {
-      dist_t least = before[half];
+      wide_t least = before[half];
 #pragma unroll
       for (int r = 0; r < MOST_RANKS; r++) {
-        if (r >= size() || !marked_by(r, half)) continue;
+        if (r >= size()) break;
         if (theirs[half][r] < least) least = theirs[half][r];
-        if (r != rank()) tally[SENT] += sizeof(dist_t);
       }
-      if (least < before[half]) own[v[half]] = least;
-      fell[half] = least < before[half] || marked_by(rank(), half) ? least : top;
+      if (least < before[half]) own[v[half]] = (dist_t)least;
+      fell[half] = (dist_t)(least < before[half] || marked_by(rank(), half) ? least : top);
     }
   }
-  // Who is near is queued. A lane looks at neighbours, by one load, while those of two turns more are under way.
-  __device__ void scan_for_near() {
+  // Call visit(v, d), by whole warps, for all of one's own slice: the distances d of neighbours, from v on, a lane
+  // reads by one load, while those of two turns more are under way.
+  template <class Visit> __device__ void each_quad(Visit visit) const {
     constexpr int WIDE = Quad<dist_t>::size;
-    const Quad<dist_t>* own = (const Quad<dist_t>*)(dist(window()) + base());
+    const Quad<dist_t>* own = (const Quad<dist_t>*)(own_copy + base());
     i64 count = fact(STRIDE) / WIDE, step = thread_count();
-    Quad<dist_t> none, coming[2];
-    for (int k = 0; k < WIDE; k++) none.of[k] = top_of<dist_t>::value();
+    Quad<dist_t> none = none_reached(), coming[2];
     for (int k = 0; k < 2; k++) coming[k] = thread_index() + k * step < count ? own[thread_index() + k * step] : none;
     for (i64 first = warp_index() * 32; first < count; first += step) {
       i64 at = first + lane_index();
       Quad<dist_t> d = coming[0];
       coming[0] = coming[1], coming[1] = at + 2 * step < count ? own[at + 2 * step] : none;
+      visit(at * WIDE, d);
+    }
+  }
+  static __device__ Quad<dist_t> none_reached() {
+    Quad<dist_t> none;
+    for (int k = 0; k < none.size; k++) none.of[k] = top_of<dist_t>::value();
+    return none;
+  }
+  // Those of a lane's neighbours that are `there` are queued.
+  template <Part part, int WIDE>
+  __device__ void enqueue_neighbours(i64 v, const Quad<dist_t>& d, const bool (&there)[WIDE]) {
+    for (int k = 0; k < WIDE; k += 2)
+      enqueue<part>(turn, {v + k, v + k + 1}, {d.of[k], d.of[k + 1]}, {there[k], there[k + 1]});
+  }
+  // Who is near is queued.
+  __device__ void scan_for_near() {
+    constexpr int WIDE = Quad<dist_t>::size;
+    each_quad([&](i64 v, const Quad<dist_t>& d) {
       bool near[WIDE], any = false;
       for (int k = 0; k < WIDE; k++) {
         if (d.of[k] >= bound && d.of[k] < lowest) lowest = d.of[k];
         near[k] = settled <= d.of[k] && d.of[k] < bound;
         any = any || near[k];
       }
-      if (!__any_sync(WARP, any)) continue;
-      for (int k = 0; k < WIDE; k += 2)
-        enqueue<LIGHT>(turn, {at * WIDE + k, at * WIDE + k + 1}, {d.of[k], d.of[k + 1]}, {near[k], near[k + 1]});
-    }
+      if (__any_sync(WARP, any)) enqueue_neighbours<LIGHT>(v, d, near);
+    });
   }
   // What is left of the bucket is queued: out of its vertices, or into those that pull over long rows.
   template <Part part> __device__ void scan_for_rest() {
-    constexpr int AHEAD = 4;  // turns of which the distances are under way
-    const dist_t* own = dist(window()) + base() + lane_index();
-    i64 first = warp_index() * 64, turn_length = warp_count() * 64;
-    dist_t coming[2 * AHEAD] = {};
-    for (int k = 0; k < 2 * AHEAD; k++) {
-      i64 at = first + k / 2 * turn_length + k % 2 * 32;
-      if (at < fact(STRIDE)) coming[k] = own[at];
-    }
-    for (i64 run = first; run < fact(STRIDE); run += turn_length) {
-      i64 v[2] = {run + lane_index(), run + 32 + lane_index()}, after = run + AHEAD * turn_length;
-      dist_t d[2] = {coming[0], coming[1]};
-      for (int k = 2; k < 2 * AHEAD; k++) coming[k - 2] = coming[k];
-      if (after < fact(STRIDE)) coming[2 * AHEAD - 2] = own[after], coming[2 * AHEAD - 1] = own[after + 32];
-      bool takes[2];
-      for (int half = 0; half < 2; half++) {
-        bool near = !finishes && settled <= d[half] && d[half] < bound;
-        bool is_new = floor <= d[half] && d[half] < (finishes ? bound : settled);
-        bool pulls = part == PULLED && d[half] >= settled && v[half] < fact(NUM_OWNED);
+    constexpr int WIDE = Quad<dist_t>::size;
+    each_quad([&](i64 first, const Quad<dist_t>& d) {
+      bool takes[WIDE], any = false, tells = false;
+      u32 marks = 0;
+      for (int k = 0; k < WIDE; k++) {
+        i64 v = first + k;
+        bool near = !finishes && settled <= d.of[k] && d.of[k] < bound;
+        bool is_new = floor <= d.of[k] && d.of[k] < (finishes ? bound : settled);
+        bool pulls = part == PULLED && d.of[k] >= settled && v < fact(NUM_OWNED);
         // How many arcs it has is looked up only where they may be many.
-        bool pulls_long = pulls && v[half] < fact(LONG_ROWS) && is_long(v[half], arcs_of(v[half]));
-        if (d[half] >= bound && d[half] < lowest) lowest = d[half];
+        bool pulls_long = pulls && v < fact(LONG_ROWS) && is_long(v, arcs_of(v));
+        if (d.of[k] >= bound && d.of[k] < lowest) lowest = d.of[k];
         // Where there is something left to do first, who is near is marked, as if it had fallen, or queued by the pull.
-        u32 marks = __ballot_sync(WARP, near && (part == REST || pulls_long));
-        i64 word = (base() + run) / 32 + half;
-        if (marks && lane_index() == 0) mark(word, marks, load_stale(&bits(window())[word]));
-        if (part == PULLED && (is_new || (finishes && d[half] < untold))) tell_others(v[half], d[half]);
+        marks |= (u32)(near && (part == REST || pulls_long)) << k;
+        tells = tells || (part == PULLED && (is_new || (finishes && d.of[k] < untold)));
         tally[COUNT] += pulls && !pulls_long;
-        takes[half] = part == REST ? is_new : pulls_long;
+        takes[k] = part == REST ? is_new : pulls_long;
+        any = any || takes[k];
       }
-      if (!__any_sync(WARP, takes[0] || takes[1])) continue;
-      enqueue<part>(turn, v, d, takes);
-    }
+      mark_neighbours<WIDE>(first, marks);
+      if (tells) tell_neighbours(first, d);
+      if (__any_sync(WARP, any)) enqueue_neighbours<part>(first, d, takes);
+    });
+  }
+  // Marks of one's own vertices, a warp together, each lane with those of `v` and its neighbours.
+  template <int WIDE> __device__ void mark_neighbours(i64 v, u32 marks) {
+    if (!__any_sync(WARP, marks != 0)) return;
+    marks <<= v & 31;
+    for (int d = 1; d < 32 / WIDE; d <<= 1) marks |= __shfl_xor_sync(WARP, marks, d);
+    i64 word = (base() + v) >> 5;
+    if (marks && (v & 31) == 0) mark(word, marks, load_stale(&own_bits[word]));
+  }
+  // All of a lane's neighbours, by one store: what the owner has of those that are not settled bounds them as well.
+  __device__ void tell_neighbours(i64 v, const Quad<dist_t>& d) {
+    tally[SENT] += sizeof(d) * (size() - 1);
+    for (i64 r = 0; r < size(); r++)
+      if (r != rank()) store_quad(&dist(window(r))[base() + v], d);
   }
 };

@@ -39,6 +39,8 @@ SANITIZE = os.environ.get("MGRAPH_EMULATOR_SANITIZE") == "1"
 # bytes neither 0 nor 255. Two, because one byte has too few values to be told from data.
 POISONS = (0xFFF5A5F5, 0x7FF3C9B1)
 ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
+# Bytes of the smallest numbers that stand in windows: those of 16 bits have writers of their own.
+WINDOW_GRANULE = 2
 MAX_THREADS = 1 << 14
 WARP = 32
 # The width that kernels declare for a Python number, and the null pointer for None.
@@ -337,7 +339,7 @@ def guarded(kernel: Kernel, args: tuple, windows: dict[int, int]) -> ctypes.Arra
         for n, a in zip(kernel.parameters, args, strict=True)
         if isinstance(a, np.ndarray)
     ]
-    arrays += [(address, num_bytes, 4, "a window") for address, num_bytes in windows.items()]
+    arrays += [(address, num_bytes, WINDOW_GRANULE, "a window") for address, num_bytes in windows.items()]
     for data, num_bytes, itemsize, name in sorted(arrays):
         if pieces and data < (last := pieces[-1])[0] + last[1]:
             end = max(last[0] + last[1], data + num_bytes)

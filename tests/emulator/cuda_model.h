@@ -60,7 +60,8 @@ namespace emu {
 // What a thread's lane is called when a mask names it; width cuts the warp into equal parts.
 inline int lane() { return threadIdx.x & 31; }
 template <class T> uint64_t bits_of(T value) {
-  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "shuffles move 4 or 8 bytes");
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8,
+                "shuffles move 4 or 8 bytes, and integers of 2 as 4");
   uint64_t bits = 0;
   memcpy(&bits, &value, sizeof value);
   return bits;

@@ -43,6 +43,8 @@ def widths(*choices: Any) -> st.SearchStrategy:
 
 
 types = widths(*TYPES)
+# What a search through windows leaves too.
+types_found = widths(*TYPES, _types("uint32", "uint8", "uint16"))
 vertex_types = widths(np.dtype(np.uint32), np.dtype(np.int64))
 # Weights where only their width matters.
 weight_types = widths(np.dtype(np.float32), np.dtype(np.uint8)) | st.none()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case, Unwritten
-from twins.drawing import DrawnRows, rows, seeds, some, widths
+from twins.case import Answer, Case
+from twins.drawing import DrawnRows, rows, seeds, some, types_found, widths
 
 from mgraph.types import unreached_of
 
@@ -35,7 +35,7 @@ def _core(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
 
 
 def find_nearer(draw: st.DrawFn) -> Case:
-    r = draw(rows())
+    r = draw(rows(types_found))
     given = {**_shared(draw, r), "counters": np.zeros(1, np.int64)}
     dist, counters = given.pop("dist"), given.pop("counters")
     exact = dist.dtype.kind != "f" and draw(st.booleans())
@@ -46,7 +46,7 @@ def find_nearer(draw: st.DrawFn) -> Case:
 
 
 def find_core(draw: st.DrawFn) -> Case:
-    r, step = draw(rows()), draw(st.integers(1, 4))
+    r, step = draw(rows(types_found)), draw(st.integers(1, 4))
     given = {"lo": 0, "hi": r.num_states // step, "step": step, "dist": r.distances()}
     core = np.full(1, unreached_of(r.types.dist), r.types.dist)
     return Case({**given, "stride": r.stride, "multiplier": r.multiplier, "core": core})
@@ -54,34 +54,35 @@ def find_core(draw: st.DrawFn) -> Case:
 
 def offer_early(draw: st.DrawFn) -> Case:
     """There is room for all offers, or for none."""
-    r = draw(rows())
+    r = draw(rows(types_found))
     given = {**_shared(draw, r), "core": _core(draw, r)}
     given |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
     most = draw(st.sampled_from([0, len(r.targets)]))
-    given |= {"most": most, "offers": Unwritten(2 * len(r.targets), r.types.vertex)}
+    given |= {"most": most, "offers": np.zeros(2 * (1 + len(r.targets)), r.types.vertex)}
 
     def normal(answer: Answer) -> Answer:
-        offers = answer["offers"].reshape(-1, 2)[: int(answer["counters"][0]) if most else 0]
+        (count, _), *_ = pairs = answer["offers"].reshape(-1, 2)
+        offers = pairs[1 : 1 + int(count) if most else 1]
         offers[:] = offers[np.lexsort(offers.T)]
         return answer
 
-    return Case({**given, "counters": np.zeros(1, np.int64)}, normal)
+    return Case(given, normal)
 
 
 def take_offers(draw: st.DrawFn) -> Case:
     """One rank may have found no room for its offers."""
-    r = draw(rows())
-    offers = r.random.integers(0, r.num_states, 180).astype(r.types.vertex)
+    r = draw(rows(types_found))
     num_ranks = draw(st.sampled_from([1, 3]))
-    counts = r.random.integers(0, 90 // num_ranks + draw(st.integers(1, 9)), num_ranks)
-    given = {"lo": 0, "hi": 90, "offers": offers, "most": 90 // num_ranks}
-    given |= {"counts": counts, "num_ranks": num_ranks}
+    most = 90 // num_ranks
+    offers = r.random.integers(0, r.num_states, (num_ranks, 1 + most, 2)).astype(r.types.vertex)
+    offers[:, 0, 0], offers[:, 0, 1] = r.random.integers(0, most + draw(st.integers(1, 9)), num_ranks), 0
+    given = {"lo": 0, "hi": 90, "offers": offers.reshape(-1), "most": most, "num_ranks": num_ranks}
     given |= {"base": r.base, "num_owned": r.num_owned}
     return Case({**given, "parents": _own(r)["parents"], "core": np.array([7], r.types.dist)})
 
 
 def digest_distances(draw: st.DrawFn) -> Case:
-    dtype = np.dtype(draw(widths(np.uint32, np.int64)))
+    dtype = np.dtype(draw(widths(np.uint32, np.int64, np.uint16)))
     dist = np.random.default_rng(draw(seeds)).integers(0, unreached_of(dtype), 40, dtype, endpoint=True)
     return Case({"lo": 0, "hi": len(dist), "dist": dist, "digests": np.zeros(len(dist), np.uint8)})
 
@@ -91,7 +92,7 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
 
     Now and then the rows are by falling length, and the first is a hub's; where there is a core one comes too late.
     """
-    r = draw(rows())
+    r = draw(rows(types_found))
     falling = draw(st.booleans())
     if falling:
         r = r.lengthened(draw(st.sampled_from([0, 17000])))
@@ -115,7 +116,7 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
 
 
 def find_equal(draw: st.DrawFn) -> Case:
-    r = draw(rows())
+    r = draw(rows(types_found))
     hops = some(r.random, r.num_states).astype(np.uint8)
     new_hops = np.zeros(r.num_owned, np.uint8)
     return Case({**_shared(draw, r), "hops": hops, **_own(r), "new_hops": new_hops, "counters": np.zeros(1, np.int64)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 from twins.case import Case, Unwritten
-from twins.drawing import DrawnRows, rows, some
+from twins.drawing import DrawnRows, rows, some, types_found
 
 from mgraph.types import none_of
 
@@ -21,7 +21,7 @@ def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 
 def find_positions(draw: st.DrawFn) -> Case:
-    r = draw(rows())
+    r = draw(rows(types_found))
     n, first = draw(st.integers(1, r.num_owned)), draw(st.integers(0, 9))
     table = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
     words = r.random.integers(max(first - 3, 0), first + n + 3, draw(st.integers(1, 40)))
@@ -29,14 +29,14 @@ def find_positions(draw: st.DrawFn) -> Case:
 
 
 def translate_distances(draw: st.DrawFn) -> Case:
-    r = draw(rows())
+    r = draw(rows(types_found))
     args = _range(draw, r)
     out = r.types.dist if r.types.dist.kind == "f" else np.dtype(np.int64)
     return Case({**args, "values": r.distances(), "out": Unwritten(args["hi"], out)})
 
 
 def translate_tree(draw: st.DrawFn) -> Case:
-    r = draw(rows())
+    r = draw(rows(types_found))
     args = _range(draw, r)
     parents = r.random.integers(0, r.num_owned, r.num_states).astype(r.types.vertex)
     parents[some(r.random, r.num_states, 0.3)] = none_of(r.types.vertex)
