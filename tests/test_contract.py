@@ -32,6 +32,7 @@ VARIANTS = (
     {"dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
     {"dist_t": "int64", "weight_t": "int64"},
     {"dist_t": "int32", "weight_t": "uint8"},
+    {"dist_t": "uint16", "weight_t": "uint8"},
     {"id_t": "int64"},
     {"vertex_t": "int64", "id_t": "int64"},
     {"vertex_t": "int64", "id_t": "int64", "dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
@@ -164,6 +165,14 @@ def test_compiles_without_a_warning(source, architecture):
         for name, registers in built.registers.items():
             # A warp gets them by the 256; a launch whose blocks have too few is refused.
             assert -(-registers // 8) * 8 * stems()[source.stem][name].block <= REGISTERS, (name, typedefs)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_minima_of_16_bits_are_assembled(architecture):
+    """They are inline PTX where devices have it, and compared and swapped elsewhere."""
+    typedefs = TYPEDEFS | {"dist_t": "uint16", "weight_t": "uint8"}
+    built = compile_text(module_text(FOLDER / "sssp_peers.cu", typedefs), architecture)
+    assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------
