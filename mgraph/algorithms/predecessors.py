@@ -55,13 +55,18 @@ def find_predecessors(
     weights = None if distances.dtype == LEVEL else rows.weights
     xp, base = run.xp, comm.rank * partition.stride
     dist = gather_states(shard, comm, distances) if everywhere is None else everywhere
+    shape = (base, partition.stride, partition.multiplier)
+    # First, so that it is under way while the host goes on.
+    core, offers = _offer_early(shard, comm, dist, shape) if _may_be_light(shard, weights) else (None, None)
     parents = run.full(shard.num_owned, none_of(partition.dtype), partition.dtype)
     for position in set(sources):
         if partition.owner(position) == comm.rank:
             parents[partition.local(position)] = position
-    shape = (base, partition.stride, partition.multiplier)
     counters = xp.zeros(1, np.int64)
-    _find_nearer(shard, comm, weights, dist, shape, parents, counters)
+    if offers is not None:
+        most = len(offers) // comm.size // 2 - 1
+        take_offers[run](0, most * comm.size, offers, most, comm.size, base, shard.num_owned, parents, core)
+    _find_nearer(shard, weights, dist, shape, parents, core, counters)
     if not _may_be_as_far(shard.info, distances.dtype):
         return parents
     unexplained = comm.sum(int(counters[0]))[0]
@@ -91,25 +96,27 @@ def find_predecessors(
     return parents
 
 
+def _may_be_light(shard: Shard, weights: Array | None) -> bool:
+    """Return whether rows by weight, which are out-rows, are in-rows too: arcs lead both ways."""
+    return weights is not None and not shard.info.directed
+
+
 def _find_nearer(
     shard: Shard,
-    comm: Communicator,
     weights: Array | None,
     dist: Array,
     shape: tuple[int, int, int],
     parents: Array,
+    core: Array | None,
     counters: Array,
 ) -> None:
     """Find those that are nearer, among light arcs where there are rows by weight; count vertices with none."""
     run, rows, info = shard.backend, shard.incoming, shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
-    # Rows by weight are out-rows: they are in-rows too where arcs lead both ways.
-    may_be_light = weights is not None and not info.directed
-    core = _offer_early(shard, comm, dist, shape, parents) if may_be_light else None
     # A rank that had no room for rows by weight looks at whole ones that have an offer: as if arcs were of one class.
     light, scale = (rows, 0.0) if shard.by_weight is None else (shard.by_weight, class_scale(info))
-    if may_be_light and (core is not None or shard.by_weight is not None):
+    if _may_be_light(shard, weights) and (core is not None or shard.by_weight is not None):
         find_nearer_by_weight[run](
             0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, core, *shape,
             parents,
@@ -130,26 +137,23 @@ def _may_be_as_far(info: GraphInfo, dtype: np.dtype) -> bool:
 
 
 def _offer_early(
-    shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int], parents: Array
-) -> Array | None:
-    """Give vertices the first parent from before the core; return where that begins, None where nobody looks for it.
+    shard: Shard, comm: Communicator, dist: Array, shape: tuple[int, int, int]
+) -> tuple[Array, Array] | tuple[None, None]:
+    """Return where the core begins, and what all ranks offer from before it; None where nobody looks for it.
 
     The host waits for nothing: there is room for so many offers of every rank, and where there are more the core
-    becomes 0.
+    becomes 0 when they are taken.
     """
     run, rows, info = shard.backend, shard.rows, shard.info
     core = _find_core(shard, dist)
     if core is None:
-        return None
+        return None, None
     most = min(SAMPLE + info.num_arcs // OFFER_SHARE // comm.size, MOST_OFFERS)
     length = 2 * (most + 1)
-    offers = run.xp.empty(length * comm.size, parents.dtype)
+    offers = run.xp.zeros(length * comm.size, shard.partition.dtype)
     own = offers[length * comm.rank :][:length]
-    own[:2] = 0
     offer_early[run](0, shard.num_owned, rows.indptr, rows.targets, rows.weights, dist, core, *shape, most, own)
-    comm.allgather(own, offers)
-    take_offers[run](0, most * comm.size, offers, most, comm.size, shape[0], shard.num_owned, parents, core)
-    return core
+    return core, comm.allgather(own, offers)
 
 
 def _find_core(shard: Shard, dist: Array) -> Array | None:

@@ -17,7 +17,7 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
   Arcs arcs(targets, weights, indptr[hi]);
   dist_t begins = *core;
   auto is_early = [&](i64 v) { return dist[base + v] < begins; };
-  each_row_by_block(lo, hi, false, is_early, [&](i64 row) {
+  each_row_by_block<8>(lo, hi, false, is_early, [&](i64 row) {
     i64 end = indptr[row + 1];
     dist_t own = dist[base + row];
     vertex_t position = position_of((vertex_t)(base + row), stride, multiplier);

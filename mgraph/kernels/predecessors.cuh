@@ -67,21 +67,28 @@ __device__ inline BlockRows& block_rows() {
   __shared__ BlockRows of_block;
   return of_block;
 }
-// Call look(v), a block together, for every v of lo .. hi that is_wanted(v). Where it `spreads` them, neighbours go to
-// different blocks; else what is known of them is read together.
-template <class Wanted, class Look>
+// Call look(v), a block together, for every v of lo .. hi that is_wanted(v), of which a thread asks EACH at once. Where
+// it `spreads` them, neighbours go to different blocks; else what is known of them is read together.
+template <int EACH, class Wanted, class Look>
 __device__ inline void each_row_by_block(i64 lo, i64 hi, bool spreads, Wanted is_wanted, Look look) {
   BlockRows& s = block_rows();
-  for (i64 base = lo; base < hi; base += thread_count()) {
-    i64 v = base + (spreads ? (i64)threadIdx.x * gridDim.x + blockIdx.x : thread_index());
-    bool wanted = v < hi && is_wanted(v);
-    if (!__syncthreads_or(wanted)) continue;
-    if (threadIdx.x == 0) s.count = 0;
-    __syncthreads();
-    if (wanted) s.rows[atomic_add(&s.count, 1u)] = v;
-    __syncthreads();
-    for (u32 k = 0; k < s.count; k++) look(s.rows[k]);
-    __syncthreads();  // before those of the next turn are listed
+  i64 first = lo + (spreads ? (i64)threadIdx.x * gridDim.x + blockIdx.x : thread_index());
+  for (i64 turn = 0; turn < hi - lo; turn += EACH * thread_count()) {
+    bool wanted[EACH], any = false;
+    for (int k = 0; k < EACH; k++) {
+      i64 v = first + turn + k * thread_count();
+      wanted[k] = v < hi && is_wanted(v);
+    }
+    for (int k = 0; k < EACH; k++) any = any || wanted[k];
+    if (!__syncthreads_or(any)) continue;
+    for (int k = 0; k < EACH; k++) {
+      if (threadIdx.x == 0) s.count = 0;
+      __syncthreads();
+      if (wanted[k]) s.rows[atomic_add(&s.count, 1u)] = first + turn + k * thread_count();
+      __syncthreads();
+      for (u32 row = 0; row < s.count; row++) look(s.rows[row]);
+      __syncthreads();  // before the next are listed
+    }
   }
 }
 
@@ -111,7 +118,7 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const Rows& rows, const 
     return row.length() >= LONG_ROW && open(row);
   };
   // In degree order the longest rows are neighbours: each block gets one of them.
-  each_row_by_block(lo, hi, true, is_long, [&](i64 v) {
+  each_row_by_block<1>(lo, hi, true, is_long, [&](i64 v) {
     Row row = rows(v);
     __syncthreads();  // all have read the hit of the row before
     if (threadIdx.x == 0) s.first_hit = row.end;
