@@ -176,7 +176,7 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
         # Wide enough that the longest path and one more arc do not overflow.
         any_path = info.num_vertices * int(heaviest)
         wide = next((d for d in (dtype, np.dtype(np.uint32)) if any_path < unreached_of(d)), np.dtype(np.int64))
-        longest = min(any_path, int(np.iinfo(wide).max)) - int(heaviest)
+        longest = min(any_path, int(unreached_of(wide))) - int(heaviest)
         longest = max(0, min(longest, int(unreached_of(dtype)) - 1))
     bound = np.array([longest if limit is None else min(limit, longest)]).astype(wide)
 

@@ -15,7 +15,7 @@ from naive_shard import build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
-from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
+from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
 from mgraph import forms
@@ -43,7 +43,8 @@ SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed
 
 def through_windows(shard, comm, sources, dtype, seed, options):
     """Search from one source and then from all, over the same windows: what the first leaves there must not matter."""
-    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    options = dict(options)
+    block, blocks = 32 << seed % 2, options.pop("blocks", 1 + (seed + comm.rank) % 3)
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
     shard = replace(shard, backend=backend)
     # Now and then a rank has no room for rows by weight.
@@ -182,6 +183,49 @@ def test_all_warps_pull_long_rows():
     assert "pull" in {step["method"] for step in answers[0][1].supersteps}
 
 
+def crowd_and_chain(seed, heaviest, *, directed):
+    """Return a crowd of many arcs and a chain out of it; weights stand around the edges of their classes."""
+    random, n = np.random.default_rng(seed), 150
+    crowd = random.integers(0, n // 3, (2, 3 * n))
+    sources, targets = np.concatenate([np.stack([np.arange(n - 1), np.arange(1, n)]), crowd], axis=1)
+    classes = random.integers(0, 256, len(sources)) * heaviest // 255
+    weights = np.clip(classes + random.integers(-1, 2, len(sources)), 0, heaviest)
+    weights[0] = heaviest
+    return GraphCase(f"crowd-{seed}", n, sources.astype(np.uint32), targets.astype(np.uint32), weights, directed)
+
+
+@pytest.mark.parametrize(("crowd", "source"), [(15, 39), (4, 1)])
+def test_a_round_that_marks_lines_comes_behind_one_that_marks_none(crowd, source):
+    """In a directed graph heavy arcs of many are pushed, then of few."""
+    search(crowd_and_chain(crowd, 300, directed=True), [source], 2, "natural", seed=2, heavies=True, delta=3)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "heaviest", "source", "order", "seed", "delta"),
+    [(19, 300, 100, "degree", 2, None), (0, 100, 72, "degree", 1, 40), (12, 20, 60, "natural", 3, None)],
+)
+def test_what_was_settled_before_anyone_pulled_is_told_at_last(crowd, heaviest, source, order, seed, delta):
+    options = {"finishes": True, "heavies": True, "seed": seed}
+    search(crowd_and_chain(crowd, heaviest, directed=False), [source], 2, order, delta=delta, **options)
+
+
+def test_a_thread_looks_at_a_long_slice_in_many_turns():
+    search(random_case(0, 3000), [5], 2, seed=2, blocks=1)
+
+
+@pytest.mark.parametrize("heaviest", [70_000, 2**55 + 3])
+def test_a_pull_looks_at_all_of_a_class_that_has_what_is_light_enough(heaviest):
+    """A vertex of which a heavier arc of a class stands before the lightest that leads to it."""
+    scale = 255 / heaviest
+    first = [next(w for w in range(int(c / scale) - 40, heaviest) if int(w * scale) == c) for c in (64, 65, 66)]
+    crowd = [(u, v, 1 + (u + v) % 3) for u in range(60) for v in range(u)]
+    light = [(5, 60, 2), (60, 61, 0), (1, 70, first[2] - 1), (5, 70, first[1]), (60, 70, first[1] - 1)]
+    case = make_case("wide", 72, [*crowd, *light, (70, 71, heaviest)], np.int64)
+    for order in ("natural", "degree"):
+        for seed in range(4):
+            search(case, [5], 2, order, seed=seed, heavies=True, delta=first[0] + 100)
+
+
 @pytest.mark.parametrize("name", ["dag", "rounding", "large-weights"])
 def test_what_is_farther_than_the_cutoff_is_not_reached(name):
     farthest = oracles.sssp(ZOO[name], [0]).max()
@@ -244,7 +288,7 @@ def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
         assert near.stats.form == all_of_it.stats.form == "windows"
 
 
-@pytest.mark.parametrize(("chain", "searched"), [(30, "HHH"), (90, "HHII")], ids=["fits", "too long"])
+@pytest.mark.parametrize(("chain", "searched"), [(30, "HHHH"), (90, "HHHII")], ids=["fits", "too long"])
 def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searched, monkeypatch):
     """A crowd, so that the mean degree is no mesh's, and a chain of heavy arcs that leads out of it."""
     dtypes, heaviest, real = [], 400, forms.sssp_peers
@@ -254,12 +298,24 @@ def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searc
     backends = iter(range(2))
     cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
     with cluster, mg.from_edges(*ends[:, :2].T, ends[:, 2].astype(np.int32), cluster=cluster) as g:
-        for cutoff, arcs in (1000, 2), (None, chain), (None, chain):
+        cutoffs = (1000, 2), (31_300, min(chain, 78)), (40_000, chain), (None, chain)
+        for cutoff, arcs in cutoffs:
             with mg.sssp(g, 39, cutoff=cutoff) as paths:
                 mg.validate(paths)
                 assert paths.stats.form == "windows"
                 assert paths.distances.to_numpy()[40:].max() == heaviest * arcs
     assert "".join(dtypes) == searched
+
+
+def test_which_widths_are_tried():
+    def tried(dtype, heaviest, degree, has_windows=True):
+        found = narrowing.dtypes_to_try(np.dtype(dtype), heaviest, degree, has_windows=has_windows)
+        return "".join(d.char for d in found)
+
+    assert tried("int64", 488, 16) == "HI" and tried("int64", 489, 16) == "I"
+    assert tried("uint32", 255, 6) == "H" and tried("uint32", 489, 6) == ""
+    assert tried("int64", 255, 5.9) == tried("int64", 255, 16, has_windows=False) == "I"
+    assert tried("int64", 2**26, 16) == tried("float32", 1, 16) == ""
 
 
 def come_alone(shard, comm, search):

@@ -11,7 +11,7 @@ typedef long long i64;
 
 // clang-format off: a table
 // ---- sentinels -------------------------------------------------------------------------------------
-template <class T> struct top_of;  // the largest value: "no vertex", "not reached"
+template <class T> struct top_of;  // above all others: "no vertex", "not reached"
 template <> struct top_of<u8> { static __device__ constexpr u8 value() { return 255; } };
 template <> struct top_of<u16> { static __device__ constexpr u16 value() { return 0x7C00; } };  // infinity, as a float
 template <> struct top_of<u32> { static __device__ constexpr u32 value() { return 0xFFFFFFFFu; } };
@@ -109,7 +109,8 @@ __device__ inline i64 load_acquire_system(const i64* p) {
 #endif
 
 // ---- atomics: relaxed, returning the old value -----------------------------------------------------
-// In global memory: numbers below infinity order as floats of 16 bits do, of which a device finds minima two by two.
+// In global memory, of an array that has the whole pair, neither above infinity: up to there numbers order as floats of
+// 16 bits do, of which a device finds minima two by two.
 __device__ inline u16 atomic_min(u16* p, u16 v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   u32 *both = (u32*)((u64)p & ~3ull), shift = ((u64)p & 2) * 8, top = top_of<u16>::value();

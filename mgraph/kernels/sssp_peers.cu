@@ -19,9 +19,9 @@ struct Search : Slices {
   __device__ void clear() {
     Quad<dist_t> none = none_reached();
     for (i64 at = thread_index(); at < fact(STRIDE) * size() / none.size; at += thread_count())
-      store_quad(&dist(window())[at * none.size], none);
+      store_quad(&own_copy[at * none.size], none);
     if (thread_index() < 3) *waiting(window(), (int)thread_index()) = top_of<dist_t>::value();
-    for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count()) bits(window())[w] = 0;
+    for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count()) own_bits[w] = 0;
     if (thread_index() < NUM_COUNTERS) ((i64*)work)[thread_index()] = 0;
   }
   // The sources wait, at 0.
@@ -30,7 +30,7 @@ struct Search : Slices {
       i64 position = sources.position(i);
       if (position >= fact(NUM_POSITIONS)) continue;
       i64 state = state_of(position, fact(STRIDE), fact(MULTIPLIER));
-      if (state >= base() && state < base() + fact(STRIDE)) dist(window())[state] = 0, lowest = 0;
+      if (state >= base() && state < base() + fact(STRIDE)) own_copy[state] = 0, lowest = 0;
     }
   }
 

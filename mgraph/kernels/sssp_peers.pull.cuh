@@ -5,8 +5,9 @@ constexpr u32 MOST_WAITING = 128;
 static_assert(MOST_WAITING / 32 * BLOCK * sizeof(u32) <= sizeof(Block::room), "they wait where rows are relaxed");
 
 struct Pulls : Copies {
-  // Of integers: where a class has several, no two of one are farther apart.
-  wide_t class_width = scale == 1 ? 0 : scale > 1 ? top_of<wide_t>::value() : (wide_t)(1 / scale) + 1;
+  // Of integers: where a class has several, no two of one are farther apart. It is a little wider beyond 2^51, where
+  // doubles round.
+  wide_t class_width = scale == 1 ? 0 : scale > 1 ? top_of<wide_t>::value() : (wide_t)(1.000001 / scale) + 1;
 
   // Lower one's own vertices: short rows, then the queue of long ones. A distance of a short row has one writer, and
   // others may look at it meanwhile: see pulled(). So it is queued here, behind the long ones, if it is near. Those of

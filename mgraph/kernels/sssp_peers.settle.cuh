@@ -1,6 +1,8 @@
 // What owners do with their slices: they settle what ranks marked, and look at all of it when the bound is raised.
 
 struct Slices : Pulls {
+  static constexpr int WIDE = Quad<dist_t>::size;
+
   // The owner takes the smallest of what any rank has for its vertices, and sorts what fell into near and far. Lanes
   // look for lines with marks, each in other ones; then each takes a word with marks of any of those, and two vertices
   // of any of these: what they wait for comes at the same time, however few marks there are in each.
@@ -86,7 +88,6 @@ struct Slices : Pulls {
   // Call visit(v, d), by whole warps, for all of one's own slice: the distances d of neighbours, from v on, a lane
   // reads by one load, while those of two turns more are under way.
   template <class Visit> __device__ void each_quad(Visit visit) const {
-    constexpr int WIDE = Quad<dist_t>::size;
     const Quad<dist_t>* own = (const Quad<dist_t>*)(own_copy + base());
     i64 count = fact(STRIDE) / WIDE, step = thread_count();
     Quad<dist_t> none = none_reached(), coming[2];
@@ -104,14 +105,12 @@ struct Slices : Pulls {
     return none;
   }
   // Those of a lane's neighbours that are `there` are queued.
-  template <Part part, int WIDE>
-  __device__ void enqueue_neighbours(i64 v, const Quad<dist_t>& d, const bool (&there)[WIDE]) {
+  template <Part part> __device__ void enqueue_neighbours(i64 v, const Quad<dist_t>& d, const bool (&there)[WIDE]) {
     for (int k = 0; k < WIDE; k += 2)
       enqueue<part>(turn, {v + k, v + k + 1}, {d.of[k], d.of[k + 1]}, {there[k], there[k + 1]});
   }
   // Who is near is queued.
   __device__ void scan_for_near() {
-    constexpr int WIDE = Quad<dist_t>::size;
     each_quad([&](i64 v, const Quad<dist_t>& d) {
       bool near[WIDE], any = false;
       for (int k = 0; k < WIDE; k++) {
@@ -124,7 +123,6 @@ struct Slices : Pulls {
   }
   // What is left of the bucket is queued: out of its vertices, or into those that pull over long rows.
   template <Part part> __device__ void scan_for_rest() {
-    constexpr int WIDE = Quad<dist_t>::size;
     each_quad([&](i64 first, const Quad<dist_t>& d) {
       bool takes[WIDE], any = false, tells = false;
       u32 marks = 0;
@@ -143,13 +141,13 @@ struct Slices : Pulls {
         takes[k] = part == REST ? is_new : pulls_long;
         any = any || takes[k];
       }
-      mark_neighbours<WIDE>(first, marks);
+      mark_neighbours(first, marks);
       if (tells) tell_neighbours(first, d);
       if (__any_sync(WARP, any)) enqueue_neighbours<part>(first, d, takes);
     });
   }
   // Marks of one's own vertices, a warp together, each lane with those of `v` and its neighbours.
-  template <int WIDE> __device__ void mark_neighbours(i64 v, u32 marks) {
+  __device__ void mark_neighbours(i64 v, u32 marks) {
     if (!__any_sync(WARP, marks != 0)) return;
     marks <<= v & 31;
     for (int d = 1; d < 32 / WIDE; d <<= 1) marks |= __shfl_xor_sync(WARP, marks, d);
