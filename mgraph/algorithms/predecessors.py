@@ -166,8 +166,8 @@ def _find_core(shard: Shard, dist: Array) -> Array | None:
         return None
     size = min(SAMPLE, partition.num_positions)
     step = 1 if info.order == "degree" else partition.num_positions // size
-    # Two, as atomics of 16 bits take the pair.
-    core = run.xp.full(2, unreached_of(dist.dtype), dist.dtype)
+    # Of two, as atomics of 16 bits take the pair.
+    core = run.xp.full(2, unreached_of(dist.dtype), dist.dtype)[:1]
     find_core[run](0, size, step, dist, partition.stride, partition.multiplier, core)
     return core
 
