@@ -145,7 +145,7 @@ class _Shape:
     partition: Partition
     weight: int
     state: int
-    heaviest: float  # weight
+    heaviest: float  # that a weight may be
 
     @classmethod
     def of(cls, source: EdgeSource, num_edges: int, num_ranks: int) -> _Shape:

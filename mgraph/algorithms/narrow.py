@@ -34,7 +34,7 @@ def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_
 
 
 def first_dtypes(shard: Shard, dtype: np.dtype, *, has_windows: bool) -> list[np.dtype]:
-    """Return those of a search by frontiers in which no search of this graph has come to the end."""
+    """Return those that a search by frontiers tries: no search of this graph has come to their end."""
     info = shard.info
     tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_windows=has_windows)
     return [narrow for narrow in tried if narrow.itemsize > shard.outgrown_bytes]
@@ -59,7 +59,7 @@ def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
 
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
-    """Return whether a search in one of these lost nothing that is within the cutoff; the same on every rank."""
+    """Return whether a search in a narrower dtype lost nothing that is within the cutoff; the same on every rank."""
     info, run, num_beyond = shard.info, shard.backend, found.num_beyond
     distances = found.distances
     if cutoff is not None and cutoff <= farthest(distances.dtype, info.max_weight):

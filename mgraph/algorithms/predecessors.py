@@ -37,7 +37,7 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 # A mean degree below which a vertex looks up few distances (uni24 and grid4k on one H200: a third less time, and more).
 DIGEST_DEGREE = 8
 # The core begins at the nearest of so many vertices, those of highest degree where these come first; and there is room
-# for one offer to so many arcs, on a rank for so many at most: these travel in 25 us, and eight times as many in 100.
+# for one offer to so many arcs, on a rank for so many at most (roots of rmat28 have some thousands).
 SAMPLE, OFFER_SHARE, MOST_OFFERS = 1 << 10, 1 << 10, 1 << 17
 # With fewer arcs a rank, a graph is looked through as fast as the core is found (rmat22 and uni24 on one H200).
 CORE_ARCS = 1 << 27
@@ -64,6 +64,7 @@ def find_predecessors(
             parents[partition.local(position)] = position
     counters = xp.zeros(1, np.int64)
     if offers is not None:
+        # Of each rank a pair that counts them, and room for so many.
         most = len(offers) // comm.size // 2 - 1
         take_offers[run](0, most * comm.size, offers, most, comm.size, base, shard.num_owned, parents, core)
     _find_nearer(shard, weights, dist, shape, parents, core, counters)

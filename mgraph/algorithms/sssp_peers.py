@@ -29,8 +29,8 @@ from mgraph.types import smallest_of, unreached_of
 
 # What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
 MEMORY_LINE = 128
-# Bytes that atomics between GPUs take at least.
-WORD = 4
+# Atomics between GPUs take no fewer.
+ATOMIC_BYTES = 4
 # How many orders are a search's own: the first of them.
 OWN_ORDERS = 3
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
@@ -107,7 +107,7 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
     """Return how long a rank's window is behind its head: its parts, and three distances of buckets."""
-    return _parts(partition, itemsize)[-1] + 3 * max(itemsize, WORD)
+    return _parts(partition, itemsize)[-1] + 3 * max(itemsize, ATOMIC_BYTES)
 
 
 def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:

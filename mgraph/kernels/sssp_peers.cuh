@@ -2,14 +2,18 @@
 //
 // Every rank has in its window a copy of all distances, and a bitmap of those that it lowered in this round, its own
 // and others', with a bit for each word of that in which there is one, unless there is in most. The owner's copy is the
-// truth, the others are upper bounds, good to see what could not win. A round has two phases: each rank relaxes the
-// arcs out of near, in its own copy; then the owners gather the bits of their slices, read the distances that are
-// marked, keep the smallest, and queue what fell. So nothing is sent to where there is no room for it, and a distance
-// travels once a round, however often it fell. Far is whatever has a distance from the bound on: a pass over one's own
-// slice finds what the next bound reaches, and what the bucket below it has left: its heavy arcs, or those that lead to
-// what is not settled. Who is to pull must know what is settled: owners write the distances of the bucket into the
-// others' copies. When few arcs are left to pull over, they write all that are reached there, and their vertices pull
-// from any: what falls meanwhile is pushed, and written there too, so that in the end all ranks know all distances.
+// truth, the others are upper bounds, good to see what could not win.
+//
+// A round has two phases: each rank relaxes the arcs out of near, in its own copy; then the owners gather the bits of
+// their slices, read the distances that are marked, keep the smallest, and queue what fell. So nothing is sent to where
+// there is no room for it, and a distance travels once a round, however often it fell.
+//
+// Far is whatever has a distance from the bound on: a pass over one's own slice finds what the next bound reaches, and
+// what the bucket below it has left: its heavy arcs, or those that lead to what is not settled. Who is to pull must
+// know what is settled: owners write the distances of the bucket into the others' copies, and of its neighbours. When
+// few arcs are left to pull over, they write all that are reached there, and their vertices pull from any: what falls
+// meanwhile is pushed, and written there too, so that in the end all ranks know all distances.
+//
 // Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
 // CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by the search where
@@ -50,6 +54,7 @@ constexpr i64 LONG_ROW = 256;
 // Words of a line that stand side by side: half of what one access over a link brings.
 constexpr u32 TOGETHER = 4;
 
+// A distance where blocks and ranks take minima of few: in shared memory, and between GPUs.
 typedef wide_of<dist_t>::type wide_t;
 
 // What a block keeps in shared memory.

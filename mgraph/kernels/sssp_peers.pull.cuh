@@ -86,7 +86,7 @@ struct Pulls : Copies {
   // Whether an arc is so light that what is settled since may be so near. The arcs of a row come in order of class, or
   // in any where all are of one.
   __device__ bool may_lower(dist_t weight, dist_t d) const {
-    // Of integers without a fraction: its class, and what is lighter than the next one.
+    // Integers need no fraction: what is too heavy by no more than a class is wide may be of the same one.
     if (!is_float<dist_t>::value) return weight <= (wide_t)(d - floor) || weight - (wide_t)(d - floor) < class_width;
     double edge = class_edge(d - floor, scale);
     return edge == top_of<double>::value() || (double)weight * scale < edge;

@@ -15,7 +15,7 @@ struct Slices : Pulls {
       });
     }
   }
-  // Which words of a line of one's own have marks of any rank; those of the line are taken away.
+  // Which words of a line of one's own have marks of any rank, or may have in a wide round; the line's are taken away.
   __device__ u32 take_line(i64 line) {
     bool here = line < num_lines();
     if (is_wide) return here ? WARP : 0;

@@ -21,7 +21,7 @@ def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 
 def find_positions(draw: st.DrawFn) -> Case:
-    r = draw(rows(types_found))
+    r = draw(rows())
     n, first = draw(st.integers(1, r.num_owned)), draw(st.integers(0, 9))
     table = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
     words = r.random.integers(max(first - 3, 0), first + n + 3, draw(st.integers(1, 40)))
