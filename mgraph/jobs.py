@@ -26,7 +26,7 @@ from mgraph.io.parts import PartEdges
 from mgraph.kernels.totals import total
 from mgraph.memory import refuse_forest_without_room
 from mgraph.shard import GraphInfo, Shard
-from mgraph.translate import distances_of_users, edges_of_users, positions_of, predecessors_of_users, tree_of_users
+from mgraph.translate import edges_of_users, positions_of, tree_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
 from mgraph.validation_components import validate_labels
@@ -181,14 +181,12 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
 def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:
     """Put the answer in user ids, that of the sources without arcs too; return how many of those are this rank's."""
     comm, columns, traversal = rank.comm, answer.columns, answer.traversal
-    if answer.spec.predecessors:
-        tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, traversal.predecessors)
-        columns["distances"], columns["predecessors"] = tree
-    else:
-        columns["distances"] = distances_of_users(shard, comm, traversal.distances)
+    predecessors = traversal.predecessors if answer.spec.predecessors else None
+    tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
+    columns |= zip(("distances", "predecessors"), tree, strict=False)
     if len(answer.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
-        columns["nearest_source"] = predecessors_of_users(shard, comm, roots)
+        (columns["nearest_source"],) = tree_of_users(shard, comm, None, roots)
     lo, hi = shard.user_range
     own = [source for source in alone if lo <= source < hi]
     for source in own:

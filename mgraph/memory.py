@@ -37,6 +37,8 @@ SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
 # What ranks that reach each other's memory share, from their first search on.
 WINDOWS = "windows between ranks"
+# What several ranks in order of degree keep, from their first search on: whose answers go where.
+HOMES = "homes of answers"
 # What is made beside rows for some searches only, and when.
 BLOCKS, BY_WEIGHT = "blocks for sweeps", "rows by weight for sssp"
 CHECKED, SPANNED = "while components are validated", "while a forest is validated"
@@ -76,7 +78,7 @@ class GraphPlan:
     def needed_bytes(self) -> int:
         """What the largest step takes, with what is held meanwhile; what `extras` names is not in it."""
         steps = [taken for part, taken in self.parts.items() if part.endswith((" run", " runs"))]
-        held = self.parts["graph"] + self.parts.get(WINDOWS, 0)
+        held = self.parts["graph"] + self.parts.get(WINDOWS, 0) + self.parts.get(HOMES, 0)
         return max(self.parts["while it is built"], held + max(steps))
 
     @property
@@ -191,13 +193,24 @@ class _Shape:
         source = self.source
         return Sizes(source.num_vertices, self.num_edges, row_arcs, source.directed, self.weight, self.weight)
 
-    def answer_bytes(self, seen: int) -> int:
-        """Return what distances of this width and predecessors take in user ids, and what their translation gathers."""
-        partition = self.partition
-        columns = (seen + 8) * self.users
-        user = vertex_dtype(self.source.num_vertices).itemsize if partition.cyclic else 0
-        gathered = (partition.dtype.itemsize + user) * partition.num_states if partition.num_ranks > 1 else 0
-        return columns + gathered
+    @property
+    def id_bytes(self) -> int:
+        """Of a user id."""
+        return vertex_dtype(self.source.num_vertices).itemsize
+
+    @property
+    def sends_answers(self) -> bool:
+        """Whether they go to the homes of their user ids."""
+        return self.partition.num_ranks > 1 and self.partition.cyclic
+
+    def homes_bytes(self) -> int:
+        """Return what tells whose answers go where: at both ends a bit for each state, and a count for each word."""
+        return 2 * (4 + self.partition.dtype.itemsize) * self.partition.num_states // 32 if self.sends_answers else 0
+
+    def answer_bytes(self, seen: int, state: int) -> int:
+        """Return what predecessors and distances, `state` wide, take as users see them, and what is sent and comes."""
+        sent = 2 * (state + self.id_bytes) * self.partition.num_owned(0) if self.sends_answers else 0
+        return (seen + 8) * self.users + sent
 
 
 def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
@@ -207,7 +220,7 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     chunks = default_chunks(shape.num_edges, limits, partition.num_ranks)
     build = plan_build(shape.sizes(arcs), partition, limits, chunks)
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
-    user_table = vertex * shape.users + vertex_dtype(source.num_vertices).itemsize * owned if partition.cyclic else 0
+    user_table = vertex * shape.users + shape.id_bytes * owned if partition.cyclic else 0
     graph = user_table + (8 * owned + arcs * (vertex + weight)) * (2 if source.directed else 1)
     blocks = shape.edges * (4 + weight)
     parts = {
@@ -215,8 +228,10 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
         "while it is built": build.peak_bytes,
         BLOCKS: blocks,
         "while they are built": blocks + blocks_beside(shape.edges, owned, weight, limits),
-        "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4),
+        "while bfs runs": _bfs_bytes(shape, limits) + shape.answer_bytes(4, 4),
     }
+    if shape.sends_answers:
+        parts[HOMES] = shape.homes_bytes() + shape.id_bytes * partition.num_states
     paths_have_windows = _has_windows(shape, limits, sssp_kernel.MOST_ROWS)
     if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
         window = bfs_peers.window_bytes(partition)
@@ -224,14 +239,14 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
             window = max(window, sssp_peers.window_bytes(partition, shape.searched(has_windows=True)))
         parts[WINDOWS] = HEAD_BYTES + window
     if weight:
-        parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen)
+        parts["while sssp runs"] = _sssp_bytes(shape, limits) + shape.answer_bytes(shape.seen, shape.state)
         if partition.num_ranks == 1 or paths_have_windows:
             # Where there is no room for them, the search goes over whole rows.
             parts[BY_WEIGHT] = arcs * (vertex + weight)
     # Parents, and with them the rows outside of the giant (their lengths and offsets), or another rank's parents.
     several = partition.num_ranks > 1
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
-    labelling = 8 * shape.users + (vertex_dtype(source.num_vertices).itemsize * states if partition.cyclic else 0)
+    labelling = 8 * shape.users + (shape.id_bytes * states if partition.cyclic else 0)
     parts["while components run"] = vertex * states + max(joining, labelling)
     # Beside the answer.
     parts[CHECKED] = 8 * shape.users + labels_check_bytes(partition, source.num_vertices)
@@ -343,9 +358,14 @@ def _parts_of_blocks(shape: _Shape, limits: Limits) -> dict[str, int]:
     keys = key_layout(blocks, partition.num_states, range(partition.stride), shape.edges)
     build = plan_compact(shape.sizes(shape.edges), partition, keys, limits, chunks, shape.state)
     parts = {"graph": build.shard_bytes, "while it is built": build.peak_bytes}
-    parts["while bfs runs"] = _sweep_bytes(shape, 1, 4) + shape.answer_bytes(4)
+    # The user ids of all states are gathered again for every answer.
+    users = shape.id_bytes * partition.num_states if shape.sends_answers else 0
+    parts["while bfs runs"] = _sweep_bytes(shape, 1, 4) + shape.answer_bytes(4, 4) + users
+    if shape.sends_answers:
+        parts[HOMES] = shape.homes_bytes()
     if shape.weight:
-        parts["while sssp runs"] = _sweep_bytes(shape, shape.state, shape.state) + shape.answer_bytes(shape.seen)
+        answer = shape.answer_bytes(shape.seen, shape.state) + users
+        parts["while sssp runs"] = _sweep_bytes(shape, shape.state, shape.state) + answer
     return parts
 
 

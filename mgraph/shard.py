@@ -86,6 +86,28 @@ class Blocks:
         return sum(a.nbytes for a in (*self.edges, self.weights) if a is not None)
 
 
+@dataclass
+class Homes:
+    """Which owned vertices' answers go to which rank, whose range their user ids are in, and whose come from where.
+
+    What goes to a rank goes in order of vertices, and what comes stands in order of ranks: bits tell which, and with
+    how many are set before every word, where.
+    """
+
+    going: Array  # bits of the owned vertices, `stride` for every rank
+    before_going: Array
+    coming: Array  # bits of all states
+    before_coming: Array
+    num_going: list[int]  # to every rank
+    num_coming: list[int]
+    users: Array | None = None  # the user id of every state, beside rows, which are much larger
+
+    @property
+    def nbytes(self) -> int:
+        parts = (self.going, self.before_going, self.coming, self.before_coming, self.users)
+        return sum(part.nbytes for part in parts if part is not None)
+
+
 @dataclass(frozen=True)
 class GraphInfo:
     """What every rank knows of the whole graph; travels to the client."""
@@ -130,6 +152,7 @@ class Shard:
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
     stored_degrees: Array | None = None  # of the compact layout
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
+    homes: Homes | None = None  # of several ranks in degree order, built for the first answer
     outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
 
@@ -178,7 +201,7 @@ class Shard:
     @property
     def nbytes(self) -> int:
         tables = (self.user_of_local, self.position_of_user, self.stored_degrees)
-        parts = (self.stored_rows, self.in_rows, *self.blocks.values(), *tables)
+        parts = (self.stored_rows, self.in_rows, self.homes, *self.blocks.values(), *tables)
         if self.by_weight is not None:
             parts = (*parts, self.by_weight.targets, self.by_weight.weights)
         return sum(part.nbytes for part in parts if part is not None)

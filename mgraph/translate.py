@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
+from mgraph.build.homes import require_homes
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend, Fresh, Given
 from mgraph.kernels.rows import look_up
-from mgraph.kernels.translate import find_positions, translate_distances, translate_tree
-from mgraph.shard import Shard, once_a_shard
-from mgraph.types import Array
+from mgraph.kernels.translate import deal_tree, find_positions, translate_tree
+from mgraph.shard import Homes, Shard, once_a_shard
+from mgraph.types import Array, vertex_dtype
 
 
 def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list[int]:
@@ -39,46 +41,92 @@ def user_dtype(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.int64) if dtype.kind == "u" else dtype
 
 
-def distances_of_users(shard: Shard, comm: Communicator, distances: Array) -> Array:
-    """Return the distances of this rank's range of user ids.
+def tree_of_users(shard: Shard, comm: Communicator, distances: Array | None, predecessors: Array | None) -> list[Array]:
+    """Return those that are given of this rank's range of user ids.
 
-    Floats stay as they are, inf where not reached; levels stay int32 and integer distances become
-    int64, -1 where not reached.
+    Distances that are floats stay as they are, inf where not reached; levels stay int32 and integer distances become
+    int64, -1 where not reached. Predecessors become user ids, int64, -1 for none.
     """
-    lo, hi = shard.user_range
-    out = shard.backend.xp.empty(hi - lo, user_dtype(distances.dtype))
-    values = _gather(shard, comm, distances)
-    translate_distances[shard.backend](0, hi - lo, *_shape(shard), values, out)
-    return out
-
-
-def predecessors_of_users(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
-    """Return the predecessors of this rank's range of user ids as user ids, int64, -1 for none."""
-    lo, hi = shard.user_range
-    out = shard.backend.xp.empty(hi - lo, np.int64)
-    parents = _gather(shard, comm, predecessors)
-    users = None if shard.user_of_local is None else gather_states(shard, comm, shard.user_of_local)
-    translate_tree[shard.backend](0, hi - lo, *_shape(shard), None, parents, users, None, out)
-    return out
-
-
-def tree_of_users(shard: Shard, comm: Communicator, distances: Array, predecessors: Array) -> list[Array]:
-    """Return the distances and the predecessors of this rank's range of user ids, as the two above do."""
-    if comm.size > 1 and shard.partition.cyclic:
-        # One after the other: the states of all ranks, which are gathered, may be large.
-        return [distances_of_users(shard, comm, distances), predecessors_of_users(shard, comm, predecessors)]
-    return _tree_translation(shard, distances.dtype, predecessors.dtype)(distances, predecessors)
+    homes, step = require_homes(shard, comm), 1
+    given = [distances, predecessors]
+    if homes is not None:
+        step, given = _deal(shard, comm, homes, distances, predecessors)
+    dtypes = [None if column is None else column.dtype for column in given]
+    return _translation(shard, step, *dtypes)(*[column for column in given if column is not None])
 
 
 @once_a_shard
-def _tree_translation(shard: Shard, distance: np.dtype, vertex: np.dtype) -> Callable[..., list[Array]]:
-    """Return what translates both, where nothing is gathered."""
-    lo, hi = shard.user_range
-    distances, predecessors = Fresh(hi - lo, user_dtype(distance)), Fresh(hi - lo, np.dtype(np.int64))
-    given = Given(distance), Given(vertex)
-    return shard.backend.prepared(
-        translate_tree, 0, hi - lo, *_shape(shard), *given, shard.user_of_local, distances, predecessors
+def _translation(
+    shard: Shard, step: int, distance: np.dtype | None, parent: np.dtype | None
+) -> Callable[..., list[Array]]:
+    """Return what writes both in order of user ids."""
+    (lo, hi), partition, homes = shard.user_range, shard.partition, shard.homes
+    # In natural order ranges are the owners': user id i of the range is local i, every one with a state.
+    shape = (
+        (shard.position_of_user, partition.num_positions, partition.stride, partition.multiplier)
+        if partition.cyclic
+        else (None, shard.num_owned, partition.stride, 1)
     )
+    bits, before = (None, None) if homes is None else (homes.coming, homes.before_coming)
+    return shard.backend.prepared(
+        translate_tree, 0, hi - lo, *shape, bits, before, step,
+        None if distance is None else Given(distance), None if parent is None else Given(parent),
+        shard.user_of_local if homes is None else None,
+        None if distance is None else Fresh(hi - lo, user_dtype(distance)),
+        None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
+    )  # fmt: skip
+
+
+def _deal(
+    shard: Shard, comm: Communicator, homes: Homes, distances: Array | None, predecessors: Array | None
+) -> tuple[int, list[Array | None]]:
+    """Send what is given of owned vertices to the homes of their user ids.
+
+    Return what comes, in order of states, and how many values it is apart: both of a vertex are looked up at once where
+    they stand side by side, as they do if they are as wide.
+    """
+    run, partition, ids = shard.backend, shard.partition, vertex_dtype(shard.info.num_vertices)
+    dtypes = [None if distances is None else distances.dtype, None if predecessors is None else ids]
+    kinds = [dtype for dtype in dtypes if dtype is not None]
+    step = 2 if [kind.itemsize for kind in kinds] == [ids.itemsize] * 2 else 1
+
+    def columns(num: int) -> tuple[list[Array], list[Array | None]]:
+        """Return arrays for so many vertices, and where in them what is given stands."""
+        if step == 2:
+            both = run.xp.empty(2 * num, ids)
+            return [both], [both.view(kinds[0]), both[1:]]
+        each = [None if dtype is None else run.xp.empty(num, dtype) for dtype in dtypes]
+        return [column for column in each if column is not None], each
+
+    users = None if predecessors is None else _users_of_states(shard, comm)
+    sent, going = columns(shard.num_owned)
+    deal_tree[run](
+        0, shard.num_owned, shard.user_of_local, shard.user_stride, homes.going, homes.before_going,
+        distances, predecessors, users, partition.stride, partition.multiplier, step, *going,
+    )  # fmt: skip
+    came, coming = columns(sum(homes.num_coming))
+    for out, into in zip(sent, came, strict=True):
+        comm.alltoallv(_cut(out, homes.num_going), _cut(into, homes.num_coming))
+    return step, coming
+
+
+def _cut(column: Array, nums: list[int]) -> list[Array]:
+    """Return each rank's part of values for so many vertices of each."""
+    step = len(column) // max(sum(nums), 1)
+    return [column[step * (end - num) : step * end] for num, end in zip(nums, accumulate(nums), strict=True)]
+
+
+def _users_of_states(shard: Shard, comm: Communicator) -> Array:
+    """Return the user id of every state, which is kept beside rows."""
+    homes = require_homes(shard, comm)
+    if homes is None:
+        return shard.user_of_local
+    if homes.users is not None:
+        return homes.users
+    users = gather_states(shard, comm, shard.user_of_local)
+    if not shard.is_compact:
+        homes.users = users
+    return users
 
 
 def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:
@@ -92,7 +140,7 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
         near, far = shard.partition.offset(comm.rank) + local, rows.targets[arcs].astype(np.int64)
     else:
         near = shard.user_of_local[local].astype(np.int64)
-        far = gather_states(shard, comm, shard.user_of_local)[rows.targets[arcs]].astype(np.int64)
+        far = _users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
     assert rows.weights is not None, "edges of a forest have weights"
     weights = rows.weights[arcs]
     weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
@@ -134,17 +182,3 @@ def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -
         own, part = part, run.xp.zeros(stride, part.dtype)
         part[: len(own)] = own
     return comm.allgather(part, run.xp.empty(stride * comm.size, part.dtype))
-
-
-def _gather(shard: Shard, comm: Communicator, owned: Array) -> Array:
-    """Return what the translation reads: all states, or one's own slice where ranges are the owners'."""
-    return gather_states(shard, comm, owned) if shard.partition.cyclic else owned
-
-
-def _shape(shard: Shard) -> tuple:
-    """Return the arguments that say where a user id's state stands."""
-    partition = shard.partition
-    if partition.cyclic:
-        return shard.position_of_user, 0, partition.num_positions, partition.stride, partition.multiplier
-    # Ranges are the owners': user id i of the range is local i, every one with a state.
-    return None, 0, shard.num_owned, partition.stride, 1

@@ -118,6 +118,22 @@ def alltoallv(comm, xp) -> None:
                 received[r][...] = 0  # they are the receiver's own
 
 
+def alltoallv_into(comm, xp) -> None:
+    """Put what comes where it is to go, the own part too; lengths are known, some are 0."""
+    dtype = np.dtype(np.int32)
+    for length in (lambda source, target: 1000 * source + target, lambda source, target: (source + target) % 2):
+        for of in (xp, np):
+            parts = [of.asarray(data(comm.rank * 8 + r, length(comm.rank, r), dtype)) for r in range(comm.size)]
+            ends = np.cumsum([0, *(length(r, comm.rank) for r in range(comm.size))])
+            out = of.full(int(ends[-1]), -1, dtype)
+            into = [out[ends[r] : ends[r + 1]] for r in range(comm.size)]
+            received = comm.alltoallv(parts, into)
+            for r in range(comm.size):
+                assert received[r] is into[r]
+                parts[r][...] = 0
+            same(out, np.concatenate([data(r * 8 + comm.rank, length(r, comm.rank), dtype) for r in range(comm.size)]))
+
+
 def reuse(comm, xp) -> None:
     """Change arrays as soon as their verb has returned, however slow the others are."""
     for turn in range(4):
@@ -200,6 +216,10 @@ def usage(comm, xp) -> None:
     if comm.size > 1:
         with pytest.raises(UsageError, match="several dtypes"):
             comm.alltoallv([x, *[xp.zeros(1, np.int64)] * (comm.size - 1)])
+    with pytest.raises(UsageError, match="several dtypes"):
+        comm.alltoallv([x] * comm.size, [xp.zeros(16, np.int64)] * comm.size)
+    with pytest.raises(UsageError, match=f"{comm.size + 1} parts"):
+        comm.alltoallv([x] * comm.size, [x] * (comm.size + 1))
     comm.barrier()
 
 
@@ -223,5 +243,6 @@ def large(comm, xp) -> None:
 
 
 CASES = [
-    allreduce, shapes, broadcast, allgather, alltoallv, reuse, control_words, host_arrays, paces, bytes_sent, usage,
+    allreduce, shapes, broadcast, allgather, alltoallv, alltoallv_into, reuse, control_words, host_arrays, paces,
+    bytes_sent, usage,
 ]  # fmt: skip

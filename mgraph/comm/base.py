@@ -52,10 +52,11 @@ class Communicator(ABC):
         """Fill `out` with the ranks' equally long parts in order of rank; `part` may be its own slice of `out`."""
 
     @abstractmethod
-    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
+    def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
         """Send parts[r] to rank r, return what each rank sent here; lengths may differ and be 0, dtypes agree.
 
-        The part for the own rank comes back itself, not a copy.
+        The part for the own rank comes back itself, not a copy. Where every rank knows how long what comes is, each
+        gives an array `into` which that of every rank goes, its own too, and nobody tells lengths.
         """
 
     def any(self, flag: bool) -> bool:

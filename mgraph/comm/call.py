@@ -51,17 +51,28 @@ def allgather_call(part: Array, out: Array, size: int) -> Call:
     return Call(("allgather", part.dtype.name, part.size), part.nbytes if size > 1 else 0)
 
 
-def alltoallv_call(parts: Sequence[Array], rank: int, size: int) -> Call:
+def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: int, size: int) -> Call:
     """Describe an alltoallv; the lengths may differ, so they are no part of it."""
-    if len(parts) != size:
-        raise UsageError(
-            f"alltoallv: {len(parts)} parts for {size} ranks; give one a rank, empty where there is nothing"
-        )
-    _check_contiguous("alltoallv", *parts)
-    dtypes = {part.dtype.name for part in parts}
+    given = [parts] if into is None else [parts, into]
+    for arrays in given:
+        if len(arrays) != size:
+            raise UsageError(
+                f"alltoallv: {len(arrays)} parts for {size} ranks; give one a rank, empty where there is nothing"
+            )
+        _check_contiguous("alltoallv", *arrays)
+    dtypes = {part.dtype.name for arrays in given for part in arrays}
     if len(dtypes) > 1:
         raise UsageError(f"alltoallv: parts are of several dtypes ({', '.join(sorted(dtypes))}); make them one")
     return Call(("alltoallv", *dtypes), sum(part.nbytes for r, part in enumerate(parts) if r != rank))
+
+
+def filled(into: Sequence[Array], came: Sequence[Array]) -> list[Array]:
+    """Copy what came from every rank to where it is to go; return that."""
+    for r, (array, part) in enumerate(zip(into, came, strict=True)):
+        if array.size != part.size:
+            raise UsageError(f"alltoallv: {part.size} values came from rank {r} where there is room for {array.size}")
+        array[...] = part
+    return list(into)
 
 
 def mismatch(rank: int, description: tuple, other: int, other_description: tuple) -> CommMismatch:

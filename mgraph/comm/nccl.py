@@ -174,18 +174,22 @@ class NcclCommunicator(Communicator):
             self._gather(part.data.ptr, out, part.nbytes)
         return out
 
-    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
-        self.bytes_sent += calls.alltoallv_call(parts, self.rank, self.size).nbytes
-        lengths = self._lengths_to_come(parts)
+    def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
+        self.bytes_sent += calls.alltoallv_call(parts, into, self.rank, self.size).nbytes
+        on_host = isinstance(parts[self.rank], np.ndarray)
         outgoing = [cupy.asarray(part) for part in parts]
-        dtype = outgoing[0].dtype
-        incoming = [cupy.empty(n if r != self.rank else 0, dtype) for r, n in enumerate(lengths)]
+        if into is not None and not on_host:
+            self._enqueue("alltoallv", self._send_and_receive, outgoing, into)
+            into[self.rank][...] = parts[self.rank]
+            return list(into)
+        lengths = self._lengths_to_come(parts)
+        incoming = [cupy.empty(n if r != self.rank else 0, outgoing[0].dtype) for r, n in enumerate(lengths)]
         self._enqueue("alltoallv", self._send_and_receive, outgoing, incoming)
-        if isinstance(parts[self.rank], np.ndarray):
+        if on_host:
             self._wait()
             incoming = [part.get() for part in incoming]
         incoming[self.rank] = parts[self.rank]
-        return incoming
+        return incoming if into is None else calls.filled(into, incoming)
 
     def wait(self, until: Callable[[], object] | None = None) -> None:
         self._verb, self._deadline = "a fused loop", time.monotonic() + self._timeout_s
@@ -250,7 +254,7 @@ class NcclCommunicator(Communicator):
         return table[:, self.rank].tolist()
 
     def _send_and_receive(
-        self, outgoing: list[cupy.ndarray], incoming: list[cupy.ndarray], handle: Any, stream: int
+        self, outgoing: Sequence[cupy.ndarray], incoming: Sequence[cupy.ndarray], handle: Any, stream: int
     ) -> None:
         """Post all sends and receives as one group: none waits for another."""
         bindings.group_start()
@@ -258,7 +262,7 @@ class NcclCommunicator(Communicator):
             for r in range(self.size):
                 if r != self.rank and outgoing[r].size:
                     bindings.send(outgoing[r].data.ptr, outgoing[r].nbytes, BYTES, r, handle, stream)
-                if incoming[r].size:
+                if r != self.rank and incoming[r].size:
                     bindings.recv(incoming[r].data.ptr, incoming[r].nbytes, BYTES, r, handle, stream)
         finally:
             bindings.group_end()

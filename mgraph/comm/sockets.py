@@ -146,10 +146,12 @@ class SocketCommunicator(Communicator):
             rows[r] = received[r]
         return out
 
-    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
-        call = self._count(calls.alltoallv_call([_host(part) for part in parts], self.rank, self.size))
+    def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
+        call = self._count(calls.alltoallv_call([_host(part) for part in parts], into, self.rank, self.size))
         received = self._exchange(call, {r: parts[r] for r in self._peers}, self._peers, parts[0].dtype)
         received[self.rank] = parts[self.rank]
+        if into is not None:
+            return calls.filled(into, [received[r] for r in range(self.size)])
         # What came in a message of bytes may not be written to, or not be aligned.
         return [received[r] if received[r].flags.carray else received[r].copy() for r in range(self.size)]
 

@@ -91,10 +91,10 @@ class SoleRank(Communicator):
         out.reshape(-1)[:] = part.reshape(-1)
         return out
 
-    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
+    def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
         self.barrier()
-        calls.alltoallv_call(parts, 0, 1)
-        return list(parts)
+        calls.alltoallv_call(parts, into, 0, 1)
+        return list(parts) if into is None else calls.filled(into, parts)
 
     def when_failed(self, callback: Callable[[], object]) -> None:
         self._callbacks.append(callback)
@@ -220,9 +220,13 @@ class ThreadCommunicator(Communicator):
             self._finish(out)
         return out
 
-    def alltoallv(self, parts: Sequence[Array]) -> list[Array]:
-        shown = self._show(calls.alltoallv_call(parts, self.rank, self.size), list(parts))
-        received = [shown[r][self.rank] if r == self.rank else shown[r][self.rank].copy() for r in range(self.size)]
+    def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
+        shown = self._show(calls.alltoallv_call(parts, into, self.rank, self.size), list(parts))
+        came = [of_rank[self.rank] for of_rank in shown]
+        if into is None:
+            received = [part if r == self.rank else part.copy() for r, part in enumerate(came)]
+        else:
+            received = calls.filled(into, came)
         self._finish(*received)
         return received
 

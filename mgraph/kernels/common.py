@@ -79,6 +79,23 @@ def clear_bit(bits, i):
 
 
 @inline
+def ones_of(word):
+    """Return how many bits of a 32-bit word are set."""
+    word = np.int64(word)
+    word -= (word >> 1) & 0x55555555
+    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
+    word = (word + (word >> 4)) & 0x0F0F0F0F
+    return (word * 0x01010101 >> 24) & 0xFF
+
+
+@inline
+def ones_before(bits, before, i):
+    """Return how many bits in front of bit i are set, of which `before` has those in front of each word."""
+    below = np.int64(bits[i >> 5]) & ((1 << (i & 31)) - 1)
+    return np.int64(before[i >> 5]) + ones_of(below)
+
+
+@inline
 def row_of_arc(offsets, num_rows, arc):
     """Return the row that holds `arc`: the last whose offset is not above it."""
     lo, hi = 0, num_rows

@@ -1,7 +1,5 @@
 __device__ inline i64 position_at(const u32* bits, const vertex_t* before, const vertex_t* table, i64 user) {
-  if (!bits) return table[user];
-  u32 below = bits[user >> 5] & ((1u << (user & 31)) - 1);
-  return table[(i64)before[user >> 5] + __popc(below)];
+  return table[bits ? ones_before(bits, before, user) : user];
 }
 
 extern "C" __global__ void unpack_positions(i64 lo, i64 hi, const u32* bits, const vertex_t* before,

@@ -9,27 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add
-from mgraph.kernels.common import state_of
+from mgraph.kernels.common import ones_before, state_of
 from mgraph.kernels.pair import inline, kernel
-
-
-@inline
-def ones_of(word):
-    """Return how many bits of a 32-bit word are set."""
-    word = np.int64(word)
-    word -= (word >> 1) & 0x55555555
-    word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
-    word = (word + (word >> 4)) & 0x0F0F0F0F
-    return (word * 0x01010101 >> 24) & 0xFF
 
 
 @inline
 def position_at(bits, before, table, user):
     """Return the position of a user id that has one (see Positions in build/ranked.py)."""
-    if bits is None:
-        return np.int64(table[user])
-    below = np.int64(bits[user >> 5]) & ((1 << (user & 31)) - 1)
-    return np.int64(table[np.int64(before[user >> 5]) + ones_of(below)])
+    return np.int64(table[user if bits is None else ones_before(bits, before, user)])
 
 
 @kernel(vertex_t="out")

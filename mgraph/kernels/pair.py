@@ -28,7 +28,14 @@ if TYPE_CHECKING:
     from mgraph.kernels.backend import Backend
 
 # Every typedef a .cu file may use, and what it is where no argument of a launch decides.
-TYPEDEFS = {"vertex_t": "uint32", "dist_t": "float32", "weight_t": "float32", "id_t": "uint32", "out_t": "int64"}
+TYPEDEFS = {
+    "vertex_t": "uint32",
+    "dist_t": "float32",
+    "weight_t": "float32",
+    "id_t": "uint32",
+    "out_t": "int64",
+    "parent_t": "uint32",
+}
 
 
 def inline(function: Callable) -> Callable:

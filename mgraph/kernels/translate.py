@@ -1,14 +1,14 @@
-"""Between positions and user ids: where sources stand; the answers of a range of ids, gathered from replicated arrays.
+"""Between positions and user ids: where sources stand; answers by user id, from all states or from what was dealt.
 
-`positions` holds the position of each user id of the range (None in natural order, where user id
-`first + i` is its own position); positions from `num_positions` up have no arcs and no state.
+`positions` holds the position of each user id of the range (None in natural order, where the i-th user id
+of a range has the i-th position of its owner); positions from `num_positions` up have no arcs and no state.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mgraph.kernels.common import state_of, top_of
+from mgraph.kernels.common import ones_before, ones_of, set_bit, state_of, top_of
 from mgraph.kernels.pair import kernel
 
 
@@ -20,39 +20,63 @@ def find_positions(lo, hi, positions, first, num_users, words):
         words[i] = positions[user] if 0 <= user < num_users else -1
 
 
-@kernel(vertex_t="positions", dist_t="values", out_t="out")
-def translate_distances(lo, hi, positions, first, num_positions, stride, multiplier, values, out):
-    """Write distances in order of user ids; an integer state that is not reached becomes -1."""
-    top = top_of(values)
-    unreached = np.inf if values.dtype.kind == "f" else -1
+@kernel(id_t="users")
+def mark_homes(lo, hi, users, user_stride, stride, bits):
+    """Mark owned vertices in the bitmap, `stride` bits long, of the rank whose range their user id is in."""
     for i in range(lo, hi):
-        position = first + i if positions is None else np.int64(positions[i])
-        out[i] = unreached
-        if position < num_positions:
-            value = values[state_of(position, stride, multiplier)]
-            if value != top:
-                out[i] = value
+        set_bit(bits, np.int64(users[i]) // user_stride * stride + i)
 
 
-@kernel(vertex_t="parents", dist_t="values", id_t="users", out_t="out_distances")
-def translate_tree(
-    lo, hi, positions, first, num_positions, stride, multiplier, values, parents, users, out_distances, out_parents
-):
-    """Write predecessors as user ids in order of user ids, -1 where there is none, and distances if there are any.
+@kernel(vertex_t="counts")
+def count_ones(lo, hi, bits, counts):
+    """Count the bits of every word."""
+    for i in range(lo, hi):
+        counts[i] = ones_of(bits[i])
 
-    `users` holds the user id of every state index (None in natural order). Where `out_distances` is None, no distances
-    are written.
+
+@kernel(vertex_t="before", dist_t="values", parent_t="parents", id_t="users")
+def deal_tree(
+    lo, hi, users, user_stride, bits, before, values, parents, user_of_state, stride, multiplier, step, out_values,
+    out_parents,
+):  # fmt: skip
+    """Write distances and predecessors, these as user ids, one behind the other for every home, in order of vertices.
+
+    `bits` and `before` tell the places, `step` values apart, as mark_homes() left them. Of both only those are written
+    that have an output.
     """
-    none = np.iinfo(parents.dtype).max
     for i in range(lo, hi):
-        position = first + i if positions is None else np.int64(positions[i])
-        state = state_of(position, stride, multiplier) if position < num_positions else -1
-        parent = parents[state] if state >= 0 else none
-        if parent == none:
-            out_parents[i] = -1
-        else:
-            out_parents[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
+        place = ones_before(bits, before, np.int64(users[i]) // user_stride * stride + i) * step
+        if out_values is not None:
+            out_values[place] = values[i]
+        if out_parents is not None:
+            out_parents[place] = np.iinfo(out_parents.dtype).max
+            if parents[i] != np.iinfo(parents.dtype).max:
+                out_parents[place] = user_of_state[state_of(np.int64(parents[i]), stride, multiplier)]
+
+
+@kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
+def translate_tree(
+    lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,
+    out_parents,
+):  # fmt: skip
+    """Write distances and predecessors in order of user ids, those of both that have an output; -1 where there is none.
+
+    `values` and `parents` are by state, or with `bits` one behind the other for each state that has one, `step` apart.
+    `users` holds the user id of every state index, and is None where predecessors are user ids.
+    """
+    for i in range(lo, hi):
+        position = i if positions is None else np.int64(positions[i])
+        has = position < num_positions
+        place = state_of(position, stride, multiplier) if has else 0
+        if has and bits is not None:
+            place = ones_before(bits, before, place) * step
+        if out_parents is not None:
+            parent = parents[place] if has else np.iinfo(parents.dtype).max
+            if parent == np.iinfo(parents.dtype).max:
+                out_parents[i] = -1
+            else:
+                out_parents[i] = parent if users is None else users[state_of(np.int64(parent), stride, multiplier)]
         if out_distances is not None:
             out_distances[i] = np.inf if values.dtype.kind == "f" else -1
-            if state >= 0 and values[state] != top_of(values):
-                out_distances[i] = values[state]
+            if has and values[place] != top_of(values):
+                out_distances[i] = values[place]

@@ -15,8 +15,7 @@ def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
     n = draw(st.integers(1, r.num_owned))
     num_positions = draw(st.integers(0, r.num_owned))
     table = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex) if draw(st.booleans()) else None
-    first = 0 if table is not None else draw(st.integers(0, r.num_owned - n))
-    shape = {"first": first, "num_positions": num_positions, "stride": r.stride, "multiplier": r.multiplier}
+    shape = {"num_positions": num_positions, "stride": r.stride, "multiplier": r.multiplier}
     return {"lo": 0, "hi": n, "positions": table, **shape}
 
 
@@ -28,21 +27,80 @@ def find_positions(draw: st.DrawFn) -> Case:
     return Case({"lo": 0, "hi": len(words), "positions": table, "first": first, "num_users": n, "words": words})
 
 
-def translate_distances(draw: st.DrawFn) -> Case:
+def mark_homes(draw: st.DrawFn) -> Case:
+    users, user_stride, stride, bits, _ = _homes(draw)
+    return Case({
+        "lo": 0, "hi": len(users), "users": users, "user_stride": user_stride, "stride": stride,
+        "bits": np.zeros_like(bits),
+    })  # fmt: skip
+
+
+def count_ones(draw: st.DrawFn) -> Case:
+    *_, bits, before = _homes(draw)
+    return Case({"lo": 0, "hi": len(bits), "bits": bits, "counts": Unwritten(len(bits), before.dtype)})
+
+
+def deal_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
-    args = _range(draw, r)
-    out = r.types.dist if r.types.dist.kind == "f" else np.dtype(np.int64)
-    return Case({**args, "values": r.distances(), "out": Unwritten(args["hi"], out)})
+    users, user_stride, stride, bits, before = _homes(draw)
+    n, num_states, step = len(users), 32 * len(bits), draw(st.integers(1, 2))
+    args = {"lo": 0, "hi": n, "users": users, "user_stride": user_stride, "bits": bits, "before": before}
+    args |= dict.fromkeys(("values", "parents", "user_of_state"))
+    outputs = dict.fromkeys(("out_values", "out_parents"))
+    if draw(st.booleans()):
+        args["values"] = np.resize(r.distances(), n)
+        outputs["out_values"] = Unwritten(step * n, r.types.dist)
+    if draw(st.booleans()):
+        args["user_of_state"] = r.random.permutation(num_states).astype(users.dtype)
+        args["parents"] = _parents(r, n, num_positions=num_states)
+        outputs["out_parents"] = Unwritten(step * n, users.dtype)
+    # Homes have the stride that states have.
+    args |= {"stride": stride, "multiplier": num_states // stride, "step": step}
+    return Case(args | outputs)
 
 
 def translate_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
     args = _range(draw, r)
-    parents = r.random.integers(0, r.num_owned, r.num_states).astype(r.types.vertex)
-    parents[some(r.random, r.num_states, 0.3)] = none_of(r.types.vertex)
-    users = r.random.permutation(r.num_states).astype(np.uint32) if draw(st.booleans()) else None
-    args |= {"values": None, "parents": parents, "users": users, "out_distances": None}
+    places, users, parent = r.num_states, None, r.types.vertex
+    args |= {"bits": None, "before": None, "step": 1, "values": None, "parents": None}
+    if draw(st.booleans()):
+        bits = r.random.integers(0, 1 << 32, -(-r.num_states // 32), np.uint32)
+        ones = np.bitwise_count(bits).astype(r.types.vertex)
+        args |= {"bits": bits, "before": (np.cumsum(ones) - ones).astype(r.types.vertex)}
+        # Whoever is below a bit that is not set reads what is there: no launch of ours asks for one.
+        args["step"] = draw(st.integers(1, 2))
+        places, parent = args["step"] * (int(ones.sum()) + 1), np.dtype(draw(st.sampled_from((np.uint32, np.int64))))
+    elif draw(st.booleans()):
+        users = r.random.permutation(r.num_states).astype(np.uint32)
+    outputs = dict.fromkeys(("out_distances", "out_parents"))
     if draw(st.booleans()):
         out = r.types.dist if r.types.dist.kind == "f" else np.dtype(np.int64)
-        args |= {"values": r.distances(), "out_distances": Unwritten(args["hi"], out)}
-    return Case({**args, "out_parents": Unwritten(args["hi"], np.int64)})
+        args["values"] = np.resize(r.distances(), places)
+        outputs["out_distances"] = Unwritten(args["hi"], out)
+    if draw(st.booleans()):
+        args["parents"] = _parents(r, places, dtype=parent)
+        outputs["out_parents"] = Unwritten(args["hi"], np.int64)
+    return Case({**args, "users": users, **outputs})
+
+
+def _parents(
+    r: DrawnRows, count: int, *, num_positions: int | None = None, dtype: np.dtype | None = None
+) -> np.ndarray:
+    parents = r.random.integers(0, num_positions or r.num_owned, count).astype(dtype or r.types.vertex)
+    parents[some(r.random, count, 0.3)] = none_of(parents.dtype)
+    return parents
+
+
+def _homes(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
+    """Return the user ids of owned vertices, the strides of ids and of states, and what tells places."""
+    random, num_ranks = np.random.default_rng(draw(st.integers(0, 1 << 32))), draw(st.integers(1, 5))
+    user_stride, n = draw(st.integers(1, 90)), draw(st.integers(1, 200))
+    n = min(n, user_stride * num_ranks)
+    users = random.permutation(user_stride * num_ranks)[:n].astype(draw(st.sampled_from((np.uint32, np.int64))))
+    stride = -(-n // 64) * 64
+    marked = np.zeros((num_ranks, stride), bool)
+    marked[users // user_stride, np.arange(n)] = True
+    bits = np.packbits(marked.reshape(-1), bitorder="little").view(np.uint32)
+    ones = np.bitwise_count(bits)
+    return users, user_stride, stride, bits, (np.cumsum(ones, dtype=np.int64) - ones).astype(np.uint32)
