@@ -23,7 +23,8 @@ class Components(Result):
     num_components
         How many there are, those of one vertex included.
     stats
-        What it took; phases are find and translate.
+        What it took; phases are find and translate, and on several GPUs perhaps prepare and traverse: of a search
+        from a hub, that finds most of the giant.
     """
 
     def __init__(self, graph: Graph, key: str, num_components: int, stats: Costs) -> None:

@@ -16,6 +16,7 @@ from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_fused import bfs_fused
 from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
 from mgraph.algorithms.bfs_sweep import bfs_sweep
+from mgraph.algorithms.components import MOST_LEVELS, find_hub, may_search_giant
 from mgraph.algorithms.narrow import first_dtypes, is_whole, narrow_cutoff
 from mgraph.algorithms.sssp import sssp, wants_rows_by_weight
 from mgraph.algorithms.sssp_by_weight import sssp_by_weight
@@ -34,6 +35,7 @@ from mgraph.kernels.backend import FusingBackend
 from mgraph.rates import require_rates
 from mgraph.shard import Shard
 from mgraph.translate import positions_of, tree_of_users
+from mgraph.types import LEVEL
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,18 @@ def search(shard: Shard, rank: Rank, spec: TraversalSpec, trace: Trace) -> tuple
         else:
             found = _search_narrow_first(form, shard, rank, spec, starts, trace)
     return found.sources or sources, found
+
+
+def search_giant(shard: Shard, rank: Rank, trace: Trace) -> Traversal | None:
+    """Return what a search of few levels from a hub reaches, on ranks that find the giant component sooner so."""
+    if rank.size == 1 or not isinstance(shard.backend, FusingBackend) or not may_search_giant(shard.info):
+        return None
+    with trace.phase("prepare"):
+        spec = TraversalSpec(
+            "bfs", "frontier", (find_hub(shard, rank.comm),), LEVEL, limit=MOST_LEVELS, predecessors=False
+        )  # fmt: skip
+        prepare(shard, rank, spec)
+    return search(shard, rank, spec, trace)[1] if form_of_bfs(shard, rank, spec) is bfs_peers else None
 
 
 def _find_sources(shard: Shard, rank: Rank, spec: TraversalSpec) -> list[int]:

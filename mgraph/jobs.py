@@ -21,7 +21,7 @@ from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.build import build
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
-from mgraph.forms import TraversalSpec, connected, prepare, search
+from mgraph.forms import TraversalSpec, connected, prepare, search, search_giant
 from mgraph.io.parts import PartEdges
 from mgraph.kernels.totals import total
 from mgraph.memory import refuse_forest_without_room
@@ -137,8 +137,9 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     """Find the components of the graph, keep their labels as `key`, and return this rank's part of the stats."""
     shard: Shard = rank.objects[graph]
     trace = Trace(rank.backend, rank.comm)
+    searched = search_giant(shard, rank, trace)
     with trace.phase("find"):
-        roots = find_components(shard, rank.comm, trace)
+        roots = find_components(shard, rank.comm, trace, searched)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
     lo, hi = shard.user_range

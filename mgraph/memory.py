@@ -247,7 +247,9 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     several = partition.num_ranks > 1
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
     labelling = 8 * shape.users + (shape.id_bytes * states if partition.cyclic else 0)
-    parts["while components run"] = vertex * states + max(joining, labelling)
+    # Behind a search for the giant, whose memory the pool keeps.
+    searching = _bfs_bytes(shape, limits) if several and not source.directed else 0
+    parts["while components run"] = searching + vertex * states + max(joining, labelling)
     # Beside the answer.
     parts[CHECKED] = 8 * shape.users + labels_check_bytes(partition, source.num_vertices)
     if weight and not source.directed:

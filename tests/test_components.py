@@ -9,6 +9,7 @@ import oracles
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from naive_shard import build_shards
 from on_ranks import RANKS, run_on_ranks
 from scipy.sparse import csgraph
@@ -17,10 +18,13 @@ from user_graphs import GRAPHS, ORDERS, graph_of
 from zoo import ZOO, make_case
 
 import mgraph as mg
-from mgraph.algorithms.components import find_components
+from mgraph.algorithms.bfs import bfs
+from mgraph.algorithms.components import find_components, find_hub
 from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.traversal import Trace
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.forms import connected
+from mgraph.translate import positions_of
 
 
 def check_components(case, cluster, order):
@@ -79,6 +83,29 @@ def test_labels_of_drawn_graphs(case, order, num_ranks):
     labels = np.concatenate(run_on_ranks(rank_program, build_shards(case, num_ranks, order)))
     np.testing.assert_array_equal(labels, oracles.components(case))
     np.testing.assert_array_equal(labels, by_scipy(case))
+
+
+def searched_program(shard, comm, limit):
+    """Return labels found after a search of so many levels from a hub, and what was done."""
+    trace, hub = Trace(shard.backend, comm), positions_of(shard, comm, [find_hub(shard, comm)])
+    searched = bfs(shard, comm, connected(shard, hub), Trace(shard.backend, comm), limit)
+    labels = labels_of_users(shard, comm, find_components(shard, comm, trace, searched))
+    return labels, [step["method"] for step in trace.supersteps]
+
+
+@pytest.mark.parametrize("room", [0, 4, 1000])
+@settings(max_examples=100, deadline=None)
+@given(graphs(max_vertices=40, max_edges=60), orders, rank_counts, st.integers(0, 3) | st.none())
+def test_labels_behind_a_search_that_is_through_or_not(room, case, order, num_ranks, limit):
+    """However far around the hub, with room for edges outside or without."""
+    case = replace(case, directed=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mgraph.algorithms.components.EDGES", room)
+        found = run_on_ranks(searched_program, build_shards(case, num_ranks, order), limit)
+    np.testing.assert_array_equal(np.concatenate([labels for labels, _ in found]), oracles.components(case))
+    for _, methods in found:
+        assert methods[:2] in (["tell", "meet"], ["tell", "sample"])
+        assert room < 1000 or methods == ["tell", "meet"]
 
 
 @pytest.mark.parametrize("spec", ["rmat", "grid"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import oracles
 import pytest
@@ -11,7 +13,7 @@ from forest_checks import expected as expected_forest
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
 from test_build import CaseEdges
-from zoo import ZOO, random_case
+from zoo import ZOO, make_case, random_case
 
 from mgraph import forms, jobs
 from mgraph.algorithms.bfs import bfs
@@ -119,6 +121,32 @@ def test_components_give_the_oracles_answer(case):
         answers = run_on_ranks(components_program, [None] * num_ranks, case, order, num_ranks)
         np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
         assert [wrong for _, wrong in answers] == [[]] * num_ranks
+
+
+def search_components_program(_, comm, case, order):
+    """Return the labels of a rank's user ids, as users get them, and what was done."""
+    backend = EmulatedBackend(seed=comm.rank, block=64, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
+    stats = jobs.label_components(rank, "graph", "labels")
+    return rank.objects["labels"].columns["labels"], [step["method"] for step in stats["supersteps"]]
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_the_giant_of_a_dense_graph_is_searched_for(num_ranks, order):
+    for seed in range(3):
+        # Two chains beside the giant, one of which leads to it, and vertices without arcs.
+        ends = [(150 + i, 151 + i) for i in range(20) if i != 9] + [(150, 3)]
+        ends += np.random.default_rng(seed).integers(0, 150, (900, 2)).tolist()
+        case = make_case("chains", 175, [], directed=False)
+        sources, targets = np.random.default_rng(seed).permutation(175).astype(np.uint32)[np.array(ends)].T
+        case = replace(case, sources=sources, targets=targets, weights=None)
+        answers = run_on_ranks(search_components_program, [None] * num_ranks, case, order)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
+        for _, methods in answers:
+            assert {"push", "pull"} & set(methods)
+            assert methods[-2:] == ["tell", "meet"]
 
 
 def forest_program(_, comm, case, order, maximum, seed):

@@ -18,6 +18,15 @@ SHARED = [("threads", 1), ("threads", 3)]
 APART = [("nccl", num_ranks) for num_ranks in (2, 3, 4) if num_ranks <= gpu_count()]
 
 
+# Without a giant, undirected and not; searched for one in vain; and with one, that a search finds.
+PLANTED = [
+    planted(1, 5, 2000, 3),
+    planted(2, 3, 5000, 9, directed=True),
+    planted(3, 3, 5000, 30),
+    planted(4, 1, 9000, 12),
+]
+
+
 @pytest.fixture(scope="module", params=SHARED + APART, ids=lambda param: f"{param[0]}-{param[1]}")
 def cluster(request):
     how, num_ranks = request.param
@@ -40,7 +49,7 @@ def test_searches_on_gpus(cluster, case, order):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", ["degree", "natural"])
-@pytest.mark.parametrize("case", [*GRAPHS, planted(1, 5, 2000, 3), planted(2, 3, 5000, 9, directed=True)], ids=str)
+@pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
 def test_components_on_gpus(cluster, case, order):
     check_components(case, cluster, order)
 

@@ -1,4 +1,4 @@
-"""Connected components by union-find: sample, skip the giant, finish, and let the forests meet.
+"""Connected components by union-find: find the giant, skip it, finish, and let the forests meet.
 
     hook every vertex to its first neighbour, link a sample of them to the second
     tell the other ranks about hubs
@@ -11,6 +11,15 @@ Nearly all arcs lie within the giant and are never looked at (Sutton, Ben-Nun an
 between it and another vertex is seen from the other end. Where arcs are known at one end alone, in
 directed graphs, none is skipped.
 
+On several ranks a breadth-first search from a hub comes first, which they are faster at together:
+
+    giant = whom the search has reached
+    tell the other ranks who is with it, and of every edge that is outside of it or leads to it
+    link both ends of all of these
+
+If these edges are many, it was not the giant, and the above is done. The search may have ended before it was
+through: whom it did not reach is outside, and linked to the giant like any other.
+
 Left fresh: the root of every position, on every rank, the smallest position of its component; where the ranks told
 bits and pairs, those of vertices with bits are the root of the giant's vertex.
 """
@@ -19,7 +28,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.traversal import Trace
+from mgraph.algorithms.bfs_fused import DEEP_DEGREE
+from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.algorithms.union import Roots, Union
 from mgraph.comm.base import Communicator
 from mgraph.kernels.components import (
@@ -27,23 +37,50 @@ from mgraph.kernels.components import (
     hook_first,
     link_arcs,
     link_sample,
+    list_edges,
     list_outside,
     list_untold,
+    mark_reached,
     vote_giant,
 )
-from mgraph.shard import Shard
-from mgraph.types import Array
+from mgraph.shard import GraphInfo, Shard, once_a_shard
+from mgraph.types import Array, none_of
+
+# A search for the giant ends after so many levels: on RMAT graphs and uniform ones it is through before.
+MOST_LEVELS = 16
+# Outside of it there is room for so many edges a rank, and for one more for every so many vertices.
+EDGES, EDGE_SHARE = 1 << 10, 32
 
 
-def find_components(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
-    """Find the root of every position."""
-    return _Components(shard, comm, trace).find()
+def may_search_giant(info: GraphInfo) -> bool:
+    """Return whether a search may find the giant sooner than a sample: not along directed arcs, nor on meshes."""
+    return not info.directed and info.mean_degree > DEEP_DEGREE
+
+
+@once_a_shard
+def find_hub(shard: Shard, comm: Communicator) -> int:
+    """Return the user id of a vertex of the most arcs, the same on every rank."""
+    degrees, partition = shard.degrees, shard.partition
+    local = int(degrees.argmax()) if len(degrees) else -1
+    most, user = 0, -1
+    if local >= 0:
+        most = int(degrees[local])
+        user = partition.offset(shard.rank) + local if shard.user_of_local is None else int(shard.user_of_local[local])
+    of_ranks = comm.allgather(np.array([most, user]), np.empty((comm.size, 2), np.int64))
+    return int(of_ranks[of_ranks[:, 0].argmax(), 1])
+
+
+def find_components(shard: Shard, comm: Communicator, trace: Trace, searched: Traversal | None = None) -> Roots:
+    """Find the root of every position; `searched` is what a search from a hub has reached, if there was one."""
+    return _Components(shard, comm, trace).find(searched)
 
 
 class _Components(Union):
     """A rank's forest, and how arcs join its trees."""
 
-    def find(self) -> Roots:
+    def find(self, searched: Traversal | None) -> Roots:
+        if searched is not None and (found := self.finish_around(searched)) is not None:
+            return found
         self.sample()
         told = None
         if self.comm.size > 1:
@@ -59,6 +96,27 @@ class _Components(Union):
             if arcs:
                 self.fold()
             self.trace.superstep(method="finish", frontier=num_rows, arcs=arcs)
+        return Roots(self.parents, told, self.giant)
+
+    def finish_around(self, searched: Traversal) -> Roots | None:
+        """Take whom a search has reached for the giant, and link all others; return None where they have many edges."""
+        run, xp, comm, num = self.run, self.run.xp, self.comm, self.shard.num_owned
+        self.giant.fill(none_of(self.giant.dtype))
+        part = xp.empty(self.shard.partition.stride // 32, np.uint32)
+        mark_reached[run](0, len(part), self.base, num, *self.layout, searched.distances, self.giant, part)
+        comm.allreduce(self.giant, "min")
+        told = self.tell(part)
+        room = EDGES + self.shard.partition.stride // EDGE_SHARE
+        edges, counters = xp.zeros((2, room), self.parents.dtype), xp.zeros(1, np.int64)
+        of_rows = (num, self.shard.rows.indptr, self.shard.rows.targets, self.base, *self.layout)
+        list_edges[run](0, len(part), *of_rows, room, told, self.giant, counters, *edges)
+        # While the host waits.
+        self.parents = xp.arange(len(self.parents), dtype=self.parents.dtype)
+        found = comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)).tolist()
+        self.trace.superstep(method="tell", frontier=len(self.parents), arcs=found[comm.rank])
+        if max(found) > room:
+            return None
+        self.exchange_pairs(told, edges[:, : max(found)].copy(), sum(found))
         return Roots(self.parents, told, self.giant)
 
     def sample(self) -> None:

@@ -19,28 +19,34 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
     run, xp, partition, roots = shard.backend, shard.backend.xp, shard.partition, found.parents
     (lo, hi), ids = shard.user_range, vertex_dtype(shard.info.num_vertices)
     labels = xp.empty(hi - lo, np.int64)
+    shape, of_states = (partition.stride, partition.multiplier), (found.told, found.giant, roots)
     # In natural order a position is a user id, and a root the smallest.
-    shape = (shard.position_of_user, lo, partition.num_positions, partition.stride, partition.multiplier)
-    of_users, smallest = (*shape, found.told, found.giant, roots), None
+    smallest = None
     if partition.cyclic:
-        smallest = xp.full(len(roots), none_of(ids), ids)
-        find_smallest[run](0, hi - lo, *of_users, smallest)
+        smallest = run.full(len(roots), none_of(ids), ids)
+        base = shard.rank * partition.stride
+        find_smallest[run](0, shard.num_owned, shard.user_of_local, base, *shape, *of_states, smallest)
         if comm.size > 1:
-            _agree(shard, comm, roots, smallest)
-    label_users[run](0, hi - lo, *of_users, smallest, labels)
+            _agree(shard, comm, found, smallest)
+    label_users[run](
+        0, hi - lo, shard.position_of_user, lo, partition.num_positions, *shape, *of_states, smallest, labels
+    )  # fmt: skip
     return labels
 
 
-def _agree(shard: Shard, comm: Communicator, roots: Array, smallest: Array) -> None:
+def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> None:
     """Make the smallest user ids at the roots those of all ranks."""
-    run, xp, partition = shard.backend, shard.backend.xp, shard.partition
-    own, room = (partition.offset(shard.rank), partition.multiplier), shard.num_owned // ROOM
-    counters, found = xp.zeros(1, np.int64), xp.empty(room, roots.dtype)
-    list_roots[run](0, shard.num_owned, *own, room, roots, counters, found)
-    count = int(counters[0])
+    run, xp, partition, num = shard.backend, shard.backend.xp, shard.partition, shard.num_owned
+    room, base = num // ROOM, shard.rank * partition.stride
+    counters, own = xp.zeros(1, np.int64), xp.empty(room, found.parents.dtype)
+    of_states = (partition.stride, partition.multiplier, room, found.told, found.giant, found.parents)
+    list_roots[run](0, -(-num // 32), num, base, *of_states, counters, own)
+    ends = np.cumsum(comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)))
+    counts = np.diff(ends, prepend=0)
     # Where there are few components, to tell which they are takes less than all that there could be.
-    if comm.any(count > room):
+    if any(count > partition.num_owned(r) // ROOM for r, count in enumerate(counts)):
         comm.allreduce(smallest, "min")
         return
-    everywhere = xp.concatenate(comm.alltoallv([found[:count]] * comm.size))
+    everywhere = xp.empty(ends[-1], own.dtype)
+    comm.alltoallv([own[: counts[comm.rank]]] * comm.size, xp.split(everywhere, ends[:-1].tolist()))
     smallest[everywhere] = comm.allreduce(smallest[everywhere], "min")

@@ -63,13 +63,17 @@ class Union:
 
     def tell_giant(self) -> Array:
         """Exchange who is with the giant, a bit for every owned state; return those of all."""
-        run, xp, partition, n = self.run, self.run.xp, self.shard.partition, len(self.parents)
-        part = xp.empty(partition.stride // 32, np.uint32)
+        run, n = self.run, len(self.parents)
+        part = run.xp.empty(self.shard.partition.stride // 32, np.uint32)
         of_giant = (self.giant, self.parents, self.root_of_giant)
         mark_giant[run](0, len(part), self.base, n, *self.layout, *of_giant, part)
-        bits = self.comm.allgather(part, xp.empty(partition.num_states // 32, np.uint32))
+        bits = self.tell(part)
         self.trace.superstep(method="tell", frontier=n, arcs=0)
         return bits
+
+    def tell(self, part: Array) -> Array:
+        """Exchange bits of owned states; return those of all."""
+        return self.comm.allgather(part, self.run.xp.empty(len(part) * self.comm.size, part.dtype))
 
     def meet(self, told: Array, num_rows: int, arcs: int) -> Array | None:
         """Make all forests one, which are told of but for who was with the giant; return those bits if they stand."""

@@ -153,6 +153,21 @@ extern "C" __global__ void link_arcs(i64 lo, i64 hi, const vertex_t* rows, i64 n
   }
 }
 
+extern "C" __global__ void mark_reached(i64 lo, i64 hi, i64 base, i64 num_owned, i64 stride, i64 multiplier,
+                                        const dist_t* levels, vertex_t* giant, u32* bits) {
+  vertex_t smallest = top_of<vertex_t>::value();
+  for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
+    i64 row = 32 * word + lane_index();
+    bool is_reached = row < num_owned && levels[row] != top_of<dist_t>::value();
+    u32 mask = __ballot_sync(0xFFFFFFFFu, is_reached);
+    if (is_reached && smallest == top_of<vertex_t>::value())
+      smallest = position_of((vertex_t)(base + row), stride, multiplier);
+    if (lane_index() == 0) bits[word] = mask;
+  }
+  // A thread takes rising positions.
+  if (smallest < load_relaxed(&giant[0])) atomic_min(&giant[0], smallest);
+}
+
 extern "C" __global__ void mark_giant(i64 lo, i64 hi, i64 base, i64 num_positions, i64 stride, i64 multiplier,
                                       const vertex_t* giant, vertex_t* parents, vertex_t* root_of_giant, u32* bits) {
   vertex_t root = root_of(parents, giant);
@@ -189,13 +204,14 @@ extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier
   }
 }
 
-// Call take(state, its position) for every state of words lo .. hi of bits, counted from `base` on, that has no bit,
-// and for `also`, below `end`; all lanes of a warp come along. Words come one a lane; in most of them no bit is left.
+// Call take(state, its position) for every state of words lo .. hi of bits, counted from `base` on, that has no bit
+// (without bits, none has), and for `also`, below `end`; all lanes of a warp come along. Words come one a lane; in most
+// of them no bit is left.
 template <class Take> __device__ inline void each_untold(i64 lo, i64 hi, i64 base, i64 end, i64 also, const u32* bits,
                                                          i64 stride, i64 multiplier, Take take) {
   for (i64 group = lo + warp_index() * 32; group < hi; group += warp_count() * 32) {
     i64 word = group + lane_index();
-    u32 open = word < hi ? ~bits[(base >> 5) + word] : 0;
+    u32 open = word < hi ? (bits ? ~bits[(base >> 5) + word] : ~0u) : 0;
     if (also >= 0 && word == (also - base) >> 5 && word < hi) open |= 1u << (also & 31);
     each_bit(group, open, [&](const i64(&place)[2], const bool (&there)[2]) {
       for (int half = 0; half < 2; half++) {
@@ -226,6 +242,22 @@ extern "C" __global__ void list_untold(i64 lo, i64 hi, i64 num_owned, const i64*
     }
   });
   warp_add(&counters[1], arcs);
+}
+
+extern "C" __global__ void list_edges(i64 lo, i64 hi, i64 num_owned, const i64* indptr, const vertex_t* targets,
+                                      i64 base, i64 stride, i64 multiplier, i64 room, const u32* bits,
+                                      const vertex_t* giant, i64* counters, vertex_t* ends, vertex_t* others) {
+  each_untold(lo, hi, base, base + num_owned, -1, bits, stride, multiplier, [&](i64 state, vertex_t u) {
+    i64 begin = indptr[state - base], end = indptr[state - base + 1];
+    i64 slot = atomic_add(&counters[0], end - begin);
+    if (slot + end - begin > room) return;
+    for (i64 arc = begin; arc < end; arc++, slot++) {
+      vertex_t target = targets[arc], v = position_of(target, stride, multiplier);
+      if (test_bit(bits, target)) v = giant[0];
+      ends[slot] = u;
+      others[slot] = v < u || v == giant[0] ? v : u;
+    }
+  });
 }
 
 extern "C" __global__ void settle(i64 lo, i64 hi, i64 num_positions, i64 stride, i64 multiplier, const u32* bits,
@@ -262,27 +294,38 @@ __device__ inline vertex_t root_at(i64 position, i64 stride, i64 multiplier, con
   return roots[bits && test_bit(bits, state_of(position, stride, multiplier)) ? (i64)giant[0] : position];
 }
 
-extern "C" __global__ void find_smallest(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions,
-                                         i64 stride, i64 multiplier, const u32* bits, const vertex_t* giant,
-                                         const vertex_t* roots, id_t* smallest) {
-  vertex_t last = top_of<vertex_t>::value();
-  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    if ((i64)positions[i] >= num_positions) continue;
-    vertex_t root = root_at(positions[i], stride, multiplier, bits, giant, roots);
-    id_t user = (id_t)(first + i);
-    if (root != last && load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
-    last = root;
-  }
+// Lower smallest[root]; most do not.
+__device__ inline void lower(id_t* smallest, vertex_t root, id_t user) {
+  if (load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
 }
 
-extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 first, i64 step, i64 room, const vertex_t* roots,
-                                      i64* counters, vertex_t* found) {
+extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* users, i64 base, i64 stride, i64 multiplier,
+                                         const u32* bits, const vertex_t* giant, const vertex_t* roots,
+                                         id_t* smallest) {
+  constexpr vertex_t NONE = top_of<vertex_t>::value();
+  vertex_t last = NONE;
+  id_t user = top_of<id_t>::value();
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 v = first + i * step;
-    if ((i64)roots[v] != v) continue;
-    i64 slot = reserve(&counters[0]);
-    if (slot < room) found[slot] = (vertex_t)v;
+    vertex_t position = position_of((vertex_t)(base + i), stride, multiplier);
+    vertex_t root = roots[bits && test_bit(bits, base + i) ? giant[0] : position];
+    if (root != last) {
+      if (last != NONE) lower(smallest, last, user);
+      last = root, user = users[i];
+    }
+    user = users[i] < user ? users[i] : user;
   }
+  if (last != NONE) lower(smallest, last, user);
+}
+
+extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 num_owned, i64 base, i64 stride, i64 multiplier, i64 room,
+                                      const u32* bits, const vertex_t* giant, const vertex_t* roots, i64* counters,
+                                      vertex_t* found) {
+  i64 also = bits ? state_of(roots[giant[0]], stride, multiplier) : -1;
+  each_untold(lo, hi, base, base + num_owned, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+    if (roots[v] != v) return;
+    i64 slot = reserve(&counters[0]);
+    if (slot < room) found[slot] = v;
+  });
 }
 
 extern "C" __global__ void label_users(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_positions,

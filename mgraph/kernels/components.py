@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.kernels.atomics import atomic_add, atomic_min
-from mgraph.kernels.common import has_bit, position_of, row_of_arc, state_of, test_bit
+from mgraph.kernels.common import has_bit, position_of, row_of_arc, state_of, test_bit, top_of
 from mgraph.kernels.pair import inline, kernel
 
 # How many labels the vote for the giant component asks, a warp's.
@@ -180,6 +180,47 @@ def link_arcs(lo, hi, rows, num_rows, offsets, indptr, targets, base, stride, mu
         k += 1
 
 
+@kernel(lanes=32, dist_t="levels", vertex_t="giant")
+def mark_reached(lo, hi, base, num_owned, stride, multiplier, levels, giant, bits):
+    """Write a bitmap of the owned states that a search has reached; lower giant[0] to their smallest position.
+
+    Work items are words of bits.
+    """
+    for word in range(lo, hi):
+        bits[word] = 0
+        for i in range(32):
+            row = 32 * word + i
+            if row < num_owned and levels[row] != top_of(levels):
+                if bits[word] == 0:
+                    atomic_min(giant, 0, position_of(np.int64(base + row), stride, multiplier))
+                bits[word] |= np.uint32(1) << np.uint32(i)
+
+
+@kernel(lanes=32, vertex_t="targets")
+def list_edges(
+    lo, hi, num_owned, indptr, targets, base, stride, multiplier, room, bits, giant, counters, ends, others
+):  # fmt: skip
+    """List both ends of the edges of owned states without a bit: giant[0] stands for a target that has one.
+
+    Work items are words of bits from state `base` on. Of an edge between two of them that with the larger start is
+    listed. No more than `room` are written; counters[0] counts all arcs that are looked at, more if there are more.
+    """
+    for row in range(32 * lo, min(32 * hi, num_owned)):
+        if test_bit(bits, base + row):
+            continue
+        u = position_of(np.int64(base + row), stride, multiplier)
+        begin, end = indptr[row], indptr[row + 1]
+        slot = atomic_add(counters, 0, end - begin)
+        for arc in range(begin, end if slot + end - begin <= room else begin):
+            v = position_of(np.int64(targets[arc]), stride, multiplier)
+            if test_bit(bits, targets[arc]):
+                v = np.int64(giant[0])
+            # What is listed at the other end is left out here: a vertex and itself.
+            ends[slot] = u
+            others[slot] = v if v < u or v == giant[0] else u
+            slot += 1
+
+
 @kernel(lanes=32, vertex_t="parents")
 def mark_giant(lo, hi, base, num_positions, stride, multiplier, giant, parents, root_of_giant, bits):
     """Fold the states from `base` on, and write a bitmap of those in the tree of giant[0], and its root.
@@ -293,30 +334,43 @@ def root_at(position, stride, multiplier, bits, giant, roots):
     return roots[giant[0]] if told else roots[position]
 
 
-@kernel(vertex_t="roots", id_t="smallest")
-def find_smallest(lo, hi, positions, first, num_positions, stride, multiplier, bits, giant, roots, smallest):
-    """Lower smallest[root] to the smallest user id of a component, over a range of user ids from `first` on.
+@inline
+def lower(smallest, root, user):
+    """Lower smallest[root]; most do not."""
+    if smallest[root] > user:
+        atomic_min(smallest, root, user)
 
-    A thread takes rising ids: of a run of one root the first is enough.
+
+@kernel(vertex_t="roots", id_t="users")
+def find_smallest(lo, hi, users, base, stride, multiplier, bits, giant, roots, smallest):
+    """Lower smallest[root] to the smallest user id of a component, over the owned states from `base` on.
+
+    `users` holds their user ids. Of a run of one root the smallest alone is told.
     """
-    last = -1
+    last, user = np.int64(-1), users[lo] if lo < hi else 0
     for i in range(lo, hi):
-        if positions[i] < num_positions:
-            root = root_at(positions[i], stride, multiplier, bits, giant, roots)
-            if root != last and smallest[root] > first + i:
-                atomic_min(smallest, root, first + i)
-            last = root
+        root = np.int64(
+            root_at(position_of(np.int64(base + i), stride, multiplier), stride, multiplier, bits, giant, roots)
+        )
+        if root != last:
+            if last >= 0:
+                lower(smallest, last, user)
+            last, user = root, users[i]
+        user = min(user, users[i])
+    if last >= 0:
+        lower(smallest, last, user)
 
 
-@kernel(vertex_t="roots")
-def list_roots(lo, hi, first, step, room, roots, counters, found):
-    """List the positions `first`, `first + step`, ... that are roots.
+@kernel(lanes=32, vertex_t="roots")
+def list_roots(lo, hi, num_owned, base, stride, multiplier, room, bits, giant, roots, counters, found):
+    """List the owned positions that are roots, no more than `room`, but all of them are counted, in counters[0].
 
-    No more than `room` are written, but all of them are counted, in counters[0].
+    Work items are words of the states from `base` on. Where there are bits, of the states that have one the root of
+    giant[0] alone is one.
     """
-    for i in range(lo, hi):
-        v = first + i * step
-        if roots[v] == v:
+    for row in range(32 * lo, min(32 * hi, num_owned)):
+        v = position_of(np.int64(base + row), stride, multiplier)
+        if roots[v] == v and (not has_bit(bits, base + row) or v == roots[giant[0]]):
             slot = atomic_add(counters, 0, 1)
             if slot < room:
                 found[slot] = v

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from twins.case import Answer, Case, Unwritten, queues
 from twins.drawing import TYPES, DrawnRows, bits, rows, seeds, some, vertex_types, widths
 
-from mgraph.types import none_of
+from mgraph.types import none_of, unreached_of
 
 # No weights here: what differs is the width of a vertex.
 unweighted = rows(widths(TYPES[0], TYPES[2]))
@@ -113,6 +113,31 @@ def link_arcs(draw: st.DrawFn) -> Case:
     return Case({**args, "parents": _forest(r.random, r.num_states, r.types.vertex)}, _with_roots)
 
 
+def mark_reached(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    args = {"lo": 0, "hi": r.stride // 32, "base": r.base, "num_owned": r.num_owned, **_layout(r)}
+    levels = r.random.integers(0, 9, r.num_owned).astype(np.int32)
+    levels[some(r.random, r.num_owned, draw(st.sampled_from((0.1, 0.7, 1.0))))] = unreached_of(levels.dtype)
+    giant = np.array([r.random.integers(0, r.num_states) if draw(st.booleans()) else none_of(r.types.vertex)])
+    giant = giant.astype(r.types.vertex)
+    return Case({**args, "levels": levels, "giant": giant, "bits": Unwritten(r.stride // 32, np.uint32)})
+
+
+def list_edges(draw: st.DrawFn) -> Case:
+    r = draw(unweighted)
+    told = some(r.random, r.num_states, draw(st.sampled_from((0.5, 0.95))))
+    arcs = int(np.diff(r.indptr)[~told[r.base : r.base + r.num_owned]].sum())
+    # All, or none of some rows: which of them have room depends on the order of threads.
+    room = draw(st.sampled_from((arcs, arcs + 5, 0)))
+    args = {"lo": 0, "hi": -(-r.num_owned // 32), "num_owned": r.num_owned, "indptr": r.indptr, "targets": r.targets}
+    args |= {"base": r.base, **_layout(r), "room": room, "bits": bits(told)}
+    args |= {"giant": np.array([r.random.integers(0, r.num_states)], r.types.vertex)}
+
+    normal = queues(counters_0=("ends", "others")) if room else lambda answer: answer
+    out = {name: Unwritten(room, r.types.vertex) for name in ("ends", "others")}
+    return Case({**args, "counters": np.zeros(1, np.int64), **out}, normal)
+
+
 def mark_giant(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = {"lo": 0, "hi": r.stride // 32, "base": r.base, "num_positions": draw(st.integers(0, r.num_states))}
@@ -178,11 +203,15 @@ def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
     """Return a range of user ids; the last positions are of vertices without arcs."""
     n = draw(st.integers(1, r.num_owned))
     positions = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
-    shape = {"num_positions": draw(st.integers(0, r.num_owned))}
-    roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
-    shape |= {**_layout(r), "bits": draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.5))))}
-    shape |= {"giant": r.random.integers(0, r.num_states, 1).astype(r.types.vertex), "roots": roots}
+    shape = {"num_positions": draw(st.integers(0, r.num_owned)), **_layout(r), **_roots_of_states(draw, r)}
     return {"lo": 0, "hi": n, "positions": positions, "first": draw(st.integers(0, 100)), **shape}
+
+
+def _roots_of_states(draw: st.DrawFn, r: DrawnRows) -> dict:
+    """Return what tells the root of a state."""
+    roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
+    told = draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.5))))
+    return {"bits": told, "giant": r.random.integers(0, r.num_states, 1).astype(r.types.vertex), "roots": roots}
 
 
 def _id_type(draw: st.DrawFn, r: DrawnRows) -> np.dtype:
@@ -196,21 +225,22 @@ def find_smallest(draw: st.DrawFn) -> Case:
     smallest = np.full(r.num_states, none_of(ids), ids)
     taken = some(r.random, r.num_states, 0.3)
     smallest[taken] = r.random.integers(0, 300, taken.sum())
-    return Case({**_users(draw, r), "smallest": smallest})
+    args = {"lo": 0, "hi": r.num_owned, "users": r.random.permutation(r.num_owned).astype(ids), "base": r.base}
+    return Case({**args, **_layout(r), **_roots_of_states(draw, r), "smallest": smallest})
 
 
 def list_roots(draw: st.DrawFn) -> Case:
-    n, dtype, random = draw(st.integers(1, 200)), draw(vertex_types), np.random.default_rng(draw(seeds))
-    step, room = draw(st.sampled_from([1, 3])), draw(st.sampled_from([n, n // 8]))
-    roots = _roots(_forest(random, n * step, dtype))
-    args = {"lo": 0, "hi": n, "first": draw(st.integers(0, step - 1)), "step": step, "room": room, "roots": roots}
+    r = draw(unweighted)
+    room = draw(st.sampled_from([r.num_owned, r.num_owned // 8]))
+    args = {"lo": 0, "hi": -(-r.num_owned // 32), "num_owned": r.num_owned, "base": r.base, **_layout(r), "room": room}
+    args |= _roots_of_states(draw, r) | {"roots": _roots(_forest(r.random, r.num_states, r.types.vertex))}
 
     def normal(answer: Answer) -> Answer:
         if answer["counters"][0] <= room:
             return queues(counters_0=("found",))(answer)
         return {name: answer[name] for name in ("counters", "written found")}
 
-    return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(room, dtype)}, normal)
+    return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(room, r.types.vertex)}, normal)
 
 
 def label_users(draw: st.DrawFn) -> Case:
