@@ -26,7 +26,6 @@ from mgraph.algorithms.sssp_sweep import sssp_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.blocks import require_blocks
 from mgraph.build.by_weight import require_rows_by_weight
-from mgraph.build.homes import require_homes
 from mgraph.build.in_rows import require_firsts, require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.kernels import bfs_fused as bfs_kernel
@@ -54,7 +53,6 @@ def prepare(shard: Shard, rank: Rank, spec: TraversalSpec) -> None:
     """Build what the method needs beside the rows, once for a graph; know the device, once for all."""
     if spec.method == "frontier" and rank.size == 1 and isinstance(shard.backend, FusingBackend):
         require_rates(shard.backend)
-    require_homes(shard, rank.comm)
     if spec.method == "sweep":
         require_blocks(shard, rank.comm, spec.dtype)
     if spec.predecessors or len(spec.sources) > 1 or (spec.algorithm, spec.method) == ("bfs", "frontier"):

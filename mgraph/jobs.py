@@ -19,6 +19,7 @@ from mgraph.algorithms.predecessors import find_predecessors, find_roots
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.build import build
+from mgraph.build.homes import require_homes
 from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
 from mgraph.forms import TraversalSpec, connected, prepare, search, search_giant
@@ -90,6 +91,7 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
     trace = Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
         prepare(shard, rank, spec)
+        require_homes(shard, rank.comm)
     sources, traversal = search(shard, rank, spec, trace)
     return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
 

@@ -37,7 +37,7 @@ SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
 # What ranks that reach each other's memory share, from their first search on.
 WINDOWS = "windows between ranks"
-# What several ranks in order of degree keep, from their first search on: whose answers go where.
+# What several ranks in order of degree keep, from their first search or forest on: whose answers go where.
 HOMES = "homes of answers"
 # What is made beside rows for some searches only, and when.
 BLOCKS, BY_WEIGHT = "blocks for sweeps", "rows by weight for sssp"
@@ -209,6 +209,7 @@ class _Shape:
 
     def answer_bytes(self, seen: int, state: int) -> int:
         """Return what predecessors and distances, `state` wide, take as users see them, and what is sent and comes."""
+        # As many come as are sent: vertices with edges are taken to have user ids anywhere.
         sent = 2 * (state + self.id_bytes) * self.partition.num_owned(0) if self.sends_answers else 0
         return (seen + 8) * self.users + sent
 
@@ -248,7 +249,8 @@ def _parts_of_rows(shape: _Shape, limits: Limits) -> dict[str, int]:
     joining = max((vertex + 16) * owned, vertex * states if several else 0)
     labelling = 8 * shape.users + (shape.id_bytes * states if partition.cyclic else 0)
     # Behind a search for the giant, whose memory the pool keeps.
-    searching = _bfs_bytes(shape, limits) if several and not source.directed else 0
+    may_search = not source.directed and _has_windows(shape, limits, bfs_kernel.MOST_ROWS)
+    searching = _bfs_bytes(shape, limits) if may_search else 0
     parts["while components run"] = searching + vertex * states + max(joining, labelling)
     # Beside the answer.
     parts[CHECKED] = 8 * shape.users + labels_check_bytes(partition, source.num_vertices)

@@ -152,7 +152,7 @@ class Shard:
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
     stored_degrees: Array | None = None  # of the compact layout
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
-    homes: Homes | None = None  # of several ranks in degree order, built for the first answer
+    homes: Homes | None = None  # of several ranks in degree order, built for the first search or forest
     outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
 

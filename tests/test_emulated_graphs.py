@@ -129,7 +129,9 @@ def search_components_program(_, comm, case, order):
     shard = build(CaseEdges(case), backend, comm, order=order)
     rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
     stats = jobs.label_components(rank, "graph", "labels")
-    return rank.objects["labels"].columns["labels"], [step["method"] for step in stats["supersteps"]]
+    steps = stats["supersteps"]
+    assert sum(step["bytes"] for step in steps) <= stats["bytes_sent"], "bytes are told once"
+    return rank.objects["labels"].columns["labels"], [step["method"] for step in steps]
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
@@ -147,6 +149,10 @@ def test_the_giant_of_a_dense_graph_is_searched_for(num_ranks, order):
         for _, methods in answers:
             assert {"push", "pull"} & set(methods)
             assert methods[-2:] == ["tell", "meet"]
+        # Along directed arcs a search does not find who is connected.
+        answers = run_on_ranks(search_components_program, [None] * num_ranks, replace(case, directed=True), order)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
+        assert all(methods[0] == "sample" for _, methods in answers)
 
 
 def forest_program(_, comm, case, order, maximum, seed):

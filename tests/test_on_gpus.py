@@ -21,7 +21,7 @@ APART = [("nccl", num_ranks) for num_ranks in (2, 3, 4) if num_ranks <= gpu_coun
 # Without a giant, undirected and not; searched for one in vain; and with one, that a search finds.
 PLANTED = [
     planted(1, 5, 2000, 3),
-    planted(2, 3, 5000, 9, directed=True),
+    planted(2, 3, 5000, 30, directed=True),
     planted(3, 3, 5000, 30),
     planted(4, 1, 9000, 12),
 ]

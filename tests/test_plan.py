@@ -140,6 +140,25 @@ def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
     assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("rows by weight for sssp", 0)) + 4096
 
 
+@pytest.mark.parametrize(("layout", "num_ranks"), [("rows", 3), ("compact", 3), ("rows", 1)])
+def test_the_plan_knows_what_tells_whose_answers_go_where(layout, num_ranks):
+    source = Rmat(12)
+    made = plan_graph(source, num_ranks, "cpu", 1 << 30, layout)
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout=layout) as g:
+        sssp(g, 0).close()
+        homes = [objects[g.key].homes for objects in cluster._objects]
+    if num_ranks == 1:
+        assert homes == [None]
+        assert "homes of answers" not in made.parts
+        return
+    # Who is connected is expected, not known; and beside blocks the user ids of all states are not kept.
+    assert made.parts["homes of answers"] == pytest.approx(homes[0].nbytes, rel=0.1)
+    assert (homes[0].users is None) == (layout == "compact")
+    needed = made.needed_bytes
+    made.parts["homes of answers"] += 1 << 29
+    assert made.needed_bytes >= needed + (1 << 28)
+
+
 def test_the_plan_tells_what_components_take():
     for num_ranks, most in ((1, 1.2), (4, 0.6)):
         made = plan_graph(Rmat(20), num_ranks, "cpu", 1 << 40)

@@ -110,7 +110,7 @@ class _Components(Union):
         edges, counters = xp.zeros((2, room), self.parents.dtype), xp.zeros(1, np.int64)
         of_rows = (num, self.shard.rows.indptr, self.shard.rows.targets, self.base, *self.layout)
         list_edges[run](0, len(part), *of_rows, room, told, self.giant, counters, *edges)
-        # While the host waits.
+        # Under way before the host waits for what was counted.
         self.parents = xp.arange(len(self.parents), dtype=self.parents.dtype)
         found = comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)).tolist()
         self.trace.superstep(method="tell", frontier=len(self.parents), arcs=found[comm.rank])

@@ -72,6 +72,8 @@ class Trace:
     def fused(self, told: Callable[[], list[dict]], form: str = "fused") -> None:
         """Note the supersteps of one launch, which `told` puts in words once somebody asks."""
         noted, self.form = self.supersteps, form
+        # What supersteps behind the launch tell of is theirs alone.
+        self._stepped, self._bytes_stepped = time.perf_counter(), self.comm.bytes_sent
         self._told = lambda: noted + told()
 
     @property

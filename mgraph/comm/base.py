@@ -56,7 +56,8 @@ class Communicator(ABC):
         """Send parts[r] to rank r, return what each rank sent here; lengths may differ and be 0, dtypes agree.
 
         The part for the own rank comes back itself, not a copy. Where every rank knows how long what comes is, each
-        gives an array `into` which that of every rank goes, its own too, and nobody tells lengths.
+        gives an array `into` which that of every rank goes, its own too, and nobody tells lengths. NCCL does not check
+        them.
         """
 
     def any(self, flag: bool) -> bool:

@@ -53,17 +53,18 @@ def allgather_call(part: Array, out: Array, size: int) -> Call:
 
 def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: int, size: int) -> Call:
     """Describe an alltoallv; the lengths may differ, so they are no part of it."""
-    given = [parts] if into is None else [parts, into]
-    for arrays in given:
+    lists = [parts] if into is None else [parts, into]
+    for arrays in lists:
         if len(arrays) != size:
             raise UsageError(
                 f"alltoallv: {len(arrays)} parts for {size} ranks; give one a rank, empty where there is nothing"
             )
         _check_contiguous("alltoallv", *arrays)
-    dtypes = {part.dtype.name for arrays in given for part in arrays}
+    dtypes = {part.dtype.name for arrays in lists for part in arrays}
     if len(dtypes) > 1:
         raise UsageError(f"alltoallv: parts are of several dtypes ({', '.join(sorted(dtypes))}); make them one")
-    return Call(("alltoallv", *dtypes), sum(part.nbytes for r, part in enumerate(parts) if r != rank))
+    given = () if into is None else ("into",)
+    return Call(("alltoallv", *dtypes, *given), sum(part.nbytes for r, part in enumerate(parts) if r != rank))
 
 
 def filled(into: Sequence[Array], came: Sequence[Array]) -> list[Array]:
