@@ -48,11 +48,11 @@ def validate_labels(shard: Shard, comm: Communicator, labels: Array) -> list[Vio
     _look_at_arcs(shard, comm, everywhere, torn)
     del everywhere
 
-    home = _homes(shard, comm)
-    nowhere = none_of(home.dtype)
+    root = _roots_of_users(shard, comm)
+    nowhere = none_of(root.dtype)
     for piece, users in _users(shard):
-        label, own = labels[piece], home[lo + piece.start : lo + piece.stop]
-        apart.add(users[(home[label] != own) | ((own == nowhere) & (label != users))])
+        label, own = labels[piece], root[lo + piece.start : lo + piece.stop]
+        apart.add(users[(root[label] != own) | ((own == nowhere) & (label != users))])
     return count_offenders(comm, [out_of_range, unlike, torn, apart])
 
 
@@ -98,20 +98,20 @@ def _look_at_arcs(shard: Shard, comm: Communicator, labels: Array, torn: Offende
         torn.add(users_of_owned(shard, piece)[is_torn[piece] != 0])
 
 
-def _homes(shard: Shard, comm: Communicator) -> Array:
+def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
     """Return for every user id the state that those connected with it share, the sentinel where there is none."""
     xp, partition = shard.backend.xp, shard.partition
     roots = _connect(shard, comm)
     if shard.position_of_user is None:
         return roots
-    homes = xp.empty(len(shard.position_of_user), roots.dtype)
-    for piece in pieces(len(homes)):
+    of_range = xp.empty(len(shard.position_of_user), roots.dtype)
+    for piece in pieces(len(of_range)):
         positions = shard.position_of_user[piece].astype(np.int64)
         alone = positions >= partition.num_positions
         states = partition.state(xp.where(alone, 0, positions))
-        homes[piece] = xp.where(alone, none_of(roots.dtype), roots[states])
+        of_range[piece] = xp.where(alone, none_of(roots.dtype), roots[states])
     del roots
-    return gather_users(shard, comm, homes)
+    return gather_users(shard, comm, of_range)
 
 
 def _connect(shard: Shard, comm: Communicator) -> Array:

@@ -99,7 +99,11 @@ class Union:
         return None
 
     def exchange_pairs(self, told: Array, pairs: Array, found: int) -> None:
-        """Tell all ranks of vertices and then of their roots; of equally many, some of which may be zeros."""
+        """Tell all ranks of vertices, and of others that these are connected with, such as their roots.
+
+        Every rank tells equally many; zeros say nothing. What hangs under a vertex that has no bit hangs right under
+        its root then.
+        """
         xp, size = self.run.xp, self.comm.size
         of_all = self.comm.allgather(pairs, xp.empty((size, *pairs.shape), pairs.dtype))
         for vertices, roots in of_all:

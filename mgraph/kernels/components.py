@@ -349,9 +349,8 @@ def find_smallest(lo, hi, users, base, stride, multiplier, bits, giant, roots, s
     """
     last, user = np.int64(-1), users[lo] if lo < hi else 0
     for i in range(lo, hi):
-        root = np.int64(
-            root_at(position_of(np.int64(base + i), stride, multiplier), stride, multiplier, bits, giant, roots)
-        )
+        told = has_bit(bits, base + i)
+        root = np.int64(roots[giant[0]] if told else roots[position_of(np.int64(base + i), stride, multiplier)])
         if root != last:
             if last >= 0:
                 lower(smallest, last, user)
