@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.algorithms import bfs_peers, sssp_peers
-from mgraph.algorithms.bfs_fused import DEEP_DEGREE
+from mgraph.algorithms.bfs import DEEP_DEGREE
 from mgraph.algorithms.msf import LIGHT, SHARE
 from mgraph.algorithms.narrow import dtypes_to_try
 from mgraph.algorithms.sssp import SPARSE_DEGREE

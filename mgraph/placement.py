@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mgraph.algorithms.bfs_fused import DEEP_DEGREE
+from mgraph.algorithms.bfs import DEEP_DEGREE
 from mgraph.memory import expected_connected, plan_graph
 from mgraph.types import EdgeSource
 

@@ -154,6 +154,7 @@ class Shard:
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
     homes: Homes | None = None  # of several ranks in degree order, built for the first search or forest
     outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
+    is_deep: bool = False  # a search has come to the last level that bytes hold
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
 
     @cached_property

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 
 import numpy as np
 
-from mgraph.build.homes import require_homes
+from mgraph.build.homes import require_homes, starts_of
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend, Fresh, Given
 from mgraph.kernels.rows import look_up
 from mgraph.kernels.translate import deal_tree, find_positions, translate_tree
 from mgraph.shard import Homes, Shard, once_a_shard
-from mgraph.types import Array, vertex_dtype
+from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
 
 
 def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list[int]:
@@ -38,6 +37,8 @@ def translated(backend: Backend, ids: Array, table: Array) -> Array:
 
 def user_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which a user sees distances that are held in `dtype`."""
+    if dtype == NARROW_LEVEL:
+        return LEVEL
     return np.dtype(np.int64) if dtype.kind == "u" else dtype
 
 
@@ -99,21 +100,20 @@ def _deal(
         return [column for column in each if column is not None], each
 
     users = None if predecessors is None else _users_of_states(shard, comm)
-    sent, going = columns(shard.num_owned)
+    sent, going = columns(starts_of(homes.num_going)[-1])
     deal_tree[run](
         0, shard.num_owned, shard.user_of_local, shard.user_stride, homes.going, homes.before_going,
         distances, predecessors, users, partition.stride, partition.multiplier, step, *going,
     )  # fmt: skip
-    came, coming = columns(sum(homes.num_coming))
+    came, coming = columns(starts_of(homes.num_coming)[-1])
     for out, into in zip(sent, came, strict=True):
-        comm.alltoallv(_cut(out, homes.num_going), _cut(into, homes.num_coming))
+        comm.alltoallv(_cut(out, homes.num_going, step), _cut(into, homes.num_coming, step))
     return step, coming
 
 
-def _cut(column: Array, nums: list[int]) -> list[Array]:
-    """Return each rank's part of values for so many vertices of each."""
-    step = len(column) // max(sum(nums), 1)
-    return [column[step * (end - num) : step * end] for num, end in zip(nums, accumulate(nums), strict=True)]
+def _cut(column: Array, nums: list[int], step: int) -> list[Array]:
+    """Return each rank's part of a column that has `step` values for each of so many vertices."""
+    return [column[step * at : step * (at + num)] for at, num in zip(starts_of(nums), nums, strict=False)]
 
 
 def _users_of_states(shard: Shard, comm: Communicator) -> Array:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Array = Any
 
 LEVEL = np.dtype(np.int32)
+# Of searches that begin with levels in bytes, which most graphs have no more of.
+NARROW_LEVEL = np.dtype(np.uint8)
 WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"))
 
 # Vertex ids, positions and state indices are uint32 while they fit and int64 beyond: never uint64,

@@ -15,7 +15,7 @@ from zoo import GraphCase
 from mgraph.kernels.backend import Backend, CpuBackend
 from mgraph.partition import Partition
 from mgraph.shard import GraphInfo, Rows, Shard
-from mgraph.types import none_of, unreached_of, vertex_dtype
+from mgraph.types import LEVEL, none_of, unreached_of, vertex_dtype
 
 Row = list[tuple[int, object]]
 
@@ -123,6 +123,11 @@ def distance_parts(shards: Sequence[Shard], dist: np.ndarray, dtype: np.dtype | 
     dtype = np.dtype(dtype)
     reached = dist != (np.inf if dist.dtype.kind == "f" else -1)
     return owner_layout(shards, np.where(reached, dist, unreached_of(dtype)).astype(dtype))
+
+
+def as_seen(levels: np.ndarray) -> np.ndarray:
+    """Return levels as wide as users see them, whatever they were searched in."""
+    return np.where(levels == unreached_of(levels.dtype), unreached_of(LEVEL), levels.astype(LEVEL))
 
 
 def predecessor_parts(shards: Sequence[Shard], chosen: np.ndarray) -> list[np.ndarray]:

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
-from naive_shard import build_shards
+from naive_shard import as_seen, build_shards
 from on_ranks import run_on_ranks
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
 from mgraph.algorithms import bfs_fused as fused
 from mgraph.algorithms.bfs import bfs
@@ -20,6 +20,7 @@ from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.kernels.backend import make_backend
 from mgraph.shard import degrees
+from mgraph.types import LEVEL, NARROW_LEVEL
 
 
 def search(program, case, sources, order, backend=None, limit=None):
@@ -34,7 +35,7 @@ def search(program, case, sources, order, backend=None, limit=None):
 
     ((found, steps),) = run_on_ranks(on_rank, [shard])
     to_host = shard.backend.to_host
-    return found, to_host(found.distances), to_host(found.predecessors)[: shard.num_owned], steps
+    return found, as_seen(to_host(found.distances)), to_host(found.predecessors)[: shard.num_owned], steps
 
 
 def positions(shard, sources):
@@ -226,3 +227,28 @@ def test_larger_graphs_on_a_gpu(spec):
 
     run_on_ranks(on_rank, [None])
     backend.close()
+
+
+@pytest.mark.parametrize("limit", [None, 253, 254, 255])
+def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
+    """And the graph is known to be deep from then on."""
+    (shard,) = build_shards(chain_of_cliques(), 1, "degree", EmulatedBackend(block=32))
+    (source,) = positions(shard, [0])
+
+    def search_twice(shard, comm):
+        traces = [Trace(shard.backend, comm) for _ in range(2)]
+        return [(bfs_fused(shard, comm, [source], trace, limit), len(trace.supersteps)) for trace in traces]
+
+    ((first, again),) = run_on_ranks(search_twice, [shard])
+    wide = limit is None or limit > 254
+    assert first[1] - again[1] == (254 if wide else 0)
+    _, levels, parents, _ = search(bfs, chain_of_cliques(), [0], "degree", limit=limit)
+    for found, _ in (first, again):
+        assert found.distances.dtype == (LEVEL if wide else NARROW_LEVEL)
+        np.testing.assert_array_equal(as_seen(found.distances), levels)
+        np.testing.assert_array_equal(found.predecessors, parents)
+
+
+def test_graphs_of_few_arcs_are_not_searched_in_bytes():
+    found, *_ = search(bfs_fused, ZOO["grid"], [0], "degree", EmulatedBackend())
+    assert found.distances.dtype == LEVEL

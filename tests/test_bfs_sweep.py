@@ -7,7 +7,6 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from naive_shard import build_shards, predecessor_parts
-from nvrtc import compile_text
 from on_ranks import RANKS
 from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY, WHOLE, SnapshotBackend, of_users, run_sweep
@@ -17,8 +16,6 @@ from mgraph.algorithms.bfs import bfs
 from mgraph.algorithms.bfs_sweep import bfs_sweep
 from mgraph.algorithms.predecessors import find_predecessors
 from mgraph.kernels.bfs_sweep import sweep_levels
-from mgraph.kernels.pair import TYPEDEFS
-from mgraph.kernels.source import module_text
 from mgraph.types import LEVEL
 
 
@@ -117,12 +114,6 @@ def test_supersteps_show_equal_shares_and_what_was_reduced():
 def test_no_source_reaches_nothing():
     _, steps = check(ZOO["grid"], [], 2)
     assert [len(of_rank) for of_rank in steps] == [1, 1]
-
-
-@pytest.mark.parametrize("architecture", ["sm_75", "sm_90"])
-def test_8_bit_levels_compile(architecture):
-    built = compile_text(module_text(sweep_levels.source, TYPEDEFS | {"dist_t": "uint8"}), architecture)
-    assert (built.log, set(built.registers)) == ("", {"sweep_levels"})
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("uint8", 32 << 10), ("int32", 128 << 10)])

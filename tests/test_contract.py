@@ -175,6 +175,16 @@ def test_minima_of_16_bits_are_assembled(architecture):
     assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("stem", ["bfs_fused", "bfs_peers", "bfs_sweep", "components", "translate"])
+def test_levels_in_bytes_are_assembled(stem, architecture):
+    typedefs = TYPEDEFS | {"dist_t": "uint8", "out_t": "int32", "RANKS": "2"}
+    built = compile_text(module_text(FOLDER / f"{stem}.cu", typedefs), architecture)
+    assert built.log == "" and built.registers.keys() == stems()[stem].keys()
+    for name, registers in built.registers.items():
+        assert -(-registers // 8) * 8 * stems()[stem][name].block <= REGISTERS, name
+
+
 # ---- the checkers can fail -------------------------------------------------------------------------
 GOOD = """
 // extern "C" __global__ void commented_out(int x) { #include

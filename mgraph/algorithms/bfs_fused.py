@@ -14,8 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from mgraph.algorithms.bfs import GROWTH
+from mgraph.algorithms.bfs import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.costs import bfs_costs
+from mgraph.algorithms.narrow import levels_in_bytes_first
 from mgraph.algorithms.orders import Orders
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
@@ -25,10 +26,8 @@ from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import METHODS, MOST_QUEUED, ROW, queue_capacity, search_levels, work_words
 from mgraph.rates import require_rates
 from mgraph.shard import Shard, once_a_shard
-from mgraph.types import LEVEL, Array
+from mgraph.types import Array
 
-# Graphs with no more arcs a vertex than this may be deep: they get the memory to walk, 8 bytes a vertex.
-DEEP_DEGREE = 8
 # Rows are alike where none is so many times as long as they are in the mean.
 ALIKE = 4
 # How many orders are a search's own: the first of them.
@@ -47,8 +46,20 @@ def bfs_fused(
 
     `behind` launches the translation of both into user ids, before the search is waited for: the host has the time.
     """
+    return levels_in_bytes_first(shard, partial(_search, shard, comm, sources, trace, behind), depth_limit)
+
+
+def _search(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    behind: Callable[[Shard, Communicator, Array, Array], list[Array]] | None,
+    dtype: np.dtype,
+    depth_limit: int | None,
+) -> Traversal:
     run, starts = shard.backend, sources if len(sources) == 1 else sorted(set(sources))
-    search = _search_from_one(shard) if len(starts) == 1 else _Search(shard, len(starts))
+    search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
     search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
     levels, parents, *_ = search.launch()
     wait = run.marked()
@@ -63,7 +74,7 @@ def bfs_fused(
         raise CommAborted("the search was ended while its blocks waited for each other")
     trace.end_phase()
     trace.fused(partial(_steps, search.orders.rows(num_rows)))
-    return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
+    return Traversal(levels, parents, reached, reached_arcs, in_user_ids, num_levels=num_rows)
 
 
 class _Search:
@@ -72,7 +83,7 @@ class _Search:
     `launch` searches, and returns levels, parents and what is of no use when the search was waited for.
     """
 
-    def __init__(self, shard: Shard, num_sources: int) -> None:
+    def __init__(self, shard: Shard, num_sources: int, dtype: np.dtype) -> None:
         run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
         assert isinstance(run, FusingBackend), "who calls has asked"
         vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
@@ -84,18 +95,19 @@ class _Search:
         listed = num_sources if num_sources > 1 else 0
         self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
+        # To walk takes 8 bytes a vertex.
         deep = num_arcs <= DEEP_DEGREE * num
         self.launch = run.prepared(
             search_levels, 0, num, run.abort_word,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
-            Fresh(num, LEVEL), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if deep else None,
+            Fresh(num, dtype), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if deep else None,
             run.arrived, self.orders.words,
         )  # fmt: skip
 
 
 @once_a_shard
-def _search_from_one(shard: Shard) -> _Search:
-    return _Search(shard, 1)
+def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
+    return _Search(shard, 1, dtype)
 
 
 def _steps(log: bytes) -> list[dict]:

@@ -11,8 +11,12 @@ it must be queued first or an inbox is full, and add up there what decides on th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
 
 from mgraph.algorithms.bfs import BETA, GROWTH
+from mgraph.algorithms.narrow import levels_in_bytes_first
 from mgraph.algorithms.search_peers import SearchPeers
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
@@ -21,9 +25,10 @@ from mgraph.comm.peers import MOST_RANKS, Windows, require_windows
 from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import queue_capacity
 from mgraph.kernels.bfs_peers import COUNTERS, METHODS, MOST_BLOCKS, ROW, search_ranks
+from mgraph.kernels.pair import for_ranks
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard import Shard, once_a_shard
-from mgraph.types import LEVEL, none_of
+from mgraph.types import none_of
 
 # How many orders are a search's own: the first of them.
 OWN_ORDERS = 2
@@ -48,13 +53,19 @@ def bfs_peers(
     shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find levels and parents from sources, different user ids; the same as bfs() does from their positions."""
-    search = _search_from_one(shard) if len(users) == 1 else _search_from(shard, len(users))
+    return levels_in_bytes_first(shard, partial(_search, shard, comm, users, trace), depth_limit)
+
+
+def _search(
+    shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, dtype: np.dtype, depth_limit: int | None
+) -> Traversal:
+    search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
     limit = -1 if depth_limit is None else depth_limit
-    (levels, parents), (reached, reached_arcs), sources = search(comm, [limit], users, trace)
-    return Traversal(levels, parents, reached, reached_arcs, sources=sources)
+    (levels, parents), (num_levels, reached, reached_arcs), sources = search(comm, [limit], users, trace)
+    return Traversal(levels, parents, reached, reached_arcs, num_levels=num_levels, sources=sources)
 
 
-def _search_from(shard: Shard, num_sources: int) -> SearchPeers:
+def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
     partition, rows, incoming = shard.partition, shard.rows, shard.incoming
     shared = (
         num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
@@ -63,14 +74,15 @@ def _search_from(shard: Shard, num_sources: int) -> SearchPeers:
     )  # fmt: skip
     args = (
         rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
-        Fresh(shard.num_owned, LEVEL), Fresh(shard.num_owned, partition.dtype),
+        Fresh(shard.num_owned, dtype), Fresh(shard.num_owned, partition.dtype),
     )  # fmt: skip
-    return SearchPeers(shard, num_sources, search_ranks, METHODS, OWN_ORDERS, shared, args)
+    kernel = for_ranks(search_ranks, partition.num_ranks)
+    return SearchPeers(shard, num_sources, kernel, METHODS, OWN_ORDERS, shared, args)
 
 
 @once_a_shard
-def _search_from_one(shard: Shard) -> SearchPeers:
-    return _search_from(shard, 1)
+def _search_from_one(shard: Shard, dtype: np.dtype) -> SearchPeers:
+    return _search_from(shard, dtype, 1)
 
 
 @once_a_shard

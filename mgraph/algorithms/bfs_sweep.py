@@ -22,9 +22,7 @@ from mgraph.build.blocks import require_blocks
 from mgraph.comm.base import Communicator
 from mgraph.kernels.bfs_sweep import sweep_levels
 from mgraph.shard import Shard
-from mgraph.types import LEVEL, Array, unreached_of
-
-NARROW = np.dtype(np.uint8)
+from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
 
 
 def bfs_sweep(
@@ -32,7 +30,7 @@ def bfs_sweep(
 ) -> Traversal:
     """Find levels from `sources`, which are positions; predecessors are found afterwards."""
     run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, LEVEL)
-    levels = run.full(blocks.padded(partition.num_states), unreached_of(NARROW), NARROW)
+    levels = run.full(blocks.padded(partition.num_states), unreached_of(NARROW_LEVEL), NARROW_LEVEL)
     states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
     levels[run.to_device(states)] = 0
     counters = run.xp.zeros(1, np.int64)
@@ -41,7 +39,7 @@ def bfs_sweep(
     level, improved = 0, 1
     while improved and level != depth_limit:
         # The sweep writes level + 1: before that is the word for unreached, levels widen.
-        if levels.dtype == NARROW and level + 1 == unreached_of(NARROW):
+        if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
             levels, before = _widen(levels), None
         before = run.snapshot(levels, before)
         counters[:] = 0
@@ -62,11 +60,11 @@ def bfs_sweep(
         level += 1
     own = comm.rank * partition.stride
     owned = levels[own : own + shard.num_owned]
-    return Traversal(_widen(owned) if owned.dtype == NARROW else owned, None)
+    return Traversal(_widen(owned) if owned.dtype == NARROW_LEVEL else owned, None)
 
 
 def _widen(narrow: Array) -> Array:
     """Return 8-bit levels in the width of results."""
     levels = narrow.astype(LEVEL)
-    levels[narrow == unreached_of(NARROW)] = unreached_of(LEVEL)
+    levels[narrow == unreached_of(NARROW_LEVEL)] = unreached_of(LEVEL)
     return levels

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs_fused import DEEP_DEGREE
+from mgraph.algorithms.bfs import DEEP_DEGREE
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.algorithms.union import Roots, Union
 from mgraph.comm.base import Communicator

@@ -1,21 +1,27 @@
-"""Integer distances in 16 or 32 bits where those that occur fit, though longer paths could be.
+"""Levels in bytes, and integer distances in 16 or 32 bits, where those that occur fit, though longer paths could be.
 
 A path may be as long as all vertices times the largest weight, and hardly any is: in fewer bits a search looks up,
 keeps and sends less. What lies beyond `farthest()` counts as not reached there. If a distance came so near to that
 that an arc may lead beyond, the search is repeated in the next wider dtype, in which the graph is searched from then
 on. Through windows 16 bits come first: what holds up the ranks there is how many bytes cross the links.
+
+Levels that one launch finds are bytes first, but on graphs of few arcs a vertex: a quarter as much is written, and goes
+to other ranks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from mgraph.algorithms.bfs import DEEP_DEGREE
 from mgraph.algorithms.sssp import SPARSE_DEGREE
 from mgraph.algorithms.traversal import Traversal
 from mgraph.comm.base import Communicator
 from mgraph.kernels.totals import count_between
 from mgraph.shard import GraphInfo, Shard
-from mgraph.types import unreached_of
+from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
 # Where a path of so few arcs could be too long, nobody tries.
@@ -56,6 +62,22 @@ def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     if dtype not in NARROW:
         return unreached_of(dtype)
     return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
+
+
+def levels_in_bytes_first(
+    shard: Shard, search: Callable[[np.dtype, int | None], Traversal], depth_limit: int | None
+) -> Traversal:
+    """Return what a search in one launch finds, in a dtype of levels and up to a limit; the same on every rank."""
+    most = int(unreached_of(NARROW_LEVEL)) - 1
+    if not shard.is_deep and shard.info.mean_degree > DEEP_DEGREE:
+        limit = most if depth_limit is None else min(depth_limit, most)
+        found = search(NARROW_LEVEL, limit)
+        assert found.num_levels is not None, "a search in one launch counts them"
+        if found.num_levels < most or limit == depth_limit:
+            return found
+        del found
+        shard.is_deep = True
+    return search(LEVEL, depth_limit)
 
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:

@@ -69,9 +69,10 @@ class SearchPeers:
     def __call__(
         self, comm: Communicator, own: Sequence[int], users: Sequence[int], trace: Trace
     ) -> tuple[list[Array], list[int], list[int]]:
-        """Search from these user ids; return what the kernel found and reports, and the positions of the users.
+        """Search from these user ids.
 
-        The phase at hand begins when these are known.
+        Return what the kernel found; how many rows its trace has, and what it reports; the positions of the users. The
+        phase at hand begins when these are known.
         """
         orders, windows, found_at = self._orders, comm.windows, self._found_at
         assert windows is not None, "who calls has opened them"
@@ -94,7 +95,7 @@ class SearchPeers:
         rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, ROW_WORDS)
         comm.bytes_sent += int(rows[:, -1].sum())
         trace.fused(partial(_steps_of, self._methods, rows), "windows")
-        return answers, told, orders.on_host[orders.sources_at :][: len(users)].tolist()
+        return answers, [num_rows, *told], orders.on_host[orders.sources_at :][: len(users)].tolist()
 
 
 def _steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:

@@ -63,7 +63,7 @@ def sssp_peers(
     farthest = unreached_of(dtype) if cutoff is None else cutoff
     width = narrow_delta(shard, dtype) if delta is None else delta
     asked = word_of(farthest, dtype), word_of(width, dtype)
-    (dist, _), (num_beyond, is_everywhere), sources = search(comm, asked, users, trace)
+    (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, asked, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.windows is not None, "require_sssp_windows() comes first"
     everywhere = comm.windows.own[first:last].view(dtype) if is_everywhere else None

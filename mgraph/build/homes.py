@@ -6,12 +6,17 @@ word of them, an eighth of the user ids themselves, tell both ends of what trave
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 import numpy as np
 
 from mgraph.comm.base import Communicator
 from mgraph.kernels.translate import count_ones, mark_homes
 from mgraph.shard import Homes, Shard
 from mgraph.types import Array
+
+# So many values of any width end where words do.
+ALIGNED = 16
 
 
 def require_homes(shard: Shard, comm: Communicator) -> Homes | None:
@@ -28,11 +33,22 @@ def require_homes(shard: Shard, comm: Communicator) -> Homes | None:
     return shard.homes
 
 
+def starts_of(nums: list[int]) -> list[int]:
+    """Return where so many values of each rank begin, and where behind them another would.
+
+    Each rank's begin where words of any width do: what is sent from elsewhere is copied value by value.
+    """
+    return [0, *accumulate(-(-num // ALIGNED) * ALIGNED for num in nums)]
+
+
 def _counted(shard: Shard, bits: Array) -> tuple[Array, list[int]]:
-    """Return how many bits are set before every word, and in every rank's part."""
+    """Return where values of bits that are set stand, for each word that of its first, and how many each rank has."""
     run, xp, partition = shard.backend, shard.backend.xp, shard.partition
     counts = xp.empty(len(bits), partition.dtype)
     count_ones[run](0, len(bits), bits, counts)
     ends = xp.cumsum(counts, dtype=np.int64)
-    of_ranks = np.diff(run.to_host(ends.reshape(partition.num_ranks, -1)[:, -1]), prepend=0)
-    return (ends - counts).astype(partition.dtype), of_ranks.tolist()
+    ends_of_ranks = run.to_host(ends.reshape(partition.num_ranks, -1)[:, -1])
+    nums = np.diff(ends_of_ranks, prepend=0).tolist()
+    gaps = np.array(starts_of(nums)[:-1]) - (ends_of_ranks - nums)
+    before = (ends - counts).reshape(partition.num_ranks, -1) + run.to_device(gaps)[:, None]
+    return before.ravel().astype(partition.dtype), nums

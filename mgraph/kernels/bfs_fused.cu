@@ -118,7 +118,7 @@ struct Search : Walk {
       i64 i = threadIdx.x + k * (i64)blockDim.x;
       open[k] = i < listed;
       v[k] = open[k] ? left.vertices[i] : 0, begin[k] = open[k] ? left.offsets[i] : 0;
-      if (open[k]) levels[v[k]] = top_of<i32>::value();
+      if (open[k]) levels[v[k]] = top_of<dist_t>::value();
       end[k] = open[k] && i + 1 < listed ? left.offsets[i + 1] : arcs_listed;
       open[k] = open[k] && begin[k] < end[k];
       if (open[k]) end[k] += left.first[i], begin[k] += left.first[i];
@@ -127,7 +127,7 @@ struct Search : Walk {
     __syncthreads();
     for (i64 before = reached, arcs_before = reached_arcs; count && level != order(DEPTH_LIMIT);) {
       i64 frontier = count;
-      i32 near[LISTED];
+      dist_t near[LISTED];
       for (int k = 0; k < LISTED; k++) near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;
       for (int k = 0; k < LISTED; k++) {
         if (!open[k]) continue;
@@ -138,7 +138,7 @@ struct Search : Walk {
         }
         if (near[k] > level) continue;
         open[k] = false;
-        parents[v[k]] = parent, store_relaxed(&levels[v[k]], (i32)(level + 1));
+        parents[v[k]] = parent, store_relaxed(&levels[v[k]], (dist_t)(level + 1));
         my_count++, my_arcs += arcs_from(v[k]);
       }
       add_up(&block->sums[COUNT], my_count), add_up(&block->sums[ARCS], my_arcs);
@@ -157,7 +157,7 @@ struct Search : Walk {
 // Find levels and parents from the sources in `host`.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_levels(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets, const i64* in_indptr,
-                  const vertex_t* in_targets, const vertex_t* firsts, i32* levels, vertex_t* parents, u32* work,
+                  const vertex_t* in_targets, const vertex_t* firsts, dist_t* levels, vertex_t* parents, u32* work,
                   i64* packed, i64* arrived, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;

@@ -13,7 +13,7 @@ constexpr i64 NUM_ASKED = NUM_ORDERS + NUM_COSTS;
 enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 enum Method { PUSH, PULL, WALK };
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
-enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, CELL };
+enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, TAKEN, CELL };
 constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
 // So many arcs a thread of the source's row, at most, are pushed while states are cleared.
@@ -60,7 +60,7 @@ struct Levels {
   const i64* in_indptr;
   const vertex_t* in_targets;
   const vertex_t* firsts;
-  i32* levels;
+  dist_t* levels;
   vertex_t* parents;
   u32* work;
   i64* packed;
@@ -224,7 +224,7 @@ struct Levels {
       u32 left = w < words() ? ~(visited()[w] | other_visited()[w]) : 0;
       each_bit(word, left, [&](const i64(&v)[2], const bool (&there)[2]) {
         for (int half = 0; half < 2; half++)
-          if (there[half]) levels[v[half]] = top_of<i32>::value();
+          if (there[half]) levels[v[half]] = top_of<dist_t>::value();
       });
     }
   }

@@ -15,8 +15,8 @@ COSTS = ("phase", "queueing", "offering", "settling", "passing", "opening", "loo
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
 METHODS = ("push", "pull", "walk")
-# Words of counters: three phases of five.
-COUNTERS = 15
+# Words of counters: three phases of six.
+COUNTERS = 18
 # A queue holds this part of the vertices; a frontier that is larger is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
@@ -39,7 +39,7 @@ def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int
     return fixed + capacity * entry_bytes // 4 + 4 * -(-num_positions // 64)
 
 
-@fused(block=640, vertex_t="targets")
+@fused(block=640, vertex_t="targets", dist_t="levels")
 def search_levels(
     lo, hi, abort, indptr, targets, in_indptr, in_targets, firsts, levels, parents, work, packed, arrived, host
 ) -> None:

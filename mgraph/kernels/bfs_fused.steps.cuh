@@ -30,7 +30,7 @@ struct Steps : Levels {
         if (found[k]) found[k] = atomic_min(&parents[v[k]], u[k]) == top_of<vertex_t>::value();
       }
       for (int k = 0; k < 2; k++)
-        if (found[k]) levels[v[k]] = (i32)(level + 1), set_bit(after, v[k]);
+        if (found[k]) levels[v[k]] = (dist_t)(level + 1), set_bit(after, v[k]);
       ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, found, begin, length);
     });
   }
@@ -75,7 +75,7 @@ struct Steps : Levels {
         bool open = !(__shfl_sync(WARP, seen, k) >> lane_index() & 1);
         bool here = open && parent[k] != top_of<vertex_t>::value();
         u32 hits = __ballot_sync(WARP, here);
-        if (here) levels[(word + k) << 5 | lane_index()] = (i32)(level + 1);
+        if (here) levels[(word + k) << 5 | lane_index()] = (dist_t)(level + 1);
         if (lane_index() == k) found = hits;
       }
       my_count += __popc(found);
@@ -101,7 +101,8 @@ struct Steps : Levels {
   __device__ void pull() {
     // Where few are left most words have none.
     i64 run = listing ? run_of_words(8, 32, 1) : run_of_words(8, 16);
-    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
+    Runs runs(0, words(), run, counter(TAKEN));
+    for (i64 word = runs.begin(); word < words(); word = runs.behind(word)) {
       bool mine = lane_index() < run && word + lane_index() < words();
       u32 seen = mine ? visited()[word + lane_index()] : ~0u;
       u32 found = look_first(word, run, seen);
@@ -183,7 +184,7 @@ struct Steps : Levels {
     });
   }
   __device__ void settle(i64 v, vertex_t parent) {
-    parents[v] = parent, levels[v] = (i32)(level + 1);
+    parents[v] = parent, levels[v] = (dist_t)(level + 1);
     my_count++;
   }
 };

@@ -120,7 +120,7 @@ struct Walk : Steps {
     for (i64 w = warp_index(); w < words(); w += warp_count()) {
       i64 v = w << 5 | lane_index(), state = v < n ? packed[v] : top_of<i64>::value();
       bool here = state >> 32 <= kept;
-      if (v < n) levels[v] = here ? (i32)(state >> 32) : top_of<i32>::value();
+      if (v < n) levels[v] = here ? (dist_t)(state >> 32) : top_of<dist_t>::value();
       if (v < n) parents[v] = here ? (vertex_t)state : top_of<vertex_t>::value();
       u32 seen = __ballot_sync(WARP, here || v >= n);
       if (lane_index() == 0) visited()[w] = other_visited()[w] = seen;

@@ -49,7 +49,7 @@ struct Search : Slices {
       each_bit(word, left, [&](const i64(&v)[2], const bool (&there)[2]) {
         for (int half = 0; half < 2; half++)
           if (there[half]) {
-            levels[v[half]] = top_of<i32>::value(), parents[v[half]] = top_of<vertex_t>::value();
+            levels[v[half]] = top_of<dist_t>::value(), parents[v[half]] = top_of<vertex_t>::value();
             tally[ARCS] += arcs_of(v[half]);
           }
       });
@@ -175,7 +175,7 @@ struct Search : Slices {
         found[half] =
             there[half] && atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
       for (int half = 0; half < 2; half++)
-        if (found[half]) levels[v[half]] = (i32)(level + 1), mark(v[half], side);
+        if (found[half]) levels[v[half]] = (dist_t)(level + 1), mark(v[half], side);
       enqueue(!turn, v, found);
     });
   }
@@ -239,7 +239,7 @@ struct Search : Slices {
       if (!meet()) return false;
       arcs = block->ranks.total[ARCS];
     }
-    if (thread_index() == 0) *queue_counter(!turn) = 0;
+    if (thread_index() == 0) *queue_counter(!turn) = *runs_taken(level + 1) = 0;
     listing = pulling && may_list();
     if (unsettled) settle_queued();
     unsettled = false;
@@ -336,7 +336,7 @@ struct Search : Slices {
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window, const id_t* positions,
                  const i64* indptr, const vertex_t* targets, const i64* in_indptr, const vertex_t* in_targets,
-                 const vertex_t* firsts, i32* levels, vertex_t* parents, i64* host) {
+                 const vertex_t* firsts, dist_t* levels, vertex_t* parents, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
   Search search = {{&block, Ranks(&block.ranks, windows, window, abort), indptr, targets, in_indptr, in_targets, firsts,

@@ -47,9 +47,9 @@ constexpr int WIDE = 8;
 // Those that find nothing where fewer than one in so many is left are listed, if they have no more arcs than this, and
 // no row of more.
 constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
-// Counters of the queue, in turn, and of the list; and for each rank how many of its blocks offer something, above how
-// many places each has for that, and how many offers are there from each block.
-constexpr i64 NUM_COUNTERS = 3, MOST_BLOCKS = 1024, TOLD_WORDS = 1 + MOST_BLOCKS;
+// Counters of the queue, in turn, of the list, and of runs of words, in turn; and for each rank how many of its blocks
+// offer something, above how many places each has for that, and how many offers are there from each block.
+constexpr i64 NUM_COUNTERS = 5, MOST_BLOCKS = 1024, TOLD_WORDS = 1 + MOST_BLOCKS;
 
 // What travels of an arc: whom it leads to, as the owner counts, and the position from which.
 struct alignas(2 * sizeof(vertex_t)) Offer {
@@ -62,7 +62,7 @@ struct Positions {
   __device__ vertex_t operator()(vertex_t state) const {
     vertex_t position = state * multiplier;
     for (vertex_t r = MOST_RANKS / 2; r; r /= 2)
-      if (state >= r * stride) state -= r * stride, position -= r * gap;
+      if (r < RANKS && state >= r * stride) state -= r * stride, position -= r * gap;
     return position;
   }
 };
@@ -84,7 +84,7 @@ struct Slices {
   const i64* in_indptr;
   const vertex_t* in_targets;
   const vertex_t* firsts;
-  i32* levels;
+  dist_t* levels;
   vertex_t* parents;
 
   i64 tally[NUM_SUMS] = {};  // counted by this thread since the last meeting
@@ -94,7 +94,7 @@ struct Slices {
   // Where things stand is worked out anew wherever it is wanted: registers are scarcer.
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
   __device__ i64 rank() const { return block->ranks.rank; }
-  __device__ i64 size() const { return block->ranks.size; }
+  __device__ i64 size() const { return RANKS; }
   __device__ i64 words() const { return fact(STRIDE) >> 5; }  // of a slice
   __device__ i64 own_words() const { return rank() * words(); }
   // What follows stands in a window: one's own, or that of rank r.
@@ -107,13 +107,14 @@ struct Slices {
   // The smallest parents that one's own vertices were offered, and those that rank `from` offers to rank r.
   __device__ vertex_t* offers(u8* in) const { return (vertex_t*)(copy(in, false) + 2 * words() * size()); }
   __device__ Offer* inbox(u8* in, i64 from) const { return (Offer*)(offers(in) + fact(STRIDE)) + from * fact(INBOX); }
-  // What rank `from` tells of its offers. Behind that what is one's own alone: counters of the queue, in turn, and of
-  // the list, the rows of the trace, the queue. The next level's takes its place when all have met who read it, and the
-  // list when it is pulled, and nobody reads it.
+  // What rank `from` tells of its offers. Behind that what is one's own alone: counters, the rows of the trace, the
+  // queue. The next level's takes its place when all have met who read it, and the list when it is pulled, and nobody
+  // reads it.
   __device__ i64* told(u8* in, i64 from) const { return (i64*)inbox(in, size()) + from * TOLD_WORDS; }
   __device__ i64* counters() const { return told(window(), MOST_RANKS); }
   __device__ i64* queue_counter(bool which) const { return counters() + which; }
   __device__ i64* list_counter() const { return counters() + 2; }
+  __device__ i64* runs_taken(i64 of_level) const { return counters() + 3 + (of_level & 1); }
   __device__ i64* rows() const { return counters() + NUM_COUNTERS; }
   __device__ Queue queue() const {
     i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
@@ -121,7 +122,18 @@ struct Slices {
   }
 
   // ---- phases ----------------------------------------------------------------------------------------
-  __device__ bool meet() { return ranks.meet(tally); }
+  __device__ bool meet() {
+    bool met = meet_called(ranks, tally[COUNT], tally[ARCS], tally[LOOKED], tally[SENT]);
+    ranks.meetings++;
+    for (int k = 0; k < NUM_SUMS; k++) tally[k] = 0;
+    return met;
+  }
+  // A function that is called: it stands in many places, and loops between them have more registers without it (there,
+  // the level that looks most of rmat28: 595 and 531 us).
+  static __device__ __noinline__ bool meet_called(Ranks ranks, i64 count, i64 arcs, i64 looked, i64 sent) {
+    i64 mine[NUM_SUMS] = {count, arcs, looked, sent};
+    return ranks.meet(mine);
+  }
   // All meet in the middle of a level: of what was counted only COUNT is told before its end.
   __device__ bool meet_halfway() {
     i64 kept[NUM_SUMS];
@@ -133,7 +145,7 @@ struct Slices {
 
   __device__ vertex_t owner_of(vertex_t state) const {
     vertex_t owner = 0, stride = (vertex_t)fact(STRIDE);
-    for (vertex_t r = MOST_RANKS / 2; r; r /= 2) owner += state >= (owner + r) * stride ? r : 0;
+    for (vertex_t r = MOST_RANKS / 2; r; r /= 2) owner += r < RANKS && state >= (owner + r) * stride ? r : 0;
     return owner;
   }
   __device__ Positions positions() const {
@@ -186,25 +198,27 @@ struct Slices {
     if (hubs) __syncthreads();  // all are done with the hits of the last word
     auto is_here = [&](i64 word) { return lane_index() < run && word + lane_index() < words(); };
     auto word_of = [&](i64 word) { return is_here(word) ? now()[own_words() + word + lane_index()] : ~0u; };
-    i64 first = hubs + warp_index() * run;
-    u32 coming = word_of(first);
-    for (i64 word = first; word < words(); word += warp_count() * run) {
+    Runs runs(hubs, words(), run, runs_taken(level));
+    i64 next = runs.begin();
+    u32 coming = word_of(next);
+    for (i64 word = next; word < words(); word = next) {
       bool here = is_here(word);
       i64 at = own_words() + word + lane_index();
       u32 seen = coming, any = here ? then()[at] : 0, every = looks == OFFERED ? any & seen : any;
-      coming = word_of(word + warp_count() * run);
+      next = runs.behind(word), coming = word_of(next);
       if (pushed && looks != OFFERED) {
         if (here) tally[SENT] += 4 * (size() - 1);
-        u32 theirs[MOST_RANKS];
+        u32 theirs[RANKS];
         ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
 #pragma unroll
-        for (int r = 0; r < MOST_RANKS; r++)
-          if (r < size()) any |= theirs[r], every &= theirs[r];
+        for (int r = 0; r < RANKS; r++) any |= theirs[r], every &= theirs[r];
       }
       u32 all = seen | find_parents(word, run, pushed ? any & ~seen : ~seen, looks, pushed);
-      if (!here || all == every) continue;
-      for (i64 r = 0; r < size(); r++) copy(window(r), !side)[at] = all;
-      tally[SENT] += 4 * (size() - 1);
+      if (here && all != every) {
+        for (i64 r = 0; r < size(); r++) copy(window(r), !side)[at] = all;
+        tally[SENT] += 4 * (size() - 1);
+      }
+      __syncwarp();  // lanes look at the next words together
     }
   }
   // The rows of hubs stand side by side in degree order, and may be millions long: a block takes a word of those that
@@ -357,7 +371,7 @@ struct Slices {
   }
   // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {
-    parents[v] = parent, levels[v] = (i32)(level + 1);
+    parents[v] = parent, levels[v] = (dist_t)(level + 1);
     if (counts_arcs) tally[ARCS] += arcs_of(v);
   }
   // A long row makes the list too long.

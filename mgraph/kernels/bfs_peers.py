@@ -15,12 +15,13 @@ FACTS = (
 )  # fmt: skip
 METHODS = ("push", "pull")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
-# Words of counters: of the queue, in turn, and of a list. Of so many blocks of each rank it is told what they offer.
-COUNTERS, MOST_BLOCKS = 3, 1024
+# Words of counters: of the queue, in turn, of a list, of runs of words, in turn. Of so many blocks of each rank it is
+# told what they offer.
+COUNTERS, MOST_BLOCKS = 5, 1024
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 
 
-@fused(block=768, vertex_t="targets", id_t="positions")
+@fused(block=768, vertex_t="targets", id_t="positions", dist_t="levels")
 def search_ranks(
     lo, hi, abort, windows, window, positions, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host
 ) -> None:

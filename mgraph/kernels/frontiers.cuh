@@ -46,6 +46,25 @@ template <class Take> __device__ inline void each_bit(i64 word, u32 own, Take ta
   }
 }
 
+// Which runs of words from `begin` to `end` a warp takes, one after another. Multiprocessors are not equally fast: of
+// the last quarter a warp takes one whenever it has done another (BFS of rmat28 on two H200: 1.36 and 1.32 ms).
+struct Runs {
+  i64 run, step, first, dealt;
+  i64* taken;
+  __device__ Runs(i64 begin, i64 end, i64 words, i64* counter)
+      : run(words), step(warp_count() * words), first(begin + warp_index() * words), taken(counter) {
+    u32 turns = (u32)((end - begin) * 3 / 4) / (u32)step;
+    dealt = begin + (turns ? turns : 1) * step;
+  }
+  __device__ i64 begin() const { return known(first); }
+  __device__ i64 behind(i64 word) const { return known(word + step); }
+  __device__ i64 known(i64 word) const {
+    if (word < dealt) return word;
+    i64 nth = lane_index() == 0 ? atomic_add(taken, (i64)1) : 0;
+    return dealt + __shfl_sync(WARP, nth, 0) * run;
+  }
+};
+
 // Call take(v, there), a warp together, for the first `count` of a list of vertices, two a lane as above.
 template <class Take> __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
   for (i64 first = warp_index() * 64; first < count; first += warp_count() * 64) {

@@ -16,6 +16,8 @@ meet at barriers, so that many supersteps take one launch. A FusingBackend can l
 
 from __future__ import annotations
 
+import copy
+import functools
 import inspect
 import pathlib
 from collections.abc import Callable
@@ -27,7 +29,8 @@ import numpy as np
 if TYPE_CHECKING:
     from mgraph.kernels.backend import Backend
 
-# Every typedef a .cu file may use, and what it is where no argument of a launch decides.
+# Every typedef a .cu file may use, and what it is where no argument of a launch decides; and RANKS, for how many ranks
+# a kernel of for_ranks() is.
 TYPEDEFS = {
     "vertex_t": "uint32",
     "dist_t": "float32",
@@ -35,6 +38,7 @@ TYPEDEFS = {
     "id_t": "uint32",
     "out_t": "int64",
     "parent_t": "uint32",
+    "RANKS": "8",
 }
 
 
@@ -64,6 +68,7 @@ class Kernel:
         self._shared_bytes = shared_bytes
         self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
         self.cooperative = cooperative  # all blocks of a launch run at once, and there is no CPU twin
+        self.num_ranks: int | None = None
         self.cpu: Any = None if cooperative else inline(function)
         self.__doc__ = function.__doc__
 
@@ -80,7 +85,8 @@ class Kernel:
     def typedefs(self, dtypes: tuple[np.dtype | None, ...]) -> dict[str, str]:
         """Return the name of the dtype behind each typedef; one that no argument decides is as usual."""
         given = zip(self.types, dtypes, strict=True)
-        return TYPEDEFS | {typedef: dtype.name for typedef, dtype in given if dtype is not None}
+        ranks = {} if self.num_ranks is None else {"RANKS": str(self.num_ranks)}
+        return TYPEDEFS | ranks | {typedef: dtype.name for typedef, dtype in given if dtype is not None}
 
     def shared_bytes(self, args: tuple) -> int:
         """Return how much dynamic shared memory a block needs for these arguments."""
@@ -90,6 +96,14 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.source.stem}.{self.name}>"
+
+
+@functools.cache
+def for_ranks(kernel: Kernel, num_ranks: int) -> Kernel:
+    """Return the kernel compiled for so many ranks: loops over them are as long, and the compiler knows."""
+    of_ranks = copy.copy(kernel)
+    of_ranks.num_ranks = num_ranks
+    return of_ranks
 
 
 def kernel(

@@ -49,9 +49,9 @@ struct Ranks {
     return found;
   }
   // What load(r) gives of every rank: all under way together, and one load over a link takes microseconds.
-  template <class T, class Load> __device__ void from_all(T (&found)[MOST_RANKS], Load load) const {
+  template <int MOST, class T, class Load> __device__ void from_all(T (&found)[MOST], Load load) const {
 #pragma unroll
-    for (int r = 0; r < MOST_RANKS; r++) found[r] = r < here->size ? load(r) : T();
+    for (int r = 0; r < MOST; r++) found[r] = r < here->size ? load(r) : T();
   }
   __device__ WindowHead* head(u8* of) const { return (WindowHead*)of; }
 

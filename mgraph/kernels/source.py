@@ -26,7 +26,10 @@ def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
     name; a fused loop sees that of its step form too.
     The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
     """
-    types = "".join(f"typedef {C_TYPES[dtype]} {name};\n" for name, dtype in sorted(typedefs.items()))
+    types = "".join(
+        f"typedef {C_TYPES[meant]} {name};\n" if meant in C_TYPES else f"enum {{ {name} = {meant} }};\n"
+        for name, meant in sorted(typedefs.items())
+    )
     step_form = source.with_name(f"{source.stem.removesuffix('_fused')}.cuh")
     lower = dict.fromkeys((step_form, *sorted(source.parent.glob(f"{source.stem}.*cuh"))))
     parts = (*PRELUDE, *filter(pathlib.Path.exists, lower), source)
