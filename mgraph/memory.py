@@ -204,7 +204,7 @@ class _Shape:
         return self.partition.num_ranks > 1 and self.partition.cyclic
 
     def homes_bytes(self) -> int:
-        """Return what tells whose answers go where: at both ends a bit for each state, and a count for each word."""
+        """Return what tells whose answers go where: at both ends a bit for each state, and a place for each word."""
         return 2 * (4 + self.partition.dtype.itemsize) * self.partition.num_states // 32 if self.sends_answers else 0
 
     def answer_bytes(self, seen: int, state: int) -> int:
@@ -275,13 +275,13 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     """Return what a search by frontiers takes: all in one launch where that can be, else step by step."""
     owned, states, vertex = shape.partition.num_owned(0), shape.partition.num_states, shape.partition.dtype.itemsize
     if _has_windows(shape, limits, bfs_kernel.MOST_ROWS):
-        # Levels, parents, the first target of every row; all else is in the windows.
-        return (4 + 2 * vertex) * owned
+        # Levels in bytes and again in 32 bits, parents, the first target of every row; all else is in the windows.
+        return (1 + 4 + 2 * vertex) * owned
     if _may_fuse(shape, limits, bfs_kernel.MOST_ROWS) and shape.partition.num_ranks == 1:
         deep = shape.row_arcs <= DEEP_DEGREE * owned
         work = 4 * bfs_kernel.work_words(owned, bfs_kernel.queue_capacity(owned), vertex, TRACE_ROWS)
-        # Levels, parents, the first target of every row.
-        return (4 + 2 * vertex + (8 if deep else 0)) * owned + work
+        # The same.
+        return (1 + 4 + 2 * vertex + (8 if deep else 0)) * owned + work
     # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.
     return 4 * owned + 2 * vertex * states + 3 * states // 8 + (16 + 8 + 12) * owned
 

@@ -91,7 +91,7 @@ class Homes:
     """Which owned vertices' answers go to which rank, whose range their user ids are in, and whose come from where.
 
     What goes to a rank goes in order of vertices, and what comes stands in order of ranks: bits tell which, and with
-    how many are set before every word, where.
+    the place of every word's first, where.
     """
 
     going: Array  # bits of the owned vertices, `stride` for every rank

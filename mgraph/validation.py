@@ -176,18 +176,18 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
         # Wide enough that the longest path and one more arc do not overflow.
         any_path = info.num_vertices * int(heaviest)
         wide = next((d for d in (dtype, np.dtype(np.uint32)) if any_path < unreached_of(d)), np.dtype(np.int64))
-        longest = min(any_path, int(unreached_of(wide))) - int(heaviest)
-        longest = max(0, min(longest, int(unreached_of(dtype)) - 1))
+        longest = max(0, min(any_path, int(unreached_of(wide))) - int(heaviest))
+    # Also of distances in fewer bits than paths may need: what these do not hold must not be there.
     bound = np.array([longest if limit is None else min(limit, longest)]).astype(wide)
 
-    unreached = distances == unreached_of(dtype)
+    unreached, far = distances == unreached_of(dtype), distances.astype(wide)
     # The negation also catches NaN.
-    in_range = (distances >= 0) & (distances <= dtype.type(longest))
-    within = in_range & (distances <= dtype.type(bound[0]))
+    in_range = (distances >= 0) & (distances < unreached_of(dtype)) & (far <= longest)
+    within = in_range & (far <= bound[0])
     check.refuse(1, "a source is not at distance 0", check.is_source[check.owned] & (distances != 0))
     check.refuse(2, "the distance is negative, not a number or longer than any path", ~unreached & ~in_range)
     check.refuse(2, f"the distance is beyond the limit {limit}", in_range & ~within)
-    return xp.where(within, distances.astype(wide), wide.type(unreached_of(wide))), bound
+    return xp.where(within, far, wide.type(unreached_of(wide))), bound
 
 
 def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Array, Array]:

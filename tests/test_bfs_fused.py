@@ -175,7 +175,7 @@ def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
 
 def test_a_trace_that_is_too_short_adds_up_what_comes_after(monkeypatch):
     # How many arcs a walk looks at is up to the order of threads.
-    monkeypatch.setattr(fused, "DEEP_DEGREE", 0)
+    monkeypatch.setattr(fused, "may_be_deep", lambda _: False)
     case = ZOO["grid"]
     whole = check(case, [0], "degree", EmulatedBackend())
     monkeypatch.setattr(fused, "TRACE_ROWS", 2)
@@ -252,3 +252,10 @@ def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
 def test_graphs_of_few_arcs_are_not_searched_in_bytes():
     found, *_ = search(bfs_fused, ZOO["grid"], [0], "degree", EmulatedBackend())
     assert found.distances.dtype == LEVEL
+
+
+def test_a_walk_is_not_taken_for_one_level():
+    """Where those without arcs count too, a deep graph of many arcs a vertex may have few of them in the mean."""
+    case = chain_of_cliques(num_isolated=300)
+    for order in ("natural", "degree"):
+        check(case, [0], order, EmulatedBackend(), limit=None)

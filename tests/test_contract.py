@@ -176,9 +176,11 @@ def test_minima_of_16_bits_are_assembled(architecture):
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("stem", ["bfs_fused", "bfs_peers", "bfs_sweep", "components", "translate"])
-def test_levels_in_bytes_are_assembled(stem, architecture):
-    typedefs = TYPEDEFS | {"dist_t": "uint8", "out_t": "int32", "RANKS": "2"}
+@pytest.mark.parametrize("vertex", ["uint32", "int64"])
+@pytest.mark.parametrize("level", ["uint8", "int32"])
+@pytest.mark.parametrize("stem", ["bfs_fused", "bfs_peers", "bfs_sweep", "components", "translate", "validation"])
+def test_levels_are_assembled(stem, level, vertex, architecture):
+    typedefs = TYPEDEFS | {"dist_t": level, "out_t": "int32", "vertex_t": vertex, "id_t": vertex, "RANKS": "2"}
     built = compile_text(module_text(FOLDER / f"{stem}.cu", typedefs), architecture)
     assert built.log == "" and built.registers.keys() == stems()[stem].keys()
     for name, registers in built.registers.items():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import RANKS, run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
-from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
 from mgraph.errors import ValidationFailed
 from mgraph.types import none_of, unreached_of
@@ -94,6 +94,21 @@ def test_limited_results_pass_with_their_limit_only(name, limit, weighted):
     whole.limit = limit
     beyond = [v.count for v in whole.violations() if v.text == f"the distance is beyond the limit {limit}"]
     assert sum(beyond) == (result.dist != whole.dist).sum()
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(np.uint8, 254), (np.uint16, 31743)])
+def test_distances_that_end_where_their_bits_do_are_refused(dtype, limit):
+    weighted = dtype == np.uint16
+    case = make_case("far", 80, [(v, v + 1, 1000) for v in range(79)]) if weighted else chain_of_cliques()
+    result = Result(case, [0], weighted=weighted, limit=limit)
+    result.limit, result.dtype = None, np.dtype(dtype)
+    assert result.rules() == {4}
+
+
+def test_levels_in_bytes_pass():
+    result = Result(ZOO["grid"], [0], weighted=False)
+    result.dtype = np.dtype(np.uint8)
+    assert result.violations() == []
 
 
 def test_a_graph_without_weights_has_weight_one():

@@ -178,12 +178,12 @@ def random_case(seed: int, num_vertices: int | None = None, *, directed: bool | 
     return GraphCase(f"random-{seed}", n, sources, targets, weights, directed)
 
 
-def chain_of_cliques(num: int = 130, size: int = 10) -> GraphCase:
+def chain_of_cliques(num: int = 130, size: int = 10, num_isolated: int = 0) -> GraphCase:
     """Return a graph of many arcs a vertex that is deep all the same: two levels a clique."""
     cliques = [range(k * size, (k + 1) * size) for k in range(num)]
     edges = [edge for clique in cliques for edge in _clique(clique)]
     edges += [(clique[-1], clique[-1] + 1) for clique in cliques[:-1]]
-    return make_case("chain-of-cliques", num * size, edges)
+    return make_case("chain-of-cliques", num * size + num_isolated, edges)
 
 
 def trailing_chains() -> GraphCase:

@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from mgraph.algorithms.bfs import DEEP_DEGREE, GROWTH
+from mgraph.algorithms.bfs import GROWTH
 from mgraph.algorithms.costs import bfs_costs
-from mgraph.algorithms.narrow import levels_in_bytes_first
+from mgraph.algorithms.narrow import levels_in_bytes_first, may_be_deep
 from mgraph.algorithms.orders import Orders
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
@@ -26,7 +26,7 @@ from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import METHODS, MOST_QUEUED, ROW, queue_capacity, search_levels, work_words
 from mgraph.rates import require_rates
 from mgraph.shard import Shard, once_a_shard
-from mgraph.types import Array
+from mgraph.types import LEVEL, Array
 
 # Rows are alike where none is so many times as long as they are in the mean.
 ALIKE = 4
@@ -74,7 +74,7 @@ def _search(
         raise CommAborted("the search was ended while its blocks waited for each other")
     trace.end_phase()
     trace.fused(partial(_steps, search.orders.rows(num_rows)))
-    return Traversal(levels, parents, reached, reached_arcs, in_user_ids, num_levels=num_rows)
+    return Traversal(levels, parents, reached, reached_arcs, in_user_ids, num_rows=num_rows)
 
 
 class _Search:
@@ -95,12 +95,12 @@ class _Search:
         listed = num_sources if num_sources > 1 else 0
         self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
-        # To walk takes 8 bytes a vertex.
-        deep = num_arcs <= DEEP_DEGREE * num
+        # To walk takes 8 bytes a vertex; a walk is one row of the trace, by which levels in bytes are counted.
+        walks = dtype == LEVEL and may_be_deep(shard)
         self.launch = run.prepared(
             search_levels, 0, num, run.abort_word,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
-            Fresh(num, dtype), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if deep else None,
+            Fresh(num, dtype), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if walks else None,
             run.arrived, self.orders.words,
         )  # fmt: skip
 

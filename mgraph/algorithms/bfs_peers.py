@@ -59,10 +59,11 @@ def bfs_peers(
 def _search(
     shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, dtype: np.dtype, depth_limit: int | None
 ) -> Traversal:
+    assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
     search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
     limit = -1 if depth_limit is None else depth_limit
-    (levels, parents), (num_levels, reached, reached_arcs), sources = search(comm, [limit], users, trace)
-    return Traversal(levels, parents, reached, reached_arcs, num_levels=num_levels, sources=sources)
+    (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, [limit], users, trace)
+    return Traversal(levels, parents, reached, reached_arcs, num_rows=num_rows, sources=sources)
 
 
 def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:

@@ -13,8 +13,8 @@ from mgraph.kernels.rates import Rates
 
 # Parents are offered to in so many parts at most, each of which sees all arcs.
 MOST_PARTS = 8
-# Bytes of a vertex's level, and of the bounds of its row.
-LEVEL_BYTES, BOUNDS_BYTES = 1, 8
+# Bytes of a vertex's level, where these are not bytes, and of the bounds of its row.
+LEVEL_BYTES, BOUNDS_BYTES = 4, 8
 # A phase is some meetings: before it is under way a few accesses wait for each other. To pass over a vertex takes more
 # than the stream of its word, and to look at an arc of a row that nobody else reads more than to look at a bit.
 MEETINGS_A_PHASE, WORDS_A_PASS, LOOKS_AT_FIRST, LOOKS_ON = 4, 3, 1.75, 2

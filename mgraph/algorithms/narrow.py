@@ -5,8 +5,8 @@ keeps and sends less. What lies beyond `farthest()` counts as not reached there.
 that an arc may lead beyond, the search is repeated in the next wider dtype, in which the graph is searched from then
 on. Through windows 16 bits come first: what holds up the ranks there is how many bytes cross the links.
 
-Levels that one launch finds are bytes first, but on graphs of few arcs a vertex: a quarter as much is written, and goes
-to other ranks.
+Levels that one launch finds are bytes first, except on graphs of few arcs a vertex: a quarter as much is written, and
+goes to other ranks. What a search did that is repeated is told too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ import numpy as np
 
 from mgraph.algorithms.bfs import DEEP_DEGREE
 from mgraph.algorithms.sssp import SPARSE_DEGREE
-from mgraph.algorithms.traversal import Traversal
+from mgraph.algorithms.traversal import TRACE_ROWS, Traversal
 from mgraph.comm.base import Communicator
 from mgraph.kernels.totals import count_between
 from mgraph.shard import GraphInfo, Shard
 from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
+# A search whose trace has a row for each of so many levels may have had more to find.
+MOST_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
+assert MOST_IN_BYTES < TRACE_ROWS, "a level of its own has a row of its own"
 # Where a path of so few arcs could be too long, nobody tries.
 FEWEST_ARCS = 64
 
@@ -64,16 +67,21 @@ def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
 
 
+def may_be_deep(shard: Shard) -> bool:
+    """Return whether there are so few arcs a vertex that a search may have many levels."""
+    return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
+
+
 def levels_in_bytes_first(
     shard: Shard, search: Callable[[np.dtype, int | None], Traversal], depth_limit: int | None
 ) -> Traversal:
-    """Return what a search in one launch finds, in a dtype of levels and up to a limit; the same on every rank."""
-    most = int(unreached_of(NARROW_LEVEL)) - 1
-    if not shard.is_deep and shard.info.mean_degree > DEEP_DEGREE:
-        limit = most if depth_limit is None else min(depth_limit, most)
+    """Search for levels, the same on every rank: `search` takes their dtype and a limit of depth."""
+    limit = MOST_IN_BYTES if depth_limit is None else min(depth_limit, MOST_IN_BYTES)
+    suffices = limit == depth_limit
+    if not may_be_deep(shard) and (suffices or not shard.is_deep):
         found = search(NARROW_LEVEL, limit)
-        assert found.num_levels is not None, "a search in one launch counts them"
-        if found.num_levels < most or limit == depth_limit:
+        assert found.num_rows is not None, "a search in one launch counts them"
+        if suffices or found.num_rows < MOST_IN_BYTES:
             return found
         del found
         shard.is_deep = True

@@ -119,8 +119,8 @@ class Traversal:
     reached, and their arcs, are there where the search has counted them, and so is of all ranks how many distances
     are so long that their dtype may not hold what is farther. `in_user_ids` are both, where they were translated right
     behind the search. `everywhere` are the distances of all states, where every rank knows them: until the next search.
-    `sources` are the positions of those that a search was given by user id, without arcs or not. `num_levels` are those
-    of a search breadth first in one launch, the last of which found nobody, or came to the limit.
+    `sources` are the positions of those that a search was given by user id, without arcs or not. `num_rows` has
+    the trace of a search breadth first in one launch: one for every level, up to `TRACE_ROWS`, but of walks.
     """
 
     distances: Array
@@ -131,4 +131,4 @@ class Traversal:
     num_beyond: int | None = None
     everywhere: Array | None = None
     sources: list[int] | None = None
-    num_levels: int | None = None
+    num_rows: int | None = None

@@ -1,6 +1,6 @@
 """Whose answers go to which rank, the home of their user ids, and where they stand; built when a method wants them.
 
-In order of degree neighbouring user ids have owners all over the ranks. A bit for every state and a count for every
+In order of degree neighbouring user ids have owners all over the ranks. A bit for every state and a place for every
 word of them, an eighth of the user ids themselves, tell both ends of what travels what stands where.
 """
 
@@ -15,8 +15,9 @@ from mgraph.kernels.translate import count_ones, mark_homes
 from mgraph.shard import Homes, Shard
 from mgraph.types import Array
 
-# So many values of any width end where words do.
-ALIGNED = 16
+# NCCL copies value by value what does not begin at a multiple of 16 bytes: every rank's part begins at one of so many
+# values, of any width.
+PART_ALIGNMENT = 16
 
 
 def require_homes(shard: Shard, comm: Communicator) -> Homes | None:
@@ -34,11 +35,8 @@ def require_homes(shard: Shard, comm: Communicator) -> Homes | None:
 
 
 def starts_of(nums: list[int]) -> list[int]:
-    """Return where so many values of each rank begin, and where behind them another would.
-
-    Each rank's begin where words of any width do: what is sent from elsewhere is copied value by value.
-    """
-    return [0, *accumulate(-(-num // ALIGNED) * ALIGNED for num in nums)]
+    """Return where the parts of so many values of each rank begin, and where another would."""
+    return [0, *accumulate(-(-num // PART_ALIGNMENT) * PART_ALIGNMENT for num in nums)]
 
 
 def _counted(shard: Shard, bits: Array) -> tuple[Array, list[int]]:

@@ -3,7 +3,7 @@
 
 // Levels that are pulled because it costs something to leave bitmaps: a deep graph has thousands of them.
 constexpr i64 LINGERING = 8;
-// Levels that a line of 32 bytes holds.
+// Parents that a line of 32 bytes holds.
 constexpr i64 SETTLED_TOGETHER = 8;
 // So many rows a thread, and so many arcs, one block looks at in 2 us where a level of all blocks takes 6 to 14 (H200).
 constexpr int LISTED = 4;

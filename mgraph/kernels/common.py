@@ -90,7 +90,7 @@ def ones_of(word):
 
 @inline
 def ones_before(bits, before, i):
-    """Return how many bits in front of bit i are set, of which `before` has those in front of each word."""
+    """Return what `before` has for the word of bit i, and how many bits are set in front of it there."""
     below = np.int64(bits[i >> 5]) & ((1 << (i & 31)) - 1)
     return np.int64(before[i >> 5]) + ones_of(below)
 

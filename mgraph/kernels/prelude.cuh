@@ -211,7 +211,7 @@ __device__ inline bool set_bit(u32* bits, i64 i) {
   return (atomic_or(&bits[i >> 5], mask) & mask) == 0;
 }
 __device__ inline void clear_bit(u32* bits, i64 i) { atomic_and(&bits[i >> 5], ~(1u << (i & 31))); }
-// How many bits in front of bit i are set, of which `before` has those in front of each word.
+// What `before` has for the word of bit i, and how many bits are set in front of it there.
 template <class T> __device__ inline i64 ones_before(const u32* bits, const T* before, i64 i) {
   return (i64)before[i >> 5] + __popc(bits[i >> 5] & ((1u << (i & 31)) - 1));
 }
