@@ -43,7 +43,7 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 cluster_options = together(
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, such as tcp://host:8786."),
-    click.option("--scheduler-file", metavar="FILE", help="The file in which a running scheduler left its address."),
+    click.option("--scheduler-file", metavar="FILE", help="Where a scheduler leaves its address: waited for, 30 s."),
     click.option(
         "--workers",
         "num_ranks",
