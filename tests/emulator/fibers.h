@@ -1,5 +1,6 @@
 // Fibers: stacks of their own, switched by hand, because a system call at each switch would cost more than the kernel.
 #pragma once
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -29,8 +30,20 @@ struct Context {
 static char* new_stack() {
   void* p = mmap(nullptr, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED || mprotect(p, GUARD_BYTES, PROT_NONE)) abort();
+  if (p == MAP_FAILED || mprotect(p, GUARD_BYTES, PROT_NONE)) {
+    perror("a stack of an emulated thread");
+    abort();
+  }
   return (char*)p + GUARD_BYTES;
+}
+// A process may have some 65,000 mappings, and a stack is two: a module keeps so many between launches.
+constexpr unsigned KEPT_STACKS = 32;
+static void free_stack(Context& context) {
+#ifdef EMU_SANITIZE
+  __asan_unpoison_memory_region(context.stack, STACK_BYTES);
+#endif
+  munmap(context.stack - GUARD_BYTES, GUARD_BYTES + STACK_BYTES);
+  context.stack = nullptr, context.entered = false;
 }
 
 // Leave `from` (which must be the one that runs) and go on with `to`; `entry` is where a new one starts.

@@ -153,6 +153,7 @@ static void tear_down() {
   }
   for (int64_t i = 0; i < L.num_arrays; i++) regions[i].close();
   free(blocks), free(regions);
+  while (allocated > KEPT_STACKS) free_stack(fibers[--allocated].context);
 }
 
 extern "C" __attribute__((visibility("default"))) int emu_launch(const EmuLaunch* launch) {
