@@ -85,7 +85,7 @@ def search(shard: Shard, rank: Rank, spec: TraversalSpec, trace: Trace) -> tuple
 
 def search_giant(shard: Shard, rank: Rank, trace: Trace) -> Traversal | None:
     """Return what a search of few levels from a hub reaches, on ranks that find the giant component sooner so."""
-    if rank.size == 1 or not isinstance(shard.backend, FusingBackend) or not may_search_giant(shard.info):
+    if rank.size == 1 or not isinstance(shard.backend, FusingBackend) or not may_search_giant(shard):
         return None
     with trace.phase("prepare"):
         spec = TraversalSpec(

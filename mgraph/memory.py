@@ -280,7 +280,7 @@ def _bfs_bytes(shape: _Shape, limits: Limits) -> int:
     if _may_fuse(shape, limits, bfs_kernel.MOST_ROWS) and shape.partition.num_ranks == 1:
         deep = shape.row_arcs <= DEEP_DEGREE * owned
         work = 4 * bfs_kernel.work_words(owned, bfs_kernel.queue_capacity(owned), vertex, TRACE_ROWS)
-        # The same.
+        # The same, and what walks and queues work in.
         return (1 + 4 + 2 * vertex + (8 if deep else 0)) * owned + work
     # Levels, parents, a queue, bitmaps, offsets of a frontier; the answer, and degrees that are added up.
     return 4 * owned + 2 * vertex * states + 3 * states // 8 + (16 + 8 + 12) * owned

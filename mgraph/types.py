@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Array = Any
 
 LEVEL = np.dtype(np.int32)
-# Of searches that begin with levels in bytes, which most graphs have no more of.
+# Of levels as long as bytes hold them.
 NARROW_LEVEL = np.dtype(np.uint8)
 WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"))
 

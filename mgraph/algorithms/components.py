@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs import DEEP_DEGREE
+from mgraph.algorithms.narrow import may_be_deep
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.algorithms.union import Roots, Union
 from mgraph.comm.base import Communicator
@@ -43,7 +43,7 @@ from mgraph.kernels.components import (
     mark_reached,
     vote_giant,
 )
-from mgraph.shard import GraphInfo, Shard, once_a_shard
+from mgraph.shard import Shard, once_a_shard
 from mgraph.types import Array, none_of
 
 # A search for the giant ends after so many levels: on RMAT graphs and uniform ones it is through before.
@@ -52,9 +52,9 @@ MOST_LEVELS = 16
 EDGES, EDGE_SHARE = 1 << 10, 32
 
 
-def may_search_giant(info: GraphInfo) -> bool:
+def may_search_giant(shard: Shard) -> bool:
     """Return whether a search may find the giant sooner than a sample: not along directed arcs, nor on meshes."""
-    return not info.directed and info.mean_degree > DEEP_DEGREE
+    return not shard.info.directed and not may_be_deep(shard)
 
 
 @once_a_shard

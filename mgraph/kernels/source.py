@@ -20,7 +20,7 @@ C_TYPES = {
 
 
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
-    """Return the whole text of a module: typedefs, the prelude and the file, with #line for errors.
+    """Return the whole text of a module: typedefs and numbers, the prelude and the file, with #line for errors.
 
     A file too long for one reading has its lower parts beside it, as .cuh of its stem, each upon those before it by
     name; a fused loop sees that of its step form too.
