@@ -87,7 +87,7 @@ def test_drawn_graphs(drawn, order):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3])
-def test_a_depth_limit_leaves_the_windows_clean(limit):
+def test_a_depth_limit_ends_a_search(limit):
     search(random_case(1, 200), [0, 7], 3, "degree", limit=limit, seed=limit)
 
 

@@ -21,14 +21,13 @@ from mgraph.algorithms.search_peers import SearchPeers
 from mgraph.algorithms.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import MOST_RANKS, Windows, require_windows
+from mgraph.comm.peers import MOST_RANKS, require_windows
 from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import queue_capacity
 from mgraph.kernels.bfs_peers import COUNTERS, METHODS, MOST_BLOCKS, ROW, search_ranks
 from mgraph.kernels.pair import for_ranks
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard import Shard, once_a_shard
-from mgraph.types import none_of
 
 # How many orders are a search's own: the first of them.
 OWN_ORDERS = 2
@@ -43,10 +42,7 @@ def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
     """Open what bfs_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
     if not isinstance(shard.backend, FusingBackend):
         return False
-    windows = require_windows(comm, shard.backend, window_bytes(shard.partition))
-    if windows is not None:
-        _make_clean(shard, comm, windows)
-    return windows is not None
+    return require_windows(comm, shard.backend, window_bytes(shard.partition)) is not None
 
 
 def bfs_peers(
@@ -95,32 +91,13 @@ def _num_hubs(shard: Shard) -> int:
 
 
 def window_bytes(partition: Partition) -> int:
-    """Return how long a rank's window is behind its head."""
-    return _window_parts(partition)[-1]
+    """Return how long a rank's window is behind its head: reached, offers, late ones, counters, trace and queue."""
+    itemsize, inboxes = partition.dtype.itemsize, partition.num_ranks * _inbox(partition)
+    words = MOST_RANKS * (1 + MOST_BLOCKS) + COUNTERS + TRACE_ROWS * len(ROW)
+    queue = queue_capacity(partition.stride) * (16 + itemsize)
+    return 2 * partition.num_states // 8 + (inboxes + inboxes // 2) * 2 * itemsize + 8 * words + queue
 
 
 def _inbox(partition: Partition) -> int:
     """Return how many offers a rank may have from each of the others."""
     return max(partition.stride // INBOX_PART, ALIGNMENT)
-
-
-def _window_parts(partition: Partition) -> tuple[int, int, int]:
-    """Return where in a window the offers begin, and the inboxes; and its end; all in bytes."""
-    itemsize = partition.dtype.itemsize
-    offers = 2 * partition.num_states // 8
-    inboxes = offers + partition.stride * itemsize
-    own = inboxes + partition.num_ranks * _inbox(partition) * 2 * itemsize
-    queue = queue_capacity(partition.stride) * (16 + itemsize)
-    words = MOST_RANKS * (1 + MOST_BLOCKS) + COUNTERS + TRACE_ROWS * len(ROW)
-    return offers, inboxes, own + 8 * words + queue
-
-
-def _make_clean(shard: Shard, comm: Communicator, windows: Windows) -> None:
-    """See that no offers are in this rank's window; a search that ends leaves it so."""
-    dtype = shard.partition.dtype
-    offers, inboxes, _ = layout = _window_parts(shard.partition)
-    if windows.layout != ("bfs", layout):
-        windows.layout = "bfs", layout
-        windows.own[offers:inboxes].view(dtype)[:] = none_of(dtype)
-        shard.backend.synchronize()
-        comm.barrier()

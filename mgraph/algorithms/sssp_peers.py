@@ -42,10 +42,7 @@ def require_sssp_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> b
     """Open what sssp_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
     if not isinstance(shard.backend, FusingBackend):
         return False
-    windows = require_windows(comm, shard.backend, window_bytes(shard.partition, dtype.itemsize))
-    if windows is not None:
-        windows.layout = "sssp"
-    return windows is not None
+    return require_windows(comm, shard.backend, window_bytes(shard.partition, dtype.itemsize)) is not None
 
 
 def sssp_peers(

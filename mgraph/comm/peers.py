@@ -12,7 +12,6 @@ fused loop at a time, which says in `layout` what the bytes mean that it leaves.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,8 +39,6 @@ class Windows:
     given
         What a kernel takes: a word that is not 0 when the communicator has failed, by which every wait for other ranks
         ends; rank, size, and the addresses of all windows; this rank's window.
-    layout
-        What the bytes of the windows are, or None; whoever finds another than its own must make them its own.
     """
 
     def __init__(self, comm: Communicator, backend: FusingBackend, whole: Array, addresses: list[int]) -> None:
@@ -49,7 +46,6 @@ class Windows:
         self.own = whole[HEAD_BYTES:]
         abort_word, on_host = backend.host_word()
         self.given = abort_word, backend.to_device(np.array([comm.rank, comm.size, *addresses], np.int64)), whole
-        self.layout: Hashable = None
         comm.when_failed(lambda: on_host.fill(1))
         # After a failure nobody can say when the others let go: their memory stays until they do.
         self.leave = weakref.finalize(self, backend.leave, reached)

@@ -9,7 +9,7 @@
 // So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26 on two H200).
 constexpr double LOOKS_A_PUSH = 16;
 // Offers for fewer than one word in so many are few: whoever they find is told to all ranks at once, bit by bit, where
-// the owners of more look through their words.
+// the owners of more tell their slices when all are found.
 constexpr i64 FEW_OFFERS = 8;
 
 struct Search : Slices {
@@ -166,41 +166,44 @@ struct Search : Slices {
       }
     }
   }
-  // Few: who was not offered a parent before is found, told to all ranks, and queued for the next level.
-  __device__ void take_few() {
+  // Who was not offered a parent before is found, takes it, and is queued for the next level; offers that come later
+  // wait until all have met. Who is reached is read, and then written: one copy does.
+  __device__ void take_offers(bool few) {
     each_offer([&](const Offer(&offer)[2], const bool (&there)[2]) {
       i64 v[2] = {(i64)offer[0].to, (i64)offer[1].to};
       bool found[2];
-      for (int half = 0; half < 2; half++)
-        found[half] =
-            there[half] && atomic_min(offers(window()) + v[half], offer[half].parent) == top_of<vertex_t>::value();
-      for (int half = 0; half < 2; half++)
-        if (found[half]) levels[v[half]] = (dist_t)(level + 1), mark(v[half], side);
+      for (int half = 0; half < 2; half++) found[half] = there[half] && set_bit(now(), own_words() * 32 + v[half]);
+      for (int half = 0; half < 2; half++) {
+        if (found[half]) {
+          levels[v[half]] = (dist_t)(level + 1), parents[v[half]] = offer[half].parent;
+          if (few) tell_others(v[half], side);
+        } else if (there[half]) {
+          late()[reserve(late_counter(!turn))] = offer[half];
+        }
+      }
       enqueue(!turn, v, found);
     });
+    turn = !turn, queued = unsettled = true;
   }
-  // More: who is offered something is marked in one's own other copy, and found there.
-  __device__ void take_many() {
-    each_offer([&](const Offer(&offer)[2], const bool (&there)[2]) {
-      for (int half = 0; half < 2; half++) {
-        if (!there[half]) continue;
-        atomic_min(offers(window()) + offer[half].to, offer[half].parent);
-        atomic_or(then() + own_words() + (offer[half].to >> 5), 1u << (offer[half].to & 31));
-      }
-    });
+  // The smallest parent is taken of those that came late too.
+  __device__ void take_late() {
+    for (i64 i = thread_index(), count = *late_counter(turn); i < count; i += thread_count())
+      atomic_min(parents + late()[i].to, late()[i].parent);
   }
-  // One's own vertex is reached, in a copy everywhere.
-  __device__ void mark(i64 v, bool which) {
-    tally[SENT] += 4 * (size() - 1);
-    for (i64 r = 0; r < size(); r++) atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
-  }
-  // Who was queued when it was offered parents.
-  __device__ void settle_queued() {
-    i64 count = queued_vertices(*queue_counter(turn));
-    for (i64 i = thread_index(); i < count; i += thread_count()) {
-      vertex_t v = queue().vertices[i];
-      parents[v] = offers(window())[v], offers(window())[v] = top_of<vertex_t>::value();
+  __device__ void tell_slice() {
+    for (i64 w = thread_index(); w < words(); w += thread_count()) {
+      i64 at = own_words() + w;
+      u32 word = now()[at];
+      for (i64 r = 0; r < size(); r++)
+        if (r != rank()) copy(window(r), side)[at] = word;
+      tally[SENT] += 4 * (size() - 1);
     }
+  }
+  // One's own vertex is reached, in the copies of all others.
+  __device__ void tell_others(i64 v, bool which) {
+    tally[SENT] += 4 * (size() - 1);
+    for (i64 r = 0; r < size(); r++)
+      if (r != rank()) atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
 
   // ---- the last --------------------------------------------------------------------------------------
@@ -214,7 +217,8 @@ struct Search : Slices {
         i64 word = own_words() + (v[half] >> 5);
         open[half] = there[half] && !((now()[word] | load_relaxed(then() + word)) >> (v[half] & 31) & 1);
       }
-      look_on(v, open, false, false, [&](i64 hit) { mark(hit, !side), tally[COUNT]++; });
+      look_on(v, open, false, false,
+              [&](i64 hit) { set_bit(then(), own_words() * 32 + hit), tell_others(hit, !side), tally[COUNT]++; });
     });
   }
 
@@ -227,7 +231,7 @@ struct Search : Slices {
     return grows() && LOOKS_A_PUSH * (double)arcs * (double)arcs > (double)num_left * (double)arcs_left;
   }
   __device__ bool grows() const { return arcs > fact(GROWTH) * arcs_before; }
-  __device__ bool may_list() const { return listable && !unsettled && num_left * FEW_LEFT < fact(NUM_POSITIONS); }
+  __device__ bool may_list() const { return listable && num_left * FEW_LEFT < fact(NUM_POSITIONS); }
   __device__ bool search_level() {
     if (listed) {
       look_through_list();
@@ -239,12 +243,12 @@ struct Search : Slices {
       if (!meet()) return false;
       arcs = block->ranks.total[ARCS];
     }
-    if (thread_index() == 0) *queue_counter(!turn) = *runs_taken(level + 1) = 0;
+    if (thread_index() == 0) *queue_counter(!turn) = *late_counter(!turn) = *runs_taken(level + 1) = 0;
     listing = pulling && may_list();
-    if (unsettled) settle_queued();
+    if (unsettled) take_late();
     unsettled = false;
     if (!pulling) arcs_before = arcs;
-    if (pulling) return look_level(false);
+    if (pulling) return look_level();
     bool few = arcs <= words() / FEW_OFFERS, full = false;
     u32 room = arcs <= most_offers() ? room_for_offers() : 0;
     do {
@@ -254,29 +258,25 @@ struct Search : Slices {
       if (!meet_halfway()) return false;
       full = room && block->ranks.total[COUNT];
     } while (full);
-    if (room && few) {
-      // Who is reached is read, and then written: one copy does.
-      take_few();
-      turn = !turn, queued = unsettled = true;
-      return meet();
-    }
-    if (room) {
-      take_many();
+    if (!room) return look_level();
+    take_offers(few);
+    if (!few) {
       if (!ranks.meet_here()) return false;
+      tell_slice();
     }
-    return look_level(room != 0);
+    return meet();
   }
   // So many that inboxes hold them if none gets more than twice its part, and a queue whoever they find.
   __device__ i64 most_offers() const {
     i64 most = fact(INBOX) * size() / 2;
     return most < fact(CAPACITY) ? most : fact(CAPACITY);
   }
-  __device__ bool look_level(bool offered) {
+  __device__ bool look_level() {
     turn = !turn, queued = false;
-    i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : offered ? fact(NUM_POSITIONS) / arcs + 1 : SPARSE;
+    i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : SPARSE;
     bool many = pulling ? share < SPARSE : arcs > fact(NUM_POSITIONS);
     Looks looks = pulling && share < SPARSER && !listing ? PICKED : BY_ROWS;
-    look(share, offered ? OFFERED : many ? BY_WORDS : looks, !pulling);
+    look(share, many ? BY_WORDS : looks, !pulling);
     side = !side;
     if (!meet()) return false;
     if (listing) listed = listable = block->ranks.total[ARCS] <= FEW_LISTED;
@@ -327,7 +327,7 @@ struct Search : Slices {
       arrive();
       trace(frontier);
     }
-    if (unsettled) settle_queued();
+    if (unsettled) take_late();
     leave_unreached();
     if (ranks.leave(tally)) tell(report);
   }

@@ -37,19 +37,20 @@ constexpr int BLOCK = 768;
 // Vertices that a warp looks for in a run of words, so that all its lanes have some (there, the level that looks most
 // and the one behind it: 537 and 179 us with 256, 502 and 183 with 512, 487 and 192 with 1024).
 constexpr i64 RUN = 512;
-// How those who look for a parent do: by words, all looking at the first of their rows; those alone who look; each in
-// its own row; or at what they were offered. Where only one vertex in so many looks, lanes that look by words are few;
-// where one in still more, a look at the row itself is as near as one at its first.
-enum Looks { BY_WORDS, PICKED, BY_ROWS, OFFERED };
+// How those who look for a parent do: by words, all looking at the first of their rows; those alone who look; or each
+// in its own row. Where only one vertex in so many looks, lanes that look by words are few; where one in still more, a
+// look at the row itself is as near as one at its first.
+enum Looks { BY_WORDS, PICKED, BY_ROWS };
 constexpr i64 SPARSE = 4, SPARSER = 64;
 // Words of which a warp looks at the firsts together.
 constexpr int WIDE = 8;
 // Those that find nothing where fewer than one in so many is left are listed, if they have no more arcs than this, and
 // no row of more.
 constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
-// Counters of the queue, in turn, of the list, and of runs of words, in turn; and for each rank how many of its blocks
-// offer something, above how many places each has for that, and how many offers are there from each block.
-constexpr i64 NUM_COUNTERS = 5, MOST_BLOCKS = 1024, TOLD_WORDS = 1 + MOST_BLOCKS;
+// Counters of the queue, in turn, of the list, of runs of words, in turn, and of late offers, in turn; and for each
+// rank how many of its blocks offer something, above how many places each has for that, and how many offers are there
+// from each block.
+constexpr i64 NUM_COUNTERS = 7, MOST_BLOCKS = 1024, TOLD_WORDS = 1 + MOST_BLOCKS;
 
 // What travels of an arc: whom it leads to, as the owner counts, and the position from which.
 struct alignas(2 * sizeof(vertex_t)) Offer {
@@ -104,17 +105,22 @@ struct Slices {
   __device__ u32* copy(u8* in, bool which) const { return (u32*)(in + HEAD_BYTES) + which * words() * size(); }
   __device__ u32* now() const { return copy(window(), side); }
   __device__ u32* then() const { return copy(window(), !side); }
-  // The smallest parents that one's own vertices were offered, and those that rank `from` offers to rank r.
-  __device__ vertex_t* offers(u8* in) const { return (vertex_t*)(copy(in, false) + 2 * words() * size()); }
-  __device__ Offer* inbox(u8* in, i64 from) const { return (Offer*)(offers(in) + fact(STRIDE)) + from * fact(INBOX); }
+  // What rank `from` offers to rank r; and what came late of that, of which there is no more than all push.
+  __device__ Offer* inbox(u8* in, i64 from) const {
+    return (Offer*)(copy(in, false) + 2 * words() * size()) + from * fact(INBOX);
+  }
+  __device__ Offer* late() const { return inbox(window(), size()); }
   // What rank `from` tells of its offers. Behind that what is one's own alone: counters, the rows of the trace, the
   // queue. The next level's takes its place when all have met who read it, and the list when it is pulled, and nobody
   // reads it.
-  __device__ i64* told(u8* in, i64 from) const { return (i64*)inbox(in, size()) + from * TOLD_WORDS; }
+  __device__ i64* told(u8* in, i64 from) const {
+    return (i64*)(inbox(in, size()) + fact(INBOX) * size() / 2) + from * TOLD_WORDS;
+  }
   __device__ i64* counters() const { return told(window(), MOST_RANKS); }
   __device__ i64* queue_counter(bool which) const { return counters() + which; }
   __device__ i64* list_counter() const { return counters() + 2; }
   __device__ i64* runs_taken(i64 of_level) const { return counters() + 3 + (of_level & 1); }
+  __device__ i64* late_counter(bool which) const { return counters() + 5 + which; }
   __device__ i64* rows() const { return counters() + NUM_COUNTERS; }
   __device__ Queue queue() const {
     i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
@@ -188,12 +194,12 @@ struct Slices {
 
   // ---- looking for parents ---------------------------------------------------------------------------
   // Vertices of one's own slice that are not reached look in their rows for the first that is: the smallest. Of those
-  // that were `pushed` alone, which stand in any rank's other copy, or in one's own if they were offered parents, and
-  // whose arcs are counted; or all, and nobody asks for their arcs before the frontier is queued. One in `share` looks.
-  // Who finds one is reached now too, in the other copy of every rank.
+  // that were `pushed` alone, which stand in any rank's other copy, and whose arcs are counted; or all, and nobody asks
+  // for their arcs before the frontier is queued. One in `share` looks. Who finds one is reached now too, in the other
+  // copy of every rank.
   __device__ void look(i64 share, Looks looks, bool pushed) {
     // Where few are on the frontier hubs may look for long; behind it all have been reached.
-    i64 run = run_of_words(share), hubs = pushed && looks != OFFERED ? fact(NUM_HUBS) >> 5 : 0;
+    i64 run = run_of_words(share), hubs = pushed ? fact(NUM_HUBS) >> 5 : 0;
     for (i64 word = blockIdx.x; word < hubs; word += gridDim.x) look_by_block(word);
     if (hubs) __syncthreads();  // all are done with the hits of the last word
     auto is_here = [&](i64 word) { return lane_index() < run && word + lane_index() < words(); };
@@ -204,9 +210,9 @@ struct Slices {
     for (i64 word = next; word < words(); word = next) {
       bool here = is_here(word);
       i64 at = own_words() + word + lane_index();
-      u32 seen = coming, any = here ? then()[at] : 0, every = looks == OFFERED ? any & seen : any;
+      u32 seen = coming, any = here ? then()[at] : 0, every = any;
       next = runs.behind(word), coming = word_of(next);
-      if (pushed && looks != OFFERED) {
+      if (pushed) {
         if (here) tally[SENT] += 4 * (size() - 1);
         u32 theirs[RANKS];
         ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
@@ -274,11 +280,6 @@ struct Slices {
   // first; then those that found nothing look on, all lanes at work again, unless rows as far back as theirs have no
   // more.
   __device__ u32 find_parents(i64 word, i64 run, u32 open, Looks looks, bool counts_arcs) {
-    if (looks == OFFERED) {
-      each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) { settle_offered(v, there, counts_arcs); });
-      tally[COUNT] += __popc(open);
-      return open;
-    }
     u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
     auto hit = [&](i64 v) { atomic_or(&hits[(v >> 5) - word], 1u << (v & 31)); };
     hits[lane_index()] = looks == BY_WORDS ? look_by_words(word, run, open, counts_arcs) : 0;
@@ -358,16 +359,6 @@ struct Slices {
       hit(v[half]);
     }
     if (listing) list(v, missed, begin, length);
-  }
-  // Who was offered parents takes the smallest, and the place of the offers is free again.
-  __device__ void settle_offered(const i64 (&v)[2], const bool (&there)[2], bool counts_arcs) {
-    vertex_t parent[2];
-    for (int half = 0; half < 2; half++) parent[half] = there[half] ? offers(window())[v[half]] : 0;
-    for (int half = 0; half < 2; half++) {
-      if (!there[half]) continue;
-      offers(window())[v[half]] = top_of<vertex_t>::value();
-      settle(v[half], parent[half], counts_arcs);
-    }
   }
   // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {

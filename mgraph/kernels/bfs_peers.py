@@ -15,9 +15,9 @@ FACTS = (
 )  # fmt: skip
 METHODS = ("push", "pull")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
-# Words of counters: of the queue, in turn, of a list, of runs of words, in turn. Of so many blocks of each rank it is
-# told what they offer.
-COUNTERS, MOST_BLOCKS = 5, 1024
+# Words of counters: of the queue, in turn, of a list, of runs of words, in turn, and of late offers, in turn. Of so
+# many blocks of each rank it is told what they offer.
+COUNTERS, MOST_BLOCKS = 7, 1024
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 
 
@@ -29,6 +29,5 @@ def search_ranks(
 
     Sources that are not `found` are user ids, and become positions: `positions` holds those of this rank's range of
     user ids, from `first_user` on (None in natural order, where they are the ids themselves). `firsts` are those of the
-    in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised. In the windows no vertex may
-    have an offer, and so it is left.
+    in-rows (first_targets in rows.py). `levels`, `parents` and the windows need not be initialised.
     """
