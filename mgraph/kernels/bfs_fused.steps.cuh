@@ -1,5 +1,10 @@
 // How a level of bfs_fused.cu is found: by offers of parents, or by looks for one.
 
+// One rank holds the graph: states are positions.
+struct Itself {
+  __device__ vertex_t operator()(vertex_t v) const { return v; }
+};
+
 struct Steps : Levels {
   // ---- push ------------------------------------------------------------------------------------------
   // Every arc of the queue offers its source as a parent; blocks take equal parts of the arcs.
@@ -113,27 +118,11 @@ struct Steps : Levels {
   }
   // Lane k has in `seen` who is visited of the k-th word, and returns who of that finds a parent.
   __device__ u32 look_first(i64 word, i64 run, u32 seen) {
-    constexpr int WIDE = 8;
-    const u32* before = visited();
-    u32 found = 0;
-    for (int k = 0; k < run; k += WIDE) {
-      if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && ~seen)) continue;
-      bool open[WIDE];
-      vertex_t first[WIDE];
-      u32 near[WIDE];
-      for (int j = 0; j < WIDE; j++) {
-        open[j] = !(__shfl_sync(WARP, seen, k + j) >> lane_index() & 1);
-        first[j] = open[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
-      }
-      for (int j = 0; j < WIDE; j++) near[j] = before[first[j] >> 5];
-      for (int j = 0; j < WIDE; j++) {
-        bool here = open[j] && near[j] >> (first[j] & 31) & 1;
-        u32 hits = __ballot_sync(WARP, here);
-        if (here) settle((word + k + j) << 5 | lane_index(), first[j]);
-        if (lane_index() == k + j) found = hits;
-        my_looked += open[j];
-      }
-    }
+    i64 v = word * 32;
+    my_looked += __popc(~seen);
+    u32 found =
+        look_at_firsts(visited(), firsts + v, parents + v, levels + v, ~seen, (int)run, (dist_t)(level + 1), Itself());
+    my_count += __popc(found);
     return found;
   }
   __device__ u32 look_on(i64 word, u32 open) {

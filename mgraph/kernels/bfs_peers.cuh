@@ -300,29 +300,11 @@ struct Slices {
     return found;
   }
   __device__ u32 look_by_words(i64 word, i64 run, u32 open, bool counts_arcs) {
-    const u32* reached = now();
-    Positions position_of = positions();
-    u32 found = 0;
     tally[LOOKED] += __popc(open);
-    for (int k = 0; k < run; k += WIDE) {
-      if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) continue;
-      bool looks[WIDE], here[WIDE];
-      vertex_t first[WIDE];
-      u32 near[WIDE];
-      for (int j = 0; j < WIDE; j++) {
-        looks[j] = __shfl_sync(WARP, open, k + j) >> lane_index() & 1;
-        first[j] = looks[j] ? load_readonly(firsts + ((word + k + j) << 5 | lane_index())) : 0;
-      }
-      for (int j = 0; j < WIDE; j++) near[j] = reached[first[j] >> 5];
-      for (int j = 0; j < WIDE; j++) here[j] = looks[j] && near[j] >> (first[j] & 31) & 1;
-      // Of all, not only of those that hit: without branches between them none waits for another.
-      for (int j = 0; j < WIDE; j++) first[j] = position_of(first[j]);
-      for (int j = 0; j < WIDE; j++) {
-        u32 who = __ballot_sync(WARP, here[j]);
-        if (here[j]) settle((word + k + j) << 5 | lane_index(), first[j], counts_arcs);
-        if (lane_index() == k + j) found = who;
-      }
-    }
+    i64 v = word * 32;
+    u32 found =
+        look_at_firsts(now(), firsts + v, parents + v, levels + v, open, (int)run, (dist_t)(level + 1), positions());
+    if (counts_arcs) tally[ARCS] += count_arcs(indptr + v, found, (int)run);
     return found;
   }
   // Each lane looks for two vertices; call hit(v) for those that find a parent.

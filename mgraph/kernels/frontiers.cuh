@@ -78,6 +78,59 @@ template <class Take> __device__ inline void each_listed(const vertex_t* list, i
   }
 }
 
+// ---- firsts ----------------------------------------------------------------------------------------
+// Lane k has in `open` who of the k-th word looks at the first of its row, and returns who of that finds it in `bits`,
+// as its parent. All arrays begin where the first word does. A function that is called: it needs all registers, so
+// that what WIDE words wait for is under way together.
+template <class PositionOf> __device__ __noinline__ u32 look_at_firsts(const u32* bits, const vertex_t* firsts,
+                                                                       vertex_t* parents, dist_t* levels, u32 open,
+                                                                       int run, dist_t level, PositionOf position_of) {
+  constexpr int WIDE = 8;
+  u32 found = 0;
+  firsts = global(firsts) + lane_index(), bits = global(bits);
+  parents = global(parents) + lane_index(), levels = global(levels) + lane_index();
+  for (int k = 0; k < run; k += WIDE) {
+    if (__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) {
+      u32 looks[WIDE], near[WIDE];
+      vertex_t first[WIDE];
+#pragma unroll
+      for (int j = 0; j < WIDE; j++) looks[j] = __shfl_sync(WARP, open, k + j) >> lane_index() & 1;
+#pragma unroll
+      for (int j = 0; j < WIDE; j++) first[j] = looks[j] ? load_readonly(firsts + 32 * j) : 0;
+#pragma unroll
+      for (int j = 0; j < WIDE; j++) near[j] = bits[first[j] >> 5];
+#pragma unroll
+      for (int j = 0; j < WIDE; j++) looks[j] &= near[j] >> (first[j] & 31);
+#pragma unroll
+      for (int j = 0; j < WIDE; j++) {
+        u32 who = __ballot_sync(WARP, looks[j]);
+        if (lane_index() == k + j) found = who;
+        if (looks[j]) parents[32 * j] = position_of(first[j]), levels[32 * j] = level;
+      }
+    }
+    firsts += 32 * WIDE, parents += 32 * WIDE, levels += 32 * WIDE;
+  }
+  return found;
+}
+// How many arcs those have whom lane k has in `whose` of the k-th word.
+__device__ __noinline__ i64 count_arcs(const i64* indptr, u32 whose, int run) {
+  constexpr int WIDE = 4;
+  i64 arcs = 0;
+  indptr = global(indptr) + lane_index();
+  for (int k = 0; k < run; k += WIDE, indptr += 32 * WIDE) {
+    if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && whose)) continue;
+    i64 begin[WIDE], end[WIDE];
+#pragma unroll
+    for (int j = 0; j < WIDE; j++) {
+      bool there = __shfl_sync(WARP, whose, k + j) >> lane_index() & 1;
+      begin[j] = there ? load_readonly(indptr + 32 * j) : 0, end[j] = there ? load_readonly(indptr + 32 * j + 1) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < WIDE; j++) arcs += end[j] - begin[j];
+  }
+  return arcs;
+}
+
 // ---- queues ----------------------------------------------------------------------------------------
 // Entry k is a vertex, with arcs offsets[k] .. offsets[k + 1] of the queue's: first[k] + offsets[k] and on in
 // `targets`.

@@ -52,6 +52,14 @@ template <class T> __device__ inline T load_stale(const T* p) {
 // The read-only path: only for what no thread of this launch writes.
 template <class T> __device__ inline T load_readonly(const T* p) { return __ldg(p); }
 
+// A pointer to memory of the device, where the compiler does not see that it is one.
+template <class T> __device__ inline T* global(T* p) {
+#ifdef __CUDACC__
+  __builtin_assume(__isGlobal(p));
+#endif
+  return p;
+}
+
 // 16 bytes by one load from the read-only path; p is aligned to them.
 template <class T> struct alignas(16) Quad {
   static constexpr int size = 16 / sizeof(T);
