@@ -90,7 +90,10 @@ class _Search:
         costs = bfs_costs(require_rates(run), num, vertex.itemsize)
         # The arcs of a frontier that were not counted are counted where all of it is queued.
         alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
-        shared = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, *costs)
+        # Behind these all rows have one arc, where that is known.
+        require_firsts(shard)
+        longer = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
+        shared = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, longer, *costs)
         # Where there are no vertices nothing is launched. One source is among a search's own orders.
         listed = num_sources if num_sources > 1 else 0
         self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)

@@ -126,6 +126,7 @@ struct Steps : Levels {
     return found;
   }
   __device__ u32 look_on(i64 word, u32 open) {
+    if ((word + lane_index()) * 32 >= order(LONGER)) my_arcs += __popc(open), open = 0;
     if (!__any_sync(WARP, open)) return 0;
     u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
     hits[lane_index()] = 0;
