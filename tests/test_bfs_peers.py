@@ -162,6 +162,19 @@ def test_the_last_few_are_listed():
         assert all(0 < sum(arcs) <= 2 * 9 for arcs in zip(*([a for _, a in steps] for steps in by_rank), strict=True))
 
 
+def test_a_list_with_a_long_row_is_given_up():
+    """Of those left one has a long row, which nobody reaches: what is behind the core is pushed."""
+    random, core = np.random.default_rng(5), 72_000
+    sources = np.repeat(np.arange(1, core), 3)
+    near = np.stack([sources, random.integers(0, sources)], axis=1).tolist()
+    tail, star = range(core - 1, core + 3), range(core + 5, core + 1100)
+    case = make_case("star", core + 1100, [*near, *((v, v + 1) for v in tail), *((core + 4, v) for v in star)])
+    _, answers = search(case, [0], 2, "degree")
+    methods = [step["method"] for step in answers[0][1].supersteps]
+    assert methods[-3:] == ["push"] * 3
+    assert "pull" in methods
+
+
 def test_levels_beyond_the_trace_are_added_up(monkeypatch):
     case = make_case("line", 12, [(v, v + 1) for v in range(11)])
     _, whole = search(case, [0], 2, "degree")

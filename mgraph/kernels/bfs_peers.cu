@@ -14,7 +14,7 @@ constexpr i64 FEW_OFFERS = 8;
 
 struct Search : Slices {
   i64 count = 0, arcs = 0, arcs_before = 0, num_left = 0, arcs_left = 0, reached = 0, started = 0;
-  bool queued = true, pulling = false, unsettled = false, listable = true, listed = false;
+  bool queued = true, pulling = false, unsettled = false, listable = true, listed = false, apart = false;
 
   // Nothing is reached, in all slices of one's own copies: nobody writes there before all have met. Bits behind a
   // slice's last vertex are set by its owner. If there is one source, who clears its word reaches it.
@@ -190,12 +190,12 @@ struct Search : Slices {
     for (i64 i = thread_index(), count = *late_counter(turn); i < count; i += thread_count())
       atomic_min(parents + late()[i].to, late()[i].parent);
   }
+  // Who is reached of one's own slice stands in the copies of all, whichever of one's own it stood in.
   __device__ void tell_slice() {
     for (i64 w = thread_index(); w < words(); w += thread_count()) {
       i64 at = own_words() + w;
-      u32 word = now()[at];
-      for (i64 r = 0; r < size(); r++)
-        if (r != rank()) copy(window(r), side)[at] = word;
+      u32 word = now()[at] | then()[at];
+      for (i64 r = 0; r < size(); r++) copy(window(r), side)[at] = word;
       tally[SENT] += 4 * (size() - 1);
     }
   }
@@ -207,19 +207,41 @@ struct Search : Slices {
   }
 
   // ---- the last --------------------------------------------------------------------------------------
-  // Those who were listed look on alone. Who is not reached yet has no neighbours reached but in the level before: who
-  // is found is marked in the copy that is not read, and needs not stand in the other too.
+  // Whoever is left is listed, and the others are not passed over again.
+  __device__ void list_left() {
+    constexpr int WIDE = 4;
+    for (i64 first = warp_index() * 32 * WIDE; first < words(); first += warp_count() * 32 * WIDE) {
+      u32 left[WIDE], count = 0;
+      for (int k = 0; k < WIDE; k++) {
+        i64 word = first + 32 * k + lane_index();
+        left[k] = word < words() ? ~now()[own_words() + word] : 0;
+      }
+      for (int k = 0; k < WIDE; k++) count += __popc(left[k]);
+      if (!__any_sync(WARP, count)) continue;
+      WarpScan scan(count);
+      i64 place = lane_index() == 0 ? atomic_add(list_counter(), (i64)scan.total) : 0;
+      vertex_t* list = queue().vertices + __shfl_sync(WARP, place, 0) + scan.before;
+      for (int k = 0; k < WIDE; k++)
+        for (u32 word = left[k]; word; word &= word - 1)
+          *list++ = (vertex_t)((first + 32 * k + lane_index()) * 32 + __ffs(word) - 1);
+    }
+  }
+  // They look alone. Who is not reached yet has no neighbours reached but in the level before: who is found is marked
+  // in the copy that is not read, and needs not stand in the other too. The arcs of those who find nothing are counted;
+  // a long row is too much.
   __device__ void look_through_list() {
-    i64 count = queued_vertices(*list_counter());
-    each_listed(queue().vertices, count, [&](const i64(&v)[2], const bool (&there)[2]) {
+    each_listed(queue().vertices, *list_counter(), [&](const i64(&v)[2], const bool (&there)[2]) {
       bool open[2];
       for (int half = 0; half < 2; half++) {
         i64 word = own_words() + (v[half] >> 5);
         open[half] = there[half] && !((now()[word] | load_relaxed(then() + word)) >> (v[half] & 31) & 1);
       }
-      look_on(v, open, false, false,
-              [&](i64 hit) { set_bit(then(), own_words() * 32 + hit), tell_others(hit, !side), tally[COUNT]++; });
+      look_on(
+          v, open, false, false,
+          [&](i64 hit) { set_bit(then(), own_words() * 32 + hit), tell_others(hit, !side), tally[COUNT]++; },
+          [&](i64 length) { tally[ARCS] += length <= LONG_ROW ? length : FEW_LISTED + 1; });
     });
+    side = !side;
   }
 
   // ---- a level ---------------------------------------------------------------------------------------
@@ -233,10 +255,23 @@ struct Search : Slices {
   __device__ bool grows() const { return arcs > fact(GROWTH) * arcs_before; }
   __device__ bool may_list() const { return listable && num_left * FEW_LEFT < fact(NUM_POSITIONS); }
   __device__ bool search_level() {
+    if (unsettled) take_late();
+    unsettled = false;
+    if (!listed && pulling && may_list()) {
+      list_left();
+      if (!ranks.meet_here()) return false;
+      listed = true;
+    }
     if (listed) {
       look_through_list();
-      side = !side;
-      return meet();
+      if (!meet()) return false;
+      listed = listable = block->ranks.total[ARCS] <= FEW_LISTED, apart = true;
+      return true;
+    }
+    if (apart) {
+      tell_slice();
+      if (!meet()) return false;
+      apart = false;
     }
     if (!pulling && !queued) {
       queue_up();
@@ -244,9 +279,6 @@ struct Search : Slices {
       arcs = block->ranks.total[ARCS];
     }
     if (thread_index() == 0) *queue_counter(!turn) = *late_counter(!turn) = *runs_taken(level + 1) = 0;
-    listing = pulling && may_list();
-    if (unsettled) take_late();
-    unsettled = false;
     if (!pulling) arcs_before = arcs;
     if (pulling) return look_level();
     bool few = arcs <= words() / FEW_OFFERS, full = false;
@@ -275,13 +307,10 @@ struct Search : Slices {
     turn = !turn, queued = false;
     i64 share = pulling ? fact(NUM_POSITIONS) / (num_left + 1) : SPARSE;
     bool many = pulling ? share < SPARSE : arcs > fact(NUM_POSITIONS);
-    Looks looks = pulling && share < SPARSER && !listing ? PICKED : BY_ROWS;
+    Looks looks = pulling && share < SPARSER ? PICKED : BY_ROWS;
     look(share, many ? BY_WORDS : looks, !pulling);
     side = !side;
-    if (!meet()) return false;
-    if (listing) listed = listable = block->ranks.total[ARCS] <= FEW_LISTED;
-    listing = false;
-    return true;
+    return meet();
   }
 
   // Count what a level found.

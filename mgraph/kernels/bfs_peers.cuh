@@ -44,8 +44,8 @@ enum Looks { BY_WORDS, PICKED, BY_ROWS };
 constexpr i64 SPARSE = 4, SPARSER = 64;
 // Words of which a warp looks at the firsts together.
 constexpr int WIDE = 8;
-// Those that find nothing where fewer than one in so many is left are listed, if they have no more arcs than this, and
-// no row of more.
+// Where fewer than one in so many is left they are listed, unless those that find nothing have more arcs than this, or
+// a row of more.
 constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
 // Counters of the queue, in turn, of the list, of runs of words, in turn, and of late offers, in turn; and for each
 // rank how many of its blocks offer something, above how many places each has for that, and how many offers are there
@@ -90,7 +90,7 @@ struct Slices {
 
   i64 tally[NUM_SUMS] = {};  // counted by this thread since the last meeting
   i64 level = -1;
-  bool side = false, turn = false, listing = false;
+  bool side = false, turn = false;
 
   // Where things stand is worked out anew wherever it is wanted: registers are scarcer.
   __device__ i64 fact(Fact which) const { return block->facts[which]; }
@@ -291,7 +291,7 @@ struct Slices {
     if (looks != BY_ROWS && (word + lane_index()) * 32 >= fact(NUM_LONGER)) open = 0;
     if (__any_sync(WARP, open))
       each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
-        look_on(v, there, looks != BY_ROWS, counts_arcs, hit);
+        look_on(v, there, looks != BY_ROWS, counts_arcs, hit, [](i64) {});
       });
     __syncwarp();
     u32 found = hits[lane_index()];
@@ -321,12 +321,11 @@ struct Slices {
       hit(v[half]);
     }
   }
-  // From the first or the second of the rows on.
-  template <class Hit>
-  __device__ void look_on(const i64 (&v)[2], const bool (&open)[2], bool second, bool counts_arcs, Hit hit) {
+  // From the first or the second of the rows on; call hit(v) for those that find a parent, or miss(length).
+  template <class Hit, class Miss>
+  __device__ void look_on(const i64 (&v)[2], const bool (&open)[2], bool second, bool counts_arcs, Hit hit, Miss miss) {
     i64 begin[2], length[2], place[2];
     vertex_t parent[2] = {};
-    bool missed[2];
     for (int half = 0; half < 2; half++) {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + second : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
@@ -335,22 +334,17 @@ struct Slices {
     RowSearch{now(), in_targets, fact(LAST_ARC)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
       tally[LOOKED] += place[half] < length[half] ? place[half] + 1 : length[half];
-      missed[half] = open[half] && place[half] == length[half];
-      if (place[half] == length[half]) continue;
+      if (place[half] == length[half]) {
+        if (open[half]) miss(length[half]);
+        continue;
+      }
       settle(v[half], positions()(parent[half]), counts_arcs);
       hit(v[half]);
     }
-    if (listing) list(v, missed, begin, length);
   }
   // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {
     parents[v] = parent, levels[v] = (dist_t)(level + 1);
     if (counts_arcs) tally[ARCS] += arcs_of(v);
-  }
-  // A long row makes the list too long.
-  __device__ void list(const i64 (&v)[2], const bool (&there)[2], const i64 (&begin)[2], const i64 (&length)[2]) {
-    for (int half = 0; half < 2; half++)
-      if (there[half]) tally[ARCS] += length[half] <= LONG_ROW ? length[half] : FEW_LISTED + 1;
-    ::enqueue<2>(queue(), fact(CAPACITY), list_counter(), {(vertex_t)v[0], (vertex_t)v[1]}, there, begin, length);
   }
 };

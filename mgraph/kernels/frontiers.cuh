@@ -87,20 +87,22 @@ template <class PositionOf> __device__ __noinline__ u32 look_at_firsts(const u32
                                                                        int run, dist_t level, PositionOf position_of) {
   constexpr int WIDE = 8;
   u32 found = 0;
-  firsts = global(firsts) + lane_index(), bits = global(bits);
+  firsts = global(firsts), bits = global(bits);
   parents = global(parents) + lane_index(), levels = global(levels) + lane_index();
   for (int k = 0; k < run; k += WIDE) {
     if (__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) {
       u32 looks[WIDE], near[WIDE];
       vertex_t first[WIDE];
 #pragma unroll
-      for (int j = 0; j < WIDE; j++) looks[j] = __shfl_sync(WARP, open, k + j) >> lane_index() & 1;
+      for (int j = 0; j < WIDE; j++) looks[j] = 0 - (__shfl_sync(WARP, open, k + j) >> lane_index() & 1);
 #pragma unroll
-      for (int j = 0; j < WIDE; j++) first[j] = looks[j] ? load_readonly(firsts + 32 * j) : 0;
+      for (int j = 0; j < WIDE; j++) first[j] = firsts[(32 * j + lane_index()) & looks[j]];
+      __syncwarp();
 #pragma unroll
       for (int j = 0; j < WIDE; j++) near[j] = bits[first[j] >> 5];
+      __syncwarp();
 #pragma unroll
-      for (int j = 0; j < WIDE; j++) looks[j] &= near[j] >> (first[j] & 31);
+      for (int j = 0; j < WIDE; j++) looks[j] &= near[j] >> (first[j] & 31) & 1;
 #pragma unroll
       for (int j = 0; j < WIDE; j++) {
         u32 who = __ballot_sync(WARP, looks[j]);
