@@ -2,10 +2,11 @@
 
 The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap of who is
 reached: every rank has two copies, one to read and one to write, into which each rank writes its slice. Push offers
-parents to the owners, side by side in their windows, while there are few arcs; of many only bits travel, and whoever
-they find looks for its parent itself, as in a pull. When few vertices are left, those that a level does not find are
-listed, and look on alone. The ranks meet once a level that is pulled and twice a level that is pushed, once more where
-it must be queued first or an inbox is full, and add up there what decides on the next one.
+parents to the owners, side by side in their windows, while there are few arcs: the first offer finds a vertex, and what
+comes later waits for the next level, where the smallest wins. Of many arcs only bits travel, and whoever they find
+looks for its parent itself, as in a pull. When few vertices are left they are listed, and look alone. The ranks meet
+once a level that is pulled and twice a level that is pushed, once more where it must be queued first or an inbox is
+full, and add up there what decides on the next one.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from mgraph.shard import Shard, once_a_shard
 
 # How many orders are a search's own: the first of them.
 OWN_ORDERS = 2
-# An inbox holds offers for this part of its vertices: so many as one arc for 16 vertices brings, if none gets twice
+# An inbox holds offers for this part of its vertices: so many as one arc for 8 vertices brings, if none gets twice
 # its share. More arcs are pushed as bits.
-INBOX_PART = 8
+INBOX_PART = 4
 # Rows of more arcs are hubs': one of them may take a warp longer than all its others.
 HUB_ARCS = 1 << 14
 

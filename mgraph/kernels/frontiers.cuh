@@ -80,8 +80,10 @@ template <class Take> __device__ inline void each_listed(const vertex_t* list, i
 
 // ---- firsts ----------------------------------------------------------------------------------------
 // Lane k has in `open` who of the k-th word looks at the first of its row, and returns who of that finds it in `bits`,
-// as its parent. All arrays begin where the first word does. A function that is called: it needs all registers, so
-// that what WIDE words wait for is under way together.
+// as its parent. All arrays begin where the first word does. Its loads are under way together, of WIDE words: a
+// function that is called has registers for that where the loops of a search have none left; who does not look takes a
+// first that all such lanes take, not a branch; and nobody looks at a word before all have been asked for (BFS of
+// rmat26 on one H200: 0.64 and 0.61 ms).
 template <class PositionOf> __device__ __noinline__ u32 look_at_firsts(const u32* bits, const vertex_t* firsts,
                                                                        vertex_t* parents, dist_t* levels, u32 open,
                                                                        int run, dist_t level, PositionOf position_of) {
