@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from mgraph.kernels.pair import fused
 
-ORDERS = ("depth_limit", "source", "num_arcs", "num_sources", "capacity", "trace_rows", "growth", "alike", "longer", "parts")
+ORDERS = (
+    "depth_limit", "source", "num_arcs", "num_sources", "capacity", "trace_rows", "growth", "alike", "longer", "parts",
+)  # fmt: skip
 # What decides between the forms of a level, in femtoseconds (algorithms/costs.py).
 COSTS = ("phase", "queueing", "offering", "settling", "passing", "opening", "looking")
 REPORT = ("done", "num_rows", "reached", "reached_arcs")
