@@ -169,10 +169,12 @@ def test_a_list_with_a_long_row_is_given_up():
     near = np.stack([sources, random.integers(0, sources)], axis=1).tolist()
     tail, star = range(core - 1, core + 3), range(core + 5, core + 1100)
     case = make_case("star", core + 1100, [*near, *((v, v + 1) for v in tail), *((core + 4, v) for v in star)])
-    _, answers = search(case, [0], 2, "degree")
-    methods = [step["method"] for step in answers[0][1].supersteps]
-    assert methods[-3:] == ["push"] * 3
-    assert "pull" in methods
+    # From all of the core the first level is pulled while the sources are in the queue, where a list would stand.
+    for starts in [0], list(range(core)):
+        _, answers = search(case, starts, 2, "degree")
+        methods = [step["method"] for step in answers[0][1].supersteps]
+        assert methods[-3:] == ["push"] * 3
+        assert "pull" in methods
 
 
 def test_levels_beyond_the_trace_are_added_up(monkeypatch):

@@ -253,7 +253,8 @@ struct Search : Slices {
     return grows() && LOOKS_A_PUSH * (double)arcs * (double)arcs > (double)num_left * (double)arcs_left;
   }
   __device__ bool grows() const { return arcs > fact(GROWTH) * arcs_before; }
-  __device__ bool may_list() const { return listable && num_left * FEW_LEFT < fact(NUM_POSITIONS); }
+  // The list takes the place of a queue, which is to be read.
+  __device__ bool may_list() const { return listable && !queued && num_left * FEW_LEFT < fact(NUM_POSITIONS); }
   __device__ bool search_level() {
     if (unsettled) take_late();
     unsettled = false;
