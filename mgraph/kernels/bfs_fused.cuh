@@ -4,7 +4,19 @@
 // an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
 
 // What the host asks for, and what it is told; bfs_fused.py has the same names.
-enum Order { DEPTH_LIMIT, SOURCE, NUM_ARCS, NUM_SOURCES, CAPACITY, TRACE_ROWS, GROWTH, ALIKE, LONGER, PARTS, NUM_ORDERS };
+enum Order {
+  DEPTH_LIMIT,
+  SOURCE,
+  NUM_ARCS,
+  NUM_SOURCES,
+  CAPACITY,
+  TRACE_ROWS,
+  GROWTH,
+  ALIKE,
+  LONGER,
+  PARTS,
+  NUM_ORDERS
+};
 // What decides between the forms of a level, in femtoseconds, behind the orders: a phase of its own, an arc offered to
 // a queue, or to parents, one vertex found there, one of all passed over, one that a pull has look at its first, and an
 // arc that it looks at further on.

@@ -84,9 +84,9 @@ template <class Take> __device__ inline void each_listed(const vertex_t* list, i
 // function that is called has registers for that where the loops of a search have none left; who does not look takes a
 // first that all such lanes take, not a branch; and nobody looks at a word before all have been asked for (BFS of
 // rmat26 on one H200: 0.64 and 0.61 ms).
-template <class PositionOf> __device__ __noinline__ u32 look_at_firsts(const u32* bits, const vertex_t* firsts,
-                                                                       vertex_t* parents, dist_t* levels, u32 open,
-                                                                       int run, dist_t level, PositionOf position_of) {
+template <class Of> __device__ __noinline__ u32 look_at_firsts(const u32* bits, const vertex_t* firsts,
+                                                               vertex_t* parents, dist_t* levels, u32 open, int run,
+                                                               dist_t level, Of position_of) {
   constexpr int WIDE = 8;
   u32 found = 0;
   firsts = global(firsts), bits = global(bits);
