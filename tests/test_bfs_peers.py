@@ -150,6 +150,18 @@ def test_offers_may_be_more_than_vertices():
     search(make_case("clique", 60, [*edges, *clique]), [0, 1], 2, "degree")
 
 
+def test_a_frontier_that_many_offers_found_is_pushed_alone():
+    """It is known by words, as what few offers found before it is not: nothing of that is pushed again."""
+    twigs = [(branch, 11 + 20 * (branch - 1) + k) for branch in range(1, 11) for k in range(20)]
+    edges = [*((0, branch) for branch in range(1, 11)), *twigs, *((v, v + 200) for v in range(11, 211))]
+    case = make_case("tree", 16_000, [*edges, *((v, v + 1) for v in range(411, 15_999))])
+    for num_ranks in (2, 3):
+        _, answers = search(case, [0], num_ranks, "degree", seed=num_ranks)
+        steps = list(zip(*(trace.supersteps for _, trace in answers), strict=True))
+        assert {step["method"] for of_level in steps for step in of_level} == {"push"}
+        assert [sum(step["arcs"] for step in of_level) for of_level in steps] == [10, 210, 400, 200]
+
+
 def test_the_last_few_are_listed():
     """A core is pulled; of a tail on it and a pair apart, which are few, levels are pulled by those listed alone."""
     random = np.random.default_rng(3)
@@ -175,6 +187,27 @@ def test_a_list_with_a_long_row_is_given_up():
         methods = [step["method"] for step in answers[0][1].supersteps]
         assert methods[-3:] == ["push"] * 3
         assert "pull" in methods
+        # All of a slice is told behind the list.
+        behind = len(methods) - methods[::-1].index("pull")
+        assert all(trace.supersteps[behind]["bytes"] >= case.num_vertices // 2 // 8 for _, trace in answers)
+
+
+def test_many_are_pushed_behind_a_list_that_is_given_up():
+    """Who was marked there looks for a parent in all words, of which the last are dealt out when they are asked for."""
+    random, num, width, star = np.random.default_rng(1), 92_000, 120, 1032
+    core = num - 2 * width - star - 1
+    sources = np.repeat(np.arange(1, core), 3)
+    near = np.stack([sources, random.integers(0, sources)], axis=1)
+    levels = oracles.bfs(make_case("core", core, near.tolist()), [0])
+    behind = num - np.cumsum(np.bincount(levels))
+    hub = int(np.flatnonzero(levels == np.argmax(behind < num / 64))[0])
+    rays, fan, last = core + 1 + np.arange(star), core + 1 + star + np.arange(width), num - width + np.arange(width)
+    pairs = np.stack(np.meshgrid(fan, last), axis=-1).reshape(-1, 2)
+    edges = [*near.tolist(), *((hub, int(v)) for v in fan), *((core, int(v)) for v in rays), *pairs.tolist()]
+    _, answers = search(make_case("dirty", num, edges), [0], 2, "natural")
+    steps = answers[0][1].supersteps
+    assert [step["method"] for step in steps[-4:]] == ["pull", "pull", "push", "push"]
+    assert steps[-1]["frontier"] == width
 
 
 def test_levels_beyond_the_trace_are_added_up(monkeypatch):

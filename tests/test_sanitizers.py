@@ -46,7 +46,7 @@ FUSED = {
     "bfs_fused": "depth or deeper or walked",
     "sssp_fused": "any_grid and 128-2-1",
     "msf_fused": "lists or vertices or way",
-    "bfs_peers": "depth_limit or told_of or last_few or blocks_offer or more_than_vertices",
+    "bfs_peers": "depth_limit or told_of or last_few or blocks_offer or more_than_vertices or offers_found",
     "sssp_peers": "rounds_beyond",
 }
 

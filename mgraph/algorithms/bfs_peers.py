@@ -3,10 +3,11 @@
 The loop of bfs.py runs inside kernels/bfs_peers.cu, and nobody asks the host in between. Pull needs a bitmap of who is
 reached: every rank has two copies, one to read and one to write, into which each rank writes its slice. Push offers
 parents to the owners, side by side in their windows, while there are few arcs: the first offer finds a vertex, and what
-comes later waits for the next level, where the smallest wins. Of many arcs only bits travel, and whoever they find
-looks for its parent itself, as in a pull. When few vertices are left they are listed, and look alone. The ranks meet
-once a level that is pulled and twice a level that is pushed, once more where it must be queued first or an inbox is
-full, and add up there what decides on the next one.
+comes later waits for the next level, where the smallest wins. Whoever few offers find is queued; others are when the
+next level asks for them, as after a pull. Of many arcs only bits travel, and whoever they find looks for its parent
+itself, as in a pull. When few vertices are left they are listed, and look alone. The ranks meet once a level that is
+pulled and twice a level that is pushed, once more where it must be queued first, an inbox is full or a list was given
+up, and add up there what decides on the next one.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ def _search(
 
 
 def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
-    partition, rows, incoming = shard.partition, shard.rows, shard.incoming
+    partition, rows, incoming, firsts = shard.partition, shard.rows, shard.incoming, require_firsts(shard)
     shared = (
         num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
         partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
         _num_hubs(shard), queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH,
     )  # fmt: skip
     args = (
-        rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
+        rows.indptr, rows.targets, incoming.indptr, incoming.targets, firsts,
         Fresh(shard.num_owned, dtype), Fresh(shard.num_owned, partition.dtype),
     )  # fmt: skip
     kernel = for_ranks(search_ranks, partition.num_ranks)

@@ -5,8 +5,8 @@ NCCL that the host waits for takes 16 and the launches around it more. The names
 verbs of a communicator, and the windows stay with it, because opening costs; the largest that was asked for is kept.
 Ranks that are processes on one host reach each other where their GPUs do; ranks that are threads do in the emulator.
 
-A window begins with a head by which the ranks meet (kernels/ranks.cuh, WindowHead). The rest belongs to one
-fused loop at a time, which says in `layout` what the bytes mean that it leaves.
+A window begins with a head by which the ranks meet (kernels/ranks.cuh, WindowHead). The rest belongs to one fused loop
+at a time, and holds whatever the last one left there.
 """
 
 from __future__ import annotations

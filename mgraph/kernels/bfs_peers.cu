@@ -1,18 +1,16 @@
 // A whole breadth-first search in one launch a rank, where the ranks' kernels reach each other's memory: the loop of
 // algorithms/bfs.py. bfs_peers.py says what the parameters are.
 //
-// Few arcs are pushed as offers of parents, side by side into the owners' windows; the owners take the smallest. Many
-// are pushed as bits, each rank's into its own other copy of who is reached, from which the owners gather theirs; who
-// is found looks for its parent itself, as in a pull. Where there are many arcs, hubs are on the frontier and stand
-// first in the row: it looks at 8 targets or fewer (RMAT and uniform graphs), and no offer has to travel.
+// Few arcs are pushed as offers of parents, of which the owners take the smallest, and many as bits: who is found there
+// looks for its parent itself, as in a pull. Where there are many arcs, hubs are on the frontier and stand first in the
+// row: it looks at 8 targets or fewer (RMAT and uniform graphs), and no offer has to travel.
 
 // So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26 on two H200).
 constexpr double LOOKS_A_PUSH = 16;
-// Offers for fewer than one word in so many are few: whoever they find is told to all ranks at once, bit by bit, where
-// the owners of more tell their slices when all are found.
+// Offers for fewer than one word in so many are few.
 constexpr i64 FEW_OFFERS = 8;
 
-struct Search : Slices {
+struct Search : Pushes {
   i64 count = 0, arcs = 0, arcs_before = 0, num_left = 0, arcs_left = 0, reached = 0, started = 0;
   bool queued = true, pulling = false, unsettled = false, listable = true, listed = false, apart = false;
 
@@ -69,143 +67,6 @@ struct Search : Slices {
     }
   }
 
-  // ---- push ------------------------------------------------------------------------------------------
-  // Who is not reached yet at the end of the queue's arcs: few are sent to their owners as offers, for which a block
-  // has `room` with each; many, where there is none, are marked in one's own other copy. That may lag behind by what
-  // was reached since, which the owners know. Two arcs a lane: more take registers from those who look (there, the
-  // levels that look most of rmat27 on two H200: 570 and 224 us with four, 554 and 217 with two).
-  __device__ void push(u32 room) {
-    const u32* reached = room ? now() : then();
-    i64 queued = *queue_counter(turn);
-    BlockShare share(0, queued_arcs(queued));
-    if (threadIdx.x < MOST_RANKS) block->num_offers[threadIdx.x] = 0;
-    __syncthreads();
-    if (threadIdx.x == 0 && share.begin < share.end) tally[LOOKED] += share.end - share.begin;
-    auto position = [&](vertex_t v) { return (vertex_t)(v * fact(MULTIPLIER) + fact(FIRST)); };
-    auto push_arcs = [&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
-      // Without branches between them all loads are under way together. An older word makes for an atomic too many;
-      // the copy against which offers are checked does not change meanwhile.
-      u32 word[2];
-      bool open[2];
-      for (int k = 0; k < 2; k++) word[k] = load_stale(reached + (v[k] >> 5));
-      for (int k = 0; k < 2; k++) open[k] = there[k] && !(word[k] >> (v[k] & 31) & 1);
-      for (int k = 0; k < 2; k++) {
-        if (room)
-          send(v[k], u[k], open[k], room);
-        else if (open[k])
-          atomic_or(then() + (v[k] >> 5), 1u << (v[k] & 31));
-      }
-    };
-    each_arc<2>(queue(), queued_vertices(queued), targets, share, block->room, position, push_arcs);
-  }
-  // Blocks have places of their own with the owners, as many for all that have arcs, and say how many they took; those
-  // beyond MOST_BLOCKS have none.
-  __device__ i64 num_offering() const {
-    i64 arcs = queued_arcs(*queue_counter(turn)), each = BlockShare(0, arcs).length, num = (arcs + each - 1) / each;
-    return num < MOST_BLOCKS ? num : MOST_BLOCKS;
-  }
-  __device__ u32 room_for_offers() const {
-    i64 num_blocks = num_offering();
-    return (u32)(fact(INBOX) / (num_blocks ? num_blocks : 1));
-  }
-  __device__ void tell_offers(u32 room) {
-    __syncthreads();
-    i64 num_blocks = num_offering();
-    if (threadIdx.x >= size()) return;
-    i64* here = told(window(threadIdx.x), rank());
-    u32 own = block->num_offers[threadIdx.x];
-    if (blockIdx.x == 0) here[0] = num_blocks << 32 | room;
-    if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < room ? own : room;
-  }
-  // A warp's offers, one a lane if it is `there`: those to a rank go side by side, as they travel. Those that find no
-  // room are counted.
-  __device__ void send(vertex_t v, vertex_t u, bool there, u32 room) {
-    vertex_t owner = there ? owner_of(v) : (vertex_t)size();
-    u32 before = 0, num = 0;
-    for (int r = 0; r < size(); r++) {
-      u32 to_rank = __ballot_sync(WARP, owner == r);
-      if (owner == r) before = __popc(to_rank & ((1u << lane_index()) - 1));
-      if (lane_index() == r) num = __popc(to_rank);
-    }
-    u32 place = num ? atomic_add(&block->num_offers[lane_index()], num) : 0;
-    u32 at = __shfl_sync(WARP, place, (int)owner & 31) + before;
-    if (owner >= size()) return;
-    if (owner != rank()) tally[SENT] += sizeof(Offer);
-    if (at < room && blockIdx.x < MOST_BLOCKS)
-      inbox(window(owner), rank())[blockIdx.x * (i64)room + at] = {v - owner * (vertex_t)fact(STRIDE), u};
-    else
-      tally[COUNT]++;
-  }
-  // Call take(offer, there), by whole warps, two a lane, for what every rank's blocks offer.
-  template <class Take> __device__ void each_offer(Take take) {
-    i64 most = blockIdx.x + 1;
-    for (i64 of = blockIdx.x; of < most; of += gridDim.x) {
-      __syncthreads();
-      if (threadIdx.x < size()) {
-        const i64* from = told(window(), threadIdx.x);
-        block->told[threadIdx.x] = from[0];
-        block->num_offers[threadIdx.x] = of < from[0] >> 32 ? (u32)from[1 + of] : 0;
-      }
-      __syncthreads();
-      u32 total = 0;
-      for (i64 r = 0; r < size(); r++) {
-        total += block->num_offers[r];
-        if (block->told[r] >> 32 > most) most = block->told[r] >> 32;
-      }
-      for (u32 group = (threadIdx.x & ~31) * 2; group < total; group += blockDim.x * 2) {
-        Offer offer[2];
-        bool there[2];
-        for (int half = 0; half < 2; half++) {
-          u32 i = group + half * 32 + lane_index();
-          i64 from = 0;
-          there[half] = i < total;
-          while (there[half] && i >= block->num_offers[from]) i -= block->num_offers[from++];
-          offer[half] = there[half] ? inbox(window(), from)[of * (u32)block->told[from] + i] : Offer{0, 0};
-        }
-        take(offer, there);
-      }
-    }
-  }
-  // Who was not offered a parent before is found, takes it, and is queued for the next level; offers that come later
-  // wait until all have met. Who is reached is read, and then written: one copy does.
-  __device__ void take_offers(bool few) {
-    each_offer([&](const Offer(&offer)[2], const bool (&there)[2]) {
-      i64 v[2] = {(i64)offer[0].to, (i64)offer[1].to};
-      bool found[2];
-      for (int half = 0; half < 2; half++) found[half] = there[half] && set_bit(now(), own_words() * 32 + v[half]);
-      for (int half = 0; half < 2; half++) {
-        if (found[half]) {
-          levels[v[half]] = (dist_t)(level + 1), parents[v[half]] = offer[half].parent;
-          if (few) tell_others(v[half], side);
-        } else if (there[half]) {
-          late()[reserve(late_counter(!turn))] = offer[half];
-        }
-      }
-      enqueue(!turn, v, found);
-    });
-    turn = !turn, queued = unsettled = true;
-  }
-  // The smallest parent is taken of those that came late too.
-  __device__ void take_late() {
-    for (i64 i = thread_index(), count = *late_counter(turn); i < count; i += thread_count())
-      atomic_min(parents + late()[i].to, late()[i].parent);
-  }
-  // Who is reached of one's own slice stands in the copies of all, whichever of one's own it stood in.
-  __device__ void tell_slice() {
-    for (i64 w = thread_index(); w < words(); w += thread_count()) {
-      i64 at = own_words() + w;
-      u32 word = now()[at] | then()[at];
-      for (i64 r = 0; r < size(); r++) copy(window(r), side)[at] = word;
-      tally[SENT] += 4 * (size() - 1);
-    }
-  }
-  // One's own vertex is reached, in the copies of all others.
-  __device__ void tell_others(i64 v, bool which) {
-    tally[SENT] += 4 * (size() - 1);
-    for (i64 r = 0; r < size(); r++)
-      if (r != rank()) atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
-  }
-
   // ---- the last --------------------------------------------------------------------------------------
   // Whoever is left is listed, and the others are not passed over again.
   __device__ void list_left() {
@@ -258,51 +119,51 @@ struct Search : Slices {
   __device__ bool search_level() {
     if (unsettled) take_late();
     unsettled = false;
-    if (!listed && pulling && may_list()) {
-      list_left();
-      if (!ranks.meet_here()) return false;
-      listed = true;
-    }
-    if (listed) {
-      look_through_list();
-      if (!meet()) return false;
-      listed = listable = block->ranks.total[ARCS] <= FEW_LISTED, apart = true;
-      return true;
-    }
+    // Counters of this level's queue and of the next level's runs: nobody counts there before all have met.
+    if (thread_index() == 0) *queue_counter(!turn) = *late_counter(!turn) = *runs_taken(level + 1) = 0;
+    if (listed || (pulling && may_list())) return list_level();
     if (apart) {
       tell_slice();
-      if (!meet()) return false;
+      if (!meet_halfway(COUNT)) return false;
       apart = false;
     }
-    if (!pulling && !queued) {
+    return pulling ? look_level() : push_level();
+  }
+  __device__ bool list_level() {
+    if (!listed) {
+      list_left();
+      if (!ranks.meet_here()) return false;
+    }
+    look_through_list();
+    if (!meet()) return false;
+    listed = listable = block->ranks.total[ARCS] <= FEW_LISTED, apart = true;
+    return true;
+  }
+  __device__ bool push_level() {
+    if (!queued) {
       queue_up();
-      if (!meet()) return false;
+      if (!meet_halfway(ARCS)) return false;
       arcs = block->ranks.total[ARCS];
     }
-    if (thread_index() == 0) *queue_counter(!turn) = *late_counter(!turn) = *runs_taken(level + 1) = 0;
-    if (!pulling) arcs_before = arcs;
-    if (pulling) return look_level();
+    arcs_before = arcs;
     bool few = arcs <= words() / FEW_OFFERS, full = false;
-    u32 room = arcs <= most_offers() ? room_for_offers() : 0;
+    // So many find room if no inbox gets more than twice its part.
+    u32 room = arcs <= fact(INBOX) * size() / 2 ? room_for_offers() : 0;
     do {
       if (full) room = 0;
       push(room);
       if (room) tell_offers(room);
-      if (!meet_halfway()) return false;
+      if (!meet_halfway(COUNT)) return false;
       full = room && block->ranks.total[COUNT];
     } while (full);
     if (!room) return look_level();
-    take_offers(few);
+    few ? take_few() : take_more();
+    turn = !turn, queued = few, unsettled = true;
     if (!few) {
       if (!ranks.meet_here()) return false;
-      tell_slice();
+      settle_slice();
     }
     return meet();
-  }
-  // So many that inboxes hold them if none gets more than twice its part, and a queue whoever they find.
-  __device__ i64 most_offers() const {
-    i64 most = fact(INBOX) * size() / 2;
-    return most < fact(CAPACITY) ? most : fact(CAPACITY);
   }
   __device__ bool look_level() {
     turn = !turn, queued = false;
@@ -369,8 +230,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                  const vertex_t* firsts, dist_t* levels, vertex_t* parents, i64* host) {
   __shared__ Block block;
   if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
-  Search search = {{&block, Ranks(&block.ranks, windows, window, abort), indptr, targets, in_indptr, in_targets, firsts,
-                    levels, parents}};
+  Search search = {{{&block, Ranks(&block.ranks, windows, window, abort), indptr, targets, in_indptr, in_targets,
+                     firsts, levels, parents}}};
   Sources sources = {block.facts[NUM_STARTS], block.sources,
                      host + NUM_FACTS + NUM_REPORTS + block.facts[TRACE_ROWS] * ROW, block.facts[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.facts[FIRST_USER], block.facts[NUM_USERS], host + FOUND))

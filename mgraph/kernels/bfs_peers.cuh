@@ -42,8 +42,6 @@ constexpr i64 RUN = 512;
 // look at the row itself is as near as one at its first.
 enum Looks { BY_WORDS, PICKED, BY_ROWS };
 constexpr i64 SPARSE = 4, SPARSER = 64;
-// Words of which a warp looks at the firsts together.
-constexpr int WIDE = 8;
 // Where fewer than one in so many is left they are listed, unless those that find nothing have more arcs than this, or
 // a row of more.
 constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
@@ -111,8 +109,7 @@ struct Slices {
   }
   __device__ Offer* late() const { return inbox(window(), size()); }
   // What rank `from` tells of its offers. Behind that what is one's own alone: counters, the rows of the trace, the
-  // queue. The next level's takes its place when all have met who read it, and the list when it is pulled, and nobody
-  // reads it.
+  // queue. The next level's takes its place when all have met who read it, and the list where none is to be read.
   __device__ i64* told(u8* in, i64 from) const {
     return (i64*)(inbox(in, size()) + fact(INBOX) * size() / 2) + from * TOLD_WORDS;
   }
@@ -140,10 +137,10 @@ struct Slices {
     i64 mine[NUM_SUMS] = {count, arcs, looked, sent};
     return ranks.meet(mine);
   }
-  // All meet in the middle of a level: of what was counted only COUNT is told before its end.
-  __device__ bool meet_halfway() {
+  // All meet in the middle of a level: of what was counted one sum is `told` before its end.
+  __device__ bool meet_halfway(Sum told) {
     i64 kept[NUM_SUMS];
-    for (int k = 0; k < NUM_SUMS; k++) kept[k] = k == COUNT ? 0 : tally[k], tally[k] -= kept[k];
+    for (int k = 0; k < NUM_SUMS; k++) kept[k] = k == told ? 0 : tally[k], tally[k] -= kept[k];
     bool met = meet();
     for (int k = 0; k < NUM_SUMS; k++) tally[k] = kept[k];
     return met;
@@ -181,15 +178,39 @@ struct Slices {
     return each < 2 ? 2 : each;
   }
 
-  // The frontier, from the two copies to a queue; it has been counted, and its arcs are now.
+  // The frontier, from the two copies to a queue; it has been counted, and its arcs are now. The other copy may lack
+  // who was reached before.
   __device__ void queue_up() {
     i64 run = run_of_words(4);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
       i64 at = own_words() + word + lane_index();
       u32 found = lane_index() < run && word + lane_index() < words() ? now()[at] & ~then()[at] : 0;
-      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) { enqueue(turn, v, there); });
+      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {
+        bool last[2];
+        for (int half = 0; half < 2; half++) last[half] = there[half] && levels[v[half]] == (dist_t)level;
+        enqueue(turn, v, last);
+      });
     }
     tally[COUNT] = 0;
+  }
+
+  // ---- who is told -----------------------------------------------------------------------------------
+  // Who is reached of one's own slice stands in the copies of all, whichever of one's own it stood in.
+  __device__ void tell_slice() {
+    for (i64 w = thread_index(); w < words(); w += thread_count()) {
+      i64 at = own_words() + w;
+      tell_word(at, now()[at] | then()[at]);
+    }
+  }
+  __device__ void tell_word(i64 at, u32 word) {
+    for (i64 r = 0; r < size(); r++) copy(window(r), side)[at] = word;
+    tally[SENT] += 4 * (size() - 1);
+  }
+  // One's own vertex is reached, in the copies of all others.
+  __device__ void tell_others(i64 v, bool which) {
+    tally[SENT] += 4 * (size() - 1);
+    for (i64 r = 0; r < size(); r++)
+      if (r != rank()) atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
 
   // ---- looking for parents ---------------------------------------------------------------------------

@@ -41,13 +41,7 @@ struct Ranks {
     __syncthreads();
     meetings = (u32)head(window)->meetings;
   }
-  __device__ u8* window_of(i64 r) const {
-    u8* found = (u8*)here->windows[r];
-#ifdef __CUDACC__
-    __builtin_assume(__isGlobal(found));
-#endif
-    return found;
-  }
+  __device__ u8* window_of(i64 r) const { return global((u8*)here->windows[r]); }
   // What load(r) gives of every rank: all under way together, and one load over a link takes microseconds.
   template <int MOST, class T, class Load> __device__ void from_all(T (&found)[MOST], Load load) const {
 #pragma unroll
