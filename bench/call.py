@@ -130,10 +130,10 @@ def _timed_call(g: Graph, root: int) -> dict[str, float]:
 def translate_memory(n: int, connected: int) -> float:
     """Return the seconds that memory takes for levels and parents of n users, of whom so many have arcs.
 
-    A user's position comes in a stream, level and predecessor go out in one; level, parent and its user are looked up,
-    as if at random: of parents the hubs are looked up most, which the cache holds.
+    A user's position comes in a stream, level and predecessor go out in one; the parent is looked up, as if at random.
+    Its user and its level are not counted: those of hubs are looked up most, which the cache holds.
     """
-    return n * (4 + 4 + 8) / STREAM + 3 * connected * random_load(4 * connected)
+    return n * (4 + 4 + 8) / STREAM + connected * random_load(4 * connected)
 
 
 def show(facts: dict) -> None:

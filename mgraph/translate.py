@@ -10,7 +10,7 @@ from mgraph.build.homes import require_homes, starts_of
 from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend, Fresh, Given
 from mgraph.kernels.rows import look_up
-from mgraph.kernels.translate import deal_tree, find_positions, translate_tree
+from mgraph.kernels.translate import deal_tree, find_positions, translate_levels, translate_tree
 from mgraph.shard import Homes, Shard, once_a_shard
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
 
@@ -62,6 +62,16 @@ def _translation(
 ) -> Callable[..., list[Array]]:
     """Return what writes both in order of user ids."""
     (lo, hi), partition, homes = shard.user_range, shard.partition, shard.homes
+    out = (
+        None if distance is None else Fresh(hi - lo, user_dtype(distance)),
+        None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
+    )  # fmt: skip
+    # Alone, a rank has the predecessors' levels at hand: hubs' mostly, so that they are sooner there than one's own.
+    if partition.cyclic and homes is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
+        return shard.backend.prepared(
+            translate_levels, 0, hi - lo, shard.position_of_user, partition.num_positions,
+            Given(distance), Given(parent), shard.user_of_local, *out,
+        )  # fmt: skip
     # In natural order ranges are the owners': user id i of the range is local i, every one with a state.
     shape = (
         (shard.position_of_user, partition.num_positions, partition.stride, partition.multiplier)
@@ -72,9 +82,7 @@ def _translation(
     return shard.backend.prepared(
         translate_tree, 0, hi - lo, *shape, bits, before, step,
         None if distance is None else Given(distance), None if parent is None else Given(parent),
-        shard.user_of_local if homes is None else None,
-        None if distance is None else Fresh(hi - lo, user_dtype(distance)),
-        None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
+        shard.user_of_local if homes is None else None, *out,
     )  # fmt: skip
 
 

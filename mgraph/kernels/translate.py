@@ -55,6 +55,21 @@ def deal_tree(
 
 
 @kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
+def translate_levels(lo, hi, positions, num_positions, values, parents, users, out_distances, out_parents):
+    """Write levels and predecessors in order of user ids, -1 where there is none, on a rank that is alone.
+
+    A level is that of the predecessor, and one more; a source is its own.
+    """
+    for i in range(lo, hi):
+        position = np.int64(positions[i])
+        out_distances[i], out_parents[i] = -1, -1
+        if position < num_positions and parents[position] != np.iinfo(parents.dtype).max:
+            parent = np.int64(parents[position])
+            out_distances[i] = np.int64(values[parent]) + (parent != position)
+            out_parents[i] = users[parent]
+
+
+@kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
 def translate_tree(
     lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,
     out_parents,

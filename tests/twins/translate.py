@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twins.case import Case, Unwritten
 from twins.drawing import DrawnRows, rows, some, types_found
 
-from mgraph.types import none_of
+from mgraph.types import LEVEL, NARROW_LEVEL, none_of
 
 
 def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
@@ -57,6 +57,21 @@ def deal_tree(draw: st.DrawFn) -> Case:
     # Homes have the stride that states have.
     args |= {"stride": stride, "multiplier": num_states // stride, "step": step}
     return Case(args | outputs)
+
+
+def translate_levels(draw: st.DrawFn) -> Case:
+    r = draw(rows(types_found))
+    n, num_positions = draw(st.integers(1, r.num_owned)), draw(st.integers(1, r.num_owned))
+    parents = _parents(r, num_positions, num_positions=num_positions)
+    sources = some(r.random, num_positions, 0.3)
+    parents[sources] = np.flatnonzero(sources)
+    levels = r.random.integers(0, 100, num_positions).astype(draw(st.sampled_from((LEVEL, NARROW_LEVEL))))
+    return Case({
+        "lo": 0, "hi": n, "positions": r.random.permutation(r.num_owned)[:n].astype(r.types.vertex),
+        "num_positions": num_positions, "values": levels, "parents": parents,
+        "users": r.random.permutation(num_positions).astype(draw(st.sampled_from((np.uint32, np.int64)))),
+        "out_distances": Unwritten(n, LEVEL), "out_parents": Unwritten(n, np.int64),
+    })  # fmt: skip
 
 
 def translate_tree(draw: st.DrawFn) -> Case:
