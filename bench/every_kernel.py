@@ -2,13 +2,15 @@
 
     python bench/every_kernel.py rmat:12 rows bfs sssp_sweep
 
-Takes memory without CuPy's pool. The last line printed is a list of the kernels that were launched.
+Takes memory without CuPy's pool. `bfs_peers` and `sssp_peers` search through windows, which here are one rank's own.
+The last line printed is a list of the kernels that were launched.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
@@ -16,14 +18,24 @@ import click
 import cupy
 
 import mgraph as mg
+from mgraph import forms
+from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
+from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
 from mgraph.answers import Result
+from mgraph.cluster.base import Rank
+from mgraph.forms import TraversalSpec
 from mgraph.generate.spec import parse_spec
 from mgraph.graph import Graph
 from mgraph.graph500 import KERNELS, random_roots
 from mgraph.kernels.cuda import CudaBackend
 from mgraph.kernels.pair import Kernel
+from mgraph.shard import Shard
 
-SEARCHES = {name + suffix: method for name in KERNELS for suffix, method in (("", "frontier"), ("_sweep", "sweep"))}
+SEARCHES = {
+    name + suffix: method
+    for name in KERNELS
+    for suffix, method in (("", "frontier"), ("_peers", "frontier"), ("_sweep", "sweep"))
+}
 
 
 @click.command(help=__doc__)
@@ -49,18 +61,35 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     ):
         print(g, flush=True)
         for algorithm in algorithms:
-            for answer in answers(g, algorithm):
-                with answer:
-                    print(answer, flush=True)
-                    mg.validate(answer)
+            with through_windows() if algorithm.endswith("_peers") else nullcontext():
+                for answer in answers(g, algorithm):
+                    with answer:
+                        print(answer, flush=True)
+                        mg.validate(answer)
     print(json.dumps(sorted(launched)))
+
+
+@contextmanager
+def through_windows() -> Iterator[None]:
+    """Have searches by frontiers take the forms of several ranks."""
+
+    def form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable:
+        assert require_bfs_windows(shard, rank.comm)
+        return bfs_peers
+
+    def form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable:
+        assert require_sssp_windows(shard, rank.comm, spec.dtype)
+        return sssp_peers
+
+    with mock.patch.multiple(forms, form_of_bfs=form_of_bfs, form_of_sssp=form_of_sssp):
+        yield
 
 
 def answers(g: Graph, algorithm: str) -> Iterator[Result]:
     """Yield the answers of an algorithm: from one root and from several, lightest and heaviest."""
     roots = random_roots(g, 3, seed=1)
     if algorithm in SEARCHES:
-        search, method = KERNELS[algorithm.removesuffix("_sweep")], SEARCHES[algorithm]
+        search, method = KERNELS[algorithm.partition("_")[0]], SEARCHES[algorithm]
         yield search(g, roots[0], method=method)
         if method == "frontier":
             yield search(g, roots, method=method)
