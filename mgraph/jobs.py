@@ -59,6 +59,13 @@ class Answer(Columns):
     traversal: Traversal
 
 
+def shard_of(rank: Rank, graph: str) -> Shard:
+    """Return this rank's part of a graph; with it begins on every rank what may make more of it."""
+    shard: Shard = rank.objects[graph]
+    shard.begin_call(rank.comm)
+    return shard
+
+
 def free_bytes(rank: Rank) -> int:
     """Return how much memory this rank can still allocate."""
     return rank.backend.free_bytes()
@@ -84,7 +91,8 @@ def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[Graph
 
 def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
     """Traverse the graph as each spec says, keep the answers as `keys`, and return this rank's part of the stats."""
-    return [_traverse(rank, rank.objects[graph], key, spec) for key, spec in zip(keys, specs, strict=True)]
+    shard = shard_of(rank, graph)
+    return [_traverse(rank, shard, key, spec) for key, spec in zip(keys, specs, strict=True)]
 
 
 def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
@@ -137,8 +145,7 @@ def keep_traversal(
 
 def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     """Find the components of the graph, keep their labels as `key`, and return this rank's part of the stats."""
-    shard: Shard = rank.objects[graph]
-    trace = Trace(rank.backend, rank.comm)
+    shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
     searched = search_giant(shard, rank, trace)
     with trace.phase("find"):
         roots = find_components(shard, rank.comm, trace, searched)
@@ -156,7 +163,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
 
 def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     """Find a spanning forest, keep its edges as `key`, and return this rank's part of the stats."""
-    shard: Shard = rank.objects[graph]
+    shard = shard_of(rank, graph)
     refuse_forest_without_room(shard, rank.comm)
     comm, trace = rank.comm, Trace(rank.backend, rank.comm)
     with trace.phase("forest"):
@@ -266,7 +273,7 @@ def follow(rank: Rank, key: str, target: int) -> list[int]:
 
 def check(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check an answer by rules; every rank returns the same violations."""
-    shard, answer = rank.objects[graph], rank.objects[key]
+    shard, answer = shard_of(rank, graph), rank.objects[key]
     sources = positions_of(shard, rank.comm, answer.spec.sources)
     return validate_traversal(
         shard,
@@ -281,10 +288,10 @@ def check(rank: Rank, key: str, graph: str) -> list[Violation]:
 
 def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check the labels of components by rules; every rank returns the same violations."""
-    return validate_labels(rank.objects[graph], rank.comm, rank.objects[key].columns["labels"])
+    return validate_labels(shard_of(rank, graph), rank.comm, rank.objects[key].columns["labels"])
 
 
 def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a spanning forest by rules; every rank returns the same violations."""
     forest: ForestEdges = rank.objects[key]
-    return validate_forest(rank.objects[graph], rank.comm, forest.columns, forest.maximum)
+    return validate_forest(shard_of(rank, graph), rank.comm, forest.columns, forest.maximum)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from mgraph.comm.base import Communicator
 from mgraph.kernels.backend import Backend
 from mgraph.partition import Partition
 from mgraph.types import Array
@@ -156,6 +158,22 @@ class Shard:
     outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
     is_deep: bool = False  # a search has come to the last level that bytes hold
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
+    made_over: weakref.ref[Communicator] | None = None  # which the ranks had when they made all that on demand
+
+    def begin_call(self, comm: Communicator) -> None:
+        """Begin a call in which the ranks have this communicator.
+
+        Behind one that failed it is another. Of what that was making some ranks may have their part and others not,
+        and would wait for each other: all forget what was made on demand.
+        """
+        if self.made_over is not None and self.made_over() is comm:
+            return
+        self.made_over = weakref.ref(comm)
+        self.in_rows = self.by_weight = self.homes = None
+        self.outgrown_bytes, self.is_deep = 0, False
+        self.kept.clear()
+        if not self.is_compact:
+            self.blocks.clear()
 
     @cached_property
     def num_owned(self) -> int:

@@ -16,7 +16,7 @@ from mgraph.cluster.base import Rank
 from mgraph.forms import TraversalSpec
 from mgraph.graph import Graph, require_graph
 from mgraph.io.checks import as_integer
-from mgraph.jobs import keep_traversal
+from mgraph.jobs import keep_traversal, shard_of
 from mgraph.readable import counted, readable_seconds
 from mgraph.results import Stats, Traversed
 from mgraph.translate import positions_of
@@ -118,7 +118,7 @@ def traverse_together(
     rank: Rank, graph: str, keys: list[str], batches: list[list[int]], limit: int | None
 ) -> dict[str, Any]:
     """Search from each batch of roots, keep the levels as `keys`, and return this rank's part of the stats."""
-    shard, comm, trace = rank.objects[graph], rank.comm, Trace(rank.backend, rank.comm)
+    shard, comm, trace = shard_of(rank, graph), rank.comm, Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
         require_in_rows(shard, comm)
     for key, roots in zip(keys, batches, strict=True):
@@ -132,8 +132,10 @@ def traverse_together(
 
 def answer_of_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
     """Make one root's answer of the levels of many, keep it as `key`, and return this rank's part of the stats."""
-    shard, trace = rank.objects[graph], Trace(rank.backend, rank.comm)
+    shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
     found: Together = rank.objects[together]
+    with trace.phase("prepare"):
+        require_in_rows(shard, rank.comm)
     sources = positions_of(shard, rank.comm, spec.sources)
     with trace.phase("translate"):
         traversal = Traversal(found.levels(shard, bit), None)
