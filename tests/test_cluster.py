@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import os
 import pathlib
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -98,6 +100,58 @@ def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
     start = time.monotonic()
     assert len(cluster.run(programs.total)) == cluster.num_ranks
     assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("is_queued", [False, True])
+def test_a_call_interrupted_while_it_is_handed_out_frees_the_ranks(at, is_queued, monkeypatch):
+    real, calls = ThreadPoolExecutor.submit, itertools.count()
+
+    def submit(*args):
+        if next(calls) != at:
+            return real(*args)
+        if is_queued:
+            real(*args)
+        raise KeyboardInterrupt
+
+    with InProcessCluster(3, timeout_s=20) as cluster:
+        monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run(programs.total)
+        monkeypatch.undo()
+        assert len(cluster.run(programs.total)) == 3
+
+
+def test_a_call_interrupted_while_it_waits_leaves_others_their_turn(tmp_path, monkeypatch):
+    log = str(tmp_path / "log")
+    with InProcessCluster(2, timeout_s=20) as cluster:
+        first = threading.Thread(target=cluster.run, args=(programs.linger, log, "job", 0.5))
+        first.start()
+        wait_until(lambda: cluster._leases.held("0"))
+
+        def wait_for(condition, predicate):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(threading.Condition, "wait_for", wait_for)
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run(programs.total)
+        monkeypatch.undo()
+        first.join(30)
+        check_turns(log, 1, 2)
+        assert len(cluster.run(programs.total)) == 2
+
+
+def test_threads_that_cannot_start_end_no_call(monkeypatch):
+    real, starts = threading.Thread.start, itertools.count()
+
+    def start(thread):
+        if next(starts) == 1:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(ClusterError, match=r"3 ranks in this process want a thread each \(can't start"):
+        InProcessCluster(3)
 
 
 def test_closed_cluster_says_so(cluster):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 
 import numpy as np
 import oracles
@@ -326,38 +325,6 @@ def test_a_failed_search_leaves_the_graph_usable(clusters):
         assert mg.bfs(g, np.uint32(0)).distances[6] == 6
         assert mg.bfs(g, {0, 6}).distances[3] == 3
         assert mg.bfs(g, np.array([0, 6])).nearest_source[5] == 6
-
-
-HALF_MADE = {
-    "homes": ("mgraph.build.homes._counted", False, "frontier"),
-    "in_rows": ("mgraph.build.in_rows.batch_arcs", True, "frontier"),
-    "blocks": ("mgraph.build.blocks.block_batch", False, "sweep"),
-}
-
-
-@pytest.mark.parametrize("part", HALF_MADE)
-def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypatch, part):
-    place, directed, method = HALF_MADE[part]
-    case = random_case(7, directed=directed)
-    module, _, name = place.rpartition(".")
-    real, first = getattr(importlib.import_module(module), name), iter([True])
-    # Behind the last exchange: whoever comes first fails, and the other has its part.
-    monkeypatch.setattr(place, lambda *args: 1 / 0 if next(first, False) else real(*args))
-    cluster = clusters[2]
-    with graph_of(case, cluster, order="degree") as g:
-        with pytest.raises(ZeroDivisionError):
-            mg.bfs(g, 0, method=method)
-        assert sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects) == [False, True]
-        check(mg.bfs(g, 0, method=method), case, [0], "degree")
-
-
-def test_answers_of_many_roots_outlive_a_failed_search(clusters, monkeypatch):
-    case = random_case(7, directed=True)
-    with graph_of(case, clusters[2]) as g, mg.bfs_together(g, [0, 1]) as together:
-        monkeypatch.setattr("mgraph.jobs.search", lambda *args: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            mg.bfs(g, 0)
-        check(together.answer(1), case, [1], g.info.order)
 
 
 def test_a_depth_limit_beyond_all_vertices_is_none(clusters):

@@ -53,7 +53,7 @@ def require_firsts(shard: Shard) -> Array:
     """
     rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
     if rows.firsts is None:
-        rows.firsts, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
-        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, rows.firsts, singles)
-        rows.singles = int(singles[0])
+        firsts, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
+        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, firsts, singles)
+        rows.firsts, rows.singles = firsts, int(singles[0])
     return rows.firsts

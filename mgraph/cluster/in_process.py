@@ -9,7 +9,7 @@ import itertools
 import threading
 import uuid
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any
 
 from mgraph.cluster.base import (
@@ -25,7 +25,7 @@ from mgraph.cluster.base import (
 from mgraph.cluster.leases import Leases
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.comm.threads import open_threads
-from mgraph.errors import ClusterError, UsageError
+from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.kernels.backend import Backend, make_backend
 
 # More threads than any process has cores for would only wait for each other.
@@ -71,7 +71,7 @@ class InProcessCluster(Cluster):
         self._leases = Leases()
         self._names = map(str, itertools.count())
         self._turn = threading.Condition()
-        self._pool = ThreadPoolExecutor(num_ranks, "mgraph-rank") if num_ranks > 1 else None
+        self._pool = _started_threads(num_ranks) if num_ranks > 1 else None
         self._closed = False
         self._narrowed: dict[int, InProcessCluster] = {}
         self._ranks = self._open()
@@ -79,17 +79,18 @@ class InProcessCluster(Cluster):
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
         check_parts(parts, self.num_ranks)
         calls = [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]
-        lease = self._take_turn()
+        lease = next(self._names)
         if self._pool is None:
             try:
+                self._take_turn(lease)
                 return [function(self._ranks[0], *calls[0])]
             finally:
                 self._end_turn(lease)
         job = _Job(self, lease)
-        futures = [self._pool.submit(function, rank, *call) for rank, call in zip(self._ranks, calls, strict=True)]
         try:
-            for future in futures:
-                future.add_done_callback(job.finished)
+            self._take_turn(lease)
+            ranks = zip(self._ranks, calls, strict=True)
+            futures = [self._pool.submit(job.run, function, rank, *call) for rank, call in ranks]
             wait(futures, return_when=FIRST_EXCEPTION)
         except BaseException:
             job.abort("the caller was interrupted")
@@ -140,22 +141,20 @@ class InProcessCluster(Cluster):
         parts = zip(comms, self._backends, self._objects, strict=True)
         return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
 
-    def _take_turn(self) -> str:
-        lease = next(self._names)
+    def _take_turn(self, lease: str) -> None:
         with self._turn:
             self._check_open()
             # A gang of one process is always leased whole, so one member stands for all ranks.
             self._leases.ask(lease, ("ranks",))
-            try:
-                self._turn.wait_for(lambda: self._closed or self._leases.held(lease))
-                self._check_open()
-            except BaseException:
-                self._leases.end(lease)
-                self._turn.notify_all()
-                raise
-        return lease
+            self._turn.wait_for(lambda: self._closed or self._leases.held(lease))
+            self._check_open()
+
+    def _has_turn(self, lease: str) -> bool:
+        with self._turn:
+            return self._leases.held(lease)
 
     def _end_turn(self, lease: str) -> None:
+        """End the lease, held or waiting."""
         with self._turn:
             self._leases.end(lease)
             self._turn.notify_all()
@@ -171,29 +170,61 @@ class _Job:
     def __init__(self, cluster: InProcessCluster, lease: str) -> None:
         self._cluster, self._lease = cluster, lease
         self._lock = threading.Lock()
-        self._running = cluster.num_ranks
+        # Ranks that have yet to begin, and those that have and are not done.
+        self._coming, self._running = cluster.num_ranks, 0
         self._broken = False
 
-    def finished(self, future: Future) -> None:
-        """Count a rank that is done; the first to fail takes the others out of their verbs."""
-        if error := future.exception():
-            self.abort(f"another rank failed: {type(error).__name__}: {error}")
+    def run(self, function: Callable[..., Any], rank: Rank, *args: Any) -> Any:
+        """Run one rank's function in its thread; the first to fail takes the others out of their verbs."""
         with self._lock:
-            self._running -= 1
-            last = self._running == 0
-        if last:
-            if self._broken:
-                self._cluster._ranks = self._cluster._open()
-            self._cluster._end_turn(self._lease)
+            if not self._coming:
+                raise CommAborted("this call was ended before it began")
+            self._coming -= 1
+            self._running += 1
+        try:
+            return function(rank, *args)
+        except BaseException as error:
+            self.abort(f"another rank failed: {type(error).__name__}: {error}")
+            raise
+        finally:
+            with self._lock:
+                self._running -= 1
+                last = not (self._coming or self._running)
+            if last:
+                self._end()
 
     def abort(self, cause: str) -> None:
-        """Abort the communicator; the last rank to finish opens a new one."""
+        """Let no more ranks begin, and abort the communicator of those that run; the last of them opens a new one."""
         with self._lock:
-            if self._broken or self._running == 0:
+            if self._broken or not (self._coming or self._running):
                 return
-            self._broken = True
-        for rank in self._cluster._ranks:
-            rank.comm.abort(cause)
+            # Who waits for the turn of another call leaves it the communicator.
+            self._broken, self._coming = self._cluster._has_turn(self._lease), 0
+            last = not self._running
+        if self._broken:
+            for rank in self._cluster._ranks:
+                rank.comm.abort(cause)
+        if last:
+            self._end()
+
+    def _end(self) -> None:
+        if self._broken:
+            self._cluster._ranks = self._cluster._open()
+        self._cluster._end_turn(self._lease)
+
+
+def _started_threads(number: int) -> ThreadPoolExecutor:
+    """Return a pool whose threads are all there: one that cannot start ends this, and no call waits for it."""
+    pool, begun = ThreadPoolExecutor(number, "mgraph-rank"), threading.Barrier(number)
+    try:
+        wait([pool.submit(begun.wait) for _ in range(number)])
+    except BaseException as error:
+        begun.abort()
+        pool.shutdown(wait=False)
+        if isinstance(error, RuntimeError):
+            raise ClusterError(f"{number} ranks in this process want a thread each ({error})") from error
+        raise
+    return pool
 
 
 def _shared_backend(name: str, num_ranks: int) -> Callable[[], Backend]:

@@ -1,0 +1,83 @@
+"""What a call that failed leaves behind: a graph that is as good as before, and no more than that."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import weakref
+from functools import partial
+
+import pytest
+from emulator.backend import EmulatedBackend
+from test_traversals import check
+from user_graphs import graph_of
+from zoo import ZOO, random_case
+
+import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
+
+HALF_MADE = {
+    "homes": ("mgraph.build.homes._counted", False, "frontier"),
+    "in_rows": ("mgraph.build.in_rows.batch_arcs", True, "frontier"),
+    "blocks": ("mgraph.build.blocks.block_batch", False, "sweep"),
+}
+
+
+@pytest.mark.parametrize("part", HALF_MADE)
+def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypatch, part):
+    place, directed, method = HALF_MADE[part]
+    case = random_case(7, directed=directed)
+    module, _, name = place.rpartition(".")
+    real, first = getattr(importlib.import_module(module), name), iter([True])
+    # Behind the last exchange: whoever comes first fails, and the other has its part.
+    monkeypatch.setattr(place, lambda *args: 1 / 0 if next(first, False) else real(*args))
+    cluster = clusters[2]
+    with graph_of(case, cluster, order="degree") as g:
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(g, 0, method=method)
+        assert sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects) == [False, True]
+        check(mg.bfs(g, 0, method=method), case, [0], "degree")
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_launch_that_failed_leaves_nothing_unwritten(num_ranks):
+    launches = iter([True])
+
+    class Failing(EmulatedBackend):
+        def launch(self, kernel, args):
+            if kernel.name == "first_targets" and next(launches, False):
+                raise ZeroDivisionError
+            super().launch(kernel, args)
+
+    with (
+        InProcessCluster(num_ranks, make_backend=lambda: Failing(block=32)) as cluster,
+        mg.rmat(6, cluster=cluster) as g,
+    ):
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(g, 0)
+        found = mg.bfs(g, 0)
+        assert found.distances.digest() == mg.bfs(g, 0, method="sweep").distances.digest()
+        mg.validate(found)
+
+
+def test_an_idle_graph_keeps_no_communicator_that_failed(monkeypatch):
+    with InProcessCluster(2, make_backend=lambda: EmulatedBackend(block=32)) as cluster:
+        idle, other = mg.rmat(7, cluster=cluster), graph_of(ZOO["path"], cluster)
+        for find in (mg.connected_components, partial(mg.bfs, source=0), partial(mg.sssp, source=0)):
+            assert find(idle).stats.supersteps
+        kept = [weakref.ref(rank.comm) for rank in cluster._ranks]
+        assert all(comm().windows for comm in kept)
+        monkeypatch.setattr("mgraph.jobs.search", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(other, 0)
+        gc.collect()
+        assert [comm() for comm in kept] == [None, None]
+
+
+def test_answers_of_many_roots_outlive_a_failed_search(clusters, monkeypatch):
+    case = random_case(7, directed=True)
+    with graph_of(case, clusters[2]) as g, mg.bfs_together(g, [0, 1]) as together:
+        monkeypatch.setattr("mgraph.jobs.search", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(g, 0)
+        check(together.answer(1), case, [1], g.info.order)
