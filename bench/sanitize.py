@@ -22,7 +22,8 @@ import click
 import record
 
 TOOLS = ("racecheck", "memcheck", "synccheck", "initcheck")
-# With hubs that a block shares and frontiers worth a pull; without rows; with levels enough to walk; with arcs one way.
+# With hubs that a block shares and frontiers worth a pull; without rows; with levels enough to walk; with arcs one way;
+# and by the kernels of several ranks.
 RUNS = (
     ("rmat:10", "rows", "bfs", "bfs_sweep"),
     ("rmat:12", "rows", "sssp"),

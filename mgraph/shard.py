@@ -150,15 +150,16 @@ class Shard:
     stored_rows: Rows | None  # None in the compact layout, which has blocks and degrees
     user_of_local: Array | None  # the user id of each owned vertex
     position_of_user: Array | None  # for the user ids of this rank's range; from num_positions on it is none
+    stored_degrees: Array | None = None  # of the compact layout
+    # What is made on demand, and forgotten by begin_call(), but for the blocks of the compact layout.
     in_rows: Rows | None = None  # of a directed graph, built when a method wants them
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
-    stored_degrees: Array | None = None  # of the compact layout
     by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
     homes: Homes | None = None  # of several ranks in degree order, built for the first search or forest
     outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
     is_deep: bool = False  # a search has come to the last level that bytes hold
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
-    made_over: weakref.ref[Communicator] | None = None  # which the ranks had when they made all that on demand
+    made_over: weakref.ref[Communicator] | None = None  # which the ranks had when they made all that
 
     def begin_call(self, comm: Communicator) -> None:
         """Begin a call in which the ranks have this communicator.
@@ -229,11 +230,14 @@ class Shard:
 def once_a_shard(
     work_out: Callable[Concatenate[Shard, P], T],
 ) -> Callable[Concatenate[Shard, P], T]:
-    """Keep what a function of a shard, and of what can be a key, returns, as long as there is that shard."""
+    """Keep what a function of a shard, and of what can be a key, returns, as long as there is that shard.
+
+    A communicator is no part of the key: one that has failed would stay, with its windows.
+    """
 
     @functools.wraps(work_out)
     def kept(shard: Shard, *args: P.args, **options: P.kwargs) -> T:
-        key = (work_out, *args, *options.items())
+        key = (work_out, *[arg for arg in args if not isinstance(arg, Communicator)], *options.items())
         if key not in shard.kept:
             shard.kept[key] = work_out(shard, *args, **options)
         return shard.kept[key]

@@ -134,6 +134,7 @@ def answer_of_root(rank: Rank, graph: str, together: str, bit: int, key: str, sp
     """Make one root's answer of the levels of many, keep it as `key`, and return this rank's part of the stats."""
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
     found: Together = rank.objects[together]
+    # Those of the search may be forgotten: a call may have failed since.
     with trace.phase("prepare"):
         require_in_rows(shard, rank.comm)
     sources = positions_of(shard, rank.comm, spec.sources)

@@ -65,7 +65,7 @@ def _translation(
     out = (
         None if distance is None else Fresh(hi - lo, user_dtype(distance)),
         None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
-    )  # fmt: skip
+    )
     # Alone, a rank has the predecessors' levels at hand: hubs' mostly, so that they are sooner there than one's own.
     if partition.cyclic and homes is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
         return shard.backend.prepared(

@@ -43,7 +43,7 @@ from mgraph.kernels.components import (
     mark_reached,
     vote_giant,
 )
-from mgraph.shard import Shard
+from mgraph.shard import Shard, once_a_shard
 from mgraph.types import Array, none_of
 
 # A search for the giant ends after so many levels: on RMAT graphs and uniform ones it is through before.
@@ -57,16 +57,9 @@ def may_search_giant(shard: Shard) -> bool:
     return not shard.info.directed and not may_be_deep(shard)
 
 
+@once_a_shard
 def find_hub(shard: Shard, comm: Communicator) -> int:
-    """Return the user id of a vertex of the most arcs, the same on every rank; it is found once for a graph."""
-    # Not once_a_shard: that would keep the communicator too, and with it the windows of one that has failed.
-    key = (find_hub,)
-    if key not in shard.kept:
-        shard.kept[key] = _find_hub(shard, comm)
-    return shard.kept[key]
-
-
-def _find_hub(shard: Shard, comm: Communicator) -> int:
+    """Return the user id of a vertex of the most arcs, the same on every rank."""
     degrees, partition = shard.degrees, shard.partition
     local = int(degrees.argmax()) if len(degrees) else -1
     most, user = 0, -1

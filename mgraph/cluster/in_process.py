@@ -208,6 +208,7 @@ class _Job:
             self._end()
 
     def _end(self) -> None:
+        """End the lease: no rank runs, and none is to come."""
         if self._broken:
             self._cluster._ranks = self._cluster._open()
         self._cluster._end_turn(self._lease)
