@@ -53,7 +53,7 @@ def build_shards(case: GraphCase, num_ranks: int, order: str = "degree", backend
                 _rows(info, partition, [outgoing[u] for u in owned], backend),
                 None if natural else backend.to_device(user_of_local),
                 None if natural else backend.to_device(position_of_user[lo:hi].astype(vertex_dtype(n))),
-                None if incoming is None else _rows(info, partition, [incoming[u] for u in owned], backend),
+                in_rows=None if incoming is None else _rows(info, partition, [incoming[u] for u in owned], backend),
             )
         )
     return shards
