@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cuda.bindings import nvrtc
 
@@ -19,6 +19,8 @@ class Built:
 
     log: str
     registers: dict[str, int]
+    usage: dict[str, dict[str, int]] = field(default_factory=dict)  # registers, spills and shared memory, by kernel
+    cubin: bytes = b""
 
 
 def compile_text(text: str, architecture: str) -> Built:
@@ -30,18 +32,37 @@ def compile_text(text: str, architecture: str) -> Built:
         log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
             return Built(log or status.name, {})
-        used = re.findall(r"entry function '(\w+)'.*?Used (\d+) registers", log, re.DOTALL)
-        told = [line for line in log.splitlines() if not re.match(r"ptxas (info|  )", line)]
-        return Built("\n".join(told), {name: int(registers) for name, registers in used})
+        entries = re.findall(r"entry function '(\w+)'(.*?Used \d+ registers[^\n]*)", log, re.DOTALL)
+        usage = {name: _usage(report) for name, report in entries}
+        messages = [line for line in log.splitlines() if not re.match(r"ptxas (info|  )", line)]
+        registers = {name: used["registers"] for name, used in usage.items()}
+        cubin = _read_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN) if entries else b""
+        return Built("\n".join(messages), registers, usage, cubin)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
+def _usage(report: str) -> dict[str, int]:
+    """Return what the assembler says of one kernel."""
+    patterns = {
+        "registers": r"Used (\d+) registers",
+        "spill_stores": r"(\d+) bytes spill stores",
+        "spill_loads": r"(\d+) bytes spill loads",
+        "shared": r"(\d+) bytes smem",
+    }
+    found = {name: re.search(pattern, report) for name, pattern in patterns.items()}
+    return {name: int(match[1]) if match else 0 for name, match in found.items()}
+
+
 def _read(program, size_of, read) -> str:
+    return _read_bytes(program, size_of, read).rstrip(b"\0").decode()
+
+
+def _read_bytes(program, size_of, read) -> bytes:
     # One more than it takes: Python shares bytes of length one, and this one is written to.
     buffer = b" " * (_checked(size_of(program)) + 1)
     _checked(read(program, buffer))
-    return buffer[:-1].rstrip(b"\0").decode()
+    return buffer[:-1]
 
 
 def _checked(answer: tuple):
