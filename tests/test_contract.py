@@ -23,6 +23,7 @@ from mgraph.kernels.source import module_text
 
 FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
 SOURCES = sorted(FOLDER.glob("*.cu"))
+INCLUDED = sorted(FOLDER.glob("*.cuh"))
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 # Of a multiprocessor, for the threads of a block, on all of them.
 REGISTERS = 1 << 16
@@ -71,6 +72,12 @@ def test_there_are_kernels():
 @pytest.mark.parametrize("stem", stems())
 def test_twins_agree(stem):
     assert contract.stem_faults(FOLDER / f"{stem}.cu", stems()[stem]) == []
+
+
+# The prelude has what the others must not.
+@pytest.mark.parametrize("path", [p for p in INCLUDED if p.stem != "prelude"], ids=lambda path: path.name)
+def test_included_files_hold_to_the_rules_of_kernel_files(path):
+    assert contract.forbidden(path.read_text()) == []
 
 
 @pytest.mark.parametrize("stem", stems())
@@ -167,6 +174,12 @@ def test_compiles_without_a_warning(source, architecture):
             assert -(-registers // 8) * 8 * stems()[source.stem][name].block <= REGISTERS, (name, typedefs)
 
 
+@pytest.mark.parametrize("path", INCLUDED, ids=lambda path: path.name)
+def test_included_files_compile_by_themselves(path):
+    """Whatever an included file uses it includes, so that no file depends on what comes before it."""
+    assert compile_text(module_text(path, TYPEDEFS), "compute_90").log == ""
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_minima_of_16_bits_are_assembled(architecture):
     """They are inline PTX where devices have it, and compared and swapped elsewhere."""
@@ -188,7 +201,7 @@ def test_levels_are_assembled(stem, level, vertex, architecture):
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------
-GOOD = """
+GOOD = """#include "prelude.cuh"
 // extern "C" __global__ void commented_out(int x) { #include
 extern "C" __global__ void __launch_bounds__(256) relax(i64 lo, i64 hi, const i64* __restrict__ indptr, double limit,
                                                         const vertex_t *targets, dist_t* dist, i64* count) {
@@ -229,7 +242,7 @@ def test_a_kernel_is_read():
         ("double limit", "float limit", "relax: scalar limit is float"),
         ("double limit", "u32 limit", "relax: scalar limit is u32"),
         ("\nextern", "\n#include <cuda_fp16.h>\nextern", "#include"),
-        ("\nextern", '\n # include "x.cuh"\nextern', "#include"),
+        ("\nextern", "\n # include<cuda_fp16.h>\nextern", "#include"),
         ("  for", '  asm volatile("nop;");\n  for', "inline PTX"),
         ("  for", "  extern __shared__ int tile[];\n  for", "bare `extern __shared__`"),
         ("  for", "  auto twice = [&](auto v) { return 2 * v; };\n  for", "generic lambda"),
@@ -310,6 +323,19 @@ def test_a_fused_loop_needs_no_twin(tmp_path):
 def test_the_compiler_names_the_file_and_the_line(tmp_path, old, new, message):
     source = plant(tmp_path, GOOD.replace(old, new, 1), "broken.cu")
     assert message in compile_text(module_text(source, TYPEDEFS), "sm_90").log
+
+
+def test_a_file_is_included_once_and_errors_keep_their_lines(tmp_path):
+    plant(tmp_path, "constexpr int HALF = 21;\n", "low.cuh")
+    plant(tmp_path, '#include "low.cuh"\nconstexpr int WHOLE = 2 * HALF;\n', "high.cuh")
+    text = '#include "high.cuh"\n#include "low.cuh"\nstatic_assert(WHOLE == 42, "");\nconstexpr int BROKEN = MISSING;\n'
+    log = compile_text(module_text(plant(tmp_path, text), TYPEDEFS), "sm_90").log
+    assert re.findall(r"(\w+\.cuh?)\((\d+)\): error", log) == [("stem.cu", "4")]
+
+
+def test_a_missing_include_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.cuh"):
+        module_text(plant(tmp_path, '#include "absent.cuh"\n'), TYPEDEFS)
 
 
 def test_the_compiler_says_what_is_in_a_module(tmp_path):

@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void push_level(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier, const i64* offsets,
                                       const i64* indptr, const vertex_t* targets, const u32* visited, i64 base,
                                       i64 first, i64 multiplier, vertex_t* parents, vertex_t* found, i64* counters) {

@@ -1,6 +1,11 @@
 // A whole breadth-first search in one launch: the loop of algorithms/bfs.py, and one for deep graphs with narrow
 // frontiers. bfs_fused.py says what the parameters are; one rank holds the graph, so that a state index is a position.
 
+#include "bfs_fused.cuh"
+#include "bfs_fused.walk.cuh"
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 // Levels that are pulled because it costs something to leave bitmaps: a deep graph has thousands of them.
 constexpr i64 LINGERING = 8;
 // Parents that a line of 32 bytes holds.

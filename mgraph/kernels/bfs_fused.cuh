@@ -3,6 +3,9 @@
 // A frontier is a queue, or what is visited now and was not before: there are two bitmaps of that. Between two meetings
 // an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 // What the host asks for, and what it is told; bfs_fused.py has the same names.
 enum Order {
   DEPTH_LIMIT,

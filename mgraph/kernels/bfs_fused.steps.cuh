@@ -1,5 +1,9 @@
 // How a level of bfs_fused.cu is found: by offers of parents, or by looks for one.
 
+#include "bfs_fused.cuh"
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 // One rank holds the graph: states are positions.
 struct Itself {
   __device__ vertex_t operator()(vertex_t v) const { return v; }

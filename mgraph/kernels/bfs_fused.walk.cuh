@@ -1,5 +1,10 @@
 // How bfs_fused.cu walks through deep graphs with narrow frontiers.
 
+#include "bfs_fused.cuh"
+#include "bfs_fused.steps.cuh"
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 // A search walks when so many levels in turn had a frontier of less than one vertex for so many threads, and until it
 // has more.
 constexpr i64 NARROW_LEVELS = 8, NARROW_SHARE = 4;

@@ -5,6 +5,12 @@
 // looks for its parent itself, as in a pull. Where there are many arcs, hubs are on the frontier and stand first in the
 // row: it looks at 8 targets or fewer (RMAT and uniform graphs), and no offer has to travel.
 
+#include "bfs_peers.cuh"
+#include "bfs_peers.push.cuh"
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "ranks.cuh"
+
 // So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26 on two H200).
 constexpr double LOOKS_A_PUSH = 16;
 // Offers for fewer than one word in so many are few.

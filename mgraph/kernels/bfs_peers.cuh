@@ -6,6 +6,10 @@
 // Between two meetings an array is either read or changed by atomics, or each word has one writer; plain loads see what
 // was written before the last meeting.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "ranks.cuh"
+
 // FOUND is told by the search where it finds the sources itself; they stand behind the trace.
 enum Fact {
   DEPTH_LIMIT,

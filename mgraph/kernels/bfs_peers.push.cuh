@@ -2,6 +2,11 @@
 // find is settled, queued and told to all one by one, and whoever more of them find word by word. Of still more arcs
 // only bits are marked, each rank's in its own other copy of who is reached, from which the owners gather theirs.
 
+#include "bfs_peers.cuh"
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "ranks.cuh"
+
 // Targets of arcs are marked in a copy of who is reached. A function that is called has registers for more arcs a lane
 // than the loops of a search leave.
 __device__ __noinline__ void mark_targets(Queue from, i64 num_queued, const vertex_t* targets, BlockShare share,

@@ -1,4 +1,8 @@
 // Edges that a thread has in flight, as in sssp_sweep.cu.
+
+#include "prelude.cuh"
+#include "tiles.cuh"
+
 constexpr int DEPTH = 4;
 
 // A block of threads takes a unit: its segment is copied to shared memory, and what improved there goes back.

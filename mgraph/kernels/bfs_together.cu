@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void push_words(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier, const i64* offsets,
                                       const i64* indptr, const vertex_t* targets, const i64* front, i64* came,
                                       vertex_t* found, i64* counters) {

@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void count_lower(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, i64 first,
                                        i64 stride, i64 multiplier, i64* counts) {
   for (i64 u = lo + thread_index(); u < hi; u += thread_count()) {

@@ -1,5 +1,8 @@
 // A warp sorts a row; one of LONG arcs or more is sorted by all warps of a block, each a slice of it. Class by class,
 // what a slice has stands behind what the slices before it have, so that arcs of a class stay in order.
+
+#include "prelude.cuh"
+
 constexpr i64 LONG = 4096;
 constexpr int WARPS = 32;
 

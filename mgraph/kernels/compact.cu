@@ -1,3 +1,6 @@
+#include "prelude.cuh"
+#include "tiles.cuh"
+
 __device__ inline i64 position_at(const u32* bits, const vertex_t* before, const vertex_t* table, i64 user) {
   return table[bits ? ones_before(bits, before, user) : user];
 }

@@ -1,4 +1,8 @@
 // What a thread looks at together: passes over all vertices wait for memory most of the time.
+
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 constexpr int DEPTH = 4;
 
 // The root of v's tree; entries on the way skip to their grandparents. components.py argues why any thread may

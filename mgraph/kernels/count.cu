@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void count_degrees(i64 lo, i64 hi, const id_t* sources, const id_t* targets, u32* out_degrees,
                                          u32* in_degrees, i64* num_loops) {
   i64 loops = 0;

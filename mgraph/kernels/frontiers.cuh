@@ -1,6 +1,8 @@
 // Prepended to every .cu file after ranks.cuh: what searches of one launch share, on one rank and on several: bits and
 // queues of vertices, the arcs of a queue, rows that look for a vertex in a bitmap, and bounds of buckets.
 
+#include "prelude.cuh"
+
 constexpr u32 WARP = 0xFFFFFFFFu;
 // Targets that a thread looks at alone before its warp helps.
 constexpr int ALONE = 32;

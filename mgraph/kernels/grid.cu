@@ -1,5 +1,7 @@
 // Road-like grids: each vertex has an edge to the right and one down, of which a share is missing.
 
+#include "prelude.cuh"
+
 extern "C" __global__ void grid_edges(i64 lo, i64 hi, i64 first, i64 rows, i64 columns, i64 seed, i64 drop,
                                       i64 max_weight, i64 none, vertex_t* sources, vertex_t* targets,
                                       weight_t* weights) {

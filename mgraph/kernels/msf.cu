@@ -1,3 +1,6 @@
+#include "msf.cuh"
+#include "prelude.cuh"
+
 constexpr int HOPS = 128;
 // Threads of a block that looks for hubs.
 constexpr int HUBS_BLOCK = 256;

@@ -1,5 +1,7 @@
 // What the steps of a spanning forest and its rounds in one launch share.
 
+#include "prelude.cuh"
+
 // No edge: above any.
 constexpr i64 TOP = top_of<i64>::value();
 

@@ -1,6 +1,9 @@
 // Boruvka's rounds in one launch; boruvka.py has the same, a launch a step. What joins trees does so in a total order
 // of edges, so that which edges are taken does not depend on how trees are numbered: here as their roots are met.
 
+#include "msf.cuh"
+#include "prelude.cuh"
+
 // Places in `counters`, lines of memory apart. Those of three are used in turn: one is read, one is written, one is
 // cleared.
 constexpr i64 APART = 16;

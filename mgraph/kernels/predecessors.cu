@@ -1,6 +1,9 @@
 // Predecessors, found after the fixed point: the kernels of algorithms/predecessors.py. What each does, and what it may
 // be given, is said beside its twin in predecessors.py.
 
+#include "predecessors.cuh"
+#include "prelude.cuh"
+
 extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, u8* digests) {
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) digests[v] = (u8)dist[v];
 }

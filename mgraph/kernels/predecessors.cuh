@@ -1,5 +1,8 @@
 // How predecessors.cu looks through rows, by position or by weight, for the first arc that explains a distance.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 // A row of this many arcs or more is searched by a whole block of threads, one of up to SHORT_ROW by one thread, and
 // one between by a warp: the hubs of an RMAT graph have hundreds of thousands, and most of its vertices a few.
 constexpr i64 LONG_ROW = 1024, SHORT_ROW = 64;

@@ -1,4 +1,8 @@
 // Call offer(u, v, w) for every edge of the units, both ways where shape says so.
+
+#include "prelude.cuh"
+#include "tiles.cuh"
+
 template <class Offer> __device__ inline void offer_ends(i64 lo, i64 hi, const i64* unit_tiles,
                                                          const i64* unit_segments, const i64* tile_edges,
                                                          const i64* tile_starts, const u32* words,

@@ -1,6 +1,8 @@
 // Prepended to every .cu file after prelude.cuh: how the kernels of ranks that reach each other's memory meet. How the
 // ranks come by that memory is in comm/peers.py.
 
+#include "prelude.cuh"
+
 // Seen whole by other GPUs too: for what their threads change as well.
 __device__ inline void atomic_min_system(u32* p, u32 v) { atomicMin_system(p, v); }
 __device__ inline void atomic_min_system(i32* p, i32 v) { atomicMin_system(p, v); }

@@ -1,6 +1,8 @@
 // What a device's memory gives: all blocks do one thing at a time, between two meetings. rates.py says what the words
 // of the report are.
 
+#include "prelude.cuh"
+
 // Accesses of a thread at random, words of a cache line, lines that a thread visits in turn, meetings.
 constexpr int EACH = 64, LINE = 32, STEPS = 2048, MEETINGS = 64;
 enum Report { DONE, THREADS, STREAM, MEETING, LOAD_WAIT, ATOMIC_WAIT, NUM_REPORTS };

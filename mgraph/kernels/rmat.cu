@@ -1,5 +1,7 @@
 // Recursive-matrix graphs: every edge falls through `scale` levels of quarters (Graph500's a .57, b c .19).
 
+#include "prelude.cuh"
+
 extern "C" __global__ void rmat_edges(i64 lo, i64 hi, i64 first, i64 scale, i64 seed, i64 scramble, i64 max_weight,
                                       vertex_t* sources, vertex_t* targets, weight_t* weights) {
   // Where the quarters end, in 2^32: a, a + b, a + b + c.

@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void look_up(i64 lo, i64 hi, const id_t* ids, const vertex_t* table, vertex_t* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = table[ids[i]];
 }

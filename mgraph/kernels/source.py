@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+import re
+from collections.abc import Iterator
 
-PRELUDE = tuple(pathlib.Path(__file__).with_name(f"{name}.cuh") for name in ("prelude", "ranks", "frontiers", "tiles"))
+# Where an included file is looked for if it is not beside the file that includes it.
+FOLDER = pathlib.Path(__file__).parent
+INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"\s*')
 # What every compiler of this text is told.
 OPTIONS = ("--std=c++17",)
 C_TYPES = {
@@ -20,19 +24,27 @@ C_TYPES = {
 
 
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
-    """Return the whole text of a module: typedefs and numbers, the prelude and the file, with #line for errors.
+    """Return the whole text of a module: typedefs and numbers, then the file with its includes in place.
 
-    A file too long for one reading has its lower parts beside it, as .cuh of its stem, each upon those before it by
-    name; a fused loop sees that of its step form too.
-    The prelude is text, not an #include: the disk cache of compiled kernels sees only the text.
+    The disk cache of compiled kernels hashes this text and no header: so includes are resolved here, each file once.
     """
     types = "".join(
         f"typedef {C_TYPES[meant]} {name};\n" if meant in C_TYPES else f"enum {{ {name} = {meant} }};\n"
         for name, meant in sorted(typedefs.items())
     )
-    step_form = source.with_name(f"{source.stem.removesuffix('_fused')}.cuh")
-    lower = dict.fromkeys((step_form, *sorted(source.parent.glob(f"{source.stem}.*cuh"))))
-    parts = (*PRELUDE, *filter(pathlib.Path.exists, lower), source)
-    return "".join(
-        (types, *(f'#line 1 "{path.name}"\n{path.read_text()}\n' for path in parts)),
-    )
+    return types + "".join(_with_includes(source, {source.name}))
+
+
+def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
+    """Yield a file's text, with #line so that errors name the file and the line."""
+    yield f'#line 1 "{path.name}"\n'
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        include = INCLUDE.fullmatch(line)
+        if include is None:
+            yield f"{line}\n"
+            continue
+        if include[1] not in included:
+            included.add(include[1])
+            beside = path.with_name(include[1])
+            yield from _with_includes(beside if beside.exists() else FOLDER / include[1], included)
+        yield f'#line {number + 1} "{path.name}"\n'

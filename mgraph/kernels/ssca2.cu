@@ -1,6 +1,8 @@
 // SSCA#2 graphs: cliques of random size, joined by edges whose probability falls with distance (see ssca2.py).
 // A warp makes the edges of a vertex.
 
+#include "prelude.cuh"
+
 extern "C" __global__ void ssca2_edges(i64 lo, i64 hi, i64 first, i64 scale, i64 seed, i64 max_clique, i64 window,
                                        i64 scramble, i64 max_weight, i64 none, vertex_t* sources, vertex_t* targets,
                                        weight_t* weights) {

@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier,
                                           const i64* offsets, const i64* begins, const vertex_t* targets,
                                           const weight_t* weights, const dist_t* bounds, dist_t* dist, u32* marked,

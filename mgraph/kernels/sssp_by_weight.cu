@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void relax_light(i64 lo, i64 hi, const vertex_t* frontier, const i64* indptr,
                                        const vertex_t* targets, const weight_t* weights, double scale,
                                        const dist_t* bounds, dist_t* dist, u32* marked, vertex_t* near, i64* counters) {

@@ -1,6 +1,10 @@
 // Near and far in one launch, in two forms: over whole rows, and over rows by weight, of which a round relaxes the
 // light arcs alone.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "sssp_fused.cuh"
+
 // Rows in any order, which are relaxed whole.
 struct WholeRows {
   static constexpr u32 RESTS = 0;

@@ -7,6 +7,9 @@
 // Counters of three places in turn are read behind one meeting, cleared behind the next and counted up behind the
 // third; a block reads them once, for all of its threads. A bit of a bitmap is changed by atomics alone.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+
 // Arcs that a queue entry stands for: longer rows are queued in pieces, so that no warp is long behind the others.
 constexpr i64 PART = 128;
 // Arcs that a thread has in flight; those of a row that it pulls over by itself, and distances where it looks at all.

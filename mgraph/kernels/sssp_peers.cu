@@ -1,6 +1,12 @@
 // Shortest paths in one launch a rank, near before far, where the ranks' kernels reach each other's memory: the loop of
 // algorithms/sssp_by_weight.py, or of sssp.py where no arc counts as heavy. sssp_peers.py says what the parameters are.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "ranks.cuh"
+#include "sssp_peers.cuh"
+#include "sssp_peers.settle.cuh"
+
 // A bucket with more than one arc in so many stands at the foot of the peak (rmat28 on four H200: 18.5 ms; 19.1 with
 // 1024, 19.6 where none is widened).
 constexpr i64 FOOT_SHARE = 64;

@@ -16,6 +16,10 @@
 //
 // Between two meetings an array is either read or changed by atomics, or each word has one writer.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "ranks.cuh"
+
 // CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by the search where
 // it finds the sources itself; they stand behind the trace. LINES and COPY say how many bytes behind its beginning the
 // bits of words and the distances of a window are.

@@ -1,5 +1,9 @@
 // How vertices that are not settled pull, over the arcs that lead there from what is.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "sssp_peers.cuh"
+
 // Of vertices that wait in a warp: 63, and those of a turn.
 constexpr u32 MOST_WAITING = 128;
 static_assert(MOST_WAITING / 32 * BLOCK * sizeof(u32) <= sizeof(Block::room), "they wait where rows are relaxed");

@@ -1,5 +1,11 @@
 // What owners do with their slices: they settle what ranks marked, and look at all of it when the bound is raised.
 
+#include "frontiers.cuh"
+#include "prelude.cuh"
+#include "ranks.cuh"
+#include "sssp_peers.cuh"
+#include "sssp_peers.pull.cuh"
+
 struct Slices : Pulls {
   static constexpr int WIDE = Quad<dist_t>::size;
 

@@ -1,4 +1,8 @@
 // Edges that a thread has in flight: with one block of threads on a multiprocessor, latency is hidden within a thread.
+
+#include "prelude.cuh"
+#include "tiles.cuh"
+
 constexpr int DEPTH = 4;
 
 // Lower *p; false where it was as small already. Most offers fail at the load and leave the address alone.

@@ -1,6 +1,8 @@
 // Prepended to every .cu file after frontiers.cuh: what sweeps share. A thread reads edges of a run of tiles
 // (build/blocks.py) in rising order.
 
+#include "prelude.cuh"
+
 struct TileReader {
   const i64 *edges, *starts;
   i64 tile, end, start;

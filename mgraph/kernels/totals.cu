@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void add_up(i64 lo, i64 hi, const id_t* values, i64* total) {
   i64 mine = 0;
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) mine += (i64)values[i];

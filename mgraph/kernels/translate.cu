@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void find_positions(i64 lo, i64 hi, const vertex_t* positions, i64 first, i64 num_users,
                                           i64* words) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {

@@ -1,5 +1,7 @@
 // Random graphs: both ends of an edge drawn alike, or the targets of a fixed out-degree.
 
+#include "prelude.cuh"
+
 extern "C" __global__ void uniform_edges(i64 lo, i64 hi, i64 first, i64 num_vertices, i64 seed, i64 max_weight,
                                          vertex_t* sources, vertex_t* targets, weight_t* weights) {
   const u64 stream = mix((u64)seed + 17), weights_key = weight_key(seed);

@@ -1,4 +1,8 @@
 // Several threads may mark one target at a time: all of them write the same 1.
+
+#include "prelude.cuh"
+#include "tiles.cuh"
+
 __device__ inline void check_arc(i64 u, i64 v, dist_t w, const vertex_t* parent, const dist_t* dist, dist_t bound,
                                  u8* is_explained, u8* is_shorter) {
   if (dist[u] > bound) return;

@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 extern "C" __global__ void mark_torn(i64 lo, i64 hi, i64 first, const i64* indptr, const vertex_t* targets,
                                      const id_t* labels, u8* is_torn) {
   for (i64 row = lo + warp_index(); row < hi; row += warp_count()) {

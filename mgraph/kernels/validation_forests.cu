@@ -1,3 +1,5 @@
+#include "prelude.cuh"
+
 constexpr i64 TOP = top_of<i64>::value();
 
 extern "C" __global__ void find_claimed(i64 lo, i64 hi, const i64* rows, const i64* positions, const i64* indptr,

@@ -1,4 +1,7 @@
 // A warp takes a vertex: each lane looks at every 32nd arc, then the lanes agree.
+
+#include "prelude.cuh"
+
 extern "C" __global__ void find_lightest(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                          const weight_t* weights, vertex_t* neighbour, i64* num_alone) {
   for (i64 v = lo + warp_index(); v < hi; v += warp_count()) {

@@ -1,5 +1,7 @@
 // Each kernel does one thing that CUDA does not allow. test_emulator.py sees each one caught.
 
+#include "prelude.cuh"
+
 extern "C" __global__ void read_past_end(i64 lo, i64 hi, const u32* values, u32* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = values[i + 1];
 }

@@ -1,5 +1,8 @@
 // Every primitive of the model, with an answer that NumPy knows.
 
+#include "prelude.cuh"
+#include "ranks.cuh"
+
 // A shuffle of each kind, among parts of a warp too.
 extern "C" __global__ void shuffle(i64 lo, i64 hi, const u32* values, i64* out) {
   i64 i = thread_index();
