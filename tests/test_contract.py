@@ -19,6 +19,7 @@ from mgraph.kernels import bfs_peers, sssp_peers
 from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.common import WEIGHT_CLASSES
 from mgraph.kernels.pair import TYPEDEFS, Kernel, kernel
+from mgraph.kernels.shared_names import Names, Offsets
 from mgraph.kernels.source import module_text
 
 FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
@@ -86,25 +87,6 @@ def test_kernels_name_known_typedefs(stem):
         assert each.types.keys() <= TYPEDEFS.keys(), each
 
 
-# What a fused loop and its Python file both name, in the same order.
-ENUMS = (
-    ("bfs_fused", "Order", "ORDERS"),
-    ("bfs_fused", "Cost", "COSTS"),
-    ("bfs_fused", "Report", "REPORT"),
-    ("bfs_fused", "Method", "METHODS"),
-    ("bfs_peers", "Fact", "FACTS"),
-    ("bfs_peers", "Report", "REPORT"),
-    ("sssp_fused", "Order", "ORDERS"),
-    ("sssp_fused", "Cost", "COSTS"),
-    ("sssp_fused", "Report", "REPORT"),
-    ("sssp_fused", "Kind", "KINDS"),
-    ("sssp_peers", "Fact", "FACTS"),
-    ("sssp_peers", "Report", "REPORT"),
-    ("sssp_peers", "Method", "METHODS"),
-    ("rates", "Report", "REPORT"),
-)
-
-
 def text_of(*stems: str) -> str:
     """Return the CUDA text of some stems without comments, lower parts included."""
     paths = (path for stem in stems for path in sorted(FOLDER.glob(f"{stem}.*cu*")))
@@ -116,14 +98,21 @@ def constant(name: str, text: str) -> int:
     return int(re.search(rf"constexpr [^;]*\b{name} = (\d+)", text)[1])
 
 
-@pytest.mark.parametrize(("stem", "enum", "names"), ENUMS)
-def test_words_between_host_and_kernel_have_one_order(stem, enum, names):
-    listed = re.search(rf"enum {enum} \{{([^}}]*)\}}", text_of(stem))[1]
-    told = [name.strip().lower() for name in listed.split(",")]
-    if told[-1].startswith("num_") and told[-1].endswith("s"):
-        told.pop()  # how many there are
-    here = getattr(importlib.import_module(f"mgraph.kernels.{stem}"), names)
-    assert told == [name.lower() for name in here]
+def test_names_shared_with_a_kernel_have_one_order():
+    names = Names("Report", "done num_rows")
+    assert names.c_text() == "enum Report { DONE, NUM_ROWS, NUM_REPORTS };\n"
+    assert names.arranged(num_rows=2, done=1) == (1, 2)
+    assert names.arranged(behind=1, num_rows=2) == (2,)
+    with pytest.raises(TypeError, match="done"):
+        names.arranged(num_rows=2)
+    with pytest.raises(TypeError, match="rows"):
+        names.arranged(num_rows=2, done=1, rows=3)
+
+
+def test_parts_of_an_array_begin_where_those_before_end():
+    parts = Offsets(asked=16, found=3, sources=0)
+    assert (parts["asked"], parts["found"], parts["sources"], parts.total) == (0, 16, 19, 19)
+    assert parts.c_text() == "constexpr i64 ASKED = 0;\nconstexpr i64 FOUND = 16;\nconstexpr i64 SOURCES = 19;\n"
 
 
 @pytest.mark.parametrize("stem", [stem for stem in stems() if re.search(r"\bBLOCK = ", text_of(stem))])

@@ -23,7 +23,7 @@ from mgraph.build.in_rows import require_firsts
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import Fresh, FusingBackend
-from mgraph.kernels.bfs_fused import METHODS, MOST_QUEUED, ROW, queue_capacity, search_levels, work_words
+from mgraph.kernels.bfs_fused import METHODS, MOST_QUEUED, ORDERS, ROW, queue_capacity, search_levels, work_words
 from mgraph.rates import require_rates
 from mgraph.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, Array
@@ -87,16 +87,19 @@ class _Search:
         run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
         assert isinstance(run, FusingBackend), "who calls has asked"
         vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
-        costs = bfs_costs(require_rates(run), num, vertex.itemsize)
         # The arcs of a frontier that were not counted are counted where all of it is queued.
         alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
         # Behind these all rows have one arc, where that is known.
         require_firsts(shard)
         longer = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
-        shared = (num_arcs, num_sources, capacity, TRACE_ROWS, GROWTH, alike, longer, *costs)
+        parts, *costs = bfs_costs(require_rates(run), num, vertex.itemsize)
+        orders = ORDERS.arranged(
+            behind=OWN_ORDERS, num_arcs=num_arcs, num_sources=num_sources, capacity=capacity, trace_rows=TRACE_ROWS,
+            growth=GROWTH, alike=alike, longer=longer, parts=parts,
+        )  # fmt: skip
         # Where there are no vertices nothing is launched. One source is among a search's own orders.
         listed = num_sources if num_sources > 1 else 0
-        self.orders = Orders(run, OWN_ORDERS, shared, (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
+        self.orders = Orders(run, OWN_ORDERS, (*orders, *costs), (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
         # To walk takes 8 bytes a vertex; a walk is one row of the trace, by which levels in bytes are counted.
         walks = dtype == LEVEL and may_be_deep(shard)

@@ -26,13 +26,11 @@ from mgraph.comm.base import Communicator
 from mgraph.comm.peers import MOST_RANKS, require_windows
 from mgraph.kernels.backend import Fresh, FusingBackend
 from mgraph.kernels.bfs_fused import queue_capacity
-from mgraph.kernels.bfs_peers import COUNTERS, METHODS, MOST_BLOCKS, ROW, search_ranks
+from mgraph.kernels.bfs_peers import COUNTERS, FACTS, METHODS, MOST_BLOCKS, ROW, search_ranks
 from mgraph.kernels.pair import for_ranks
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard import Shard, once_a_shard
 
-# How many orders are a search's own: the first of them.
-OWN_ORDERS = 2
 # An inbox holds offers for this part of its vertices: so many as one arc for 8 vertices brings, if none gets twice
 # its share. More arcs are pushed as bits.
 INBOX_PART = 4
@@ -66,17 +64,28 @@ def _search(
 
 def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
     partition, rows, incoming, firsts = shard.partition, shard.rows, shard.incoming, require_firsts(shard)
-    shared = (
-        num_sources, partition.stride, partition.multiplier, partition.offset(shard.rank), shard.num_owned,
-        partition.num_positions, shard.info.num_arcs, len(incoming.targets), shard.num_owned - incoming.singles,
-        _num_hubs(shard), queue_capacity(partition.stride), _inbox(partition), BETA, GROWTH,
-    )  # fmt: skip
+    shared = {
+        "num_starts": num_sources,
+        "stride": partition.stride,
+        "multiplier": partition.multiplier,
+        "first": partition.offset(shard.rank),
+        "num_owned": shard.num_owned,
+        "num_positions": partition.num_positions,
+        "num_arcs": shard.info.num_arcs,
+        "last_arc": len(incoming.targets),
+        "num_longer": shard.num_owned - incoming.singles,
+        "num_hubs": _num_hubs(shard),
+        "capacity": queue_capacity(partition.stride),
+        "inbox": _inbox(partition),
+        "beta": BETA,
+        "growth": GROWTH,
+    }
     args = (
         rows.indptr, rows.targets, incoming.indptr, incoming.targets, firsts,
         Fresh(shard.num_owned, dtype), Fresh(shard.num_owned, partition.dtype),
     )  # fmt: skip
     kernel = for_ranks(search_ranks, partition.num_ranks)
-    return SearchPeers(shard, num_sources, kernel, METHODS, OWN_ORDERS, shared, args)
+    return SearchPeers(shard, num_sources, kernel, METHODS, FACTS, shared, args)
 
 
 @once_a_shard

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 
+from mgraph.kernels import bfs_fused, sssp_fused
 from mgraph.kernels.rates import Rates
 
 # Parents are offered to in so many parts at most, each of which sees all arcs.
@@ -34,14 +35,14 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
 
     parts = min(range(1, MOST_PARTS + 1), key=offering)
     queueing = word + 3 * load + 2 * atomic + rates.atomic(num / 8)
-    costs = (
-        MEETINGS_A_PHASE * rates.meeting,
-        queueing,
-        offering(parts),
-        load + atomic,
-        WORDS_A_PASS * word,
-        LOOKS_AT_FIRST * look,
-        LOOKS_ON * look,
+    costs = bfs_fused.COSTS.arranged(
+        phase=MEETINGS_A_PHASE * rates.meeting,
+        queueing=queueing,
+        offering=offering(parts),
+        settling=load + atomic,
+        passing=WORDS_A_PASS * word,
+        opening=LOOKS_AT_FIRST * look,
+        looking=LOOKS_ON * look,
     )
     return parts, *(round(cost) for cost in costs)
 
@@ -52,4 +53,7 @@ def sssp_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     load, atomic, word = rates.load(num * itemsize), rates.atomic(num * itemsize), rates.stream * itemsize / 1024
     # Both look up a distance; a push lowers it there, a pull at its own vertex.
     pulling = 2 * word + load
-    return tuple(round(cost) for cost in (load + rates.atomic(num / 8), word, pulling + atomic, pulling))
+    costs = sssp_fused.COSTS.arranged(
+        splitting=load + rates.atomic(num / 8), scanning=word, pushing=pulling + atomic, pulling=pulling
+    )
+    return tuple(round(cost) for cost in costs)

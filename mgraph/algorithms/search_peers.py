@@ -20,6 +20,7 @@ from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_done, wait_for_ranks
 from mgraph.kernels.backend import GIVEN_WINDOWS, FusingBackend
 from mgraph.kernels.pair import Kernel
+from mgraph.kernels.shared_names import Names
 from mgraph.shard import Shard
 from mgraph.translate import positions_of
 from mgraph.types import Array
@@ -38,11 +39,11 @@ class SearchPeers:
     ----------
     kernel, methods
         What searches, and what the numbers mean by which its trace names a superstep.
-    num_own
-        How many orders are a search's own: the last of them says whether the sources are found.
+    facts
+        The names of the orders. Those up to `found`, which says whether the sources are found, are a search's own.
     shared
-        The orders that all searches of the shard have in common, but for those that end them: this rank's range of user
-        ids, and how many rows the trace has.
+        The orders that all searches of the shard have in common, by name, but for this rank's range of user ids and the
+        rows of the trace.
     args
         What it takes between the positions of user ids and the orders.
     """
@@ -53,14 +54,16 @@ class SearchPeers:
         num_sources: int,
         kernel: Kernel,
         methods: Sequence[str],
-        num_own: int,
-        shared: Sequence[int],
+        facts: Names,
+        shared: dict[str, int],
         args: Sequence[Any],
     ) -> None:
         run, (lo, hi) = shard.backend, shard.user_range
         assert isinstance(run, FusingBackend), "who calls has asked"
-        self._shard, self._methods, self._found_at, self._few = shard, methods, num_own - 1, num_sources <= FEW_SOURCES
-        words = (*shared, lo, hi - lo, TRACE_ROWS)
+        self._shard, self._methods, self._few = shard, methods, num_sources <= FEW_SOURCES
+        self._found_at = facts.index("found")
+        num_own = self._found_at + 1
+        words = facts.arranged(behind=num_own, first_user=lo, num_users=hi - lo, trace_rows=TRACE_ROWS, **shared)
         self._orders = Orders(run, num_own, words, (0,) * NUM_REPORTS, (TRACE_ROWS, ROW_WORDS), num_sources)
         self._launch = run.prepared(
             kernel, 0, shard.partition.stride, *GIVEN_WINDOWS, shard.position_of_user, *args, self._orders.words

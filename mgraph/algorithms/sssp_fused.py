@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.costs import sssp_costs
+from mgraph.algorithms.orders import word_of
 from mgraph.algorithms.sssp import default_delta
 from mgraph.algorithms.traversal import Trace, Traversal
 from mgraph.build.by_weight import class_scale
@@ -17,6 +18,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import FusingBackend
 from mgraph.kernels.sssp_fused import (
+    COUNTERS,
     HUB_BYTES,
     KINDS,
     LINE,
@@ -24,7 +26,6 @@ from mgraph.kernels.sssp_fused import (
     ORDERS,
     PART,
     REPORT,
-    SOURCES,
     find_distances,
     find_distances_by_weight,
     work_lengths,
@@ -80,18 +81,22 @@ def _orders(
 ) -> np.ndarray:
     """Return the counters of the kernel, with what it is asked for."""
     states = sorted({int(shard.partition.state(p)) for p in sources})
-    counters = np.zeros(SOURCES + len(states), np.int64)
     hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
-    counters[2:5] = len(states), hubs, not shard.info.directed
-    counters[ORDERS.index("LONG_ROWS")] = long_rows(shard, PART)
-    counters[ORDERS.index("SCALE")] = np.float64(class_scale(shard.info)).view(np.int64)
-    for place, value in enumerate((unreached_of(dtype) if cutoff is None else cutoff, delta)):
-        counters[place : place + 1].view(dtype)[0] = value
+    orders = ORDERS.arranged(
+        cutoff=word_of(unreached_of(dtype) if cutoff is None else cutoff, dtype),
+        delta=word_of(delta, dtype),
+        num_sources=len(states),
+        hubs=hubs,
+        pulls=not shard.info.directed,
+        scale=word_of(class_scale(shard.info), np.dtype(np.float64)),
+        long_rows=long_rows(shard, PART),
+    )
     run = shard.backend
     assert isinstance(run, FusingBackend), "who calls has asked"
     costs = sssp_costs(require_rates(run), shard.num_owned, dtype.itemsize)
-    counters[len(ORDERS) : len(ORDERS) + len(costs)] = costs
-    counters[SOURCES:] = states
+    counters = np.zeros(COUNTERS["sources"] + len(states), np.int64)
+    counters[: len(orders) + len(costs)] = (*orders, *costs)
+    counters[COUNTERS["sources"] :] = states
     return counters
 
 

@@ -22,7 +22,7 @@ from mgraph.build.by_weight import class_scale
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, require_windows
 from mgraph.kernels.backend import Fresh, FusingBackend
-from mgraph.kernels.sssp_peers import COUNTERS, LONG_ROW, METHODS, ROW, find_distances_on_ranks
+from mgraph.kernels.sssp_peers import COUNTERS, FACTS, LONG_ROW, METHODS, ROW, find_distances_on_ranks
 from mgraph.partition import Partition
 from mgraph.shard import Shard, long_rows, once_a_shard
 from mgraph.types import smallest_of, unreached_of
@@ -31,8 +31,6 @@ from mgraph.types import smallest_of, unreached_of
 MEMORY_LINE = 128
 # Atomics between GPUs take no fewer.
 ATOMIC_BYTES = 4
-# How many orders are a search's own: the first of them.
-OWN_ORDERS = 3
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
 # Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
 NARROWER = 8
@@ -76,16 +74,26 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
     rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
     lines, copy, _ = _parts(partition, dtype.itemsize)
     num_arcs = len(rows.targets)
-    shared = (
-        word_of(nearest_beyond(info, dtype), dtype), partition.stride, partition.multiplier, partition.num_positions,
-        shard.num_owned, num_sources, info.num_arcs, queue_capacity(partition, num_arcs), long_rows(shard, LONG_ROW),
-        heavies, not info.directed, HEAD_BYTES + lines, HEAD_BYTES + copy,
-    )  # fmt: skip
+    shared = {
+        "beyond": word_of(nearest_beyond(info, dtype), dtype),
+        "stride": partition.stride,
+        "multiplier": partition.multiplier,
+        "num_positions": partition.num_positions,
+        "num_owned": shard.num_owned,
+        "num_starts": num_sources,
+        "num_arcs": info.num_arcs,
+        "capacity": queue_capacity(partition, num_arcs),
+        "long_rows": long_rows(shard, LONG_ROW),
+        "heavies": heavies,
+        "pulls": not info.directed,
+        "lines": HEAD_BYTES + lines,
+        "copy": HEAD_BYTES + copy,
+    }
     args = (
         rows.indptr, rows.targets, rows.weights, scale,
         Fresh(shard.num_owned, dtype), Fresh(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
-    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, OWN_ORDERS, shared, args)
+    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, FACTS, shared, args)
 
 
 @once_a_shard

@@ -3,30 +3,12 @@
 // A frontier is a queue, or what is visited now and was not before: there are two bitmaps of that. Between two meetings
 // an array is only read, or changed by atomics and relaxed stores of one value, or each word has one writer.
 
+#include "bfs_fused.py"
 #include "frontiers.cuh"
 #include "prelude.cuh"
 
-// What the host asks for, and what it is told; bfs_fused.py has the same names.
-enum Order {
-  DEPTH_LIMIT,
-  SOURCE,
-  NUM_ARCS,
-  NUM_SOURCES,
-  CAPACITY,
-  TRACE_ROWS,
-  GROWTH,
-  ALIKE,
-  LONGER,
-  PARTS,
-  NUM_ORDERS
-};
-// What decides between the forms of a level, in femtoseconds, behind the orders: a phase of its own, an arc offered to
-// a queue, or to parents, one vertex found there, one of all passed over, one that a pull has look at its first, and an
-// arc that it looks at further on.
-enum Cost { PHASE, QUEUEING, OFFERING, SETTLING, PASSING, OPENING, LOOKING, NUM_COSTS };
+// The words that the host writes, ORDERS and COSTS; REPORT is behind them.
 constexpr i64 NUM_ASKED = NUM_ORDERS + NUM_COSTS;
-enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
-enum Method { PUSH, PULL, WALK };
 // Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
 enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, TAKEN, CELL };
 constexpr i64 NUM_CELLS = 3;

@@ -8,15 +8,16 @@ stand a row of `ROW` a superstep, then the sources.
 from __future__ import annotations
 
 from mgraph.kernels.pair import fused
+from mgraph.kernels.shared_names import Names
 
-ORDERS = (
-    "depth_limit", "source", "num_arcs", "num_sources", "capacity", "trace_rows", "growth", "alike", "longer", "parts",
-)  # fmt: skip
-# What decides between the forms of a level, in femtoseconds (algorithms/costs.py).
-COSTS = ("phase", "queueing", "offering", "settling", "passing", "opening", "looking")
-REPORT = ("done", "num_rows", "reached", "reached_arcs")
+ORDERS = Names("Order", "depth_limit source num_arcs num_sources capacity trace_rows growth alike longer parts")
+# What decides between the forms of a level, in femtoseconds, behind the orders (algorithms/costs.py): a phase of its
+# own, an arc offered to a queue, or to parents, one vertex found there, one of all passed over, one whose first arc a
+# pull scans, and an arc that it scans further on.
+COSTS = Names("Cost", "phase queueing offering settling passing opening looking")
+REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
-METHODS = ("push", "pull", "walk")
+METHODS = Names("Method", "push pull walk")
 # Words of counters: three phases of six.
 COUNTERS = 18
 # A queue holds this part of the vertices; a frontier that is larger is pulled.

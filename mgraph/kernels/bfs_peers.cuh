@@ -6,34 +6,11 @@
 // Between two meetings an array is either read or changed by atomics, or each word has one writer; plain loads see what
 // was written before the last meeting.
 
+#include "bfs_peers.py"
 #include "frontiers.cuh"
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// FOUND is told by the search where it finds the sources itself; they stand behind the trace.
-enum Fact {
-  DEPTH_LIMIT,
-  FOUND,
-  NUM_STARTS,
-  STRIDE,
-  MULTIPLIER,
-  FIRST,
-  NUM_OWNED,
-  NUM_POSITIONS,
-  NUM_ARCS,
-  LAST_ARC,
-  NUM_LONGER,
-  NUM_HUBS,
-  CAPACITY,
-  INBOX,
-  BETA,
-  GROWTH,
-  FIRST_USER,
-  NUM_USERS,
-  TRACE_ROWS,
-  NUM_FACTS
-};
-enum Report { DONE, NUM_ROWS, REACHED, REACHED_ARCS, NUM_REPORTS };
 // What the ranks add up at a meeting; of the last two each keeps its own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
 // 80 registers a thread (rmat27 on two H200: 1.34 ms with 640 threads, 1.30 with 768, 1.33 with 896, 1.34 with 1024).

@@ -7,14 +7,16 @@ first words; behind them stand a row of `ROW` for each level, and the sources.
 from __future__ import annotations
 
 from mgraph.kernels.pair import fused
+from mgraph.kernels.shared_names import Names
 
-FACTS = (
-    "depth_limit", "found", "num_starts", "stride", "multiplier", "first", "num_owned", "num_positions", "num_arcs",
-    "last_arc", "num_longer", "num_hubs", "capacity", "inbox", "beta", "growth", "first_user", "num_users",
-    "trace_rows",
-)  # fmt: skip
-METHODS = ("push", "pull")
-REPORT = ("done", "num_rows", "reached", "reached_arcs")
+# `found` is written by the kernel where it finds the sources itself; they are behind the trace.
+FACTS = Names(
+    "Fact",
+    "depth_limit found num_starts stride multiplier first num_owned num_positions num_arcs last_arc num_longer "
+    "num_hubs capacity inbox beta growth first_user num_users trace_rows",
+)
+METHODS = Names("Method", "push pull")
+REPORT = Names("Report", "done num_rows reached reached_arcs")
 # Words of counters: of the queue, in turn, of a list, of runs of words, in turn, and of late offers, in turn. Of so
 # many blocks of each rank it is told what they offer.
 COUNTERS, MOST_BLOCKS = 7, 1024

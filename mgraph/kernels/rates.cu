@@ -2,10 +2,10 @@
 // of the report are.
 
 #include "prelude.cuh"
+#include "rates.py"
 
 // Accesses of a thread at random, words of a cache line, lines that a thread visits in turn, meetings.
 constexpr int EACH = 64, LINE = 32, STEPS = 2048, MEETINGS = 64;
-enum Report { DONE, THREADS, STREAM, MEETING, LOAD_WAIT, ATOMIC_WAIT, NUM_REPORTS };
 
 struct Measuring {
   const u32* abort;

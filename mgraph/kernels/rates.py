@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mgraph.kernels.pair import fused
+from mgraph.kernels.shared_names import Names
 
 if TYPE_CHECKING:
     from mgraph.kernels.backend import FusingBackend
@@ -17,7 +18,7 @@ SIZES_MIB = (1, 16, 32, 64, 128, 1024)
 # As in the CUDA file: accesses of a thread at random, lines that one visits in turn, meetings of all blocks; what the
 # host is told, in nanoseconds but for the first two, before the loads at random by size, and the atomics.
 EACH, STEPS, MEETINGS = 64, 2048, 64
-REPORT = ("DONE", "THREADS", "STREAM", "MEETING", "LOAD_WAIT", "ATOMIC_WAIT")
+REPORT = Names("Report", "done threads stream meeting load_wait atomic_wait")
 # The first launch finds clocks and caches asleep; of the others the fastest was disturbed least.
 LAUNCHES = 5
 # Above it a time, or a size, is none; the time of an access is multiplied by arcs, in 64 bits.

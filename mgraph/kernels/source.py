@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import pathlib
 import re
 from collections.abc import Iterator
+
+from mgraph.kernels.shared_names import Names, Offsets
 
 # Where an included file is looked for if it is not beside the file that includes it.
 FOLDER = pathlib.Path(__file__).parent
@@ -46,5 +49,13 @@ def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
         if include[1] not in included:
             included.add(include[1])
             beside = path.with_name(include[1])
-            yield from _with_includes(beside if beside.exists() else FOLDER / include[1], included)
+            found = beside if beside.exists() else FOLDER / include[1]
+            yield from _shared_names(found) if found.suffix == ".py" else _with_includes(found, included)
         yield f'#line {number + 1} "{path.name}"\n'
+
+
+def _shared_names(path: pathlib.Path) -> Iterator[str]:
+    """Yield what a Python file of kernels shares with their CUDA text."""
+    module = importlib.import_module(f"{__package__}.{path.stem}")
+    yield f'#line 1 "{path.name}"\n'
+    yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, (Names, Offsets)))

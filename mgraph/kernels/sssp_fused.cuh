@@ -9,6 +9,7 @@
 
 #include "frontiers.cuh"
 #include "prelude.cuh"
+#include "sssp_fused.py"
 
 // Arcs that a queue entry stands for: longer rows are queued in pieces, so that no warp is long behind the others.
 constexpr i64 PART = 128;
@@ -27,23 +28,8 @@ __device__ inline bool is_worth_hops(i64 entries) { return entries <= FEW * warp
 
 // Numbers of a line of the log, and lines at most: the last one stands for all further rounds.
 constexpr i64 LINE = 4, LINES = 1 << 14;
-// What a line is about: entries relaxed, far split by a new bound, all distances looked at, the same and the heavy
-// arcs of what is settled relaxed, or those pulled that may lead from there.
-enum Kind { PUSH, SPLIT, SCAN, HEAVY, PULL };
-// What the host is told, before the log; sssp_fused.py has the same names.
-enum Report { DONE, NUM_LINES, BEGAN, NUM_REPORTS };
-
-// Places in `counters`, of which the first are what the host asks for, behind them all the sources. The others are
-// lines of memory apart, for some are waited at while others are counted up. Those of three are used in turn: one is
-// read, one is written, one is cleared.
 constexpr i64 APART = 16, THREE = 3 * APART;
-enum Order { CUTOFF, DELTA, NUM_SOURCES, HUBS, PULLS, SCALE, LONG_ROWS, NUM_ORDERS };
-// What decides between the forms of a turn, in femtoseconds, behind the orders: to look up a vertex of the far queue,
-// to pass over one of all, and to push or to pull an arc of what was left.
-enum Cost { SPLITTING, SCANNING, PUSHING, PULLING };
-constexpr i64 ARRIVED = APART, LOWEST = ARRIVED + APART, FAR = LOWEST + THREE, NEAR = FAR + THREE;
-constexpr i64 PIECES = NEAR + THREE, ARCS = PIECES + THREE, ROWS = ARCS + THREE, VERTICES = ROWS + THREE;
-constexpr i64 SOURCES = VERTICES + THREE;
+// Of three places that are used in rotation, that of this round.
 __device__ inline i64* in_turn(i64* counters, i64 place, int turn) { return &counters[place + turn % 3 * APART]; }
 // A distance that stands in a counter.
 __device__ inline dist_t* distance_at(i64* counter) { return (dist_t*)counter; }

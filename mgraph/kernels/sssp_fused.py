@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from mgraph.kernels.pair import fused
+from mgraph.kernels.shared_names import Names, Offsets
 
-# As in the CUDA file: arcs that an entry of a queue stands for; what the host asks for, at the head of `counters`,
-# and what decides behind that, in femtoseconds (algorithms/costs.py); what it is told, and the log behind it.
+# As in the CUDA file: arcs that an entry of a queue stands for; words of a line of the log, and its lines.
 PART = 128
-ORDERS = ("CUTOFF", "DELTA", "NUM_SOURCES", "HUBS", "PULLS", "SCALE", "LONG_ROWS")
-COSTS = ("splitting", "scanning", "pushing", "pulling")
-SOURCES = 368
-REPORT = ("DONE", "NUM_LINES", "BEGAN")
 LINE, LINES = 4, 1 << 14
+# What the host asks for, at the head of `counters`, the first two as distances and `scale` as a float64. Behind that,
+# in femtoseconds (algorithms/costs.py), what decides between the forms of a round: to look up a vertex of the far
+# queue, to pass over one of all, and to push or to pull an arc of what was left. REPORT comes before the log.
+ORDERS = Names("Order", "cutoff delta num_sources hubs pulls scale long_rows")
+COSTS = Names("Cost", "splitting scanning pushing pulling")
+REPORT = Names("Report", "done num_lines began")
+# The counters are cache lines apart, since some are waited at while others are counted up. Three are used in rotation:
+# one is read, one is written, one is cleared.
+APART = 16
+THREE = 3 * APART
+COUNTERS = Offsets(
+    asked=APART, arrived=APART, lowest=THREE, far=THREE, near=THREE, pieces=THREE, arcs=THREE, rows=THREE,
+    vertices=THREE, sources=0,
+)  # fmt: skip
 # Pieces of rows that may be queued, for every PART arcs: four in a round, of two rounds.
 PIECES = 8
-KINDS = ("push", "split", "scan", "heavy", "pull")
+# What a line of the log is about: entries relaxed, far split by a new bound, all distances scanned, the same and the
+# heavy arcs of what is settled relaxed, or those pulled that may lead from there.
+KINDS = Names("Kind", "push split scan heavy pull")
 
 # Shared memory of a block for the distances of hubs: with what else it takes, no more than any device has.
 HUB_BYTES = 40 << 10
@@ -45,10 +57,9 @@ def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, by_weight: bo
 def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, tags, counters, log, report) -> None:
     """Find all distances, the vertices lo..hi being all there are: one rank, lo is 0.
 
-    `counters` begin with ORDERS, the first two as distances and SCALE as a float64, and COSTS; are zero from there up
-    to SOURCES; and end with the sources. The rest is memory that the kernel is the first to write: `bits`, `queues`,
-    `tags`, which say of pieces of rows where they begin, and the `log`, of `work_lengths`; and REPORT and the log on
-    the host.
+    `counters` begin with ORDERS and COSTS; are zero from there up to the sources, with which they end. The rest is
+    memory that the kernel is the first to write: `bits`, `queues`, `tags`, which say of pieces of rows where they
+    begin, and the `log`, of `work_lengths`; and REPORT and the log on the host.
     """
 
 

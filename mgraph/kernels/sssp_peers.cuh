@@ -19,34 +19,8 @@
 #include "frontiers.cuh"
 #include "prelude.cuh"
 #include "ranks.cuh"
+#include "sssp_peers.py"
 
-// CUTOFF, DELTA and BEYOND are distances; from BEYOND on they are counted in the end. FOUND is told by the search where
-// it finds the sources itself; they stand behind the trace. LINES and COPY say how many bytes behind its beginning the
-// bits of words and the distances of a window are.
-enum Fact {
-  CUTOFF,
-  DELTA,
-  FOUND,
-  BEYOND,
-  STRIDE,
-  MULTIPLIER,
-  NUM_POSITIONS,
-  NUM_OWNED,
-  NUM_STARTS,
-  NUM_ARCS,
-  CAPACITY,
-  LONG_ROWS,
-  HEAVIES,
-  PULLS,
-  LINES,
-  COPY,
-  FIRST_USER,
-  NUM_USERS,
-  TRACE_ROWS,
-  NUM_FACTS
-};
-enum Report { DONE, NUM_ROWS, NUM_BEYOND, EVERYWHERE, NUM_REPORTS };
-enum Method { PUSH, SCAN, HEAVY, PULL };
 // What the ranks add up at a meeting: of ARCS those relaxed, or those of whole rows. Of the last two each keeps its
 // own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };

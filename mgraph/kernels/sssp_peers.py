@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from mgraph.kernels.bfs_fused import MOST_QUEUED
 from mgraph.kernels.pair import fused
+from mgraph.kernels.shared_names import Names
 
-FACTS = (
-    "cutoff", "delta", "found", "beyond", "stride", "multiplier", "num_positions", "num_owned", "num_starts",
-    "num_arcs", "capacity", "long_rows", "heavies", "pulls", "lines", "copy", "first_user", "num_users", "trace_rows",
-)  # fmt: skip
-REPORT = ("done", "num_rows", "num_beyond", "everywhere")
+# `cutoff`, `delta` and `beyond` are distances; from `beyond` on they are counted in the end. `found` is written by the
+# kernel where it finds the sources itself; they are behind the trace. `lines` and `copy` say how many bytes behind its
+# beginning the bits of words and the distances of a window are.
+FACTS = Names(
+    "Fact",
+    "cutoff delta found beyond stride multiplier num_positions num_owned num_starts num_arcs capacity long_rows "
+    "heavies pulls lines copy first_user num_users trace_rows",
+)
+REPORT = Names("Report", "done num_rows num_beyond everywhere")
 # Words of counters.
 COUNTERS = 4
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
 LONG_ROW = 256
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-METHODS = ("push", "scan", "heavy", "pull")
+METHODS = Names("Method", "push scan heavy pull")
 # Ranks with as many vertices are searched step by step: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED
 
