@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import dask
+import dask.array
+import dask.bag
+import dask.dataframe
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 from edge_checks import as_rows, assert_chunks_agree, whole
 
+import mgraph as mg
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import csr_source, edges_source, scipy_source
 from mgraph.io.formats import read_source
@@ -130,3 +136,47 @@ def test_what_is_neither_true_nor_false_is_refused(directed, tmp_path):
 def test_refuses_a_number_of_vertices(num_vertices):
     with pytest.raises(UsageError, match=f"num_vertices {num_vertices!r} is not (an integer|a count of vertices)"):
         edges_source([0], [1], num_vertices=num_vertices)
+
+
+def lazy_collections():
+    """Return lazy Dask collections of several kinds: what is computed twice may come in two orders."""
+    frame = dask.dataframe.from_pandas(pandas.DataFrame({"u": [0, 1, 2], "v": [1, 2, 0]}), npartitions=2)
+    return {
+        "Array": dask.array.from_array(np.arange(3), chunks=2),
+        "Series": frame.u,
+        "Index": frame.index,
+        "DataFrame": frame,
+        "Delayed": dask.delayed(np.arange)(3),
+        "Bag": dask.bag.from_sequence([0, 1, 2]),
+    }
+
+
+@pytest.mark.parametrize("kind", lazy_collections())
+def test_lazy_dask_collections_are_refused_in_every_argument(kind):
+    lazy, ids, indptr = lazy_collections()[kind], [0, 1, 2], [0, 1, 2, 3]
+    calls = {
+        "sources": lambda: mg.from_edges(lazy, ids),
+        "targets": lambda: mg.from_edges(ids, lazy),
+        "weights": lambda: mg.from_edges(ids, ids, lazy),
+        "num_vertices": lambda: mg.from_edges(ids, ids, num_vertices=lazy),
+        "indptr": lambda: mg.from_csr(lazy, ids),
+        "indices": lambda: mg.from_csr(indptr, lazy),
+        "weights of a CSR": lambda: mg.from_csr(indptr, ids, lazy),
+        "matrix": lambda: mg.from_scipy(lazy),
+    }
+    for what, call in calls.items():
+        with pytest.raises(
+            InputError, match=rf"^{what.split()[0]}: a lazy dask\S*\.{kind} is not read: .*dask\.compute"
+        ):
+            call()
+
+
+def test_a_lazy_number_of_vertices_is_refused():
+    lazy = dask.array.from_array(np.arange(3), chunks=2).max()
+    with pytest.raises(InputError, match=r"^num_vertices: a lazy dask\.array\.Array is not read"):
+        mg.from_edges([0], [1], num_vertices=lazy)
+
+
+def test_what_dask_computed_is_taken():
+    sources, targets = dask.compute(dask.array.arange(3, chunks=2), dask.array.from_array(np.array([1, 2, 0])))
+    assert as_rows(whole(edges_source(sources, targets))) == [(0, 1), (1, 2), (2, 0)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.checks import as_flag, as_ids, as_weights, check_ids, check_num_vertices
+from mgraph.io.checks import as_flag, as_ids, as_weights, check_ids, check_num_vertices, refuse_lazy
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, vertex_dtype
@@ -165,6 +165,7 @@ def scipy_source(matrix: Any, *, directed: bool = False, name: str = "scipy") ->
     Entries that are stored twice stay parallel edges, of which the lightest counts; SciPy's own
     conversions would add them. Stored zeros are edges of weight zero. Boolean entries give no weights.
     """
+    refuse_lazy(matrix, "matrix")
     kind = getattr(matrix, "format", None)
     if kind is None or not hasattr(matrix, "tocoo"):
         raise InputError(

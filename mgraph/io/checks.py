@@ -42,8 +42,26 @@ def as_weights(values: Any, num_edges: int, what: str = "weights") -> np.ndarray
     return weights.astype(weights_dtype(weights.dtype), copy=False)
 
 
+def refuse_lazy(values: Any, what: str) -> None:
+    """Refuse a lazy Dask collection.
+
+    Each collection would be computed by itself, here and perhaps several times; rows of two runs need not match.
+    """
+    if not hasattr(values, "__dask_graph__"):
+        return
+    from dask.base import is_dask_collection
+
+    if is_dask_collection(values):
+        kind = f"{'.'.join(type(values).__module__.split('.')[:2])}.{type(values).__name__}"
+        raise InputError(
+            f"{what}: a lazy {kind} is not read: compute all arguments together first, as in "
+            "sources, targets = dask.compute(sources, targets)"
+        )
+
+
 def _unmasked(values: Any, what: str) -> np.ndarray:
     """Return an array; what a mask hides would be taken for values."""
+    refuse_lazy(values, what)
     if np.ma.is_masked(values):
         raise InputError(f"{what} are masked: leave out what is missing, as with {what}.compressed()")
     return np.asarray(values)
@@ -91,6 +109,7 @@ def check_num_vertices(num_vertices: Any) -> int | None:
     """Return a number of vertices as an int, None where it was not given."""
     if num_vertices is None:
         return None
+    refuse_lazy(num_vertices, "num_vertices")
     count = as_integer(num_vertices, "num_vertices")
     if count < 0:
         raise UsageError(f"num_vertices {count} is not a count of vertices")
