@@ -68,7 +68,7 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("columns", "error", "message"),
     [
-        ({"u": [0]}, InputError, r"needs two columns of vertices and names that differ, not \['u'\]"),
+        ({"u": [0]}, InputError, "has the columns u, and no two of them are known as the ends"),
         ({"u": [0, 1, -7], "v": [1, 1, 1]}, InputError, "u of row 2 = -7 is negative"),
         ({"u": [0, 1], "v": [1, None]}, InputError, "v of row 1 is missing"),
         ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u are float64, not integers"),
@@ -81,7 +81,7 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
             InputError,
             "w are object: use integers",
         ),
-        ({"u": [0], "v": [1], "a": [1], "b": [1]}, UsageError, "has 4 columns: say which is the weight"),
+        ({"u": [0], "v": [1], "a": [1], "b": [1]}, UsageError, r"4 columns \(u, v, a, b\): say which is the weight"),
     ],
 )
 def test_what_is_no_edge_is_refused(tmp_path, columns, error, message):

@@ -46,7 +46,7 @@ def read_mtx(
     directed = symmetry == "general" if directed is None else directed
     if directed and symmetry == "symmetric":
         raise UsageError(f"{path} is symmetric and holds one of both directions: read it as undirected")
-    layout = TextEdges(path, packed, begin, num_fields, weight_field, 1, directed)
+    layout = TextEdges(path, packed, begin, num_fields, (0, 1), weight_field, 1, directed)
     source = scanned(layout, rows)
     if source.num_input_edges != entries:
         raise InputError(f"{path} has {source.num_input_edges} entries where its header says {entries}: truncated?")

@@ -1,6 +1,6 @@
 """Parquet files, read and written by pyarrow, which the extra `io` installs.
 
-The ends of the edges are the columns `source` and `target`, or else the first two. A part is read by row groups: who
+`mgraph.io.columns` finds the ends of the edges and the weight among the columns. A part is read by row groups: who
 reads a few rows of a large one reads all of it.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
-from mgraph.io.text import ENDS, weight_column
+from mgraph.io.columns import find_ends, find_weight
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
@@ -58,12 +58,12 @@ def read_parquet(
     """Check the columns of a file once and return it as a source; `weight` is a column as in a text file."""
     file = _open(path)
     schema, about = file.schema_arrow, _told(path, file)
-    ends = ENDS if set(ENDS) <= set(schema.names) else schema.names[:2]
-    names = [*ends, *(name for name in schema.names if name not in ends)]
-    if len(names) < 2 or len(set(schema.names)) < len(schema.names):
-        raise InputError(f"{path} needs two columns of vertices and names that differ, not {schema.names}")
-    weighted = weight_column(path, weight, names, names)
-    columns = (*ends, names[weighted]) if weighted >= 0 else tuple(ends)
+    if directed is None:
+        directed = bool(about.get("directed"))
+    names = schema.names
+    ends = find_ends(path, names, directed)
+    weighted = find_weight(path, weight, len(names), names, ends)
+    columns = tuple(names[k] for k in (*ends, weighted) if k >= 0)
     dtype = None
     if weighted >= 0:
         # A column without rows is read as one with them, whatever its type.
@@ -71,12 +71,10 @@ def read_parquet(
         dtype = as_weights(np.zeros(1, kind), 1, f"{path}: {columns[2]}").dtype
     n, top = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices), -1
     for first, arrays in _rows(path, columns, 0, file.metadata.num_rows):
-        for name, ids in zip(ends, arrays, strict=False):
+        for name, ids in zip(columns[:2], arrays, strict=False):
             top = max(top, check_ids(as_ids(ids, f"{path}: {name}"), n, _place(path, name, first)))
         if weighted >= 0:
             check_weights(arrays[2], _place(path, columns[2], first))
-    if directed is None:
-        directed = bool(about.get("directed"))
     return ParquetEdges(path, columns, top + 1 if n is None else n, directed, dtype, file.metadata.num_rows)
 
 

@@ -128,13 +128,14 @@ def after_line(text, i):
 
 
 @inline
-def parse_lines(text, num_fields, weight_field, base, limit, sources, targets, weights, integers, slow, report):
+def parse_lines(text, fields, base, limit, sources, targets, weights, integers, slow, report):
     """Parse whole lines; return how many edges there are, up to an error, which `report` tells.
 
-    Fields 0 and 1 are the ends, less `base`, in 0..limit; `weight_field` is the weight's or -1. Where a
-    weight is whole, integers[i] is exact. slow[:, j] = (edge, begin, end) of the report[4] tokens that
-    only Python's float() can read. report[5] counts weights that are not whole.
+    `fields` is (how many there are, the source's, the target's, the weight's or -1). The ends are read less
+    `base` and are in 0..limit. Where a weight is whole, integers[i] is exact. slow[:, j] = (edge, begin, end)
+    of the report[4] tokens that only Python's float() can read. report[5] counts weights that are not whole.
     """
+    num_fields, source_field, target_field, weight_field = fields
     i, size, edge = 0, len(text), 0
     report[:] = 0
     while i < size:
@@ -151,9 +152,9 @@ def parse_lines(text, num_fields, weight_field, base, limit, sources, targets, w
                 # The line's end, unless a comma stands on one side of nothing.
                 problem = EMPTY if comma or (i < size and text[i] == _COMMA) else OK
                 break
-            if field == 0:
+            if field == source_field:
                 sources[edge], problem = parse_id(text, begin, i, base, limit)
-            elif field == 1:
+            elif field == target_field:
                 targets[edge], problem = parse_id(text, begin, i, base, limit)
             elif field == weight_field:
                 weights[edge], integers[edge], whole, sure = parse_number(text, begin, i)

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.errors import InputError, UsageError
+from mgraph.errors import InputError
 from mgraph.io import spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import check_num_vertices
+from mgraph.io.columns import find_ends, find_weight, listed, names_ends
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, parse_lines
 from mgraph.kernels.backend import Backend, available_cores
 from mgraph.partition import chunk_range
@@ -27,8 +28,6 @@ SEEK_BYTES = 1 << 12
 # Of the first line that is no comment, which tells the fields; what is no text may have no end of a line.
 FIRST_BYTES = 1 << 16
 NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
-ENDS = ["source", "target"]
-WEIGHT_NAMES = ("weight", "weights", "w")
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,7 @@ class TextEdges:
     packed: bool
     begin: int  # where the edges begin, after a header
     num_fields: int
+    ends: tuple[int, int]  # the fields of the source and the target
     weight_field: int  # -1: none
     base: int  # what the first vertex is called
     directed: bool
@@ -82,20 +82,23 @@ def read_text(
 ) -> TextEdges:
     """Look at a text edge list, read it once, and return it as a source.
 
-    The first two fields of a line are the ends; where columns are called source and target, these must be
-    they. `weight` is the weight's column, by name where the first line names the columns, else by number
-    from 0; None means a column called weight, or the third of three; False means none.
+    Where the first line names the columns, `mgraph.io.columns` finds the ends and the weight; else the first two
+    fields of a line are the ends. `weight` is the weight's column, by name or by number from 0; None means a column
+    called weight, or the third of three without names; False means none.
     """
     packed = is_packed(path)
     file = spool.unpacked(path) if packed else path
     begin, fields, header = _first_line(file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
-    # A frame that was written with its index has that in front, without a name: read as an end it is another graph.
-    if "" in header[:2] or (set(ENDS) <= set(header) and header[:2] != ENDS):
+    if header and len(fields) != len(header):
         raise InputError(
-            f"{path}: the first two columns must be the ends, and they are {header[0]!r} and {header[1]!r}"
+            f"{path}: {counted(len(header), 'column')} in the line of names ({listed(header)}), and "
+            f"{counted(len(fields), 'field')} in the next line: give every column a name"
         )
-    weight_field = weight_column(path, weight, fields, header)
-    layout = TextEdges(path, packed, begin, len(fields), weight_field, 0, bool(directed))
+    if fields and len(fields) < 2:
+        raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}")
+    ends = find_ends(path, header, bool(directed)) if header else (0, 1)
+    weight_field = find_weight(path, weight, len(fields), header, ends) if fields else -1
+    layout = TextEdges(path, packed, begin, len(fields), ends, weight_field, 0, bool(directed))
     return scanned(layout, check_num_vertices(num_vertices))
 
 
@@ -207,8 +210,8 @@ def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, lim
     sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
     weights, integers = np.empty(weighted, np.float64), np.empty(weighted, np.int64)
     slow, report = np.empty((3, weighted), np.int64), np.zeros(6, np.int64)
-    fields = layout.num_fields, layout.weight_field
-    count = parse_lines(text, *fields, layout.base, limit, sources, targets, weights, integers, slow, report)
+    fields = layout.num_fields, *layout.ends, layout.weight_field
+    count = parse_lines(text, fields, layout.base, limit, sources, targets, weights, integers, slow, report)
     for edge, begin, end in slow[:, : report[4]].T.tolist():
         token = text[begin:end].tobytes().decode(errors="replace")
         weights[edge] = _slow_number(layout, file, at + begin, token)
@@ -269,36 +272,18 @@ def _first_line(file: pathlib.Path, may_have_header: bool) -> tuple[int, list[st
                 while line and not line.endswith(b"\n"):
                     line = raw.readline(FIRST_BYTES)
                 continue
-            fields = [field.strip().strip("\"'") for field in (text.split(",") if "," in text else text.split())]
-            named = any(field[:1].isalpha() or field[:1] == "_" for field in fields[:2])
-            if header or not named or not (may_have_header or "," in text):
+            fields = _fields(text.split(",") if "," in text else text.split())
+            if header or not (may_have_header or "," in text) or not _are_names(fields):
                 return begin, fields, header
-            header, begin = fields, raw.tell()
+            # Names may hold blanks where tabs separate them.
+            header, begin = _fields(text.split("\t")) if "\t" in text and "," not in text else fields, raw.tell()
     return begin, header, header
 
 
-def weight_column(path: pathlib.Path, weight: str | int | bool | None, fields: list[str], header: list[str]) -> int:
-    """Return the weight's column, -1 for none."""
-    if fields and len(fields) < 2:
-        raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}")
-    if weight is False or not fields:
-        return -1
-    if isinstance(weight, str):
-        if weight in header:
-            return header.index(weight)
-        try:
-            weight = int(weight)
-        except ValueError:
-            known = f"only {', '.join(header)}" if header else "and the first line names none"
-            raise UsageError(f"{path} has no column {weight!r}, {known}") from None
-    if weight is None or weight is True:
-        named = [header.index(name) for name in WEIGHT_NAMES if name in header[2:]]
-        if named or len(fields) == 3:
-            return named[0] if named else 2
-        if len(fields) == 2 and weight is None:
-            return -1
-        raise UsageError(f"{path} has {len(fields)} columns: say which is the weight, or that there is none")
-    if not 2 <= weight < len(fields):
-        last = len(fields) - 1
-        raise UsageError(f"{path} has no weight in column {weight}: columns 0 and 1 are the ends, {last} is the last")
-    return weight
+def _fields(tokens: list[str]) -> list[str]:
+    return [token.strip().strip("\"'") for token in tokens]
+
+
+def _are_names(fields: list[str]) -> bool:
+    """Return whether fields are names of columns: one of the first two begins as a name does, or two are known ends."""
+    return any(field[:1].isalpha() or field[:1] == "_" for field in fields[:2]) or names_ends(fields)

@@ -1,0 +1,154 @@
+"""Which columns of a table are the ends of its edges and which the weight: one table of names for all formats.
+
+Where the names of two columns are a known pair, they are the ends, wherever they are, from the first name of the pair
+to the second. Without one, two columns are the ends in their order, and more are refused: a guess would be another
+graph. Case does not count, nor what surrounds a name: `src`, `SRC_ID` and `srcNode` are one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+import re
+from collections.abc import Iterable, Sequence
+
+from mgraph.errors import InputError, UsageError
+
+# Names of the source and names of the target; all those of a line go together.
+PAIRS = (
+    ("source sources src from origin orig", "target targets tgt trg dst dest destination to"),
+    ("u", "v"),
+    ("i", "j"),
+    ("row", "col column"),
+    ("node1 nodeid1 vertex1 id1 n1 v1", "node2 nodeid2 vertex2 id2 n2 v2"),
+    ("start_id start_node start_node_id start_vertex", "end_id end_node end_node_id end_vertex"),
+    ("head", "tail"),
+)
+WORDS, HEAD_AND_TAIL = 0, len(PAIRS) - 1
+BEFORE = ("", "id_", "node_", "vertex_")
+AFTER = ("", "_id", "_node", "_node_id", "_vertex", "_vertex_id")
+WEIGHT_NAMES = ("weight", "weights", "w")
+# Columns of row numbers, as pandas writes them in text, reads them back, and writes them in Parquet.
+INDEX_NAME = re.compile(r"|unnamed: \d+|__index_level_\d+__")
+MAX_LISTED = 12  # names of columns in an error
+
+
+def _known_names() -> dict[str, tuple[int, int]]:
+    """Return name -> (pair, 0 for its source or 1 for its target), with all that may surround a name."""
+    known = {}
+    spellings = [(k, end, word) for k, pair in enumerate(PAIRS) for end in (0, 1) for word in pair[end].split()]
+    for (k, end, word), before, after in itertools.product(spellings, BEFORE, AFTER):
+        name = before + word + after
+        known[name] = k, end
+        if len(word) > 1:  # but uid is no u_id
+            known[name.replace("_", "")] = k, end
+    return known
+
+
+_KNOWN = _known_names()
+
+
+def find_ends(path: pathlib.Path, names: Sequence[str], directed: bool) -> tuple[int, int]:
+    """Return which of the named columns are the sources and the targets, or refuse the table."""
+    plain = [name.strip().lower() for name in names]
+    for k, name in enumerate(plain):
+        if not _is_index(name) and name in plain[:k]:
+            raise InputError(f"{path} has two columns called {names[k]!r}: give each its own name")
+    found = _roles(names)
+    pairs = _whole_pairs(found)
+    candidates = [k for pair in pairs for end in (0, 1) for k in found[pair, end]]
+    if len(candidates) > 2:
+        raise InputError(
+            f"{path} has several columns that may be ends of edges ({listed(names[k] for k in sorted(candidates))}): "
+            "keep one pair of them under such names"
+        )
+    if pairs == [HEAD_AND_TAIL] and directed:
+        raise InputError(
+            f"{path}: a directed edge goes from tail to head or from head to tail, depending on the field: "
+            "call these columns source and target"
+        )
+    if candidates:
+        return candidates[0], candidates[1]
+    reverse = 0 in found.get((WORDS, 1), []) or 1 in found.get((WORDS, 0), [])
+    if len(names) != 2 or reverse or any(_is_index(name) or name in WEIGHT_NAMES[:2] for name in plain):
+        raise InputError(
+            f"{path} has the columns {listed(names)}, and no two of them are known as the ends of edges: "
+            "call those source and target"
+        )
+    return 0, 1
+
+
+def names_ends(fields: Sequence[str]) -> bool:
+    """Return whether some of the fields are the names of a known pair."""
+    return bool(_whole_pairs(_roles(fields)))
+
+
+def find_weight(
+    path: pathlib.Path, weight: str | int | bool | None, count: int, names: Sequence[str], ends: tuple[int, int]
+) -> int:
+    """Return which of `count` columns is the weight, -1 for none; `names` is empty where they have none.
+
+    `weight` is a name, or a number from 0; None means a column called weight, or the third of three
+    without names; False means none.
+    """
+    if weight is False:
+        return -1
+    if isinstance(weight, str):
+        if weight in names:
+            weight = names.index(weight)
+        else:
+            try:
+                weight = int(weight)
+            except ValueError:
+                known = f"only {listed(names)}" if names else "and the first line names none"
+                raise UsageError(f"{path} has no column {weight!r}, {known}") from None
+    if weight is None or weight is True:
+        others = [k for k in range(count) if k not in ends and not (names and _is_index(names[k].strip().lower()))]
+        usual = [k for k in others if (names[k].strip().lower() in WEIGHT_NAMES if names else count == 3)]
+        if len(usual) == 1:
+            return usual[0]
+        if not others and weight is None:
+            return -1
+        known = f" ({listed(names)})" if names else ""
+        raise UsageError(
+            f"{path} has {count} columns{known}: say which is the weight, or that there is none: weight=False, "
+            "or --weight none"
+        )
+    if not 0 <= weight < count or weight in ends:
+        raise UsageError(
+            f"{path} has no weight in column {weight}: columns {ends[0]} and {ends[1]} are the ends, "
+            f"{count - 1} is the last"
+        )
+    return weight
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names of columns for an error: some of many, the beginnings of long ones."""
+    every = [repr(name[:40]) if not name.isprintable() or not name else name[:40] for name in names]
+    more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
+    return ", ".join(every[:MAX_LISTED]) + more
+
+
+def _roles(names: Sequence[str]) -> dict[tuple[int, int], list[int]]:
+    """Return (pair, end) -> the columns that have a name of it."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for k, name in enumerate(names):
+        normal = _normal(name)
+        if role := _KNOWN.get(normal) or _KNOWN.get(normal.replace("_", "")):
+            found.setdefault(role, []).append(k)
+    return found
+
+
+def _whole_pairs(found: dict[tuple[int, int], list[int]]) -> list[int]:
+    """Return the pairs of which both ends were found."""
+    return [pair for pair in range(len(PAIRS)) if (pair, 0) in found and (pair, 1) in found]
+
+
+def _normal(name: str) -> str:
+    """Return a name in small letters, its words joined by underscores: FromNodeId is from_node_id."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
+    return re.sub(r"[\W_]+", "_", words.lower()).strip("_")
+
+
+def _is_index(plain: str) -> bool:
+    return INDEX_NAME.fullmatch(plain) is not None
