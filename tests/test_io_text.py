@@ -12,6 +12,7 @@ from edge_checks import BACKEND, as_rows, assert_chunks_agree, whole
 from mgraph.errors import InputError, UsageError
 from mgraph.io import text
 from mgraph.io.formats import read_source
+from mgraph.io.lines import MAX_LINE_BYTES
 
 
 @pytest.fixture
@@ -39,6 +40,11 @@ def write(tmp_path):
         ("a.csv", "\ufeffu,v\n3,4\n", [(3, 4)]),
         ("a.csv", "source,target\n", []),
         ("a.tsv", "u\tv\tw\n0\t1\t2\n", [(0, 1, 2)]),
+        ("a.txt", "# from\r0 1\r\r 1 2 \r", [(0, 1), (1, 2)]),
+        ("a.txt", "0 1\r1 2", [(0, 1), (1, 2)]),
+        ("a.csv", "source,target\r0,1\r1,2\r", [(0, 1), (1, 2)]),
+        ("a.csv", "# c\r\nsource,target\r\n0,1\r\n\r\n1,2\r\n", [(0, 1), (1, 2)]),
+        ("a.txt", "0 1\r2 3\n4 5\r\r\n", [(0, 1), (2, 3), (4, 5)]),
         pytest.param("a.el", f"# {'5 6 7 ' * 30_000}\n1 2\n", [(1, 2)], id="a comment of 180 kB"),
     ],
 )
@@ -50,10 +56,11 @@ def test_reads(write, name, content, rows):
     assert (source.name, source.directed) == ("a", False)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("block", [16, 1000, 16 << 20])
-def test_parts_do_not_matter(write, monkeypatch, block):
+def test_parts_do_not_matter(write, monkeypatch, block, end):
     monkeypatch.setattr(text, "BLOCK_BYTES", block)
-    monkeypatch.setattr(text, "SEEK_BYTES", 7)
+    monkeypatch.setattr("mgraph.io.lines.SEEK_BYTES", 7)
     rng = np.random.default_rng(block)
     lines = ["source,target,weight"]
     for u, v, w in zip(rng.integers(0, 10**6, 500), rng.integers(0, 50, 500), rng.random(500), strict=True):
@@ -61,7 +68,7 @@ def test_parts_do_not_matter(write, monkeypatch, block):
             "# a comment, or" if u % 9 == 0 else "" if u % 7 == 0 else f"{u},{v},{w!r}".replace("np.float64", "")
         )
     lines = [line.replace("(", "").replace(")", "") for line in lines]
-    source = read_source(write("a.csv", "\n".join(lines)))
+    source = read_source(write("a.csv", end.join(lines)))
     assert_chunks_agree(source)
     expected = [line.split(",") for line in lines[1:] if line and line[0] != "#"]
     assert as_rows(whole(source, 5)) == sorted((int(u), int(v), float(w)) for u, v, w in expected)
@@ -175,12 +182,43 @@ def test_names_the_line_that_is_wrong(write, content, line, message):
     assert "\n" not in str(caught.value)
 
 
-def test_the_first_wrong_line_of_many_blocks(write, monkeypatch):
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_first_wrong_line_of_many_blocks(write, monkeypatch, end):
     monkeypatch.setattr(text, "BLOCK_BYTES", 64)
     lines = ["1 2"] * 300
     lines[200], lines[250] = "1 b", "1 c"
     with pytest.raises(InputError, match=r"a.el:201: vertex 'b'"):
-        read_source(write("a.el", "\n".join(lines)))
+        read_source(write("a.el", end.join(lines)))
+
+
+@pytest.mark.parametrize("block", [1 << 16, 16 << 20])
+@pytest.mark.parametrize("fill", ["#", " ", "1", "0 1 "])
+@pytest.mark.parametrize("end", ["\r", ""])
+def test_a_line_is_as_long_as_lines_may_be(write, monkeypatch, block, fill, end):
+    monkeypatch.setattr(text, "BLOCK_BYTES", block)
+    before = "0 1\n" * 100_000
+    long = (fill * MAX_LINE_BYTES)[: MAX_LINE_BYTES - 1]
+    path = write("a.el", f"{before}{long}\n1 2\n")
+    if fill[0] in "# ":
+        assert len(whole(read_source(path))) == 100_001
+    with pytest.raises(InputError, match=r"a\.el:100001: the line is longer than 1 MiB: is it text, an edge a line\?$"):
+        read_source(write("a.el", f"{before}{long}{long}{end}1 2\n"))
+    with pytest.raises(InputError, match=r"a\.el:1: the line is longer than 1 MiB"):
+        read_source(write("a.el", f"{long}{long}{end}1 2\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("0 1\n1 2\n".encode("utf-16"), "a.txt is UTF-16 text: convert it to UTF-8"),
+        ("0 1\n1 2\n".encode("utf-16-be"), "a.txt:1: there are zero bytes, which are no text"),
+        (b"0 1\n1 2\n" + bytes(1000), "a.txt:3: there are zero bytes, which are no text"),
+        (b"0 1\n" * 100_000 + bytes(1000), "a.txt:100001: there are zero bytes, which are no text"),
+    ],
+)
+def test_names_what_is_no_text(write, content, message):
+    with pytest.raises(InputError, match=message):
+        read_source(write("a.txt", content))
 
 
 def test_refuses_an_id_beyond_the_callers_count(write):
@@ -279,6 +317,24 @@ def test_reads_mtx(write, field, symmetry, body, rows, dtype):
 def test_refuses_mtx(write, content, message):
     with pytest.raises(InputError, match=message):
         read_source(write("a.mtx", content))
+
+
+def test_reads_mtx_with_any_ends_of_lines(write):
+    content = "\ufeff" + MATRIX.format("integer", "general", "\n % more\n3 3 2\n1 3 300\n2 1 4\n")
+    for end in ("\n", "\r\n", "\r"):
+        source = read_source(write("a.mtx", content.replace("\n", end)))
+        assert as_rows(whole(source)) == [(0, 2, 300), (1, 0, 4)]
+        assert source.num_vertices == 3
+
+
+@pytest.mark.parametrize("fill", ["%", " ", "1"])
+def test_refuses_mtx_with_a_long_line(write, fill):
+    for before, line in (
+        (MATRIX.format("pattern", "general", ""), 3),
+        (MATRIX.format("pattern", "general", "3 3 1"), 4),
+    ):
+        with pytest.raises(InputError, match=rf"a\.mtx:{line}: the line is longer than 1 MiB"):
+            read_source(write("a.mtx", before.rstrip("\n") + "\n" + fill * 3 * MAX_LINE_BYTES))
 
 
 def test_refuses_directions_and_weights_that_mtx_has_not(write):

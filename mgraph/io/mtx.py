@@ -10,6 +10,7 @@ import numpy as np
 
 from mgraph.errors import InputError, UsageError
 from mgraph.io import spool
+from mgraph.io.lines import first_lines, text_begin
 from mgraph.io.text import TextEdges, is_packed, scanned
 
 BANNER = "%%MatrixMarket"
@@ -27,13 +28,13 @@ def read_mtx(
     `weight=False` leaves the values out.
     """
     packed = is_packed(path)
-    with open(spool.unpacked(path) if packed else path, "rb") as file:
-        banner = file.readline(1 << 12).decode(errors="replace").split()
-        size = b"%"
-        while size.startswith(b"%") or (size and not size.strip()):
-            size = file.readline(1 << 16)
-        begin = file.tell()
-    field, symmetry = _kind(path, banner)
+    file = spool.unpacked(path) if packed else path
+    begin = text_begin(path, file)
+    lines = first_lines(path, file, begin)
+    begin, banner = next(lines, (begin, b""))
+    # Then come comments, and behind them the size.
+    begin, size = next(((end, line) for end, line in lines if line.strip()[:1] not in (b"", b"%")), (begin, b""))
+    field, symmetry = _kind(path, banner.decode(errors="replace").split())
     rows, entries = _size(path, size.decode(errors="replace").split())
     if num_vertices not in (None, rows):
         raise UsageError(f"{path} has {rows} rows, not {num_vertices}")

@@ -1,7 +1,7 @@
 """Lines of edges as text -> arrays, compiled: files of 10^8 lines are common.
 
-Fields are separated by spaces, tabs or a comma; empty lines and lines that begin with # or % are
-passed over. Weights become the nearest float64, as Python's float() makes them.
+Fields are separated by spaces, tabs or a comma, lines by LF, CR LF or CR; empty lines and lines that begin with # or %
+are passed over. Weights become the nearest float64, as Python's float() makes them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from mgraph.io.lines import MAX_LINE_BYTES
 from mgraph.kernels.pair import inline
 
 # What `report[0]` says; report[1:4] are the token's begin and end and the fields found.
-OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY = range(6)
+OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY, TOO_LONG = range(7)
 
 # Powers of ten as sums of two doubles, for exponents -60 .. 60; other numbers go the slow way.
 _MOST_POWER = 60
@@ -114,7 +115,7 @@ def ends_field(byte):
 @inline
 def after_blanks(text, i):
     """Return where the blanks that begin at i end."""
-    while i < len(text) and (text[i] == _SPACE or text[i] == _TAB or text[i] == _RETURN):
+    while i < len(text) and (text[i] == _SPACE or text[i] == _TAB):
         i += 1
     return i
 
@@ -122,9 +123,19 @@ def after_blanks(text, i):
 @inline
 def after_line(text, i):
     """Return where the line after i begins."""
-    while i < len(text) and text[i] != _NEWLINE:
+    while i < len(text) and text[i] != _NEWLINE and text[i] != _RETURN:
         i += 1
     return i + 1
+
+
+@inline
+def count_lines(text):
+    """Return how many lines there may be that hold an edge."""
+    ends = 0
+    for i in range(len(text) - 1):
+        ends += (text[i] == _NEWLINE) | ((text[i] == _RETURN) & (text[i + 1] != _NEWLINE))
+    # An edge takes four bytes with its line's end, which the last may lack; and what the last byte ends was counted.
+    return min(ends + 1, len(text) // 4 + 1)
 
 
 @inline
@@ -139,11 +150,14 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
     i, size, edge = 0, len(text), 0
     report[:] = 0
     while i < size:
+        line = i
         i = after_blanks(text, i)
-        if i == size or text[i] == _NEWLINE or text[i] == _HASH or text[i] == _PERCENT:
+        field, comma, problem = 0, False, OK
+        if i == size or text[i] == _NEWLINE or text[i] == _RETURN or text[i] == _HASH or text[i] == _PERCENT:
             i = after_line(text, i)
-            continue
-        line, field, comma, problem = i, 0, False, OK
+            if i - line <= MAX_LINE_BYTES:
+                continue
+            problem, begin = TOO_LONG, line
         while problem == OK:
             begin = i
             while i < size and (text[i] > _COMMA or not ends_field(text[i])):
@@ -169,6 +183,8 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
                 i = after_blanks(text, i + comma)
         if problem == OK and field != num_fields:
             problem, begin = FIELDS, line
+        if (problem != OK or i - line >= MAX_LINE_BYTES) and after_line(text, i) - line > MAX_LINE_BYTES:
+            problem, begin = TOO_LONG, line
         if problem != OK:
             report[0], report[1], report[2], report[3] = problem, begin, i, field
             return edge

@@ -15,7 +15,8 @@ from mgraph.io import spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import find_ends, find_weight, listed, names_ends
-from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, parse_lines
+from mgraph.io.lines import first_lines, line_start, no_text, place, text_begin, too_long
+from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, TOO_LONG, count_lines, parse_lines
 from mgraph.kernels.backend import Backend, available_cores
 from mgraph.partition import chunk_range
 from mgraph.readable import counted
@@ -23,10 +24,6 @@ from mgraph.types import EdgeChunk
 
 # Bytes that are parsed at a time: enough to be fast, little beside the arrays that come of them.
 BLOCK_BYTES = 16 << 20
-# Where a line's end is looked for, a piece at a time.
-SEEK_BYTES = 1 << 12
-# Of the first line that is no comment, which tells the fields; what is no text may have no end of a line.
-FIRST_BYTES = 1 << 16
 NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
 
 
@@ -59,7 +56,7 @@ class TextEdges:
         file = self.file
         size = file.stat().st_size - self.begin
         lo, hi = chunk_range(size, k, num_chunks)
-        blocks = list(_blocks(file, self.begin + lo, self.begin + hi, self.begin))
+        blocks = list(_blocks(self, file, self.begin + lo, self.begin + hi))
         parsed = [_parse(self, file, at, text, self.num_vertices - 1) for at, text in blocks]
         sources, targets = (
             np.concatenate([np.empty(0, np.int64), *(getattr(part, end) for part in parsed)])
@@ -88,7 +85,7 @@ def read_text(
     """
     packed = is_packed(path)
     file = spool.unpacked(path) if packed else path
-    begin, fields, header = _first_line(file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
+    begin, fields, header = _first_line(path, file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
     if header and len(fields) != len(header):
         raise InputError(
             f"{path}: {counted(len(header), 'column')} in the line of names ({listed(header)}), and "
@@ -116,7 +113,7 @@ def scanned(layout: TextEdges, num_vertices: int | None) -> TextEdges:
     starts = range(layout.begin, max(size, layout.begin), BLOCK_BYTES)
 
     def scan(start: int) -> list[_Bounds]:
-        blocks = _blocks(file, start, min(start + BLOCK_BYTES, size), layout.begin)
+        blocks = _blocks(layout, file, start, min(start + BLOCK_BYTES, size))
         return [_bounds(_parse(layout, file, at, text, limit)) for at, text in blocks]
 
     with ThreadPoolExecutor(available_cores()) as pool:
@@ -171,41 +168,31 @@ def _integer_dtype(low: int, high: int) -> np.dtype:
     return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
 
 
-def _blocks(file: pathlib.Path, lo: int, hi: int, begin: int) -> Iterator[tuple[int, np.ndarray]]:
+def _blocks(layout: TextEdges, file: pathlib.Path, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (offset, bytes) of the lines that begin in lo..hi, some at a time."""
     with open(file, "rb", buffering=0) as raw:
-        at, hi = _line_start(raw, lo, begin), _line_start(raw, hi, begin)
+
+        def start(at: int) -> int:
+            return line_start(layout.path, raw, at, layout.begin)
+
+        at, hi = start(lo), start(hi)
         while at < hi:
-            end = min(_line_start(raw, at + BLOCK_BYTES, begin), hi)
+            end = min(start(at + BLOCK_BYTES), hi)
             raw.seek(at)
             text = np.empty(end - at, np.uint8)
             view, filled = text.data, 0
             while filled < len(text):
                 count = raw.readinto(view[filled:])
                 if not count:
-                    raise InputError(f"{file} ended at byte {at + filled} while being read: it has changed")
+                    raise InputError(f"{layout.path} ended at byte {at + filled} while being read: it has changed")
                 filled += count
             yield at, text
             at = end
 
 
-def _line_start(raw, at: int, begin: int) -> int:
-    """Return where the first line that begins at `at` or later does."""
-    if at <= begin:
-        return begin
-    at -= 1
-    raw.seek(at)
-    while piece := raw.read(SEEK_BYTES):
-        found = piece.find(b"\n")
-        if found >= 0:
-            return at + found + 1
-        at += len(piece)
-    return at
-
-
 def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, limit: int) -> _Part:
     """Parse the lines that stand at byte `at` of the file."""
-    most = int(np.count_nonzero(text == ord("\n"))) + 1
+    most = count_lines(text)
     weighted = most if layout.weight_field >= 0 else 0
     sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
     weights, integers = np.empty(weighted, np.float64), np.empty(weighted, np.int64)
@@ -236,47 +223,43 @@ def _slow_number(layout: TextEdges, file: pathlib.Path, at: int, token: str) -> 
 def _refuse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, limit: int, report: list[int]) -> None:
     """Say which line is wrong, and how."""
     problem, begin, end, field = report[:4]
-    token = repr(text[begin:end].tobytes().decode(errors="replace")[:40])
-    place = _place(layout, file, at + begin)
+    token = text[begin:end].tobytes()
+    where = _place(layout, file, at + begin)
+    if problem == TOO_LONG:
+        raise too_long(where)
+    if b"\0" in token:
+        raise no_text(where)
     if problem == EMPTY:
-        raise InputError(f"{place}: field {field + 1} is empty")
+        raise InputError(f"{where}: field {field + 1} is empty")
     if problem == FIELDS:
-        raise InputError(f"{place}: {counted(field, 'field')} where the first line has {layout.num_fields}")
+        raise InputError(f"{where}: {counted(field, 'field')} where the first line has {layout.num_fields}")
+    word = repr(token.decode(errors="replace")[:40])
     messages = {
-        NOT_AN_ID: f"vertex {token} is not a whole number",
-        NEGATIVE: f"vertex {token} is negative: vertices are numbered from {layout.base}",
-        OUT_OF_RANGE: f"vertex {token} is not in {layout.base}..{limit + layout.base}",
+        NOT_AN_ID: f"vertex {word} is not a whole number",
+        NEGATIVE: f"vertex {word} is negative: vertices are numbered from {layout.base}",
+        OUT_OF_RANGE: f"vertex {word} is not in {layout.base}..{limit + layout.base}",
     }
-    raise InputError(f"{place}: {messages[problem]}")
+    raise InputError(f"{where}: {messages[problem]}")
 
 
 def _place(layout: TextEdges, file: pathlib.Path, at: int) -> str:
-    """Return file:line of a byte; only an error pays for the counting."""
-    line, left = 1, at
+    """Return file:line of a byte."""
     with open(file, "rb") as raw:
-        while left > 0 and (piece := raw.read(min(left, 1 << 20))):
-            line, left = line + piece.count(b"\n"), left - len(piece)
-    return f"{layout.path}:{line}"
+        return place(layout.path, raw, at)
 
 
-def _first_line(file: pathlib.Path, may_have_header: bool) -> tuple[int, list[str], list[str]]:
+def _first_line(path: pathlib.Path, file: pathlib.Path, may_have_header: bool) -> tuple[int, list[str], list[str]]:
     """Return where the edges begin, the fields of the first line of them, and those of a header or none."""
-    begin, header = 0, list[str]()
-    with open(file, "rb") as raw:
-        if raw.read(3) == b"\xef\xbb\xbf":
-            begin = 3
-        raw.seek(begin)
-        while line := raw.readline(FIRST_BYTES):
-            text = line.decode(errors="replace").strip()
-            if not text or text[0] in "#%":
-                while line and not line.endswith(b"\n"):
-                    line = raw.readline(FIRST_BYTES)
-                continue
-            fields = _fields(text.split(",") if "," in text else text.split())
-            if header or not (may_have_header or "," in text) or not _are_names(fields):
-                return begin, fields, header
-            # Names may hold blanks where tabs separate them.
-            header, begin = _fields(text.split("\t")) if "\t" in text and "," not in text else fields, raw.tell()
+    begin, header = text_begin(path, file), list[str]()
+    for end, line in first_lines(path, file, begin):
+        text = line.decode(errors="replace").strip()
+        if not text or text[0] in "#%":
+            continue
+        fields = _fields(text.split(",") if "," in text else text.split())
+        if header or not (may_have_header or "," in text) or not _are_names(fields):
+            return begin, fields, header
+        # Names may hold blanks where tabs separate them.
+        header, begin = _fields(text.split("\t")) if "\t" in text and "," not in text else fields, end
     return begin, header, header
 
 

@@ -1,0 +1,106 @@
+r"""Lines of a text file: where they begin, the first ones, and the number of one.
+
+A line ends at "\n", at "\r\n" or at "\r" alone. None is longer than MAX_LINE_BYTES, comments and blanks included, so
+that neither the search for the beginning of a line nor what is held of one depends on the file.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import IO
+
+from mgraph.errors import InputError
+from mgraph.readable import readable_bytes
+
+# With its end. An edge takes less than 100 bytes; comments may be long, and columns that are not read many.
+MAX_LINE_BYTES = 1 << 20
+# Where the end of a line is looked for, a piece at a time.
+SEEK_BYTES = 1 << 12
+FIRST_BYTES = 1 << 16
+_UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+def text_begin(path: pathlib.Path, file: pathlib.Path) -> int:
+    """Return where the text begins, after a mark of UTF-8; UTF-16 is refused."""
+    with open(file, "rb") as raw:
+        first = raw.read(len(_UTF8_MARK))
+    if first[:2] in _UTF16_MARKS:
+        raise InputError(f"{path} is UTF-16 text: convert it to UTF-8, as in iconv -f UTF-16 -t UTF-8")
+    return len(_UTF8_MARK) if first == _UTF8_MARK else 0
+
+
+def first_lines(path: pathlib.Path, file: pathlib.Path, begin: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (where the next line begins, a line without its end); between CR and LF is an empty one."""
+    at, rest = begin, b""
+    with open(file, "rb") as raw:
+        raw.seek(begin)
+        while piece := raw.read(FIRST_BYTES):
+            *lines, rest = re.split(rb"[\r\n]", rest + piece)
+            for line in lines:
+                _check_line(path, file, at, line)
+                at += len(line) + 1
+                yield at, line
+            _check_line(path, file, at, rest)
+    if rest:
+        yield at + len(rest), rest
+
+
+def _check_line(path: pathlib.Path, file: pathlib.Path, at: int, line: bytes) -> None:
+    """Refuse a line that is too long or no text, which begins at byte `at`."""
+    if len(line) >= MAX_LINE_BYTES:
+        with open(file, "rb") as raw:
+            raise too_long(place(path, raw, at))
+    if b"\0" in line:
+        with open(file, "rb") as raw:
+            raise no_text(place(path, raw, at))
+
+
+def line_start(path: pathlib.Path, raw: IO[bytes], at: int, begin: int) -> int:
+    """Return where the first line that begins at `at` or later does."""
+    if at <= begin:
+        return begin
+    first = at = at - 1
+    raw.seek(at)
+    while piece := raw.read(SEEK_BYTES):
+        ends = [k for k in (piece.find(b"\n"), piece.find(b"\r")) if k >= 0]
+        if ends:
+            return at + min(ends) + 1
+        at += len(piece)
+        if at - first >= MAX_LINE_BYTES:
+            raise too_long(place(path, raw, first))
+    return at
+
+
+def bounded_lines(path: pathlib.Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass on the pieces of a packed file up to a line that is too long, before the rest of it is unpacked."""
+    at, begin = 0, 0
+    for piece in pieces:
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        begin = at + end + 1 if end >= 0 else begin
+        at += len(piece)
+        if at - begin >= MAX_LINE_BYTES:
+            raise too_long(f"{path}, at byte {begin} of what it unpacks to")
+        yield piece
+
+
+def place(path: pathlib.Path, raw: IO[bytes], at: int) -> str:
+    """Return file:line of a byte; only an error pays for the counting."""
+    line, left, last = 1, at, b""
+    raw.seek(0)
+    while left > 0 and (piece := raw.read(min(left, 1 << 20))):
+        line += piece.count(b"\n") + piece.count(b"\r") - (last + piece).count(b"\r\n")
+        left, last = left - len(piece), piece[-1:]
+    return f"{path}:{line}"
+
+
+def too_long(where: str) -> InputError:
+    """Return the error for a line that is too long; `where` is its place."""
+    return InputError(f"{where}: the line is longer than {readable_bytes(MAX_LINE_BYTES)}: is it text, an edge a line?")
+
+
+def no_text(where: str) -> InputError:
+    """Return the error for a line with zero bytes; `where` is its place."""
+    return InputError(f"{where}: there are zero bytes, which are no text: was the file written whole, and is it UTF-8?")
