@@ -128,6 +128,10 @@ def test_npz_packed_or_not(tmp_path, save):
         ({"sources": [0.0], "targets": [1.0]}, "sources are float64, not integers"),
         ({"sources": [0], "targets": [5], "num_vertices": 5}, r"targets\[0\] = 5 is not below .*5"),
         ({"sources": [0], "targets": [1], "weights": [np.nan]}, r"weights\[0\] = nan is not a finite number"),
+        (
+            {"sources": [0], "targets": [1], "weights": np.array([2**63], np.uint64)},
+            r"weights\[0\] = 9223372036854775808 is beyond 64 signed bits",
+        ),
         ({"sources": [0], "targets": [1], "num_vertices": [5, 6]}, "num_vertices must be one integer"),
         ({"sources": [0], "targets": [1], "num_vertices": -1}, r"graph\.npz: num_vertices is -1, which is not a count"),
     ],

@@ -74,6 +74,16 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
         ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u are float64, not integers"),
         ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u are object, not integers"),
         ({"u": [0, 1], "v": [1, 2], "w": [1.0, np.inf]}, InputError, "w of row 1 = inf is not a finite number"),
+        (
+            {"u": [0, 1], "v": [1, 2], "w": pyarrow.array([1, 2**63], pyarrow.uint64())},
+            InputError,
+            "w of row 1 = 9223372036854775808 is beyond 64 signed bits",
+        ),
+        (
+            {"u": [0], "v": [1], "w": pyarrow.array([2**63], pyarrow.decimal128(20))},
+            InputError,
+            "w are object: use integers",
+        ),
         ({"u": [0, 1], "v": [1, 2], "w": ["x", "y"]}, InputError, "w are object: use integers"),
         ({"u": [0, 1], "v": [1, 2], "w": [{"x": 1}] * 2}, InputError, "w are object: use integers"),
         (

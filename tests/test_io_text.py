@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -84,19 +85,43 @@ def test_parts_do_not_matter(write, monkeypatch, block, end):
         (["4294967296"], "int64"),
         (["123456789012345678"], "int64"),
         (["9223372036854775807", "-9223372036854775808", "-0"], "int64"),
-        (["9223372036854775808"], "float64"),
+        (["9223372036854775808", "0.5"], "float64"),
         (["-1", "5"], "int32"),
         (["-2147483649"], "int64"),
         (["1", "2.5"], "float64"),
         (["1", "2.0"], "float64"),
         (["1e3"], "float64"),
-        (["12345678901234567890"], "float64"),
+        (["1e0", "12345678901234567890"], "float64"),
+        (["123456789012345678901234567890.0"], "float64"),
+        (["000000000000000000000000000000001"], "uint8"),
     ],
 )
 def test_weights_keep_their_kind(write, weights, dtype):
     source = read_source(write("a.wel", "".join(f"0 1 {weight}\n" for weight in weights)))
     assert source.weight_dtype == dtype
     assert whole(source).weights.tolist() == [float(w) if dtype == "float64" else int(w) for w in weights]
+
+
+@pytest.mark.parametrize(
+    "weight", ["9223372036854775808", "-9223372036854775809", "18446744073709551616", "+99999999999999999999"]
+)
+def test_whole_weights_beyond_64_bits_are_refused(write, monkeypatch, weight):
+    monkeypatch.setattr(text, "BLOCK_BYTES", 64)
+    lines = ["0 1 5\n"] * 100
+    lines[70] = lines[80] = f"0 1 {weight}\n"
+    match = rf"a\.wel:71: weight {re.escape(weight)} is beyond 64 signed bits, and no weight of the file is a float"
+    with pytest.raises(InputError, match=match):
+        read_source(write("a.wel", "".join(lines)))
+    # In a column of floats it is one, the nearest.
+    for place in (0, 99):
+        lines[place] = "0 1 0.5\n"
+        source = read_source(write("a.wel", "".join(lines)))
+        assert source.weight_dtype == np.float64
+        assert whole(source).weights[70] == float(weight)
+    with pytest.raises(InputError, match=r"a\.mtx:4: weight .* is beyond 64 signed bits"):
+        read_source(write("a.mtx", MATRIX.format("integer", "general", f"2 2 1\n1 2 {weight}")))
+    source = read_source(write("a.mtx", MATRIX.format("real", "general", f"2 2 1\n1 2 {weight}")))
+    assert whole(source).weights.tolist() == [float(weight)]
 
 
 def test_floats_are_python_s_to_the_bit(write):

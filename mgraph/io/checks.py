@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,8 +38,18 @@ def as_weights(values: Any, num_edges: int, what: str = "weights") -> np.ndarray
         return weights.astype(np.float64)
     if weights.dtype.kind not in "iuf" or weights.dtype.itemsize > 8:
         raise InputError(f"{what} are {weights.dtype}: use integers, float32 or float64")
+    if weights.dtype.kind == "f" and isinstance(values, (list, tuple)):
+        _check_whole(values, what)
     check_weights(weights, lambda i: f"{what}[{i}]")
     return weights.astype(weights_dtype(weights.dtype), copy=False)
+
+
+def _check_whole(values: Sequence[Any], what: str) -> None:
+    """Refuse a list of integers of which one is beyond int64: NumPy makes floats of them."""
+    if all(isinstance(value, (int, np.integer)) for value in values):
+        for i, value in enumerate(values):
+            if not -(2**63) <= value < 2**63:
+                raise InputError(f"{what}[{i}] = {value} is beyond 64 signed bits")
 
 
 def refuse_lazy(values: Any, what: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import pathlib
 import re
 
@@ -48,12 +47,9 @@ def read_mtx(
     if directed and symmetry == "symmetric":
         raise UsageError(f"{path} is symmetric and holds one of both directions: read it as undirected")
     layout = TextEdges(path, packed, begin, num_fields, (0, 1), weight_field, 1, directed)
-    source = scanned(layout, rows)
+    source = scanned(layout, rows, floats=field != "integer")
     if source.num_input_edges != entries:
         raise InputError(f"{path} has {source.num_input_edges} entries where its header says {entries}: truncated?")
-    if weight_field >= 0 and field != "integer":
-        # Values that happen to be whole are real ones all the same.
-        return dataclasses.replace(source, weight_dtype=np.dtype(np.float64))
     return source
 
 

@@ -16,6 +16,9 @@ from mgraph.kernels.pair import inline
 # What `report[0]` says; report[1:4] are the token's begin and end and the fields found.
 OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY, TOO_LONG = range(7)
 
+# What a number is: an integer of 64 signed bits, one beyond them, or written as a float.
+INTEGER, BEYOND, FLOAT = range(3)
+
 # Powers of ten as sums of two doubles, for exponents -60 .. 60; other numbers go the slow way.
 _MOST_POWER = 60
 _powers = [Fraction(10) ** q for q in range(-_MOST_POWER, _MOST_POWER + 1)]
@@ -57,15 +60,15 @@ def to_double(mantissa, power):
 
 @inline
 def parse_number(text, i, end):
-    """Return (value, value as an integer, whether it is one, whether it was read, certainly) of text[i:end]."""
+    """Return (value, value as an integer, its kind, whether it was read with certainty) of text[i:end]."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
         i += 1
-    mantissa, digits, seen, power, whole = _U0, 0, 0, 0, True
+    mantissa, digits, seen, power, kind = _U0, 0, 0, 0, INTEGER
     fraction = False
     while i < end and (_ZERO <= text[i] <= _NINE or (text[i] == _DOT and not fraction)):
         if text[i] == _DOT:
-            fraction, whole = True, False
+            fraction, kind = True, FLOAT
         else:
             seen += 1
             if digits > 0 or text[i] != _ZERO:
@@ -76,7 +79,7 @@ def parse_number(text, i, end):
         i += 1
     certain = seen > 0 and digits <= 19
     if i < end and (text[i] == 69 or text[i] == 101):  # E, e
-        whole, i = False, i + 1
+        kind, i = FLOAT, i + 1
         sign = -1 if i < end and text[i] == _MINUS else 1
         if i < end and (text[i] == _MINUS or text[i] == _PLUS):
             i += 1
@@ -88,9 +91,9 @@ def parse_number(text, i, end):
         power += sign * exponent
     value, sure = to_double(mantissa, power)
     integer = np.int64(mantissa)
-    if digits > 19 or mantissa > _SIGN or (mantissa == _SIGN and not negative):
-        whole = False
-    return -value if negative else value, -integer if negative else integer, whole, certain and sure and i == end
+    if kind == INTEGER and (digits > 19 or mantissa > _SIGN or (mantissa == _SIGN and not negative)):
+        kind = BEYOND
+    return -value if negative else value, -integer if negative else integer, kind, certain and sure and i == end
 
 
 @inline
@@ -144,7 +147,8 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
 
     `fields` is (how many there are, the source's, the target's, the weight's or -1). The ends are read less
     `base` and are in 0..limit. Where a weight is whole, integers[i] is exact. slow[:, j] = (edge, begin, end)
-    of the report[4] tokens that only Python's float() can read. report[5] counts weights that are not whole.
+    of the report[4] tokens that only Python's float() can read. report[5] counts weights written
+    as floats; report[6:8] are begin and end of the first integer beyond 64 signed bits, zeros if there is none.
     """
     num_fields, source_field, target_field, weight_field = fields
     i, size, edge = 0, len(text), 0
@@ -171,8 +175,10 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
             elif field == target_field:
                 targets[edge], problem = parse_id(text, begin, i, base, limit)
             elif field == weight_field:
-                weights[edge], integers[edge], whole, sure = parse_number(text, begin, i)
-                report[5] += not whole
+                weights[edge], integers[edge], kind, sure = parse_number(text, begin, i)
+                report[5] += kind == FLOAT
+                if kind == BEYOND and report[7] == 0:
+                    report[6], report[7] = begin, i
                 if not sure:
                     slow[0, report[4]], slow[1, report[4]], slow[2, report[4]] = edge, begin, i
                     report[4] += 1

@@ -105,8 +105,11 @@ def is_packed(path: pathlib.Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def scanned(layout: TextEdges, num_vertices: int | None) -> TextEdges:
-    """Read the whole file once: check every line, count edges, find the largest id and the weights' dtype."""
+def scanned(layout: TextEdges, num_vertices: int | None, floats: bool = False) -> TextEdges:
+    """Read the whole file once: check every line, count edges, find the largest id and the weights' dtype.
+
+    With `floats` weights that happen to be whole are floats all the same.
+    """
     file = layout.file
     limit = NO_LIMIT if num_vertices is None else num_vertices - 1
     size = file.stat().st_size
@@ -121,9 +124,8 @@ def scanned(layout: TextEdges, num_vertices: int | None) -> TextEdges:
     top = max((found.top for found in bounds), default=-1)
     dtype = None
     if layout.weight_field >= 0:
-        dtype = np.dtype(np.float64)
-        if all(found.whole for found in bounds):
-            dtype = _integer_dtype(min((b.low for b in bounds), default=0), max((b.high for b in bounds), default=0))
+        whole = not floats and all(found.whole for found in bounds)
+        dtype = _whole_dtype(layout, file, bounds) if whole else np.dtype(np.float64)
     return dataclasses.replace(
         layout,
         num_vertices=top + 1 if num_vertices is None else num_vertices,
@@ -140,7 +142,8 @@ class _Part:
     targets: np.ndarray
     weights: np.ndarray
     integers: np.ndarray
-    whole: bool
+    whole: bool  # no weight is written as a float
+    beyond: tuple[int, str] | None  # the first integer beyond 64 signed bits, and where it is
 
 
 @dataclass
@@ -150,20 +153,27 @@ class _Bounds:
     count: int
     top: int
     whole: bool
+    beyond: tuple[int, str] | None
     low: int
     high: int
 
 
 def _bounds(part: _Part) -> _Bounds:
     if not len(part.sources):
-        return _Bounds(0, -1, True, 0, 0)
+        return _Bounds(0, -1, True, None, 0, 0)
     top = int(max(part.sources.max(), part.targets.max()))
     low, high = (int(part.integers.min()), int(part.integers.max())) if len(part.integers) else (0, 0)
-    return _Bounds(len(part.sources), top, part.whole, low, high)
+    return _Bounds(len(part.sources), top, part.whole, part.beyond, low, high)
 
 
-def _integer_dtype(low: int, high: int) -> np.dtype:
+def _whole_dtype(layout: TextEdges, file: pathlib.Path, bounds: list[_Bounds]) -> np.dtype:
     """Return the smallest dtype for whole weights: unsigned up to 32 bits, else signed."""
+    for at, token in (found.beyond for found in bounds if found.beyond):
+        raise InputError(
+            f"{_place(layout, file, at)}: weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a "
+            f"float: write it as {token[:40]}.0 where the nearest float will do"
+        )
+    low, high = min((found.low for found in bounds), default=0), max((found.high for found in bounds), default=0)
     names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int32", "int64")
     return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
 
@@ -196,7 +206,7 @@ def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, lim
     weighted = most if layout.weight_field >= 0 else 0
     sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
     weights, integers = np.empty(weighted, np.float64), np.empty(weighted, np.int64)
-    slow, report = np.empty((3, weighted), np.int64), np.zeros(6, np.int64)
+    slow, report = np.empty((3, weighted), np.int64), np.zeros(8, np.int64)
     fields = layout.num_fields, *layout.ends, layout.weight_field
     count = parse_lines(text, fields, layout.base, limit, sources, targets, weights, integers, slow, report)
     for edge, begin, end in slow[:, : report[4]].T.tolist():
@@ -204,7 +214,9 @@ def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, lim
         weights[edge] = _slow_number(layout, file, at + begin, token)
     if report[0]:
         _refuse(layout, file, at, text, limit, report.tolist())
-    return _Part(sources[:count], targets[:count], weights[:count], integers[:count], report[5] == 0)
+    begin, end = report[6:8].tolist()
+    beyond = (at + begin, text[begin:end].tobytes().decode()) if end else None
+    return _Part(sources[:count], targets[:count], weights[:count], integers[:count], report[5] == 0, beyond)
 
 
 def _slow_number(layout: TextEdges, file: pathlib.Path, at: int, token: str) -> float:
