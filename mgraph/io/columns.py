@@ -8,7 +8,6 @@ graph. Case does not count, nor what surrounds a name: `src`, `SRC_ID` and `srcN
 from __future__ import annotations
 
 import itertools
-import pathlib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -48,7 +47,7 @@ def _known_names() -> dict[str, tuple[int, int]]:
 _KNOWN = _known_names()
 
 
-def find_ends(path: pathlib.Path, names: Sequence[str], directed: bool) -> tuple[int, int]:
+def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, int]:
     """Return which of the named columns are the sources and the targets, or refuse the table."""
     plain = [name.strip().lower() for name in names]
     for k, name in enumerate(plain):
@@ -84,7 +83,7 @@ def names_ends(fields: Sequence[str]) -> bool:
 
 
 def find_weight(
-    path: pathlib.Path, weight: str | int | bool | None, count: int, names: Sequence[str], ends: tuple[int, int]
+    path: object, weight: str | int | bool | None, count: int, names: Sequence[str], ends: tuple[int, int]
 ) -> int:
     """Return which of `count` columns is the weight, -1 for none; `names` is empty where they have none.
 

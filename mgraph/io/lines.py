@@ -9,6 +9,7 @@ from __future__ import annotations
 import pathlib
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 from mgraph.errors import InputError
@@ -21,44 +22,67 @@ SEEK_BYTES = 1 << 12
 FIRST_BYTES = 1 << 16
 _UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
 _UTF8_MARK = b"\xef\xbb\xbf"
+# What may be wrong with a line of any format.
+TOO_LONG = f"the line is longer than {readable_bytes(MAX_LINE_BYTES)}: is it text, an edge a line?"
+NO_TEXT = "there are zero bytes, which are no text: was the file written whole, and is it UTF-8?"
 
 
-def text_begin(path: pathlib.Path, file: pathlib.Path) -> int:
+class BadLine(Exception):
+    """A line with byte `at` in it is wrong; placing_errors() makes it an InputError."""
+
+    def __init__(self, at: int, problem: str) -> None:
+        super().__init__(at, problem)
+        self.at, self.problem = at, problem
+
+
+@contextmanager
+def placing_errors(path: object, file: pathlib.Path) -> Iterator[None]:
+    """Give a BadLine the number of its line, as file:line; only the error that is raised pays for the counting."""
+    try:
+        yield
+    except BadLine as bad:
+        line, left, last = 1, bad.at, b""
+        with file.open("rb") as raw:
+            while left > 0 and (piece := raw.read(min(left, 1 << 20))):
+                line += piece.count(b"\n") + piece.count(b"\r") - (last + piece).count(b"\r\n")
+                left, last = left - len(piece), piece[-1:]
+        raise InputError(f"{path}:{line}: {bad.problem}") from None
+
+
+def text_begin(path: object, file: pathlib.Path) -> int:
     """Return where the text begins, after a mark of UTF-8; UTF-16 is refused."""
-    with open(file, "rb") as raw:
+    with file.open("rb") as raw:
         first = raw.read(len(_UTF8_MARK))
     if first[:2] in _UTF16_MARKS:
         raise InputError(f"{path} is UTF-16 text: convert it to UTF-8, as in iconv -f UTF-16 -t UTF-8")
     return len(_UTF8_MARK) if first == _UTF8_MARK else 0
 
 
-def first_lines(path: pathlib.Path, file: pathlib.Path, begin: int) -> Iterator[tuple[int, bytes]]:
+def first_lines(path: object, file: pathlib.Path, begin: int) -> Iterator[tuple[int, bytes]]:
     """Yield (where the next line begins, a line without its end); between CR and LF is an empty one."""
     at, rest = begin, b""
-    with open(file, "rb") as raw:
+    with placing_errors(path, file), file.open("rb") as raw:
         raw.seek(begin)
         while piece := raw.read(FIRST_BYTES):
             *lines, rest = re.split(rb"[\r\n]", rest + piece)
             for line in lines:
-                _check_line(path, file, at, line)
+                _check_line(at, line)
                 at += len(line) + 1
                 yield at, line
-            _check_line(path, file, at, rest)
+            _check_line(at, rest)
     if rest:
         yield at + len(rest), rest
 
 
-def _check_line(path: pathlib.Path, file: pathlib.Path, at: int, line: bytes) -> None:
+def _check_line(at: int, line: bytes) -> None:
     """Refuse a line that is too long or no text, which begins at byte `at`."""
     if len(line) >= MAX_LINE_BYTES:
-        with open(file, "rb") as raw:
-            raise too_long(place(path, raw, at))
+        raise BadLine(at, TOO_LONG)
     if b"\0" in line:
-        with open(file, "rb") as raw:
-            raise no_text(place(path, raw, at))
+        raise BadLine(at, NO_TEXT)
 
 
-def line_start(path: pathlib.Path, raw: IO[bytes], at: int, begin: int) -> int:
+def line_start(raw: IO[bytes], at: int, begin: int) -> int:
     """Return where the first line that begins at `at` or later does."""
     if at <= begin:
         return begin
@@ -70,11 +94,11 @@ def line_start(path: pathlib.Path, raw: IO[bytes], at: int, begin: int) -> int:
             return at + min(ends) + 1
         at += len(piece)
         if at - first >= MAX_LINE_BYTES:
-            raise too_long(place(path, raw, first))
+            raise BadLine(first, TOO_LONG)
     return at
 
 
-def bounded_lines(path: pathlib.Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def bounded_lines(path: object, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Pass on the pieces of a packed file up to a line that is too long, before the rest of it is unpacked."""
     at, begin = 0, 0
     for piece in pieces:
@@ -82,25 +106,5 @@ def bounded_lines(path: pathlib.Path, pieces: Iterator[bytes]) -> Iterator[bytes
         begin = at + end + 1 if end >= 0 else begin
         at += len(piece)
         if at - begin >= MAX_LINE_BYTES:
-            raise too_long(f"{path}, at byte {begin} of what it unpacks to")
+            raise InputError(f"{path}, at byte {begin} of what it unpacks to: {TOO_LONG}")
         yield piece
-
-
-def place(path: pathlib.Path, raw: IO[bytes], at: int) -> str:
-    """Return file:line of a byte; only an error pays for the counting."""
-    line, left, last = 1, at, b""
-    raw.seek(0)
-    while left > 0 and (piece := raw.read(min(left, 1 << 20))):
-        line += piece.count(b"\n") + piece.count(b"\r") - (last + piece).count(b"\r\n")
-        left, last = left - len(piece), piece[-1:]
-    return f"{path}:{line}"
-
-
-def too_long(where: str) -> InputError:
-    """Return the error for a line that is too long; `where` is its place."""
-    return InputError(f"{where}: the line is longer than {readable_bytes(MAX_LINE_BYTES)}: is it text, an edge a line?")
-
-
-def no_text(where: str) -> InputError:
-    """Return the error for a line with zero bytes; `where` is its place."""
-    return InputError(f"{where}: there are zero bytes, which are no text: was the file written whole, and is it UTF-8?")

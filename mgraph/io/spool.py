@@ -15,11 +15,17 @@ import tempfile
 import threading
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO
 
-from mgraph.errors import InputError
+from mgraph.errors import InputError, WouldNotFit
+from mgraph.io.lines import bounded_lines
+from mgraph.readable import readable_bytes
 
+# Bytes that are copied at a time.
+PIECE_BYTES = 1 << 20
+# What a copy leaves free of its disk for others: at most so much, and a twentieth of a small disk.
+RESERVE_BYTES = 64 << 20
 # What the copy of standard input is called.
 STDIN = "stdin"
 # What the standard library raises of a packed file that is damaged, or that it cannot unpack.
@@ -46,7 +52,7 @@ def spooled(write: Callable[[IO[bytes]], None], name: str) -> pathlib.Path:
 
 def spooled_stdin() -> pathlib.Path:
     """Return a copy of standard input."""
-    return spooled(lambda out: shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20), STDIN)
+    return spooled(lambda out: _write_within_room(_pieces(sys.stdin.buffer), out, "standard input"), STDIN)
 
 
 def unpacked(path: pathlib.Path) -> pathlib.Path:
@@ -74,11 +80,39 @@ def _copy_once(
 
 
 def _gunzip(path: pathlib.Path, out: IO[bytes]) -> None:
+    _write_within_room(bounded_lines(path, _unzipped(path)), out, f"{path} without its compression")
+
+
+def _unzipped(path: pathlib.Path) -> Iterator[bytes]:
     try:
         with gzip.open(path) as text:
-            shutil.copyfileobj(text, out, 1 << 20)
+            yield from _pieces(text)
     except DAMAGES as error:
         raise InputError(f"{path} is damaged or truncated: {error}") from None
+
+
+def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+    while piece := file.read(PIECE_BYTES):
+        yield piece
+
+
+def _write_within_room(pieces: Iterable[bytes], out: IO[bytes], what: str) -> None:
+    """Write a copy piece by piece, as long as the disk has room for it; `what` is what the error calls it.
+
+    How large it becomes is not known before: a packed file may grow a thousandfold.
+    """
+    written = 0
+    for piece in pieces:
+        disk = os.fstatvfs(out.fileno())
+        free = disk.f_bavail * disk.f_frsize
+        # Some file systems do not say how large they are.
+        if disk.f_blocks and free - len(piece) < min(disk.f_blocks * disk.f_frsize // 20, RESERVE_BYTES):
+            raise WouldNotFit(
+                f"{what} does not fit into {tempfile.gettempdir()}: {readable_bytes(written)} of it are there, and "
+                f"{readable_bytes(free)} are left: set TMPDIR to a folder with more room"
+            )
+        out.write(piece)
+        written += len(piece)
 
 
 def _store(path: pathlib.Path, out: IO[bytes]) -> None:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io import spool
+from mgraph.io import lines, spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import find_ends, find_weight, listed, names_ends
-from mgraph.io.lines import first_lines, line_start, no_text, place, text_begin, too_long
+from mgraph.io.lines import BadLine, first_lines, line_start, placing_errors, text_begin
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, TOO_LONG, count_lines, parse_lines
 from mgraph.kernels.backend import Backend, available_cores
 from mgraph.partition import chunk_range
@@ -56,8 +56,9 @@ class TextEdges:
         file = self.file
         size = file.stat().st_size - self.begin
         lo, hi = chunk_range(size, k, num_chunks)
-        blocks = list(_blocks(self, file, self.begin + lo, self.begin + hi))
-        parsed = [_parse(self, file, at, text, self.num_vertices - 1) for at, text in blocks]
+        with placing_errors(self.path, file):
+            blocks = list(_blocks(self, file, self.begin + lo, self.begin + hi))
+            parsed = [_parse(self, at, text, self.num_vertices - 1) for at, text in blocks]
         sources, targets = (
             np.concatenate([np.empty(0, np.int64), *(getattr(part, end) for part in parsed)])
             for end in ("sources", "targets")
@@ -117,15 +118,16 @@ def scanned(layout: TextEdges, num_vertices: int | None, floats: bool = False) -
 
     def scan(start: int) -> list[_Bounds]:
         blocks = _blocks(layout, file, start, min(start + BLOCK_BYTES, size))
-        return [_bounds(_parse(layout, file, at, text, limit)) for at, text in blocks]
+        return [_bounds(_parse(layout, at, text, limit)) for at, text in blocks]
 
-    with ThreadPoolExecutor(available_cores()) as pool:
+    with placing_errors(layout.path, file), ThreadPoolExecutor(available_cores()) as pool:
         bounds = [found for part in pool.map(scan, starts) for found in part]
     top = max((found.top for found in bounds), default=-1)
     dtype = None
     if layout.weight_field >= 0:
         whole = not floats and all(found.whole for found in bounds)
-        dtype = _whole_dtype(layout, file, bounds) if whole else np.dtype(np.float64)
+        with placing_errors(layout.path, file):
+            dtype = _whole_dtype(bounds) if whole else np.dtype(np.float64)
     return dataclasses.replace(
         layout,
         num_vertices=top + 1 if num_vertices is None else num_vertices,
@@ -166,12 +168,15 @@ def _bounds(part: _Part) -> _Bounds:
     return _Bounds(len(part.sources), top, part.whole, part.beyond, low, high)
 
 
-def _whole_dtype(layout: TextEdges, file: pathlib.Path, bounds: list[_Bounds]) -> np.dtype:
+def _whole_dtype(bounds: list[_Bounds]) -> np.dtype:
     """Return the smallest dtype for whole weights: unsigned up to 32 bits, else signed."""
-    for at, token in (found.beyond for found in bounds if found.beyond):
-        raise InputError(
-            f"{_place(layout, file, at)}: weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a "
-            f"float: write it as {token[:40]}.0 where the nearest float will do"
+    beyond = [found.beyond for found in bounds if found.beyond]
+    if beyond:
+        at, token = beyond[0]
+        raise BadLine(
+            at,
+            f"weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a float: write it as "
+            f"{token[:40]}.0 where the nearest float will do",
         )
     low, high = min((found.low for found in bounds), default=0), max((found.high for found in bounds), default=0)
     names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int32", "int64")
@@ -180,10 +185,10 @@ def _whole_dtype(layout: TextEdges, file: pathlib.Path, bounds: list[_Bounds]) -
 
 def _blocks(layout: TextEdges, file: pathlib.Path, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (offset, bytes) of the lines that begin in lo..hi, some at a time."""
-    with open(file, "rb", buffering=0) as raw:
+    with file.open("rb", buffering=0) as raw:
 
         def start(at: int) -> int:
-            return line_start(layout.path, raw, at, layout.begin)
+            return line_start(raw, at, layout.begin)
 
         at, hi = start(lo), start(hi)
         while at < hi:
@@ -200,7 +205,7 @@ def _blocks(layout: TextEdges, file: pathlib.Path, lo: int, hi: int) -> Iterator
             at = end
 
 
-def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, limit: int) -> _Part:
+def _parse(layout: TextEdges, at: int, text: np.ndarray, limit: int) -> _Part:
     """Parse the lines that stand at byte `at` of the file."""
     most = count_lines(text)
     weighted = most if layout.weight_field >= 0 else 0
@@ -211,53 +216,41 @@ def _parse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, lim
     count = parse_lines(text, fields, layout.base, limit, sources, targets, weights, integers, slow, report)
     for edge, begin, end in slow[:, : report[4]].T.tolist():
         token = text[begin:end].tobytes().decode(errors="replace")
-        weights[edge] = _slow_number(layout, file, at + begin, token)
+        weights[edge] = _slow_number(at + begin, token)
     if report[0]:
-        _refuse(layout, file, at, text, limit, report.tolist())
+        _refuse(layout, at, text, limit, report.tolist())
     begin, end = report[6:8].tolist()
     beyond = (at + begin, text[begin:end].tobytes().decode()) if end else None
     return _Part(sources[:count], targets[:count], weights[:count], integers[:count], report[5] == 0, beyond)
 
 
-def _slow_number(layout: TextEdges, file: pathlib.Path, at: int, token: str) -> float:
+def _slow_number(at: int, token: str) -> float:
     """Read a number that the compiled parser leaves to Python, or refuse it."""
     try:
         value = float(token) if token.isascii() and "_" not in token else None
     except ValueError:
         value = None
     if value is None:
-        raise InputError(f"{_place(layout, file, at)}: weight {token[:40]!r} is not a number")
+        raise BadLine(at, f"weight {token[:40]!r} is not a number")
     if not np.isfinite(value):
-        raise InputError(f"{_place(layout, file, at)}: weight {token[:40]!r} is not a finite number")
+        raise BadLine(at, f"weight {token[:40]!r} is not a finite number")
     return value
 
 
-def _refuse(layout: TextEdges, file: pathlib.Path, at: int, text: np.ndarray, limit: int, report: list[int]) -> None:
+def _refuse(layout: TextEdges, at: int, text: np.ndarray, limit: int, report: list[int]) -> None:
     """Say which line is wrong, and how."""
     problem, begin, end, field = report[:4]
     token = text[begin:end].tobytes()
-    where = _place(layout, file, at + begin)
-    if problem == TOO_LONG:
-        raise too_long(where)
-    if b"\0" in token:
-        raise no_text(where)
-    if problem == EMPTY:
-        raise InputError(f"{where}: field {field + 1} is empty")
-    if problem == FIELDS:
-        raise InputError(f"{where}: {counted(field, 'field')} where the first line has {layout.num_fields}")
     word = repr(token.decode(errors="replace")[:40])
     messages = {
+        TOO_LONG: lines.TOO_LONG,
+        EMPTY: f"field {field + 1} is empty",
+        FIELDS: f"{counted(field, 'field')} where the first line has {layout.num_fields}",
         NOT_AN_ID: f"vertex {word} is not a whole number",
         NEGATIVE: f"vertex {word} is negative: vertices are numbered from {layout.base}",
         OUT_OF_RANGE: f"vertex {word} is not in {layout.base}..{limit + layout.base}",
     }
-    raise InputError(f"{where}: {messages[problem]}")
-
-
-def _place(layout: TextEdges, file: pathlib.Path, at: int) -> str:
-    """Return file:line of a byte."""
-    with open(file, "rb") as raw:
-        return place(layout.path, raw, at)
+    raise BadLine(at + begin, lines.NO_TEXT if b"\0" in token and problem != TOO_LONG else messages[problem])
 
 
 def _first_line(path: pathlib.Path, file: pathlib.Path, may_have_header: bool) -> tuple[int, list[str], list[str]]:

@@ -1,0 +1,147 @@
+"""Files that would take the machine: lines without an end, and copies larger than the disk; refused early and whole."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from cli_runs import ENVIRONMENT, start
+
+import mgraph as mg
+from mgraph.io.formats import read_source
+
+BOMB_BYTES = 512 << 20
+# What a read of a bomb may hold beyond the process before it: blocks of 16 MiB a thread, and no line of them.
+MOST_BYTES = 150 << 20
+READ = """
+    import resource, sys
+    import mgraph as mg
+    from mgraph.io.formats import read_source
+
+    def held():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+    def transferred():
+        counts = dict(line.split(": ") for line in open("/proc/self/io").read().splitlines())
+        return int(counts["rchar"]) + int(counts["wchar"])
+
+    small, bomb, limit = sys.argv[1:]
+    read_source(small)  # compiles the parser
+    size = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
+    resource.setrlimit(resource.RLIMIT_AS, (size + int(limit), resource.RLIM_INFINITY))
+    before, moved = held(), transferred()
+    try:
+        read_source(bomb)
+    except mg.MgraphError as error:
+        print(held() - before, transferred() - moved, type(error).__name__, error)
+"""
+
+
+def read_bomb(bomb, tmp_path) -> tuple[int, int, str]:
+    """Read a file in a process of its own; return the bytes that it held and moved, and its error."""
+    spools = tmp_path / "spools"
+    spools.mkdir()
+    small = tmp_path / "small.txt"
+    small.write_text("0 1\n" * 100)
+    code = [sys.executable, "-c", textwrap.dedent(READ), str(small), str(bomb), str(2 * MOST_BYTES)]
+    environment = {**ENVIRONMENT, "TMPDIR": str(spools)}
+    done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    assert list(spools.iterdir()) == []
+    held, moved, error = done.stdout.strip().split(" ", 2)
+    return int(held), int(moved), error
+
+
+def write_packed(path, begin: bytes, fill: bytes) -> None:
+    """Write a packed file of BOMB_BYTES: members of a gzip file may be repeated."""
+    piece = fill * ((8 << 20) // len(fill))
+    member = gzip.compress(piece, 1)
+    path.write_bytes(gzip.compress(begin) + member * (BOMB_BYTES // len(piece)))
+
+
+HEADS = {".txt": b"0 1\n", ".mtx": b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n"}
+
+
+@pytest.mark.parametrize("suffix", HEADS)
+@pytest.mark.parametrize("fill", [b" ", b"#x", b"\0", b"1"])
+def test_packed_text_without_ends_of_lines_takes_neither_memory_nor_disk(tmp_path, suffix, fill):
+    bomb = tmp_path / f"bomb{suffix}.gz"
+    write_packed(bomb, HEADS[suffix], fill)
+    held, moved, error = read_bomb(bomb, tmp_path)
+    assert re.fullmatch(
+        rf"InputError {re.escape(str(bomb))}, at byte {len(HEADS[suffix])} of what it unpacks to: "
+        r"the line is longer than 1 MiB: is it text, an edge a line\?",
+        error,
+    )
+    assert held < MOST_BYTES
+    assert moved < BOMB_BYTES // 8
+
+
+@pytest.mark.parametrize("suffix", HEADS)
+@pytest.mark.parametrize("at", [0, 40 << 20])
+def test_text_without_ends_of_lines_is_neither_held_nor_read_to_its_end(tmp_path, suffix, at):
+    bomb, head = tmp_path / f"bomb{suffix}", HEADS[suffix]
+    with open(bomb, "wb") as file:
+        file.write(head)
+        file.write(b"# a comment of thirty-two bytes\n" * (at // 32))
+        file.truncate(4 << 30)  # zeros that take no disk
+    held, moved, error = read_bomb(bomb, tmp_path)
+    line = head.count(b"\n") + at // 32 + 1
+    assert error.startswith(f"InputError {bomb}:{line}: the line is longer than 1 MiB")
+    assert held < MOST_BYTES
+    # Blocks that other threads began before the first of them was refused.
+    assert moved < (256 << 20) + (os.cpu_count() or 1) * (32 << 20)
+
+
+@pytest.fixture
+def small_disk(tmp_path, monkeypatch):
+    """Yield a folder for temporary files on a disk of 16 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, timeout=60).returncode:
+        pytest.skip("no file system can be mounted here")
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=60)
+
+
+NO_ROOM = r"does not fit into {}: 1[0-5](\.\d)? MiB of it are there, and \S+ (MiB|KiB) are left: set TMPDIR to a folder"
+
+
+def test_a_copy_that_the_disk_has_no_room_for_is_refused_and_nothing_stays(tmp_path, small_disk):
+    path = tmp_path / "edges.txt.gz"
+    path.write_bytes(gzip.compress(b"0 1\n" * (6 << 20)))
+    with pytest.raises(mg.WouldNotFit, match="without its compression " + NO_ROOM.format(small_disk)):
+        read_source(path)
+    assert list(small_disk.iterdir()) == []
+    assert shutil.disk_usage(small_disk).used == 0
+    path.write_bytes(gzip.compress(b"0 1\n" * (3 << 20)))
+    assert read_source(path).num_input_edges == 3 << 20
+
+
+def test_standard_input_that_the_disk_has_no_room_for_is_refused(small_disk):
+    process = start("info", "-", stdin=subprocess.PIPE, text=False, env={**ENVIRONMENT, "TMPDIR": str(small_disk)})
+    out, err = process.communicate(b"0 1\n" * (6 << 20), timeout=100)
+    assert (process.returncode, out) == (5, b"")
+    assert re.fullmatch(r"mgraph: standard input " + NO_ROOM.format(small_disk) + ".*\n", err.decode())
+    assert shutil.disk_usage(small_disk).used == 0
+
+
+def test_a_copy_leaves_some_of_the_disk_to_others(tmp_path, monkeypatch):
+    disk = os.statvfs(tmp_path)
+    fields = list(disk)
+    fields[4] = (60 << 20) // disk.f_frsize  # f_bavail
+    monkeypatch.setattr("os.fstatvfs", lambda descriptor: os.statvfs_result(fields))
+    path = tmp_path / "edges.txt.gz"
+    path.write_bytes(gzip.compress(b"0 1\n"))
+    with pytest.raises(mg.WouldNotFit, match=r"0 B of it are there, and 60 MiB are left"):
+        read_source(path)
