@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -21,6 +22,9 @@ BAD = {
     "short.el": "0 1\n2\n",
     "minus.wel": "0 1 -5\n",
     "plain.el": "0 1\n",
+    "names.csv": "tx_id,user,shop\n0,1,2\n",
+    "time.csv": "time,dst,src\n1600000000,1,0\n",
+    "long.mtx": "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 9223372036854775808\n",
     "noise.dat": "\x00\x01\x02",
     "noise.npz": "PK\x03\x04 but not really",
     "noise.mtx": "%%MatrixMarket nonsense\n",
@@ -46,6 +50,17 @@ def bad(tmp_path, monkeypatch):
         ("bfs negative.txt -s 0", 3, r"/negative\.txt:2: vertex '-3' is negative"),
         ("sssp nan.wel -s 0", 3, r"/nan\.wel:2: weight 'nan' is not a finite number"),
         ("sssp weight.csv -s 0", 3, r"/weight\.csv:3: weight 'heavy' is not a number"),
+        (
+            "bfs names.csv -s 0",
+            3,
+            r"/names\.csv has the columns tx_id, user, shop, and no two of them are known as the ends",
+        ),
+        (
+            "bfs time.csv -s 0",
+            2,
+            r"/time\.csv has 3 columns \(time, dst, src\): say which is the weight, .*--weight none$",
+        ),
+        ("sssp long.mtx -s 0", 3, r"/long\.mtx:3: weight 9223372036854775808 is beyond 64 signed bits"),
         ("bfs short.el -s 0", 3, r"/short\.el:2: "),
         ("bfs noise.dat -s 0", 3, "is of no format known"),
         ("bfs noise.npz -s 0", 3, r"noise\.npz"),
@@ -114,6 +129,11 @@ def test_what_is_wrong_ends_in_one_line(arguments, code, message, bad, monkeypat
     monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
     line = refused(*arguments.split(), code=code)
     assert re.search(message, line), line
+
+
+def test_a_table_is_read_without_its_other_columns(bad):
+    found = json.loads(run("info", "time.csv", "--weight", "none", "--json").stdout)
+    assert (found["num_vertices"], found["weight_dtype"]) == (2, None)
 
 
 def test_bad_input_is_refused_before_any_work(bad):

@@ -21,7 +21,7 @@ PAIRS = (
     ("row", "col column"),
     ("node1 nodeid1 vertex1 id1 n1 v1", "node2 nodeid2 vertex2 id2 n2 v2"),
     ("start_id start_node start_node_id start_vertex", "end_id end_node end_node_id end_vertex"),
-    ("head", "tail"),
+    ("head", "tail"),  # arcs of graph theory go from tail to head, facts of knowledge graphs from head to tail
 )
 WORDS, HEAD_AND_TAIL = 0, len(PAIRS) - 1
 BEFORE = ("", "id_", "node_", "vertex_")

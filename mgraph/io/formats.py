@@ -54,7 +54,8 @@ def read_source(
         A file, or "-" for standard input, which is copied first.
     weight
         The weights' column (by name, or by number from 0) or array; None means the usual one if it is
-        there, False means none.
+        there, False means none. A table with named columns besides its ends, none of them called weight,
+        needs it.
     directed
         Whether (u, v) and (v, u) are two arcs; None means what the file says, undirected if nothing.
     num_vertices
