@@ -115,6 +115,8 @@ class Graph:
         except BaseException:
             cluster.forget(key)
             raise
+        # Copies of packed files, of which a build is all that reads them.
+        getattr(source, "release", lambda: None)()
         info, _ = answers[0]
         return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
 

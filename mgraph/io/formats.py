@@ -71,7 +71,9 @@ def read_source(
         weight = as_integer(weight, "weight")
     options = {"weight": weight, "directed": directed, "num_vertices": num_vertices}
     try:
-        path = spool.spooled_stdin() if os.fspath(path) == "-" else pathlib.Path(path).expanduser().absolute()
+        if os.fspath(path) == "-":
+            return _read(spool.spooled_stdin(), format, options)
+        path = pathlib.Path(path).expanduser().absolute()
         if not path.is_file():
             hint = ", nor a spec such as rmat:20" if ":" in path.name else ""
             raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file{hint}")
@@ -80,9 +82,9 @@ def read_source(
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _read(path: pathlib.Path, format: str | None, options: dict[str, Any]) -> EdgeSource:
+def _read(path: spool.InputPath, format: str | None, options: dict[str, Any]) -> EdgeSource:
     """Choose the reader and call it: first bytes say more than a name, and standard input is text."""
-    by_name = "text" if path.name == spool.STDIN else SUFFIXES.get(_suffix(path))
+    by_name = "text" if isinstance(path, spool.Stdin) else SUFFIXES.get(_suffix(path))
     found = format or _by_first_bytes(path) or by_name
     if found is None:
         raise UnknownFormat(f"{path} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes")
@@ -91,12 +93,12 @@ def _read(path: pathlib.Path, format: str | None, options: dict[str, Any]) -> Ed
     return READERS[found](path, **options)
 
 
-def _suffix(path: pathlib.Path) -> str:
+def _suffix(path: spool.InputPath) -> str:
     """Return the end of a file's name that tells its format, .gz apart."""
     return pathlib.PurePath(path.name.removesuffix(".gz")).suffix.lower()
 
 
-def _by_first_bytes(path: pathlib.Path) -> str | None:
+def _by_first_bytes(path: spool.InputPath) -> str | None:
     """Return the format that a file's first bytes tell, if they do."""
     with open(path, "rb") as file:
         first = file.read(max(map(len, FIRST_BYTES)))

@@ -6,14 +6,16 @@ that neither the search for the beginning of a line nor what is held of one depe
 
 from __future__ import annotations
 
-import pathlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from mgraph.errors import InputError
 from mgraph.readable import readable_bytes
+
+if TYPE_CHECKING:
+    from mgraph.io.ranges import InputFile
 
 # With its end. An edge takes less than 100 bytes; comments may be long, and columns that are not read many.
 MAX_LINE_BYTES = 1 << 20
@@ -36,7 +38,7 @@ class BadLine(Exception):
 
 
 @contextmanager
-def placing_errors(path: object, file: pathlib.Path) -> Iterator[None]:
+def placing_errors(path: object, file: InputFile) -> Iterator[None]:
     """Give a BadLine the number of its line, as file:line; only the error that is raised pays for the counting."""
     try:
         yield
@@ -49,7 +51,7 @@ def placing_errors(path: object, file: pathlib.Path) -> Iterator[None]:
         raise InputError(f"{path}:{line}: {bad.problem}") from None
 
 
-def text_begin(path: object, file: pathlib.Path) -> int:
+def text_begin(path: object, file: InputFile) -> int:
     """Return where the text begins, after a mark of UTF-8; UTF-16 is refused."""
     with file.open("rb") as raw:
         first = raw.read(len(_UTF8_MARK))
@@ -58,7 +60,7 @@ def text_begin(path: object, file: pathlib.Path) -> int:
     return len(_UTF8_MARK) if first == _UTF8_MARK else 0
 
 
-def first_lines(path: object, file: pathlib.Path, begin: int) -> Iterator[tuple[int, bytes]]:
+def first_lines(path: object, file: InputFile, begin: int) -> Iterator[tuple[int, bytes]]:
     """Yield (where the next line begins, a line without its end); between CR and LF is an empty one."""
     at, rest = begin, b""
     with placing_errors(path, file), file.open("rb") as raw:

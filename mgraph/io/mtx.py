@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 
 import numpy as np
@@ -16,7 +15,7 @@ BANNER = "%%MatrixMarket"
 
 
 def read_mtx(
-    path: pathlib.Path,
+    path: spool.InputPath,
     *,
     weight: str | int | bool | None = None,
     directed: bool | None = None,
@@ -26,8 +25,8 @@ def read_mtx(
 
     `weight=False` leaves the values out.
     """
-    packed = is_packed(path)
-    file = spool.unpacked(path) if packed else path
+    packed = spool.unpacked(path) if is_packed(path) else None
+    file = packed or path
     begin = text_begin(path, file)
     lines = first_lines(path, file, begin)
     begin, banner = next(lines, (begin, b""))
@@ -53,7 +52,7 @@ def read_mtx(
     return source
 
 
-def _kind(path: pathlib.Path, banner: list[str]) -> tuple[str, str]:
+def _kind(path: spool.InputPath, banner: list[str]) -> tuple[str, str]:
     """Return field and symmetry of a banner that mgraph can read."""
     if len(banner) != 5 or banner[0] != BANNER:
         raise InputError(f"{path} does not begin with {BANNER} and four words")
@@ -67,7 +66,7 @@ def _kind(path: pathlib.Path, banner: list[str]) -> tuple[str, str]:
     return field, symmetry
 
 
-def _size(path: pathlib.Path, words: list[str]) -> tuple[int, int]:
+def _size(path: spool.InputPath, words: list[str]) -> tuple[int, int]:
     """Return the rows and entries that the size line tells."""
     if len(words) != 3 or not all(re.fullmatch(r"\d{1,99}", word) for word in words):
         raise InputError(f"{path} has no line of rows, columns and entries, but {' '.join(words)[:40]!r}")

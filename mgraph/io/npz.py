@@ -1,136 +1,306 @@
 """Edges in a NumPy archive: arrays `sources`, `targets`, and if wanted `weights`, `num_vertices`, `directed`.
 
-The arrays of an archive that is not compressed are mapped, so that a part costs only itself; a
-compressed one is copied once without the compression.
+The reader checks every byte of the arrays that it uses once, by the archive's CRC-32. Parts of arrays that
+are not compressed are read from the archive; compressed ones are copied once without the compression.
 """
 
 from __future__ import annotations
 
-import pathlib
+import contextlib
+import functools
+import io
+import math
+import os
 import struct
+import warnings
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import IO, Any
 
 import numpy as np
 
-from mgraph.errors import InputError, UsageError
+from mgraph.errors import InputError, MgraphError, UsageError
 from mgraph.io import spool
 from mgraph.io.arrays import on_backend
-from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices
+from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
+from mgraph.io.ranges import PIECE_BYTES, InputFile, changed, opened, read_range
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 
 # A local header of a zip archive: 30 bytes, the last four of them the lengths of the name and of the extra field.
 _LOCAL_HEADER = struct.Struct("<26xHH")
+# The record that ends an archive: 22 bytes and a comment. In it so many members mean as many or more.
+MAX_END_BYTES = 22 + 0xFFFF
+MANY_MEMBERS = 0xFFFF
+# Headers of plain arrays are of some 100 bytes.
+MAX_HEADER_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class NpzArray:
+    """An array of an archive, as its header describes it."""
+
+    member: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    header_bytes: int
+    num_bytes: int  # with the header
+    crc: int
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class NpzEdges:
     """An archive whose arrays have been checked."""
 
-    path: pathlib.Path
-    weights_key: str | None
+    path: spool.InputPath
+    packed: spool.Unpacked | None
+    identity: spool.Identity
+    arrays: tuple[NpzArray, ...]  # the ends, and the weights if there are any
     num_vertices: int
     directed: bool
     weight_dtype: np.dtype | None
-    num_input_edges: int
 
     @property
     def name(self) -> str:
         return self.path.stem
 
+    @property
+    def num_input_edges(self) -> int:
+        return self.arrays[0].size
+
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
-        arrays = mapped_arrays(self.path)
-        weights = None
-        if self.weights_key is not None:
-            weights = arrays[self.weights_key][lo:hi].astype(self.weight_dtype, copy=False)
-        return on_backend(arrays["sources"][lo:hi], arrays["targets"][lo:hi], weights, self.num_vertices, backend)
+        file = self.packed or self.path
+        with opened(file) as raw:
+            begins = _begins(file, raw, self.arrays)
+            sources, targets, *weights = (
+                read_range(file, raw, array.dtype, begin + lo * array.dtype.itemsize, hi - lo)
+                for array, begin in zip(self.arrays, begins, strict=True)
+            )
+            # Looked at last, so that a change before the reading or during it is seen.
+            found = spool.identity(os.fstat(raw.fileno()))
+        if self.packed is None and found != self.identity:
+            _require_same(self.path, found, self.arrays)
+        values = weights[0].astype(self.weight_dtype, copy=False) if weights else None
+        return on_backend(sources, targets, values, self.num_vertices, backend)
+
+    def release(self) -> None:
+        """Give back the disk that a copy without compression takes; the next chunk makes another."""
+        if self.packed is not None:
+            self.packed.release()
 
 
 def read_npz(
-    path: pathlib.Path,
+    path: spool.InputPath,
     *,
     weight: str | int | bool | None = None,
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> NpzEdges:
     """Check the arrays of an archive and return it as a source; `weight` names another array than `weights`."""
-    arrays = mapped_arrays(path)
-    for end in ("sources", "targets"):
-        if end not in arrays:
-            raise InputError(f"{path} has no array {end!r}, only {', '.join(sorted(arrays)) or 'none at all'}")
-    key = _weights_key(path, arrays, weight)
     n = check_num_vertices(num_vertices)
-    if n is None and "num_vertices" in arrays:
-        n = _scalar(path, arrays, "num_vertices")
-        if not 0 <= n <= np.iinfo(np.int64).max:
-            raise InputError(f"{path}: num_vertices is {n}, which is not a count of vertices")
-    if directed is None:
-        directed = "directed" in arrays and bool(_scalar(path, arrays, "directed"))
-    sources, targets = (as_ids(arrays[end], f"{path}: {end}") for end in ("sources", "targets"))
-    if len(sources) != len(targets):
-        raise InputError(f"{path} has {len(sources)} sources and {len(targets)} targets")
-    top = check_ids(sources, n, lambda i: f"{path}: sources[{i}]")
-    top = max(top, check_ids(targets, n, lambda i: f"{path}: targets[{i}]"))
-    dtype = None if key is None else as_weights(arrays[key], len(sources), f"{path}: {key}").dtype
-    return NpzEdges(path, key, top + 1 if n is None else n, directed, dtype, len(sources))
+    with _archive(path) as archive:
+        found = spool.identity(os.fstat(archive.fp.fileno()))  # type: ignore[union-attr]
+        members = _members(path, archive)
+        for end in ("sources", "targets"):
+            if end not in members:
+                raise InputError(f"{path} has no array {end!r}, only {', '.join(sorted(members)) or 'none at all'}")
+        key = _weights_key(path, members, weight)
+        if n is None and "num_vertices" in members:
+            n = _scalar(path, archive, members["num_vertices"])
+            if not 0 <= n <= np.iinfo(np.int64).max:
+                raise InputError(f"{path}: num_vertices is {n}, which is not a count of vertices")
+        if directed is None:
+            directed = "directed" in members and bool(_scalar(path, archive, members["directed"]))
+        keys = ["sources", "targets"] + ([] if key is None else [key])
+        arrays = tuple(_described(path, archive, members[key]) for key in keys)
+        top, dtype = _check(path, archive, arrays, n)
+        is_packed = any(members[key].compress_type != zipfile.ZIP_STORED for key in keys)
+    names = tuple(dict.fromkeys(array.member for array in arrays))
+    packed = spool.stored(path, names) if is_packed else None
+    return NpzEdges(path, packed, found, arrays, top + 1 if n is None else n, directed, dtype)
 
 
-def _weights_key(path: pathlib.Path, arrays: dict[str, np.ndarray], weight: str | int | bool | None) -> str | None:
+@contextlib.contextmanager
+def _archive(path: spool.InputPath) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; whatever is found to be damaged while it is read is refused."""
+    try:
+        with path.open("rb") as raw, zipfile.ZipFile(raw) as archive:
+            yield archive
+    except MgraphError:
+        raise
+    except spool.DAMAGES as error:
+        raise InputError(f"{path} is no NumPy archive, or truncated or damaged: {error}") from None
+
+
+def _members(path: spool.InputPath, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Return the archive's members that are arrays, by the arrays' names."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    # A member that the directory has lost, or calls otherwise, would be an array that is not there.
+    if _told_members(archive.fp) not in (len(archive.infolist()), MANY_MEMBERS):
+        raise InputError(f"{path}: its directory does not list all members: damaged?")
+    for member in archive.infolist():
+        archive.open(member).close()  # compares the name with the one that stands before the member
+        if member.filename.endswith(".npy"):
+            name = member.filename.removesuffix(".npy")
+            if name in members:
+                raise InputError(f"{path} has two arrays {name!r}: which is meant?")
+            members[name] = member
+    return members
+
+
+def _told_members(raw: Any) -> int:
+    """Return of how many members the end of an archive tells."""
+    size = raw.seek(0, os.SEEK_END)
+    raw.seek(max(0, size - MAX_END_BYTES))
+    tail = raw.read()
+    at = tail.rfind(b"PK\x05\x06")
+    return int.from_bytes(tail[at + 10 : at + 12], "little")
+
+
+def _weights_key(
+    path: spool.InputPath, members: dict[str, zipfile.ZipInfo], weight: str | int | bool | None
+) -> str | None:
     """Return which array holds the weights, None for none."""
-    if weight is False or (weight is None and "weights" not in arrays):
+    if weight is False or (weight is None and "weights" not in members):
         return None
     key = "weights" if weight is None or weight is True else str(weight)
-    if key not in arrays:
-        raise UsageError(f"{path} has no array {key!r} of weights, only {', '.join(sorted(arrays))}")
+    if key not in members:
+        raise UsageError(f"{path} has no array {key!r} of weights, only {', '.join(sorted(members))}")
     return key
 
 
-def _scalar(path: pathlib.Path, arrays: dict[str, np.ndarray], key: str) -> int:
-    if arrays[key].size != 1 or arrays[key].dtype.kind not in "iub":
-        raise InputError(f"{path}: {key} must be one integer, not {arrays[key].dtype} of shape {arrays[key].shape}")
-    return int(arrays[key].item())
+def _scalar(path: spool.InputPath, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
+    array = _described(path, archive, member)
+    if array.size != 1 or array.dtype.kind not in "iub":
+        name = array.member.removesuffix(".npy")
+        raise InputError(f"{path}: {name} must be one integer, not {array.dtype} of shape {array.shape}")
+    ((_, values),) = _pieces(archive, array)
+    return int(values[0])
 
 
-def mapped_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Return the arrays of an archive, mapped from the file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except spool.DAMAGES:
-        raise InputError(f"{path} is no NumPy archive, or truncated") from None
-    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
-        return mapped_arrays(spool.stored(path))
-    arrays = {}
-    with open(path, "rb") as file:
-        for member in members:
-            if not member.filename.endswith(".npy"):
-                continue
-            file.seek(member.header_offset)
-            header = file.read(_LOCAL_HEADER.size)
-            if len(header) < _LOCAL_HEADER.size:
-                raise InputError(f"{path}: {member.filename} is not where the archive says: damaged?")
-            name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
-            file.seek(member.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes)
-            arrays[member.filename.removesuffix(".npy")] = _mapped(path, file, member.filename)
-    return arrays
+def _check(
+    path: spool.InputPath, archive: zipfile.ZipFile, arrays: tuple[NpzArray, ...], num_vertices: int | None
+) -> tuple[int, np.dtype | None]:
+    """Read all of the ends and the weights once; return the largest id and the dtype of the weights."""
+    names = [f"{path}: {array.member.removesuffix('.npy')}" for array in arrays]
+    for array, name in zip(arrays[:2], names, strict=False):
+        if len(array.shape) != 1:
+            raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
+        # Without a value, as only a list without any may be of floats.
+        as_ids(np.zeros(min(array.size, 1) if array.dtype.kind == "f" else 0, array.dtype), name)
+    sources, targets, *weights = arrays
+    if sources.size != targets.size:
+        raise InputError(f"{path} has {sources.size} sources and {targets.size} targets")
+    dtype = None
+    if weights:
+        if weights[0].shape != sources.shape:
+            raise InputError(
+                f"{names[2]} must be one for each of the {sources.size} edges, not of shape {weights[0].shape}"
+            )
+        dtype = as_weights(np.zeros(min(sources.size, 1), weights[0].dtype), min(sources.size, 1), names[2]).dtype
+    top = -1
+    for array, name in zip(arrays, names, strict=True):
+        for first, piece in _pieces(archive, array):
+            values = piece.astype(array.dtype.newbyteorder("="), copy=False)
+
+            def place(i: int, name: str = name, first: int = first) -> str:
+                return f"{name}[{first + i}]"
+
+            if array in weights:
+                check_weights(values, place)
+            else:
+                top = max(top, check_ids(values, num_vertices, place))
+    return top, dtype
 
 
-def _mapped(path: pathlib.Path, file, name: str) -> np.ndarray:
-    """Return the array that begins where `file` stands."""
-    try:
-        version = np.lib.format.read_magic(file)
-        read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, _, dtype = read_header(file)
-    except Exception as error:  # whatever Python's parser raises of a damaged header
-        raise InputError(f"{path}: {name} is no NumPy array: {error}") from None
+def _described(path: spool.InputPath, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpzArray:
+    """Read the header of an array, and refuse one that is not as long as its member."""
+    name = member.filename
+    with archive.open(member) as file:
+        try:
+            shape, dtype, header_bytes = _read_header(file)
+        except Exception as error:  # whatever Python's parser raises of a damaged header
+            raise InputError(f"{path}: {name} is no NumPy array, or damaged: {error}") from None
     if dtype.hasobject:
         raise InputError(f"{path}: {name} holds Python objects, which are not read from files")
-    if 0 in shape or shape == ():
-        return np.frombuffer(file.read(dtype.itemsize if shape == () else 0), dtype).reshape(shape)
+    array = NpzArray(name, shape, dtype, header_bytes, member.file_size, member.CRC)
+    expected = header_bytes + array.size * dtype.itemsize
+    if expected != member.file_size:
+        raise InputError(
+            f"{path}: {name} is to be {dtype} of shape {shape}, which takes {expected} bytes with its header, "
+            f"and is {member.file_size} bytes: truncated or damaged?"
+        )
+    return array
+
+
+def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Return the shape, the dtype and the length of an array's header."""
+    version = np.lib.format.read_magic(file)
+    length = file.read(2 if version == (1, 0) else 4)
+    size = int.from_bytes(length, "little")
+    if size > MAX_HEADER_BYTES:
+        raise ValueError(f"its header is to be {size} bytes long")
+    text = io.BytesIO(length + file.read(size))
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    with warnings.catch_warnings():
+        # The parser of a damaged header may warn of what it finds there.
+        warnings.simplefilter("ignore")
+        shape, _, dtype = read(text)
+    return shape, dtype, np.lib.format.MAGIC_LEN + text.tell()
+
+
+def _pieces(archive: zipfile.ZipFile, array: NpzArray) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield the values of an array, some at a time, and the number of the first; at the end its CRC is compared."""
+    step = max(1, PIECE_BYTES // max(1, array.dtype.itemsize))
+    with archive.open(array.member) as file:
+        file.read(array.header_bytes)
+        for first in range(0, array.size, step):
+            data = file.read(min(step, array.size - first) * array.dtype.itemsize)
+            yield first, np.frombuffer(data, array.dtype)
+        if file.read(1):
+            raise zipfile.BadZipFile(f"{array.member} is longer than its header says")
+
+
+def _begins(file: InputFile, raw: Any, arrays: tuple[NpzArray, ...]) -> list[int]:
+    """Return at which bytes the values of stored arrays begin, which must be those that were checked."""
+    begins = []
     try:
-        return np.memmap(path, dtype, "r", file.tell(), shape)
-    except (ValueError, OverflowError):
-        raise InputError(f"{path}: {name} is to be {dtype} of shape {shape}, which is not there: truncated?") from None
+        with zipfile.ZipFile(raw) as archive:
+            for array in arrays:
+                member = archive.getinfo(array.member)
+                if (member.CRC, member.file_size, member.compress_size) != (
+                    array.crc,
+                    array.num_bytes,
+                    array.num_bytes,
+                ):
+                    raise changed(file, f"{array.member} is another")
+                raw.seek(member.header_offset)
+                name_bytes, extra_bytes = _LOCAL_HEADER.unpack(raw.read(_LOCAL_HEADER.size))
+                begins.append(member.header_offset + _LOCAL_HEADER.size + name_bytes + extra_bytes + array.header_bytes)
+    except MgraphError:
+        raise
+    except (*spool.DAMAGES, KeyError) as error:
+        raise changed(file, str(error)) from None
+    return begins
+
+
+@functools.lru_cache(maxsize=16)
+def _require_same(path: spool.InputPath, _identity: spool.Identity, arrays: tuple[NpzArray, ...]) -> None:
+    """Refuse a file whose arrays are not those that were checked: another machine may have a copy of its own."""
+    try:
+        with _archive(path) as archive:
+            for array in arrays:
+                if array.crc != archive.getinfo(array.member).CRC:
+                    raise changed(path, f"{array.member} is another")
+                for _ in _pieces(archive, array):
+                    pass
+    except (InputError, KeyError) as error:
+        raise changed(path, str(error)) from None

@@ -17,6 +17,7 @@ from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import find_ends, find_weight, listed, names_ends
 from mgraph.io.lines import BadLine, first_lines, line_start, placing_errors, text_begin
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, TOO_LONG, count_lines, parse_lines
+from mgraph.io.ranges import InputFile
 from mgraph.kernels.backend import Backend, available_cores
 from mgraph.partition import chunk_range
 from mgraph.readable import counted
@@ -31,8 +32,8 @@ NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
 class TextEdges:
     """A text file, how its lines are to be read, and what a first reading found in it."""
 
-    path: pathlib.Path
-    packed: bool
+    path: spool.InputPath
+    packed: spool.Unpacked | None
     begin: int  # where the edges begin, after a header
     num_fields: int
     ends: tuple[int, int]  # the fields of the source and the target
@@ -48,9 +49,14 @@ class TextEdges:
         return pathlib.PurePath(self.path.name.removesuffix(".gz")).stem
 
     @property
-    def file(self) -> pathlib.Path:
+    def file(self) -> InputFile:
         """The file to read, without compression."""
-        return spool.unpacked(self.path) if self.packed else self.path
+        return self.packed or self.path
+
+    def release(self) -> None:
+        """Give back the disk that a copy without compression takes; the next chunk makes another."""
+        if self.packed is not None:
+            self.packed.release()
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         file = self.file
@@ -72,7 +78,7 @@ class TextEdges:
 
 
 def read_text(
-    path: pathlib.Path,
+    path: spool.InputPath,
     *,
     weight: str | int | bool | None = None,
     directed: bool | None = None,
@@ -84,8 +90,8 @@ def read_text(
     fields of a line are the ends. `weight` is the weight's column, by name or by number from 0; None means a column
     called weight, or the third of three without names; False means none.
     """
-    packed = is_packed(path)
-    file = spool.unpacked(path) if packed else path
+    packed = spool.unpacked(path) if is_packed(path) else None
+    file = packed or path
     begin, fields, header = _first_line(path, file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
     if header and len(fields) != len(header):
         raise InputError(
@@ -100,7 +106,7 @@ def read_text(
     return scanned(layout, check_num_vertices(num_vertices))
 
 
-def is_packed(path: pathlib.Path) -> bool:
+def is_packed(path: spool.InputPath) -> bool:
     """Return whether a file is compressed by gzip."""
     with open(path, "rb") as file:
         return file.read(2) == b"\x1f\x8b"
@@ -183,7 +189,7 @@ def _whole_dtype(bounds: list[_Bounds]) -> np.dtype:
     return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
 
 
-def _blocks(layout: TextEdges, file: pathlib.Path, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray]]:
+def _blocks(layout: TextEdges, file: InputFile, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray]]:
     """Yield (offset, bytes) of the lines that begin in lo..hi, some at a time."""
     with file.open("rb", buffering=0) as raw:
 
@@ -253,7 +259,7 @@ def _refuse(layout: TextEdges, at: int, text: np.ndarray, limit: int, report: li
     raise BadLine(at + begin, lines.NO_TEXT if b"\0" in token and problem != TOO_LONG else messages[problem])
 
 
-def _first_line(path: pathlib.Path, file: pathlib.Path, may_have_header: bool) -> tuple[int, list[str], list[str]]:
+def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -> tuple[int, list[str], list[str]]:
     """Return where the edges begin, the fields of the first line of them, and those of a header or none."""
     begin, header = text_begin(path, file), list[str]()
     for end, line in first_lines(path, file, begin):

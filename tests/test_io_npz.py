@@ -1,0 +1,259 @@
+"""NumPy archives: every byte that is used is checked, once; what is damaged, doubtful or changed is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+import struct
+import time
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, whole
+
+from mgraph.errors import InputError
+from mgraph.io import npz
+from mgraph.io.formats import read_source
+
+ARRAYS = {
+    "sources": np.arange(24, dtype="i4"),
+    "targets": (np.arange(24, dtype="i4") + 1) % 24,
+    "weights": np.arange(24, dtype="f4"),
+    "num_vertices": np.int64(30),
+    "directed": np.bool_(True),
+}
+SAMPLE = 700
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "graph.npz"
+
+
+def facts(source):
+    return as_rows(whole(source, 2)), source.num_vertices, source.directed, source.weight_dtype
+
+
+def npy(array, **changes) -> bytes:
+    """Return the bytes of an array's file, its header changed."""
+    file = io.BytesIO()
+    header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
+    np.lib.format.write_array_header_1_0(file, header | changes)
+    return file.getvalue() + array.tobytes()
+
+
+def archive(path, members: list[tuple[str, bytes]], compression=zipfile.ZIP_STORED) -> None:
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", compression) as file:
+        warnings.simplefilter("ignore")  # of two members of one name
+        for name, data in members:
+            file.writestr(name, data)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_flipped_bit_is_refused_or_changes_nothing(path, save):
+    save(path, **ARRAYS)
+    data, expected = path.read_bytes(), facts(read_source(path))
+    seed = int(time.time())
+    print(f"seed {seed}")
+    # As many in the directory, where most bits have a meaning, as before it.
+    directory = data.index(b"PK\x01\x02")
+    random, refused = np.random.default_rng(seed), 0
+    parts = (0, directory), (directory, len(data))
+    for bit in np.concatenate(
+        [random.choice(range(8 * lo, 8 * hi), SAMPLE, replace=False) for lo, hi in parts]
+    ).tolist():
+        changed = bytearray(data)
+        changed[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(changed)
+        try:
+            found = facts(read_source(path))
+        except InputError as error:
+            assert str(path) in str(error)  # noqa: PT017  in a loop
+            refused += 1
+            continue
+        assert found == expected, f"bit {bit}"
+    assert refused > SAMPLE
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_cut_is_refused(path, save):
+    save(path, **ARRAYS)
+    data = path.read_bytes()
+    for length in range(0, len(data), 3):
+        path.write_bytes(data[:length])
+        with pytest.raises(InputError, match=r"graph\.npz"):
+            read_source(path)
+
+
+def test_a_longer_shape_than_the_array_is_refused(path):
+    np.savez(path, sources=np.arange(64, dtype="i4"), targets=np.arange(64, dtype="i4"))
+    path.write_bytes(path.read_bytes().replace(b"(64,)", b"(65,)"))
+    with pytest.raises(InputError, match=r"graph\.npz.*Bad CRC-32|truncated or damaged"):
+        read_source(path)
+    # So is one that the archive's CRC agrees with.
+    for count in (63, 65):
+        ends = npy(np.arange(64), shape=(count,))
+        archive(path, [("sources.npy", ends), ("targets.npy", ends)])
+        with pytest.raises(InputError, match=rf"sources\.npy is to be int64 of shape \({count},\), which takes"):
+            read_source(path)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("shape", [(1 << 62,), (1 << 40, 1 << 40), (-5,), (10**30,), (1 << 63, 2)])
+def test_an_absurd_shape_is_refused_without_a_warning(path, shape):
+    ends = npy(np.arange(4), shape=shape)
+    archive(path, [("sources.npy", ends), ("targets.npy", ends)])
+    with pytest.raises(InputError, match=r"graph\.npz: sources\.npy"):
+        read_source(path)
+
+
+def test_two_arrays_of_one_name_are_refused(path):
+    ends = npy(np.arange(4))
+    archive(path, [("sources.npy", ends), ("targets.npy", ends), ("sources.npy", npy(np.arange(4)[::-1].copy()))])
+    with pytest.raises(InputError, match=r"graph\.npz has two arrays 'sources'"):
+        read_source(path)
+
+
+def test_members_that_overlap_are_refused(path):
+    # The directory's second entry points to the first member, whose name stands there.
+    ends = npy(np.arange(4))
+    archive(path, [("sources.npy", ends), ("targets.npy", ends)])
+    data = bytearray(path.read_bytes())
+    second = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1)
+    struct.pack_into("<I", data, second + 42, 0)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"graph\.npz is no NumPy archive, or truncated or damaged"):
+        read_source(path)
+    # A member that reaches into the next: its sizes and its CRC say so.
+    archive(path, [("sources.npy", ends), ("targets.npy", ends)])
+    data = bytearray(path.read_bytes())
+    first = data.index(b"PK\x01\x02")
+    longer = data[41 : 41 + len(ends) + 50]
+    struct.pack_into("<III", data, first + 16, zipfile.crc32(longer), len(longer), len(longer))
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"graph\.npz"):
+        read_source(path)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros(2, [("a", "i4"), ("b", "i4")]), "sources are .*, not integers"),
+        (np.zeros((2, 2), "i4"), r"sources must be one-dimensional, not of shape \(2, 2\)"),
+        (np.asfortranarray(np.zeros((2, 3), "i4")), r"sources must be one-dimensional, not of shape \(2, 3\)"),
+        (np.array([None, 1]), "sources.npy holds Python objects"),
+        (np.array(["a", "b"]), "sources are <U1, not integers"),
+        (np.array([], "f8"), None),
+        (np.array(7), r"sources must be one-dimensional, not of shape \(\)"),
+    ],
+)
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_arrays_of_other_kinds(path, save, array, message):
+    save(path, sources=array, targets=array)
+    if message is None:
+        assert facts(read_source(path))[:2] == ([], 0)
+    else:
+        with pytest.raises(InputError, match=message):
+            read_source(path)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_big_endian_arrays_are_read(path, save):
+    save(
+        path,
+        **{key: np.asarray(array).astype(np.asarray(array).dtype.newbyteorder(">")) for key, array in ARRAYS.items()},
+    )
+    source = read_source(path)
+    assert facts(source)[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
+    assert_chunks_agree(source)
+    save(path, sources=[0], targets=[1], weights=np.array([2**63], ">u8"))
+    with pytest.raises(InputError, match=r"weights\[0\] = 9223372036854775808 is beyond 64 signed bits"):
+        read_source(path)
+
+
+class Unseekable(io.RawIOBase):
+    """A pipe: sizes and CRCs go behind each member, and its own header has none."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        return self.file.write(data)
+
+
+def test_archives_as_other_programs_write_them(path):
+    np.savez(path, **ARRAYS)
+    data, expected = path.read_bytes(), facts(read_source(path))
+    with open(path, "wb") as file, zipfile.ZipFile(Unseekable(file), "w") as streamed:
+        for key, array in ARRAYS.items():
+            streamed.writestr(f"{key}.npy", npy(np.asarray(array)))
+    assert struct.unpack_from("<H", path.read_bytes(), 6)[0] & 8
+    assert facts(read_source(path)) == expected
+    # A comment, something in front, and another thing among the members.
+    for name in ("readme.txt", "folder/"):
+        path.write_bytes(b"#!/bin/sh\n" + data)
+        with zipfile.ZipFile(path, "a") as more:
+            more.comment = b"PK about the graph"
+            more.writestr(name, b"")
+        assert facts(read_source(path)) == expected
+    for compression in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        archive(path, [(f"{key}.npy", npy(np.asarray(array))) for key, array in ARRAYS.items()], compression)
+        assert facts(read_source(path)) == expected
+
+
+def test_an_encrypted_archive_is_refused(path):
+    np.savez(path, **ARRAYS)
+    data = bytearray(path.read_bytes())
+    for magic, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = data.index(magic)
+        while at >= 0:
+            data[at + flags] |= 1
+            at = data.find(magic, at + 1)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match=r"graph\.npz.*encrypted"):
+        read_source(path)
+
+
+def test_pieces_are_checked_like_the_whole(path, monkeypatch):
+    monkeypatch.setattr(npz, "PIECE_BYTES", 64)
+    for save in (np.savez, np.savez_compressed):
+        save(path, **ARRAYS)
+        assert facts(read_source(path))[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
+    np.savez(path, **(ARRAYS | {"targets": np.where(np.arange(24) == 21, -7, 0)}))
+    with pytest.raises(InputError, match=r"targets\[21\] = -7 is negative"):
+        read_source(path)
+    np.savez(path, **(ARRAYS | {"weights": np.where(np.arange(24) == 20, np.nan, 0)}))
+    with pytest.raises(InputError, match=r"weights\[20\] = nan is not a finite number"):
+        read_source(path)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_file_that_has_changed_is_refused(path, save):
+    save(path, **ARRAYS)
+    data, source = path.read_bytes(), pickle.loads(pickle.dumps(read_source(path)))
+    # A copy of the same bytes, as on the disk of another machine.
+    path.unlink()
+    path.write_bytes(data)
+    os.utime(path, (1, 1))
+    assert_chunks_agree(source)
+    source.release()
+    damaged = bytearray(data)
+    damaged[data.index(b"\x93NUMPY") + 140 if save is np.savez else 80] ^= 1
+    others = io.BytesIO()
+    save(others, **(ARRAYS | {"sources": ARRAYS["targets"]}))
+    for changed in (damaged, data[:-100], data[:300], b"", others.getvalue()):
+        path.write_bytes(changed)
+        with pytest.raises(InputError, match=r"graph\.npz (has changed while being read|is damaged or truncated)"):
+            source.chunk(0, 2, BACKEND)
+    path.unlink()
+    source.release()
+    with pytest.raises(InputError, match=r"graph\.npz cannot be read: No such file"):
+        source.chunk(0, 2, BACKEND)
