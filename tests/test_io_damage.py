@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from edge_checks import BACKEND
+from cli_runs import ENVIRONMENT
+from edge_checks import BACKEND, whole
 
-from mgraph.errors import MgraphError
+from mgraph.errors import InputError, MgraphError
 from mgraph.generate.rmat import Rmat
 from mgraph.io.formats import read_source
 from mgraph.io.write import write_edges
@@ -58,3 +62,52 @@ def test_damage_is_told_or_does_no_harm(tmp_path, suffix):
             assert chunk.weights is None or (len(chunk.weights) == len(chunk) and np.isfinite(chunk.weights).all())
     assert read
     assert refused
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csr", ".parquet"])
+def test_a_file_cut_short_after_it_was_checked_is_refused(tmp_path, suffix):
+    path = tmp_path / f"graph{suffix}"
+    write_edges(path, Rmat(5))
+    source, size = read_source(path), path.stat().st_size
+    for length in range(size - 1, -1, -61):
+        os.truncate(path, length)
+        with pytest.raises(InputError, match=str(path)):
+            whole(source, 3)
+
+
+def test_offsets_that_change_after_they_were_checked_are_refused(tmp_path):
+    path = tmp_path / "graph.csr"
+    write_edges(path, Rmat(5))
+    source, data = read_source(path), path.read_bytes()
+    random, refused = np.random.default_rng(1), 0
+    for _ in range(200):
+        changed = bytearray(data)
+        at = 32 + 8 * int(random.integers(33)) + int(random.integers(8))
+        changed[at] ^= 1 << int(random.integers(8))
+        path.write_bytes(changed)
+        try:
+            whole(source, 3)
+        except InputError as error:
+            assert f"{path} has changed while being read" in str(error)  # noqa: PT017  in a loop
+            refused += 1
+    assert refused > 100
+
+
+# In a process of its own: the end of a map of a file that is cut short is a SIGBUS.
+CUT = """
+import os, sys
+from edge_checks import BACKEND
+from mgraph.io.formats import read_source
+chunk = read_source(sys.argv[1]).chunk(0, 1, BACKEND)
+before = int(chunk.sources.sum()), int(chunk.targets.sum()), int(chunk.weights.sum())
+os.truncate(sys.argv[1], 10)
+assert before == (int(chunk.sources.sum()), int(chunk.targets.sum()), int(chunk.weights.sum()))
+"""
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csr", ".parquet"])
+def test_a_chunk_outlives_its_file(tmp_path, suffix):
+    path = tmp_path / f"graph{suffix}"
+    write_edges(path, Rmat(10))
+    here = os.pathsep.join([os.path.dirname(__file__), ENVIRONMENT["PYTHONPATH"]])
+    subprocess.run([sys.executable, "-c", CUT, path], env=ENVIRONMENT | {"PYTHONPATH": here}, check=True, timeout=120)

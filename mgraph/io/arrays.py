@@ -151,12 +151,24 @@ def check_indptr(indptr: np.ndarray, num_arcs: int, what: str) -> None:
     """Refuse offsets that do not rise from 0 to the number of arcs."""
     if len(indptr) == 0:
         raise InputError(f"{what} is empty: a CSR of n vertices has n + 1 offsets")
-    if indptr[0] != 0 or indptr[-1] != num_arcs:
-        raise InputError(f"{what} goes from {indptr[0]} to {indptr[-1]}, not from 0 to the number of arcs, {num_arcs}")
+    check_ends_of_indptr(int(indptr[0]), int(indptr[-1]), num_arcs, what)
+    check_rising(indptr, what)
+
+
+def check_ends_of_indptr(begin: int, end: int, num_arcs: int, what: str) -> None:
+    """Refuse offsets that do not go from 0 to the number of arcs."""
+    if begin != 0 or end != num_arcs:
+        raise InputError(f"{what} goes from {begin} to {end}, not from 0 to the number of arcs, {num_arcs}")
+
+
+def check_rising(indptr: np.ndarray, what: str, first: int = 0) -> None:
+    """Refuse offsets that fall; they are a part of all, of which they begin at number `first`."""
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         i = int(np.argmax(falls))
-        raise InputError(f"{what}[{i + 1}] = {indptr[i + 1]} is below {what}[{i}] = {indptr[i]}: offsets must rise")
+        raise InputError(
+            f"{what}[{first + i + 1}] = {indptr[i + 1]} is below {what}[{first + i}] = {indptr[i]}: offsets must rise"
+        )
 
 
 def scipy_source(matrix: Any, *, directed: bool = False, name: str = "scipy") -> ArrayEdges | CsrEdges:

@@ -1,4 +1,4 @@
-"""mkgraph's .csr files: a header, offsets, targets and if there are any float32 weights, mapped from the disk.
+"""mkgraph's .csr files: a header, offsets, targets and if there are any float32 weights.
 
     "MGCSR001"  u64 vertices  u64 arcs  u32 has_weights  u32 directed
     u64 offsets[vertices + 1]  u32 targets[arcs]  f32 weights[arcs]      (little-endian)
@@ -8,16 +8,21 @@ Undirected edges stand in both rows; mkgraph's own files always have directed = 
 
 from __future__ import annotations
 
+import bisect
+import os
 import pathlib
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mgraph.errors import InputError, UsageError
-from mgraph.io.arrays import check_indptr, on_backend, sources_of_arcs
+from mgraph.io.arrays import check_ends_of_indptr, check_rising, on_backend, sources_of_arcs
 from mgraph.io.checks import check_ids, check_weights
+from mgraph.io.ranges import PIECE_BYTES, changed, opened, read_range
+from mgraph.io.spool import InputPath
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, EdgeSource
@@ -31,7 +36,7 @@ _32 = np.uint64(32)
 class CsrFile:
     """A .csr file whose header and length have been checked."""
 
-    path: pathlib.Path
+    path: InputPath
     num_vertices: int
     num_input_edges: int
     directed: bool
@@ -53,36 +58,70 @@ class CsrFile:
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
-        start = HEADER.size + 8 * (self.num_vertices + 1)
-        targets, weights = self._part("<u4", start, lo, hi), None
+        start, weights = HEADER.size + 8 * (self.num_vertices + 1), None
+        with opened(self.path) as raw:
+            targets = read_range(self.path, raw, "<u4", start + 4 * lo, hi - lo)
+            if self.read_weights:
+                weights = read_range(self.path, raw, "<f4", start + 4 * (self.num_input_edges + lo), hi - lo)
+            sources = self._sources(raw, lo, hi)
         check_ids(targets, self.num_vertices, lambda i: f"{self.path}: target of arc {lo + i}")
-        if self.read_weights:
-            weights = self._part("<f4", start + 4 * self.num_input_edges, lo, hi)
+        if weights is not None:
             check_weights(weights, lambda i: f"{self.path}: weight of arc {lo + i}")
-        sources = sources_of_arcs(self.offsets(), lo, hi)
         return on_backend(sources, targets, weights, self.num_vertices, backend)
 
-    def offsets(self) -> np.ndarray:
-        """Return the offsets of the rows, mapped."""
-        return self._part("<u8", HEADER.size, 0, self.num_vertices + 1)
-
-    def _part(self, dtype: str, start: int, lo: int, hi: int) -> np.ndarray:
-        itemsize = np.dtype(dtype).itemsize
+    def _sources(self, raw: Any, lo: int, hi: int) -> np.ndarray:
+        """Return the sources of the arcs lo..hi; of the offsets only those of their rows are read."""
         if lo == hi:
-            return np.empty(0, dtype)
-        return np.memmap(self.path, dtype, "r", start + lo * itemsize, (hi - lo,))
+            return np.empty(0, np.int64)
+        offsets = Offsets(self.path, raw, self.num_vertices + 1)
+        first, last = bisect.bisect_right(offsets, lo) - 1, bisect.bisect_left(offsets, hi)
+        if 0 <= first < last <= self.num_vertices:
+            part = offsets.part(first, last + 1)
+            if part[0] <= lo and hi <= part[-1] and (part[1:] >= part[:-1]).all():
+                return first + sources_of_arcs(part, lo, hi)
+        raise changed(self.path, "its offsets do not rise")
+
+
+class Offsets:
+    """The offsets of a file's rows, each read when it is asked for."""
+
+    def __init__(self, path: InputPath, raw: Any, count: int) -> None:
+        self._path, self._raw, self._count = path, raw, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, i: int) -> int:
+        return int(self.part(i, i + 1)[0])
+
+    def part(self, lo: int, hi: int) -> np.ndarray:
+        """Read the offsets lo..hi."""
+        return read_range(self._path, self._raw, "<u8", HEADER.size + 8 * lo, hi - lo)
+
+    def check(self, num_arcs: int) -> None:
+        """Refuse offsets that do not rise from 0 to the number of arcs."""
+        what, step = f"{self._path}: offsets", PIECE_BYTES // 8
+        check_ends_of_indptr(self[0], self[self._count - 1], num_arcs, what)
+        for lo in range(0, self._count - 1, step):
+            check_rising(self.part(lo, min(lo + step + 1, self._count)), what, lo)
 
 
 def read_csr(
-    path: pathlib.Path,
+    path: InputPath,
     *,
     weight: str | int | bool | None = None,
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> CsrFile:
     """Check the header and length of a file and return it as a source."""
-    with open(path, "rb") as file:
-        header = file.read(HEADER.size)
+    with opened(path) as raw:
+        return _checked(path, raw, weight, directed, num_vertices)
+
+
+def _checked(
+    path: InputPath, raw: Any, weight: str | int | bool | None, directed: bool | None, num_vertices: int | None
+) -> CsrFile:
+    header, actual = raw.read(HEADER.size), os.fstat(raw.fileno()).st_size
     if len(header) < HEADER.size or not header.startswith(MAGIC):
         raise InputError(f"{path} does not begin as a .csr file does, with MGCSR001 and {HEADER.size} bytes of header")
     _, n, m, has_weights, flags = HEADER.unpack(header)
@@ -94,10 +133,9 @@ def read_csr(
         raise UsageError(f"{path} has no weights")
     directed = bool(flags & 1) if directed is None else directed
     source = CsrFile(path, n, m, directed, bool(has_weights), bool(has_weights) and weight is not False)
-    actual = path.stat().st_size
     if actual != source.num_bytes:
         raise InputError(f"{path} is {actual} bytes, but {n} vertices and {m} arcs need {source.num_bytes}: truncated?")
-    check_indptr(source.offsets(), m, f"{path}: offsets")
+    Offsets(path, raw, n + 1).check(m)
     return source
 
 

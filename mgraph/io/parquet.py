@@ -82,7 +82,7 @@ def _open(path: pathlib.Path) -> Any:
     """Return the file as pyarrow sees it."""
     pyarrow, parquet = _pyarrow()
     try:
-        return parquet.ParquetFile(path, memory_map=True)
+        return parquet.ParquetFile(path, memory_map=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
 
