@@ -1,39 +1,111 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all.
+
+A file is written without a name, and gets one when it is whole: a process that is killed while writing
+leaves nothing. Where the file system has no such files (NFS, some overlays), and for an instant when an old
+file is replaced, it has a temporary name that begins with `.mgraph-`; what is found of those may be deleted.
+The data is not forced to the disk: after a loss of power a new file may be incomplete.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pathlib
 import secrets
+import stat
 from collections.abc import Iterator
 
 from mgraph.errors import InputError, UsageError
 
+# What a file system says that knows no files without names.
+_NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
+
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Give a temporary name beside `path`; the file takes its place at the end, and goes after an error."""
-    require_place(path)
-    # Short, so that whatever name the file may have, this one may be had too.
-    temporary = path.with_name(f".mgraph-{secrets.token_hex(8)}")
+    """Give a path to write to; the file takes the place of `path` at the end, and goes after an error.
+
+    Of a symbolic link the target is replaced. A replaced file keeps its mode, and its owner and group where
+    that is allowed; other hard links to it keep the old contents.
+    """
+    target = require_place(path)
+    named: pathlib.Path | None = None
     try:
-        yield temporary
-        os.replace(temporary, path)
+        descriptor, named = _opened(target.parent)
+        try:
+            mode = _kept_mode(target, descriptor)
+            # Whatever the umask says, writers open it by this path.
+            os.fchmod(descriptor, 0o600)
+            yield pathlib.Path(f"/proc/self/fd/{descriptor}")
+            os.fchmod(descriptor, mode)
+            if named is None:
+                named = _linked(descriptor, target)
+        finally:
+            os.close(descriptor)
+        if named is not None:
+            os.replace(named, target)
+            named = None
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if named is not None:
+            named.unlink(missing_ok=True)
 
 
-def require_place(path: pathlib.Path) -> None:
-    """Refuse a path at which no file can be made."""
+def _opened(folder: pathlib.Path) -> tuple[int, pathlib.Path | None]:
+    """Return a new file of a folder, and its name if it cannot be without one."""
+    try:
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), None
+    except OSError as error:
+        if error.errno not in _NO_UNNAMED:
+            raise
+    named = _temporary(folder)
+    return os.open(named, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), named
+
+
+def _temporary(folder: pathlib.Path) -> pathlib.Path:
+    return folder / f".mgraph-{secrets.token_hex(8)}"
+
+
+def _kept_mode(target: pathlib.Path, descriptor: int) -> int:
+    """Give a new file the owner and the group of the old one, as far as allowed; return the mode it is to have."""
+    try:
+        old = os.stat(target)
+    except FileNotFoundError:
+        return stat.S_IMODE(os.fstat(descriptor).st_mode)
+    for owner in ((old.st_uid, old.st_gid), (-1, old.st_gid)):
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, *owner)
+            break
+    return stat.S_IMODE(old.st_mode)
+
+
+def _linked(descriptor: int, target: pathlib.Path) -> pathlib.Path | None:
+    """Give an unnamed file its name, or a temporary one, which is returned, where there is a file already."""
+    for name in (target, _temporary(target.parent)):
+        with contextlib.suppress(FileExistsError):
+            # With a folder's descriptor, which an absolute path has no need of: else Python does not follow the link.
+            os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
+            return None if name is target else name
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+
+def require_place(path: pathlib.Path) -> pathlib.Path:
+    """Refuse a path at which no file can be made; return where it is, behind all symbolic links."""
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder, not a file to write")
-        if not path.parent.is_dir():
-            raise UsageError(f"{path}: there is no folder {path.parent}")
+        target = pathlib.Path(os.path.realpath(path))
+        for folder in (path.parent, target.parent):
+            if not folder.is_dir():
+                raise UsageError(f"{path}: there is no folder {folder}")
+        with contextlib.suppress(FileNotFoundError):
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise UsageError(f"{path} is a device or a pipe, not a file to write")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
-    if not os.access(path.parent, os.W_OK):
-        raise UsageError(f"{path}: no file may be written in {path.parent}")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        folder = path.parent if path.parent.samefile(target.parent) else target.parent
+        raise UsageError(f"{path}: no file may be written in {folder}")
+    return target

@@ -58,7 +58,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
 
     try:
         with replacing(path) as temporary:
-            _require_room(path, source)
+            _require_room(path, temporary, source)
             write(temporary, source, chunks)
     finally:
         if backend is None:
@@ -87,10 +87,10 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
         write(temporary, arrays)
 
 
-def _require_room(path: pathlib.Path, source: EdgeSource) -> None:
+def _require_room(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
     """Refuse edges that the disk cannot hold; of how many nobody knows is seen when it is full."""
     least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
-    free = shutil.disk_usage(path.parent).free
+    free = shutil.disk_usage(temporary).free
     if least > free:
         raise WouldNotFit(
             f"{path} would take {readable_bytes(least)} at least, and {readable_bytes(free)} are free there"
