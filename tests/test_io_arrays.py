@@ -122,6 +122,72 @@ def test_refuses(make, message):
         make()
 
 
+class OnGpu:
+    """An array as on a GPU: of a protocol that NumPy does not know, and that refuses to be copied implicitly."""
+
+    def __init__(self, values, copies=None):
+        self._values, self.dtype = np.asarray(values), np.asarray(values).dtype
+        self.__cuda_array_interface__ = {"shape": self._values.shape, "typestr": self._values.dtype.str, "version": 3}
+        if copies:
+            setattr(self, copies, lambda: OnHost(self._values) if copies == "cpu" else self._values)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`.")
+
+
+class OnHost:
+    """A tensor of PyTorch that was copied to the host."""
+
+    def __init__(self, values):
+        self.numpy = lambda: values
+
+
+@pytest.mark.parametrize("copies", ["get", "copy_to_host", "cpu", "to_numpy"])
+def test_arrays_on_a_gpu_are_copied_to_the_host(copies):
+    arrays = [OnGpu(values, copies) for values in ([0, 5], [3, 1], [0.5, 2.0])]
+    source = edges_source(*arrays)
+    assert as_rows(whole(source)) == [(0, 3, 0.5), (5, 1, 2.0)]
+    source = csr_source(OnGpu([0, 1, 2], copies), OnGpu([1, 0], copies), OnGpu([4, 5], copies))
+    assert as_rows(whole(source)) == [(0, 1, 4), (1, 0, 5)]
+    with pytest.raises(InputError, match="sources are float64, not integers"):
+        edges_source(arrays[2], arrays[1])
+
+
+@pytest.mark.parametrize("make", [edges_source, csr_source])
+@pytest.mark.parametrize("k", range(3))
+def test_arrays_on_a_gpu_that_cannot_be_copied_are_refused(make, k):
+    arrays = [[0, 1], [0], [1.0]] if make is csr_source else [[0], [1], [1.0]]
+    arrays[k] = OnGpu(arrays[k])
+    what = (["indptr", "indices"] if make is csr_source else ["sources", "targets"]) + ["weights"]
+    with pytest.raises(InputError, match=rf"^{what[k]} are a .*OnGpu on a GPU: .* cupy\.asnumpy\({what[k]}\)$"):
+        make(*arrays)
+
+
+@pytest.mark.gpu
+def test_arrays_of_cupy_are_taken():
+    import cupy
+    import cupyx.scipy.sparse
+
+    u, v, w = cupy.array([0, 5]), cupy.array([3, 1], "uint32"), cupy.array([0.5, 2.0], "float32")
+    expected = [(0, 3, 0.5), (5, 1, 2.0)]
+    source = edges_source(u, v, w)
+    assert as_rows(whole(source)) == expected
+    assert source.weight_dtype == np.float32
+    assert as_rows(whole(edges_source(u, cupy.asnumpy(v), w.tolist()))) == expected
+    matrix = cupyx.scipy.sparse.coo_matrix((w, (u, v)), shape=(6, 6))
+    assert as_rows(whole(scipy_source(matrix))) == expected
+    rows = matrix.tocsr()
+    assert as_rows(whole(csr_source(rows.indptr, rows.indices, rows.data))) == expected
+    assert as_rows(whole(scipy_source(rows))) == expected
+    with mg.from_edges(u, v, w) as g:
+        assert (g.num_vertices, g.num_edges) == (6, 2)
+    with pytest.raises(InputError, match=r"targets\[1\] = -2 is negative"):
+        edges_source(u, cupy.array([1, -2]))
+
+
 @pytest.mark.parametrize("directed", ["no", 1, None])
 def test_what_is_neither_true_nor_false_is_refused(directed, tmp_path):
     (tmp_path / "a.el").write_text("0 1\n")

@@ -13,6 +13,9 @@ from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, vertex_dtype
 
+# The methods that copy to the host: of cuDF, Numba, PyTorch and CuPy, the last as series have another `get`.
+HOST_COPIES = ("to_numpy", "copy_to_host", "cpu", "get")
+
 
 @dataclass(frozen=True, eq=False)
 class ArrayEdges:
@@ -91,6 +94,27 @@ def on_backend(
     )
 
 
+def on_host(values: Any, what: str) -> Any:
+    """Return a copy in host memory of an array on a GPU, and anything else as it is.
+
+    The libraries of GPU arrays refuse to copy them implicitly, as for `np.asarray`.
+    """
+    # A torch tensor has this attribute where it is on a GPU alone.
+    if not hasattr(values, "__cuda_array_interface__"):
+        return values
+    for method in HOST_COPIES:
+        if copy := getattr(values, method, None):
+            copied = copy()
+            return copied.numpy() if method == "cpu" else copied
+    try:
+        return np.asarray(values)
+    except TypeError:
+        raise InputError(
+            f"{what} are a {type(values).__module__}.{type(values).__name__} on a GPU: "
+            f"copy them to the host first, as with cupy.asnumpy({what})"
+        ) from None
+
+
 def edges_source(
     sources: Any,
     targets: Any,
@@ -115,12 +139,12 @@ def edges_source(
     name
         What the graph is called in results.
     """
-    sources, targets = as_ids(sources, "sources"), as_ids(targets, "targets")
+    sources, targets = (as_ids(on_host(ids, what), what) for ids, what in ((sources, "sources"), (targets, "targets")))
     if len(sources) != len(targets):
         raise InputError(f"there are {len(sources)} sources and {len(targets)} targets: give one of each for an edge")
     n = check_num_vertices(num_vertices)
     top = max(check_ids(sources, n, lambda i: f"sources[{i}]"), check_ids(targets, n, lambda i: f"targets[{i}]"))
-    checked = None if weights is None else as_weights(weights, len(sources))
+    checked = None if weights is None else as_weights(on_host(weights, "weights"), len(sources))
     return ArrayEdges(sources, targets, checked, top + 1 if n is None else n, as_flag(directed, "directed"), name)
 
 
@@ -140,10 +164,10 @@ def csr_source(
     name
         What the graph is called in results.
     """
-    indptr, indices = as_ids(indptr, "indptr"), as_ids(indices, "indices")
+    indptr, indices = as_ids(on_host(indptr, "indptr"), "indptr"), as_ids(on_host(indices, "indices"), "indices")
     check_indptr(indptr, len(indices), "indptr")
     check_ids(indices, len(indptr) - 1, lambda i: f"indices[{i}]")
-    checked = None if weights is None else as_weights(weights, len(indices))
+    checked = None if weights is None else as_weights(on_host(weights, "weights"), len(indices))
     return CsrEdges(indptr.astype(np.int64, copy=False), indices, checked, as_flag(directed, "directed"), name)
 
 
