@@ -103,6 +103,7 @@ def test_scipy_of_every_kind(kind):
         (lambda: edges_source([0], [1], [1j]), r"weights are complex128: use integers, float32 or float64"),
         (lambda: edges_source([0], [1], np.array([2**63], "u8")), r"weights\[0\] = .* is beyond 64 signed bits"),
         (lambda: edges_source([0, 0], [1, 2], [-1, 2**63]), r"weights\[1\] = 9223372036854775808 is beyond 64 signed"),
+        (lambda: edges_source([0], [1], np.array([2**63], ">u8")), r"weights\[0\] = .* is beyond 64 signed bits"),
         (
             lambda: edges_source(np.ma.array([0, 1], mask=[0, 1]), [1, 2]),
             "sources are masked: leave out",

@@ -91,7 +91,7 @@ def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
     if weights.dtype.kind == "f":
         bad = ~np.isfinite(weights)
         problem = "is not a finite number"
-    elif weights.dtype == np.uint64:
+    elif weights.dtype.newbyteorder("=") == np.uint64:
         bad, problem = weights > np.iinfo(np.int64).max, "is beyond 64 signed bits"
     else:
         return
