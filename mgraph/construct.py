@@ -98,8 +98,9 @@ def read(
 ) -> Graph:
     """Read a graph from a file, or generate it from a spec such as `rmat:20`.
 
-    The file must be where every rank can read it. Options are those of `mgraph.io.formats.read_source`:
-    `weight` (a column), `directed`, `num_vertices`, `format`.
+    The file must be where every rank can read it. Of a packed one each process with a rank makes a temporary copy
+    without a name, in the folder that TMPDIR names, for as long as it builds. Options are those of
+    `mgraph.io.formats.read_source`: `weight` (a column), `directed`, `num_vertices`, `format`.
     """
     if not isinstance(path, (str, PathLike)):
         raise UsageError(f"path {path!r} is neither a file's nor a spec such as 'rmat:20'")

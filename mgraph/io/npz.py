@@ -27,7 +27,7 @@ from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, 
 from mgraph.io.ranges import PIECE_BYTES, InputFile, changed, opened, read_range
 from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
+from mgraph.types import EdgeChunk, vertex_dtype
 
 # A local header of a zip archive: 30 bytes, the last four of them the lengths of the name and of the extra field.
 _LOCAL_HEADER = struct.Struct("<26xHH")
@@ -80,16 +80,17 @@ class NpzEdges:
         file = self.packed or self.path
         with opened(file) as raw:
             begins = _begins(file, raw, self.arrays)
+            ids = vertex_dtype(self.num_vertices)
+            # Converted one by one: two copies of one array alone are held at a time.
             sources, targets, *weights = (
-                read_range(file, raw, array.dtype, begin + lo * array.dtype.itemsize, hi - lo)
-                for array, begin in zip(self.arrays, begins, strict=True)
+                read_range(file, raw, array.dtype, begin + lo * array.dtype.itemsize, hi - lo).astype(dtype, copy=False)
+                for array, begin, dtype in zip(self.arrays, begins, (ids, ids, self.weight_dtype), strict=False)
             )
             # Looked at last, so that a change before the reading or during it is seen.
             found = spool.identity(os.fstat(raw.fileno()))
         if self.packed is None and found != self.identity:
             _require_same(self.path, found, self.arrays)
-        values = weights[0].astype(self.weight_dtype, copy=False) if weights else None
-        return on_backend(sources, targets, values, self.num_vertices, backend)
+        return on_backend(sources, targets, weights[0] if weights else None, self.num_vertices, backend)
 
     def release(self) -> None:
         """Give back the disk that a copy without compression takes; the next chunk makes another."""

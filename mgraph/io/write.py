@@ -38,7 +38,8 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
     Parameters
     ----------
     path
-        Where to; the suffix is one of .npz .csv .csr .parquet (which needs mgraph[io]).
+        Where to; the suffix is one of .npz .csv .csr .parquet (which needs mgraph[io]). Of a symbolic link the
+        target is replaced; a replaced file keeps its mode.
     source
         A generator or what a reader returned.
     backend
