@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.admission import refuse_forest_without_room
 from mgraph.algorithms.components import find_components
 from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
@@ -25,7 +26,6 @@ from mgraph.exact_sum import exact_sum
 from mgraph.forms import TraversalSpec, connected, prepare, search, search_giant
 from mgraph.io.parts import PartEdges
 from mgraph.kernels.totals import total
-from mgraph.memory import refuse_forest_without_room
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import edges_of_users, positions_of, tree_of_users
 from mgraph.types import Array, EdgeSource, unreached_of

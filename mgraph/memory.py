@@ -17,17 +17,15 @@ from mgraph.build.compact_plan import blocks_beside, plan_compact
 from mgraph.build.headers import shape_of
 from mgraph.build.keys import key_layout
 from mgraph.build.plan import Sizes, bytes_of, default_chunks, plan_build, state_bytes
-from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
-from mgraph.errors import WouldNotFit
 from mgraph.kernels import bfs_fused as bfs_kernel
 from mgraph.kernels import sssp_fused
 from mgraph.kernels import sssp_peers as sssp_kernel
 from mgraph.kernels.backend import LIMITS, CpuBackend, Limits
+from mgraph.kernels.host_memory import FreeMemory
 from mgraph.kernels.msf import EDGE_MASK
 from mgraph.partition import Partition
 from mgraph.readable import readable_bytes
-from mgraph.shard import Shard
 from mgraph.types import EdgeSource, vertex_dtype
 from mgraph.validation_components import labels_check_bytes
 from mgraph.validation_forests import forest_check_bytes
@@ -53,15 +51,14 @@ MOST_PLANNED = 1 << 16
 SAMPLE_CHUNKS = 4096
 SAMPLE_STEP = 256
 SMALL = 1 << 20
-# What takes less beside a graph is tried without asking how much is free.
-ASKED_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
 class GraphPlan:
     """Bytes on the fullest rank; what else would do is None where nothing of its kind would.
 
-    `enough_ranks` is how many with as much memory, `compact_bytes` what the compact layout takes where it fits.
+    `enough_ranks` is how many with as much memory, `compact_bytes` what the compact layout takes where it fits;
+    `limit` says what leaves no more memory, if it is not the machine's own.
     """
 
     name: str
@@ -73,6 +70,7 @@ class GraphPlan:
     parts: dict[str, int]
     enough_ranks: int | None = None
     compact_bytes: int | None = None
+    limit: str = ""
 
     @property
     def needed_bytes(self) -> int:
@@ -100,23 +98,28 @@ class GraphPlan:
         return (
             f"{self.name} takes {readable_bytes(self.needed_bytes)} {here}, and there is "
             f"{readable_bytes(self.memory_bytes)}: use {use}, or fewer edges"
+            + (f"; {self.limit}" if self.limit else "")
         )
 
 
 def plan_graph(
-    source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int | None, layout: str = "rows"
+    source: EdgeSource, num_ranks: int, backend: str, memory: int | FreeMemory | None, layout: str = "rows"
 ) -> GraphPlan:
-    """Plan a graph and its searches; `memory_bytes` is what each rank has, by default its share of what is free here.
+    """Plan a graph and its searches; `memory` is what each rank has, by default its share of what is free here.
 
     Edges are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
     edges, all are assumed to. The layout `auto` is compact where rows would not fit.
     """
     edges = _expected_edges(source)
-    memory = CpuBackend(1, sharers=num_ranks).free_bytes() if memory_bytes is None else memory_bytes
+    if memory is None:
+        memory = CpuBackend(1, sharers=num_ranks).free_memory()
+    elif isinstance(memory, int):
+        memory = FreeMemory(memory)
 
     def plan(ranks: int, layout: str) -> GraphPlan:
         parts = _PARTS[layout](_Shape.of(source, edges, ranks), LIMITS[backend])
-        return GraphPlan(source.name, layout, ranks, source.num_vertices, edges, memory, parts)
+        sizes = source.num_vertices, edges, memory.num_bytes
+        return GraphPlan(source.name, layout, ranks, *sizes, parts, limit=memory.limit)
 
     made = plan(num_ranks, "compact" if layout == "compact" else "rows")
     compact = plan(num_ranks, "compact")
@@ -327,31 +330,6 @@ def forest_bytes(partition: Partition, num_vertices: int, edges: int, weight: in
     # Of an edge: three columns, before and after they are sorted, and their order; user ids of all states.
     columns = 8 * 8 * owned + (vertex_dtype(num_vertices).itemsize * states if partition.cyclic else 0)
     return max(vertices + lists, columns)
-
-
-def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
-    """Raise on every rank if any has no room for a spanning forest beside the graph; say what would fit."""
-    info = shard.info
-    weight = bytes_of(None if info.weight_dtype is None else np.dtype(info.weight_dtype))
-
-    def needed(num_ranks: int) -> int:
-        partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
-        return forest_bytes(partition, info.num_vertices, -(-info.num_edges // num_ranks), weight)
-
-    # What takes little is not asked about: to ask the device takes longer than some forests.
-    if needed(comm.size) < ASKED_BYTES:
-        return
-    free = int(comm.allreduce(np.array([shard.backend.free_bytes()], np.int64), "min")[0])
-    if needed(comm.size) <= free:
-        return
-    graph = int(comm.allreduce(np.array([shard.nbytes], np.int64), "max")[0])
-    fitting = (r for r in range(comm.size, MOST_PLANNED) if graph * comm.size // r + needed(r) <= free + graph)
-    enough = next(fitting, None)
-    raise WouldNotFit(
-        f"a spanning forest takes {readable_bytes(needed(comm.size))} beside the graph on each rank, and "
-        f"{readable_bytes(free)} is free: use {f'{enough} ranks with as much' if enough else 'ranks with more memory'}"
-        ", or fewer edges"
-    )
 
 
 def _parts_of_blocks(shape: _Shape, limits: Limits) -> dict[str, int]:

@@ -24,7 +24,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("shard build translate",),
         ("algorithms", "validation validation_components"),
         ("validation_forests",),
-        ("memory placement",),
+        ("memory placement admission",),
         ("cluster",),
         ("forms",),
         ("graph answers results jobs construct traversals together components forests",),

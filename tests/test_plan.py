@@ -31,6 +31,7 @@ from mgraph.generate.uniform import FixedOutDegree
 from mgraph.graph import Graph
 from mgraph.jobs import free_bytes
 from mgraph.kernels.backend import LIMITS, CpuBackend
+from mgraph.kernels.host_memory import FreeMemory
 from mgraph.kernels.msf import EDGE_MASK
 from mgraph.memory import forest_bytes, plan_graph
 from mgraph.partition import Partition
@@ -200,7 +201,7 @@ def test_a_forest_takes_no_more_than_is_planned(source, num_ranks):
 def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
     source = Rmat(13)
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
-    monkeypatch.setattr("mgraph.memory.ASKED_BYTES", 0)
+    monkeypatch.setattr("mgraph.admission.ASKED_BYTES", 0)
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
         monkeypatch.setattr("mgraph.jobs.msf", lambda *args: pytest.fail("it began"))
         for free in (0, planned // 3, planned // 2):
@@ -291,7 +292,7 @@ def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
 
 
 def test_ranks_of_this_process_share_what_is_free_here(monkeypatch):
-    monkeypatch.setattr("mgraph.kernels.backend._cgroup_free_bytes", lambda: 5 << 20)
+    monkeypatch.setattr("mgraph.kernels.host_memory.host_memory", lambda: FreeMemory(5 << 20))
     for num_ranks in (1, 4):
         made = plan_graph(Rmat(14), num_ranks, "cpu", None)
         assert made.memory_bytes == (5 << 20) // num_ranks

@@ -23,14 +23,34 @@ class Planned(Protocol):
         """Say how much is needed, how much there is, and what would fit."""
 
 
+# What a limit is said in, at most.
+MOST_WORDS = 400
+
+
 def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communicator) -> None:
     """Raise on every rank if any has no room for what each id takes: one huge id is enough for that."""
-    least = int(comm.allreduce(np.array([backend.free_bytes()], np.int64), "min")[0])
+    least = least_free(backend, comm)
     if needed > least:
         raise WouldNotFit(
             f"{readable_bytes(needed)} is needed on each rank for {what}, "
             f"and {readable_bytes(least)} is free: use ranks with more memory, or fewer vertices: ids need no gaps"
+            + what_limits(backend, comm)
         )
+
+
+def least_free(backend: Backend, comm: Communicator) -> int:
+    """Return how much is free on the rank that has the least."""
+    return int(comm.allreduce(np.array([backend.free_bytes()], np.int64), "min")[0])
+
+
+def what_limits(backend: Backend, comm: Communicator) -> str:
+    """Return the end of a refusal: which limit leaves no more on the rank that has the least; every rank calls it."""
+    words = backend.free_memory().limit.encode()[:MOST_WORDS]
+    own = np.frombuffer(words.ljust(MOST_WORDS, b"\0"), np.uint8)
+    free = comm.allgather(np.array([backend.free_bytes()], np.int64), np.empty(comm.size, np.int64))
+    said = comm.allgather(own, np.empty(comm.size * MOST_WORDS, np.uint8)).reshape(comm.size, MOST_WORDS)
+    limit = said[free.argmin()].tobytes().rstrip(b"\0").decode(errors="replace")
+    return f"; {limit}" if limit else ""
 
 
 def refusal(plan: Planned, backend: Backend, comm: Communicator) -> str | None:
@@ -38,7 +58,7 @@ def refusal(plan: Planned, backend: Backend, comm: Communicator) -> str | None:
     free = backend.free_bytes()
     lacking = np.array([plan.to_allocate_bytes - free, -free], np.int64)
     worst, negated_free = comm.allreduce(lacking, "max").tolist()
-    return plan.refusal(-negated_free) if worst > 0 else None
+    return plan.refusal(-negated_free) + what_limits(backend, comm) if worst > 0 else None
 
 
 def refuse_unless_it_fits(plan: Planned, backend: Backend, comm: Communicator) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.errors import UsageError
+from mgraph.kernels.host_memory import FreeMemory, OwnLimit, free_memory
 
 if TYPE_CHECKING:
     from mgraph.kernels.pair import Kernel
@@ -134,6 +135,10 @@ class Backend(ABC):
     def free_bytes(self) -> int:
         """Return how much memory can still be allocated."""
 
+    def free_memory(self) -> FreeMemory:
+        """Return the same, and which limit leaves no more."""
+        return FreeMemory(self.free_bytes())
+
     @abstractmethod
     def high_water(self) -> AbstractContextManager[Callable[[], int]]:
         """Yield what tells how much more memory was held at a time than at the beginning, at most."""
@@ -188,10 +193,19 @@ class CpuBackend(Backend):
     xp = np
     limits = LIMITS["cpu"]
 
-    def __init__(self, threads: int | None = None, *, sharers: int = 1) -> None:
+    def __init__(
+        self,
+        threads: int | None = None,
+        *,
+        sharers: int = 1,
+        sharers_of_process: int | None = None,
+        own_limit: OwnLimit | None = None,
+    ) -> None:
         self.threads = threads or available_cores()
-        # Ranks that share this host's memory, this one included.
-        self.sharers = sharers
+        # Ranks that share the memory of this host, and of this process; this one included.
+        self.sharers, self.sharers_of_process = sharers, sharers_of_process or sharers
+        # What else bounds this process's memory.
+        self.own_limit = own_limit
         self._pool = ThreadPoolExecutor(self.threads - 1, "mgraph-kernel") if self.threads > 1 else None
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
@@ -238,10 +252,10 @@ class CpuBackend(Backend):
         """Do nothing: NumPy keeps no pool."""
 
     def free_bytes(self) -> int:
-        limit = _cgroup_free_bytes()
-        with open("/proc/meminfo") as lines:
-            available = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
-        return (available if limit is None else min(available, limit)) // self.sharers
+        return self.free_memory().num_bytes
+
+    def free_memory(self) -> FreeMemory:
+        return free_memory(self.sharers, self.sharers_of_process, self.own_limit)
 
     @contextmanager
     def high_water(self) -> Iterator[Callable[[], int]]:
@@ -260,10 +274,21 @@ class CpuBackend(Backend):
             self._pool.shutdown()
 
 
-def make_backend(name: str, *, sharers: int = 1) -> Backend:
-    """Return the backend called `name`: cuda on the current device, or cpu with its share of the host."""
+def make_backend(
+    name: str, *, sharers: int = 1, sharers_of_process: int | None = None, own_limit: OwnLimit | None = None
+) -> Backend:
+    """Return the backend called `name`: cuda on the current device, or cpu with its share of the host.
+
+    Parameters
+    ----------
+    sharers, sharers_of_process
+        Ranks on this host, and in this process: by default all of those on the host.
+    own_limit
+        What bounds the memory of this process, beside the host and the process's own limits.
+    """
     if name == "cpu":
-        return CpuBackend(max(1, available_cores() // sharers), sharers=sharers)
+        threads = max(1, available_cores() // sharers)
+        return CpuBackend(threads, sharers=sharers, sharers_of_process=sharers_of_process, own_limit=own_limit)
     if name == "cuda":
         from mgraph.kernels.cuda import CudaBackend
 
@@ -280,13 +305,3 @@ def _status_bytes(key: str) -> int:
     """Return an amount of memory from /proc/self/status."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))
-
-
-def _cgroup_free_bytes() -> int | None:
-    """Return what the memory limit of a container leaves, None where there is no limit."""
-    try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
-            text = limit.read().strip()
-            return None if text == "max" else int(text) - int(current.read())
-    except (OSError, ValueError):
-        return None
