@@ -14,9 +14,6 @@ from mgraph.memory import MOST_PLANNED, forest_bytes
 from mgraph.readable import readable_bytes
 from mgraph.shard import Shard
 
-# What takes less beside a graph is tried without asking how much is free.
-ASKED_BYTES = 1 << 28
-
 
 def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
     """Raise on every rank if any has no room for a spanning forest beside the graph; say what would fit."""
@@ -27,8 +24,7 @@ def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
         partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
         return forest_bytes(partition, info.num_vertices, -(-info.num_edges // num_ranks), weight)
 
-    # What takes little is not asked about: to ask the device takes longer than some forests.
-    if needed(comm.size) < ASKED_BYTES:
+    if needed(comm.size) < shard.backend.limits.tried_bytes:
         return
     free = least_free(shard.backend, comm)
     if needed(comm.size) <= free:

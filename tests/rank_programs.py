@@ -34,6 +34,11 @@ def keep(rank: Rank, key: str, value: Any) -> None:
     rank.objects[key] = value
 
 
+def fill(rank: Rank, key: str, num_bytes: int) -> None:
+    """Keep so much memory, written to."""
+    rank.objects[key] = np.ones(num_bytes, np.uint8)
+
+
 def recall(rank: Rank, key: str) -> Any:
     return rank.objects[key]
 

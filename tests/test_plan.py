@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
@@ -201,7 +202,7 @@ def test_a_forest_takes_no_more_than_is_planned(source, num_ranks):
 def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
     source = Rmat(13)
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
-    monkeypatch.setattr("mgraph.admission.ASKED_BYTES", 0)
+    monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
         monkeypatch.setattr("mgraph.jobs.msf", lambda *args: pytest.fail("it began"))
         for free in (0, planned // 3, planned // 2):

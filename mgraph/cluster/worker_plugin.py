@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import threading
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.network import open_network
+from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.kernels.backend import Backend, make_backend
@@ -54,7 +56,7 @@ class RankPlugin(WorkerPlugin):
         # All of it is lost with the worker, and none of it is known to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
         self._networks: dict[str, _Network] = {}
-        self._backends: dict[tuple[str, int], Backend] = {}
+        self._backends: dict[tuple[str, int, int], Backend] = {}
         self._lock = threading.Lock()
         # One thread: the function of an aborted call may still run when the next one comes.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
@@ -119,9 +121,14 @@ class RankPlugin(WorkerPlugin):
         return meet
 
     def _backend(self, ticket: Ticket, index: int) -> Backend:
-        kind = ticket.backend, ticket.neighbours[index]
+        kind = ticket.backend, ticket.neighbours[index], ranks_of_process(ticket.members)
         if kind not in self._backends:
-            self._backends[kind] = make_backend(ticket.backend, sharers=ticket.neighbours[index])
+            self._backends[kind] = make_backend(
+                ticket.backend,
+                sharers=ticket.neighbours[index],
+                sharers_of_process=kind[2],
+                own_limit=functools.partial(free_of_worker, self._worker),
+            )
         return self._backends[kind]
 
     def _abort(self, gang: str, epoch: int, cause: str) -> None:

@@ -38,11 +38,16 @@ class Limits:
     batch_arcs: int  # arcs sorted at once, at most
     sort_scratch_bytes: int  # taken by sorting, beside its input and output, for each key of 8 bytes
     mask_scratch_bytes: int  # taken by choosing some of an array's elements, for each of them
+    tried_bytes: int = 1 << 20  # taken beside a graph without asking whether they are free
     fuses: bool = False  # whether a search on one rank is one launch
 
 
-# By the name of a backend, so that a build can be planned where there is no such backend.
-LIMITS = {"cpu": Limits(1 << 20, 1 << 22, 0, 0), "cuda": Limits(1 << 25, 1 << 27, 4, 6, fuses=True)}
+# By the name of a backend, so that a build can be planned where there is no such backend. To ask a device what is free
+# takes longer than some forests do; to ask the host takes 0.2 ms, and a worker may have a limit of a few hundred MB.
+LIMITS = {
+    "cpu": Limits(1 << 20, 1 << 22, 0, 0),
+    "cuda": Limits(1 << 25, 1 << 27, 4, 6, tried_bytes=1 << 28, fuses=True),
+}
 
 
 @dataclass(frozen=True)
