@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mgraph.admission import refuse_what_cannot_fit
 from mgraph.build.build import LAYOUTS
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
@@ -17,7 +18,7 @@ from mgraph.errors import GraphClosed, UsageError, WouldNotFit
 from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
-from mgraph.jobs import build_graph, build_graph_of_parts, free_bytes
+from mgraph.jobs import build_graph, build_graph_of_parts, free_bytes, free_memory
 from mgraph.placement import ARCS_A_RANK, Placement, place_graph
 from mgraph.readable import counted
 from mgraph.shard import GraphInfo
@@ -104,6 +105,7 @@ class Graph:
         layout: str,
         placement: Placement,
     ) -> Graph:
+        refuse_what_cannot_fit(source, cluster.num_ranks, cluster.backend, layout, lambda: cluster.run(free_memory))
         key = f"graph-{uuid.uuid4().hex}"
         try:
             if isinstance(source, (ArrayEdges, CsrEdges)) and not isinstance(cluster, InProcessCluster):

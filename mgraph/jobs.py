@@ -25,6 +25,7 @@ from mgraph.cluster.base import Rank
 from mgraph.exact_sum import exact_sum
 from mgraph.forms import TraversalSpec, connected, prepare, search, search_giant
 from mgraph.io.parts import PartEdges
+from mgraph.kernels.host_memory import FreeMemory
 from mgraph.kernels.totals import total
 from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import edges_of_users, positions_of, tree_of_users
@@ -69,6 +70,11 @@ def shard_of(rank: Rank, graph: str) -> Shard:
 def free_bytes(rank: Rank) -> int:
     """Return how much memory this rank can still allocate."""
     return rank.backend.free_bytes()
+
+
+def free_memory(rank: Rank) -> FreeMemory:
+    """Return the same, and which limit leaves no more."""
+    return rank.backend.free_memory()
 
 
 def build_graph(

@@ -47,10 +47,9 @@ EXTRAS = {
 }
 # The most ranks that a plan looks at.
 MOST_PLANNED = 1 << 16
-# A source that does not know how many edges it has is sampled: every 256th of 4096 chunks, of a small one all.
-SAMPLE_CHUNKS = 4096
-SAMPLE_STEP = 256
-SMALL = 1 << 20
+# A source that does not know how many edges it has is sampled: so many pieces, of so many vertices each.
+SAMPLES = 64
+SAMPLE_VERTICES = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -110,7 +109,7 @@ def plan_graph(
     Edges are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
     edges, all are assumed to. The layout `auto` is compact where rows would not fit.
     """
-    edges = _expected_edges(source)
+    edges = expected_edges(source)
     if memory is None:
         memory = CpuBackend(1, sharers=num_ranks).free_memory()
     elif isinstance(memory, int):
@@ -369,10 +368,9 @@ def expected_connected(source: EdgeSource) -> int:
     return getattr(source, "expected_connected", lambda: source.num_vertices)()
 
 
-def _expected_edges(source: EdgeSource) -> int:
-    """Return how many edges the input has, from a sample of its chunks where it does not know."""
+def expected_edges(source: EdgeSource) -> int:
+    """Return how many edges the input has, from a sample of it where it does not know."""
     if source.num_input_edges is not None:
         return source.num_input_edges
-    host, step = CpuBackend(1), SAMPLE_STEP if source.num_vertices > SMALL else 1
-    chunks = SAMPLE_CHUNKS // SAMPLE_STEP * step
-    return sum(len(source.chunk(k, chunks, host)) for k in range(0, chunks, step)) * step
+    host, step = CpuBackend(1), max(source.num_vertices // (SAMPLES * SAMPLE_VERTICES), 1)
+    return step * sum(len(source.chunk(k * step, SAMPLES * step, host)) for k in range(SAMPLES))
