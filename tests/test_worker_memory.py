@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import dask
+import numpy as np
 import pytest
 import rank_programs as programs
+from dask_processes import wait_until
 from distributed import Client, LocalCluster
 
 import mgraph as mg
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.worker_memory import free_of_worker
-from mgraph.errors import WouldNotFit
+from mgraph.errors import ClusterError, GangLost, WouldNotFit
 from mgraph.jobs import free_bytes
 
 MB = 10**6
@@ -94,3 +100,131 @@ def test_workers_of_one_process_share_its_limit():
         used = max(memory_of_workers(client).values())
         for free in cluster.run(free_bytes):
             assert free == pytest.approx((1600 * MB - used) / 2, abs=40 * MB)
+
+
+# Workers that are paused or ended for what they use. They are given memory to hold as user code gives it: not by ranks.
+
+
+def hold(num_bytes, dask_worker):
+    """Have a worker use so much memory, and no longer what it held; none beside its own where that is less."""
+    dask_worker.held_by_test = None
+    dask_worker.held_by_test = np.ones(max(num_bytes - dask_worker.monitor.get_process_memory(), 0), np.uint8)
+
+
+def plugin_of(client):
+    return client.cluster.scheduler.plugins["mgraph"]
+
+
+def address_of(client, rank):
+    (gang,) = plugin_of(client)._gangs.values()
+    return gang.workers[rank]
+
+
+def status_of(client, address):
+    return client.cluster.scheduler.workers[address].status.name
+
+
+@pytest.fixture
+def paused():
+    """Two ranks on workers with 400 MB, and what makes the worker of rank 1 hold enough to be paused, or too little."""
+    with limited("400MB") as (client, cluster):
+        cluster.run(programs.nothing)
+        address = address_of(client, 1)
+
+        def pause(*, wanted=True):
+            client.run(hold, 350 * MB if wanted else 0, workers=[address])
+            wait_until(lambda: status_of(client, address) == ("paused" if wanted else "running"))
+
+        yield client, cluster, address, pause
+
+
+def check_pause_is_named(error, address):
+    assert f"worker {address} is paused by Dask" in str(error.value)
+    assert re.search(r"it uses \d+ MiB of its memory limit, 381 MiB", str(error.value))
+    assert "--memory-limit 0" in str(error.value)
+
+
+def test_a_worker_paused_before_a_call_is_named(paused):
+    _, cluster, address, pause = paused
+    pause()
+    for _ in range(2):
+        with pytest.raises(ClusterError) as error:
+            cluster.run(programs.total)
+        check_pause_is_named(error, address)
+    pause(wanted=False)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_a_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monkeypatch):
+    client, cluster, address, pause = paused
+
+    async def too_early(workers):
+        pass
+
+    monkeypatch.setattr(plugin_of(client)._pauses, "refuse", too_early)
+    pause()
+    with pytest.raises(ClusterError) as error:
+        cluster.run(programs.total)
+    check_pause_is_named(error, address)
+    pause(wanted=False)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_a_worker_paused_when_the_task_of_a_call_has_come_is_named(paused, tmp_path):
+    client, cluster, address, pause = paused
+    marker = str(tmp_path / "m")
+    # Its only thread is taken, so that the task waits there.
+    napping = client.submit(programs.nap, marker, workers=[address], pure=False)
+    wait_until(lambda: os.path.exists(f"{marker}-begun"))
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(cluster.run, programs.total)
+        wait_until(lambda: len(client.cluster.scheduler.workers[address].processing) == 2)
+        pause()
+        with pytest.raises(ClusterError) as error:
+            called.result(30)
+    check_pause_is_named(error, address)
+    (tmp_path / "m-over").write_text("")
+    pause(wanted=False)
+    napping.result(30)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_worker_that_resumes_at_once_ends_no_call(paused, seen, monkeypatch):
+    client, cluster, _, pause = paused
+    monkeypatch.setattr("mgraph.cluster.pauses.RESUME_S", 30.0)
+    pauses, waits = plugin_of(client)._pauses, threading.Event()
+    refuse = pauses.refuse
+
+    async def asked(workers):
+        waits.set()
+        if seen:
+            await refuse(workers)
+
+    monkeypatch.setattr(pauses, "refuse", asked)
+    pause()
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(cluster.run, programs.total)
+        wait_until(waits.is_set)
+        pause(wanted=False)
+        assert [r[2] for r in called.result(30)] == [3, 3]
+
+
+def test_a_worker_that_its_nanny_ends_for_its_memory_is_named(paused, tmp_path):
+    client, cluster, address, _ = paused
+    marker = str(tmp_path / "m")
+
+    def fill():
+        wait_until(lambda: os.path.exists(f"{marker}-1"))
+        client.run(hold, 395 * MB, workers=[address], on_error="ignore")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(fill)
+        with pytest.raises(
+            GangLost, match=r"its nanny ended it, as it used .* start workers with --memory-limit 0"
+        ) as lost:
+            cluster.run(programs.compute, marker)
+    assert (lost.value.rank, lost.value.worker) == (1, address)
+    (tmp_path / "m-over").write_text("")
+    client.wait_for_workers(2, timeout=30)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]

@@ -19,6 +19,7 @@ from distributed.protocol import pickle
 from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
 from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
+from mgraph.cluster.pauses import Pauses
 from mgraph.cluster.worker_plugin import RankPlugin
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
 from mgraph.readable import counted
@@ -53,6 +54,7 @@ class GangPlugin(SchedulerPlugin):
         self._sessions: dict[str, Session] = {}
         self._calls: dict[str, Call] = {}
         self._call_of: dict[str, Call] = {}
+        self._pauses = Pauses(self._call_of, self._cancel)
 
     async def start(self, scheduler: Scheduler) -> None:
         """Install the handlers here and the other plugin on all workers, once for all clients."""
@@ -61,6 +63,7 @@ class GangPlugin(SchedulerPlugin):
             return
         scheduler.add_plugin(self, name=PLUGIN)
         self._scheduler = scheduler
+        self._pauses.scheduler = scheduler
         self._changed = asyncio.Condition()
         self._installed = asyncio.Event()
         scheduler.handlers |= {
@@ -74,6 +77,7 @@ class GangPlugin(SchedulerPlugin):
             "mgraph-end": self.end,
             "mgraph-forget": self.forget,
             "mgraph-close": self.close_session,
+            "mgraph-paused": self._pauses.end_waiting,
         }
         plugin = pickle.dumps(RankPlugin())
         # Workers that come later get it when they register.
@@ -129,6 +133,8 @@ class GangPlugin(SchedulerPlugin):
             self._call_of |= dict.fromkeys(call.keys, call)
             self._tell(self._leases.ask(lease, call.gang.workers))
             await call.granted
+            self._pauses.causes.pop(session, None)
+            await self._pauses.refuse(call.gang.workers)
         except BaseException:
             self._remove(call)
             self._forget_keys(call)
@@ -156,7 +162,9 @@ class GangPlugin(SchedulerPlugin):
 
     @_answer
     async def verdict(self, session: str, gang: str, timeout_s: float) -> None:
-        """Raise GangLost if the gang has lost a worker, or loses one within the time."""
+        """Raise GangLost if the gang has lost a worker, or loses one within the time; ClusterError if one is paused."""
+        if cause := self._pauses.causes.pop(session, None):
+            raise ClusterError(cause)
         known = self._sessions[session].gangs.get(gang) if session in self._sessions else None
         if known is not None:
             done, _ = await asyncio.wait((known.lost,), timeout=timeout_s)
@@ -179,6 +187,7 @@ class GangPlugin(SchedulerPlugin):
 
     def close_session(self, client: str, session: str) -> None:
         """Free what a session left on the workers, and the gang that nobody else uses."""
+        self._pauses.causes.pop(session, None)
         if (owner := self._sessions.pop(session, None)) is None:
             return
         for call in {*self._calls.values(), *self._call_of.values()}:
@@ -201,8 +210,7 @@ class GangPlugin(SchedulerPlugin):
         if finish == "forgotten":
             del self._call_of[key]
         elif finish == "no-worker":
-            # Granted, and its worker was lost before the task came: pinned, it would wait for ever.
-            self._scheduler.loop.add_callback(self._cancel, call, "its worker was lost")
+            self._pauses.on_no_worker(call, key)
         if finish in ("memory", "erred", "released", "forgotten") and key in call.pending:
             # The first transition of all is from released to waiting: whatever gets here has run or was cancelled.
             if finish == "erred":
@@ -213,12 +221,17 @@ class GangPlugin(SchedulerPlugin):
             if not call.pending:
                 self._remove(call)
 
+    def log_event(self, topic: str, msg: Any) -> None:
+        """Hear of workers that are paused, or ended for the memory they use."""
+        self._pauses.on_event(topic, msg)
+
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **kwargs: Any) -> None:
         """End every gang that had this worker, and every call on them."""
+        cause = self._pauses.cause_of_end(worker) or _cause_of(stimulus_id)
         self._places.pop(worker, None)
         self._unfit.pop(worker, None)
         for gang in [gang for gang in self._gangs.values() if worker in gang.workers]:
-            self._lose(gang, gang.workers.index(worker), worker, _cause_of(stimulus_id))
+            self._lose(gang, gang.workers.index(worker), worker, cause)
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Free what a client left, however it left."""

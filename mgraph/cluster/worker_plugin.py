@@ -65,6 +65,7 @@ class RankPlugin(WorkerPlugin):
             "mgraph-drop": self._drop,
             "mgraph-free": self._free,
             "mgraph-forget": self._forget,
+            "mgraph-waiting": self._report_waiting,
         }
         gpus = visible_gpus() if cuda_is_installed() else []
         await worker.scheduler.mgraph_hello(
@@ -155,6 +156,13 @@ class RankPlugin(WorkerPlugin):
         for (_, owner), objects in list(self._objects.items()):
             if owner == session:
                 objects.pop(key, None)
+
+    def _report_waiting(self, keys: list[str]) -> None:
+        """Say which tasks have not begun: while a worker is paused none of them does."""
+        tasks = self._worker.state.tasks
+        for key in keys:
+            if key in tasks and tasks[key].state == "ready":
+                self._worker.batched_send({"op": "mgraph-paused", "key": key})
 
 
 def _in_thread(function: Callable[[BaseException], None], error: BaseException) -> None:

@@ -1,0 +1,104 @@
+"""Calls that a paused worker would keep waiting: Dask begins no task on it before it has freed memory."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+from distributed import Scheduler
+from distributed.core import Status
+from distributed.scheduler import WorkerState
+
+from mgraph.cluster.gangs import Call
+from mgraph.cluster.worker_memory import NO_LIMIT
+from mgraph.errors import ClusterError
+from mgraph.readable import readable_bytes
+
+# A worker may be paused by what the call before took, and resumes at the next look at its memory, every 0.1 s.
+RESUME_S = 1.0
+POLL_S = 0.05
+
+
+class Pauses:
+    """What the scheduler's plugin asks about paused workers.
+
+    Attributes
+    ----------
+    scheduler
+        Given when the plugin starts.
+    causes
+        Why the last call of a session was cancelled, if a worker was paused.
+    """
+
+    scheduler: Scheduler
+
+    def __init__(self, call_of: dict[str, Call], cancel: Callable[[Call, str], None]) -> None:
+        self._call_of, self._cancel = call_of, cancel
+        self._ended: dict[str, str] = {}
+        self.causes: dict[str, str] = {}
+
+    async def refuse(self, workers: tuple[str, ...]) -> None:
+        """Raise ClusterError if one of the workers is paused, and does not resume at once."""
+        deadline = time.monotonic() + RESUME_S
+        while paused := next(filter(self._is_paused, workers), None):
+            if time.monotonic() > deadline:
+                raise ClusterError(_describe(self.scheduler.workers[paused]))
+            await asyncio.sleep(POLL_S)
+
+    def on_no_worker(self, call: Call, key: str) -> None:
+        """End a call one of whose workers was lost, or stays paused, since the call began: it would wait for ever."""
+        worker = self._worker_of(call, key)
+        self.scheduler.loop.call_later(RESUME_S if self._is_paused(worker) else 0, self._end_waiting, call, key)
+
+    def on_event(self, topic: str, event: Any) -> None:
+        """Take note of a worker that its nanny ends, and look at the calls of one that is paused."""
+        if topic == "worker-restart-memory":
+            used = readable_bytes(event["rss"])
+            self._ended[event["worker"]] = f"its nanny ended it, as it used {used}, too much of its limit: {NO_LIMIT}"
+        elif isinstance(event, dict) and event.get("action") == "worker-status-change" and event["status"] == "paused":
+            self.scheduler.loop.call_later(RESUME_S, self._ask_for_waiting, topic)
+
+    def end_waiting(self, key: str, worker: str) -> None:
+        """End the call of a task that has come to a paused worker and has not begun."""
+        if (call := self._call_of.get(key)) and self._is_paused(worker):
+            self._end(call, worker)
+
+    def cause_of_end(self, worker: str) -> str | None:
+        """Return why the nanny of a lost worker ended it, None if it did not."""
+        return self._ended.pop(worker, None)
+
+    def _is_paused(self, worker: str) -> bool:
+        return worker in self.scheduler.workers and self.scheduler.workers[worker].status == Status.paused
+
+    def _worker_of(self, call: Call, key: str) -> str:
+        assert call.gang is not None
+        return call.gang.workers[call.keys.index(key)]
+
+    def _end_waiting(self, call: Call, key: str) -> None:
+        task = self.scheduler.tasks.get(key)
+        if task is not None and task.state == "no-worker":
+            self._end(call, self._worker_of(call, key))
+
+    def _ask_for_waiting(self, worker: str) -> None:
+        """Ask a worker that is paused still which tasks of calls have come to it and have not begun."""
+        if self._is_paused(worker):
+            tasks = self.scheduler.workers[worker].processing
+            if keys := [task.key for task in tasks if task.key in self._call_of]:
+                self.scheduler.worker_send(worker, {"op": "mgraph-waiting", "keys": keys})
+
+    def _end(self, call: Call, worker: str) -> None:
+        why = "its worker was lost"
+        if self._is_paused(worker):
+            why = self.causes[call.session.name] = _describe(self.scheduler.workers[worker])
+        self._cancel(call, why)
+
+
+def _describe(worker: WorkerState) -> str:
+    used, limit = readable_bytes(worker.metrics.get("memory", 0)), worker.memory_limit
+    of = f" of its memory limit, {readable_bytes(limit)}" if limit else ""
+    return (
+        f"worker {worker.address} is paused by Dask, so that no call begins on it: it uses {used}{of}; "
+        f"close graphs and results, give workers more memory, or {NO_LIMIT}"
+    )
