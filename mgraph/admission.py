@@ -89,3 +89,16 @@ def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
         f"{readable_bytes(free)} is free: use {f'{enough} ranks with as much' if enough else 'ranks with more memory'}"
         f", or fewer edges{what_limits(shard.backend, comm)}"
     )
+
+
+def refuse_check_without_room(what: str, needed: int, shard: Shard, comm: Communicator) -> None:
+    """Raise on every rank if any has no room to validate an answer beside the graph."""
+    if needed < shard.backend.limits.tried_bytes:
+        return
+    free = least_free(shard.backend, comm)
+    if needed > free:
+        raise WouldNotFit(
+            f"to validate {what} takes {readable_bytes(needed)} beside the graph on each rank, and "
+            f"{readable_bytes(free)} is free: use more ranks, or ranks with more memory"
+            + what_limits(shard.backend, comm)
+        )

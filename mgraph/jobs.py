@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.admission import refuse_forest_without_room
+from mgraph.admission import refuse_check_without_room, refuse_forest_without_room
 from mgraph.algorithms.components import find_components
 from mgraph.algorithms.labels import labels_of_users
 from mgraph.algorithms.msf import msf
@@ -31,8 +31,8 @@ from mgraph.shard import GraphInfo, Shard
 from mgraph.translate import edges_of_users, positions_of, tree_of_users
 from mgraph.types import Array, EdgeSource, unreached_of
 from mgraph.validation import Violation, validate_traversal
-from mgraph.validation_components import validate_labels
-from mgraph.validation_forests import validate_forest
+from mgraph.validation_components import labels_check_bytes, validate_labels
+from mgraph.validation_forests import forest_check_bytes, validate_forest
 
 HASHED_AT_ONCE = 1 << 26
 
@@ -294,10 +294,16 @@ def check(rank: Rank, key: str, graph: str) -> list[Violation]:
 
 def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check the labels of components by rules; every rank returns the same violations."""
-    return validate_labels(shard_of(rank, graph), rank.comm, rank.objects[key].columns["labels"])
+    shard, labels = shard_of(rank, graph), rank.objects[key].columns["labels"]
+    needed = labels_check_bytes(shard.partition, shard.info.num_vertices)
+    refuse_check_without_room("components", needed, shard, rank.comm)
+    return validate_labels(shard, rank.comm, labels)
 
 
 def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a spanning forest by rules; every rank returns the same violations."""
-    forest: ForestEdges = rank.objects[key]
-    return validate_forest(shard_of(rank, graph), rank.comm, forest.columns, forest.maximum)
+    shard, forest = shard_of(rank, graph), rank.objects[key]
+    info, weight = shard.info, np.dtype(shard.info.weight_dtype).itemsize
+    needed = forest_check_bytes(shard.partition, info.num_vertices, -(-info.num_edges // rank.size), weight)
+    refuse_check_without_room("a spanning forest", needed, shard, rank.comm)
+    return validate_forest(shard, rank.comm, forest.columns, forest.maximum)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from cli_runs import refused
 
 from mgraph.admission import least_bytes
+from mgraph.answers import validate
 from mgraph.build import build as builder
 from mgraph.build import room
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.components import connected_components
 from mgraph.errors import WouldNotFit
+from mgraph.forests import minimum_spanning_forest
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.graph import Graph
 from mgraph.io.arrays import ArrayEdges
-from mgraph.kernels.backend import CpuBackend
+from mgraph.kernels.backend import LIMITS, CpuBackend
 from mgraph.kernels.host_memory import FreeMemory
 from mgraph.memory import expected_edges, plan_graph
+from mgraph.validation_components import labels_check_bytes
+from mgraph.validation_forests import forest_check_bytes
 
 
 def array_edges(loops: float, seed: int = 0) -> ArrayEdges:
@@ -107,6 +114,23 @@ def test_a_run_of_graph500_is_refused_as_it_is_planned(no_gpus, monkeypatch, cou
     monkeypatch.setattr("mgraph.graph500.WARM_UP_SCALE", 30)
     count_fails()
     assert refused("graph500", "--scale", 30, code=5) == planned
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_validation_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
+    monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
+    checks = {"components": ("validate_labels", labels_check_bytes), "forest": ("validate_forest", forest_check_bytes)}
+    with InProcessCluster(num_ranks) as cluster, Graph.from_source(Rmat(10), cluster=cluster) as g:
+        found = {"components": connected_components(g), "forest": minimum_spanning_forest(g)}
+        for what, (check, needed_bytes) in checks.items():
+            edges = () if what == "components" else (-(-g.num_edges // num_ranks), 1)
+            needed = needed_bytes(cluster._objects[0][g.key].partition, g.num_vertices, *edges)
+            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed: free)
+            validate(found[what])
+            monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed - 1: free)
+            monkeypatch.setattr(f"mgraph.jobs.{check}", lambda *args: pytest.fail("it began"))
+            with pytest.raises(WouldNotFit, match=f"to validate .*{what} takes"):
+                validate(found[what])
 
 
 @pytest.mark.parametrize(
