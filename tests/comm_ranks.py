@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 
 HOST = "127.0.0.1"
+# Of all the networks of one test.
+SECRET = bytes(range(32))
 # The slowest case of a suite on two busy cores, with room.
 CASE_S = 60.0
 
@@ -64,7 +66,7 @@ def open_socket_threads(size: int, timeout_s: float, **options: Any) -> list[Any
     from mgraph.comm.endpoint import SocketEndpoint
     from mgraph.comm.sockets import open_sockets
 
-    endpoints = [SocketEndpoint(rank, size, host=HOST, **options) for rank in range(size)]
+    endpoints = [SocketEndpoint(rank, size, host=HOST, secret=SECRET, **options) for rank in range(size)]
     addresses = [endpoint.address for endpoint in endpoints]
     opened: list[Any] = [None] * size
 
@@ -160,7 +162,7 @@ def _open_sockets(pipe: Any, rank: int, size: int, timeout_s: float) -> tuple[An
     from mgraph.comm.endpoint import SocketEndpoint
     from mgraph.comm.sockets import open_sockets
 
-    endpoint = SocketEndpoint(rank, size, host=HOST)
+    endpoint = SocketEndpoint(rank, size, host=HOST, secret=SECRET)
     pipe.send(endpoint.address)
     return open_sockets(endpoint, pipe.recv(), timeout_s), np
 

@@ -53,8 +53,6 @@ class Place:
 
 PLACES = (
     Place("distributed", ("cluster/",)),
-    Place("distributed.comm", ("comm/sockets.py", "comm/endpoint.py")),
-    Place("distributed.protocol", ("comm/sockets.py", "comm/endpoint.py")),
     Place("dask", ("cluster/",)),
     Place("dask", ("graph.py", "answers.py", "io/"), in_functions=True),
     Place("dask_cuda", ("cluster/",), in_functions=True),
@@ -112,7 +110,7 @@ def _fault(path: str, found: Import) -> str | None:
     if name.startswith("."):
         return "relative import: write the name in full"
     places = [p for p in PLACES if name == p.library or name.startswith(f"{p.library}.")]
-    # distributed.comm is also distributed: any place that names a parent decides.
+    # What is inside a library is also the library: any place that names a parent decides.
     if places and not any(p.allows(path, found) for p in places):
         top = max(places, key=lambda p: len(p.library))
         where = " or ".join(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import uuid
 from dataclasses import dataclass, field
 
@@ -27,6 +28,8 @@ class Gang:
     members: tuple[Place, ...]
     backend: str
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    # Ranks prove with it that they belong to this gang.
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     epoch: int = 0
     # Addresses reported for the communicator of this epoch, by rank.
     ready: dict[int, str] = field(default_factory=dict)
@@ -82,6 +85,7 @@ class Call:
             neighbours=tuple(hosts.count(host) for host in hosts),
             open_timeout_s=self.session.open_timeout_s,
             verb_timeout_s=self.session.verb_timeout_s,
+            secret=self.gang.secret,
         )
 
 

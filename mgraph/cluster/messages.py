@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 # The name under which both plugins are registered, and the executor in which rank functions run.
 PLUGIN = "mgraph"
@@ -25,6 +25,8 @@ class Ticket:
     neighbours: tuple[int, ...]
     open_timeout_s: float
     verb_timeout_s: float
+    # By which the ranks of a gang know each other; not for logs.
+    secret: bytes = field(repr=False)
 
     @property
     def size(self) -> int:

@@ -1,4 +1,7 @@
-"""Opening a gang's communicator: meet first, then connect, each under a deadline."""
+"""Opening a gang's communicator: report ready first, then connect, each under a deadline.
+
+Ranks on GPUs connect through NCCL, all others through sockets, with TLS where the cluster speaks TLS.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 # Of a worker that ended itself.
 EXIT_CODE = 70
+# What a rank that does not connect may take beyond its deadline, to say by itself which rank is missing.
+GRACE_S = 1.0
 
 
 def open_network(
@@ -38,10 +43,12 @@ def open_network(
     if ticket.size == 1:
         return open_threads(1)[0]
     opener = _open_nccl if ticket.backend == "cuda" else _open_sockets
-    connect = opener(ticket, index, worker, meet)
+    connect = opener(ticket, index, worker, meet, aborted)
     opening: Future[Communicator] = Future()
-    threading.Thread(target=_connect, args=(connect, ticket.size, opening), name="mgraph-open", daemon=True).start()
-    done, _ = wait((opening, aborted), ticket.open_timeout_s, FIRST_COMPLETED)
+    threading.Thread(
+        target=_connect, args=(connect, ticket.size, opening, aborted), name="mgraph-open", daemon=True
+    ).start()
+    done, _ = wait((opening, aborted), ticket.open_timeout_s + GRACE_S, FIRST_COMPLETED)
     if opening in done and aborted not in done:
         return opening.result()
     opening.add_done_callback(_abandon)
@@ -54,37 +61,50 @@ def open_network(
 
 
 def _open_sockets(
-    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]]
+    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
 ) -> Callable[[], Communicator]:
-    from mgraph.comm.endpoint import SocketEndpoint
+    from mgraph.comm.endpoint import SocketEndpoint, TlsContexts
     from mgraph.comm.sockets import open_sockets
 
-    # The way workers reach each other is the way ranks do; workers of one process have no address of a host.
-    protocol = worker.address.partition("://")[0]
-    host = "127.0.0.1" if protocol == "inproc" else worker.ip
+    tls = None
+    # The way workers reach each other is the way ranks do.
+    if worker.address.startswith("tls://"):
+        connect, listen = worker.security.get_connection_args("worker"), worker.security.get_listen_args("worker")
+        tls = TlsContexts(connect["ssl_context"], listen["ssl_context"])
     endpoint = SocketEndpoint(
-        index, ticket.size, host=host, protocol="tls" if protocol == "tls" else "tcp", security=worker.security
+        index,
+        ticket.size,
+        # Workers of one process have no address of a host.
+        host="127.0.0.1" if worker.address.startswith("inproc://") else worker.ip,
+        secret=ticket.secret,
+        network=f"{ticket.gang}/{ticket.epoch}",
+        tls=tls,
+        names=ticket.members,
     )
+    # A gang that is lost leaves no port open, and no thread that waits for the ranks that are left.
+    aborted.add_done_callback(lambda _: endpoint.close())
     try:
         addresses = meet(endpoint.address)
     except BaseException:
         endpoint.close()
         raise
-    return lambda: open_sockets(endpoint, addresses, timeout_s=ticket.verb_timeout_s)
+    return lambda: open_sockets(endpoint, addresses, ticket.verb_timeout_s, open_timeout_s=ticket.open_timeout_s)
 
 
 def _open_nccl(
-    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]]
+    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
 ) -> Callable[[], Communicator]:
     from mgraph.comm.nccl import new_unique_id, open_nccl
 
     unique_id = bytes.fromhex(meet(new_unique_id().hex() if index == 0 else "")[0])
-    return lambda: open_nccl(index, ticket.size, unique_id, timeout_s=ticket.verb_timeout_s)
+    return lambda: open_nccl(index, ticket.size, unique_id, ticket.verb_timeout_s, ticket.members)
 
 
-def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any]) -> None:
+def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any], aborted: Future) -> None:
     try:
         comm = connect()
+        # No other thread has it yet, and its first verb may wait for a rank that is lost.
+        aborted.add_done_callback(lambda done: comm.abort(str(done.result())))
         # The first collective is what really connects NCCL: 2-3 s that no job should meet.
         if comm.sum(1) != [size]:
             raise ClusterError(f"the first sum over {size} ranks was wrong: the network is not to be trusted")

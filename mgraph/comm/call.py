@@ -70,28 +70,51 @@ def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: i
 def filled(into: Sequence[Array], came: Sequence[Array]) -> list[Array]:
     """Copy what came from every rank to where it is to go; return that."""
     for r, (array, part) in enumerate(zip(into, came, strict=True)):
-        if array.size != part.size:
-            raise UsageError(f"alltoallv: {part.size} values came from rank {r} where there is room for {array.size}")
+        check_room(r, array, part)
         array[...] = part
     return list(into)
 
 
-def mismatch(rank: int, description: tuple, other: int, other_description: tuple) -> CommMismatch:
+def check_room(rank: int, array: Array, part: Array) -> None:
+    """Refuse an array that does not hold exactly what a rank sent."""
+    if array.size != part.size:
+        raise UsageError(f"alltoallv: {part.size} values came from rank {rank} where there is room for {array.size}")
+
+
+def mismatch(rank: int, call: str, other: int, other_call: str) -> CommMismatch:
     """Return the error of two ranks that called different things."""
     return CommMismatch(
-        f"rank {rank} called {_text(description)} where rank {other} called {_text(other_description)}: "
+        f"rank {rank} called {call} where rank {other} called {other_call}: "
         "every rank calls the same verbs in the same order, with equal dtypes and shapes"
     )
 
 
-def overdue(description: tuple, ranks: Sequence[int], timeout_s: float) -> CommTimeout:
+def overdue(verb: str, ranks: Sequence[int], timeout_s: float, names: Sequence[str] = ()) -> CommTimeout:
     """Return the error of ranks that did not come before the deadline."""
-    return CommTimeout(f"{description[0]}: {name_ranks(ranks)} did not answer within {timeout_s:g} s")
+    return CommTimeout(
+        f"{verb}: {name_ranks(ranks, names)} did not answer within {timeout_s:g} s: {next_step(len(ranks), names)}"
+    )
 
 
-def name_ranks(ranks: Sequence[int]) -> str:
-    """Return `rank 2` or `ranks 2, 3`."""
-    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, sorted(ranks)))}"
+def next_step(count: int, names: Sequence[str]) -> str:
+    """Return what to do about ranks that did not answer; ranks with names are workers."""
+    look = f"see whether {'that worker' if count == 1 else 'those workers'} still run{'s' * (count == 1)}; "
+    return (
+        f"{look if names else ''}a rank that computes longer between two verbs needs a longer verb_timeout_s "
+        "(--verb-timeout)"
+    )
+
+
+def name_ranks(ranks: Sequence[int], names: Sequence[str] = ()) -> str:
+    """Return `rank 2` or `ranks 2, 3`, each followed by the name of its worker where names are given."""
+    named = (f"{r} ({names[r]})" if names else f"{r}" for r in sorted(ranks))
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(named)}"
+
+
+def describe(description: tuple) -> str:
+    """Return a call as text: the verb, and its details in brackets."""
+    verb, *details = description
+    return f"{verb}({', '.join(map(str, details))})"
 
 
 def again(error: CommAborted | CommTimeout) -> CommAborted | CommTimeout:
@@ -103,8 +126,3 @@ def _check_contiguous(verb: str, *arrays: Array) -> None:
     for x in arrays:
         if not x.flags.c_contiguous:
             raise UsageError(f"{verb}: an array of shape {x.shape} is not contiguous; pass a contiguous one")
-
-
-def _text(description: tuple) -> str:
-    verb, *details = description
-    return f"{verb}({', '.join(map(str, details))})"

@@ -66,7 +66,9 @@ def new_unique_id() -> bytes:
     return bytes(bindings.get_unique_id())
 
 
-def open_nccl(rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT_TIMEOUT_S) -> Communicator:
+def open_nccl(
+    rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT_TIMEOUT_S, names: Sequence[str] = ()
+) -> Communicator:
     """Open this rank's communicator on the current device and connect it to all others.
 
     Parameters
@@ -78,6 +80,8 @@ def open_nccl(rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT
     timeout_s
         How long to wait for the others, here and in every verb. After a RendezvousTimeout a thread of this
         process may still be inside NCCL: end the process.
+    names
+        Where each rank runs.
     """
     device = runtime.getDevice()
     opened: Future[NcclCommunicator] = Future()
@@ -86,7 +90,7 @@ def open_nccl(rank: int, size: int, unique_id: bytes, timeout_s: float = DEFAULT
         try:
             runtime.setDevice(device)
             handle = bindings.comm_init_rank(size, bindings.UniqueId.from_buffer(bytearray(unique_id)), rank)
-            comm = NcclCommunicator(rank, size, handle, timeout_s)
+            comm = NcclCommunicator(rank, size, handle, timeout_s, names)
             comm.warm_up()
         except Exception as error:
             opened.set_exception(error)
@@ -117,8 +121,8 @@ class NcclCommunicator(Communicator):
 
     may_reach = True
 
-    def __init__(self, rank: int, size: int, handle: Any, timeout_s: float) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int, size: int, handle: Any, timeout_s: float, names: Sequence[str] = ()) -> None:
+        self.rank, self.size, self._names = rank, size, names
         self.bytes_sent = 0
         self._handle, self._timeout_s = handle, timeout_s
         self._device = runtime.getDevice()
@@ -248,7 +252,7 @@ class NcclCommunicator(Communicator):
         table = np.empty((self.size, self.size + 1), np.int64)
         self._gather_on_host(np.array([*(part.size for part in parts), ord(parts[0].dtype.char)], np.int64), table)
         for other in np.flatnonzero(table[:, -1] != table[0, -1])[:1]:
-            kinds = [("alltoallv", np.dtype(chr(table[r, -1])).name) for r in (0, other)]
+            kinds = [f"alltoallv({np.dtype(chr(table[r, -1])).name})" for r in (0, other)]
             self._fail(calls.mismatch(0, kinds[0], int(other), kinds[1]))
             self._check()
         return table[:, self.rank].tolist()
@@ -331,9 +335,10 @@ class NcclCommunicator(Communicator):
             raise calls.again(self._failure)
 
     def _overdue(self) -> CommTimeout:
+        others = calls.name_ranks([r for r in range(self.size) if r != self.rank], self._names)
         return CommTimeout(
-            f"rank {self.rank}: {self._verb}: not all of the {self.size} ranks came within {self._timeout_s:g} s "
-            "(NCCL cannot tell which are missing)"
+            f"rank {self.rank}: {self._verb}: not all of the {self.size} ranks came within {self._timeout_s:g} s (of "
+            f"{others} NCCL cannot tell which): {calls.next_step(self.size, self._names)}"
         )
 
     def _fail(self, error: CommAborted | CommTimeout) -> None:

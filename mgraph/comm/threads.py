@@ -28,7 +28,7 @@ UFUNCS = {"min": np.minimum, "max": np.maximum, "sum": np.add}
 SMALL_BYTES = 32 << 10
 
 
-def open_threads(size: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> list[Communicator]:
+def open_threads(size: int, timeout_s: float = DEFAULT_TIMEOUT_S, names: Sequence[str] = ()) -> list[Communicator]:
     """Return the communicators of `size` ranks that will run as threads of this process.
 
     Parameters
@@ -37,12 +37,14 @@ def open_threads(size: int, timeout_s: float = DEFAULT_TIMEOUT_S) -> list[Commun
         Number of ranks. Rank r's thread uses element r of the returned list.
     timeout_s
         How long a verb waits for the other ranks.
+    names
+        Where each rank runs, for messages.
     """
     if size < 1:
         raise UsageError(f"{size} ranks: there must be at least one")
     if size == 1:
         return [SoleRank()]
-    group = _Group(size, timeout_s)
+    group = _Group(size, timeout_s, names)
     return [ThreadCommunicator(group, rank) for rank in range(size)]
 
 
@@ -114,8 +116,8 @@ class SoleRank(Communicator):
 class _Group:
     """Where the threads meet: each brings its call and a value, and leaves with everyone's values."""
 
-    def __init__(self, size: int, timeout_s: float) -> None:
-        self.size, self.timeout_s = size, timeout_s
+    def __init__(self, size: int, timeout_s: float, names: Sequence[str]) -> None:
+        self.size, self.timeout_s, self.names = size, timeout_s, names
         self._changed = threading.Condition()  # over a reentrant lock
         self._meeting: dict[int, tuple[tuple, Any]] = {}
         self._failure: CommAborted | CommTimeout | None = None
@@ -158,7 +160,7 @@ class _Group:
         first = meeting[0][0]
         for rank, (description, _) in meeting.items():
             if description != first:
-                self.fail(calls.mismatch(rank, description, 0, first))
+                self.fail(calls.mismatch(rank, calls.describe(description), 0, calls.describe(first)))
         self._changed.notify_all()
 
     def _wait_for_others(self, meeting: dict[int, tuple[tuple, Any]], description: tuple) -> None:
@@ -166,7 +168,7 @@ class _Group:
         while self._meeting is meeting and self._failure is None:
             if not self._changed.wait(deadline - time.monotonic()) and self._meeting is meeting:
                 missing = [r for r in range(self.size) if r not in meeting]
-                self.fail(calls.overdue(description, missing, self.timeout_s))
+                self.fail(calls.overdue(description[0], missing, self.timeout_s, self.names))
 
 
 class ThreadCommunicator(Communicator):

@@ -1,0 +1,90 @@
+"""How two ranks prove to each other that they belong to one gang, before a frame is read or written.
+
+Four messages of fixed sizes, so that nothing a stranger sends decides how much is read or allocated:
+
+    the rank that connects        the rank that listens
+    HELLO  ranks, nonce     ->
+                            <-    CHALLENGE  nonce
+    PROOF                   ->
+                            <-    ANSWER  admitted, and the listener's proof; or refused
+
+A proof is an HMAC-SHA256 under the gang's secret over the network's name, both ranks and both nonces, one for each
+side: neither a recorded proof nor the other side's is of use. The connecting rank proves itself first, so a stranger
+gets nothing that was made with the secret.
+
+Both sides are generators that do no I/O: they yield bytes to write or a number of bytes to read, and are sent what was
+read (endpoint.py drives them, over TCP or TLS).
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import struct
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+
+# The last byte is the version: of the handshake and of the frames that follow it.
+MAGIC = b"mgraph\x00\x01"
+NONCE_BYTES = PROOF_BYTES = 32
+MIN_SECRET_BYTES = 16
+HELLO = struct.Struct(f"!8sII{NONCE_BYTES}s")
+CHALLENGE = struct.Struct(f"!8s{NONCE_BYTES}s")
+PROOF = struct.Struct(f"!{PROOF_BYTES}s")
+ANSWER = struct.Struct(f"!B{PROOF_BYTES}s")
+REFUSED, ADMITTED = 0, 1
+
+# Yields what to write or how much to read; returns the peer's rank.
+Handshake = Generator[bytes | int, bytes, int]
+
+
+class Refused(Exception):
+    """The other side did not prove itself, or did not accept this one's proof."""
+
+
+@dataclass(frozen=True)
+class Identity:
+    """One rank, and what it shares with the ranks of its network: a name and a secret that is never shown."""
+
+    rank: int
+    size: int
+    network: str
+    secret: bytes = field(repr=False)
+
+    def prove(self, side: bytes, caller: int, listener: int, nonces: bytes) -> bytes:
+        """Return the proof of one side of a link between two ranks."""
+        ranks = struct.pack("!II", caller, listener)
+        return hmac.digest(self.secret, b"\0".join((MAGIC, side, ranks, nonces, self.network.encode())), "sha256")
+
+
+def call_rank(me: Identity, peer: int) -> Handshake:
+    """Connect as `me` to a rank that listens; raise Refused if it does not admit us, or is not that rank."""
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    yield HELLO.pack(MAGIC, me.rank, peer, nonce)
+    magic, other = CHALLENGE.unpack((yield CHALLENGE.size))
+    if magic != MAGIC:
+        raise Refused("it speaks another version")
+    yield PROOF.pack(me.prove(b"caller", me.rank, peer, nonce + other))
+    answer, proof = ANSWER.unpack((yield ANSWER.size))
+    if answer != ADMITTED:
+        raise Refused("it belongs to another gang")
+    if not hmac.compare_digest(proof, me.prove(b"listener", me.rank, peer, nonce + other)):
+        raise Refused("it did not prove that it belongs to this gang")
+    return peer
+
+
+def admit_rank(me: Identity, is_awaited: Callable[[int], bool]) -> Handshake:
+    """Let in a rank that `is_awaited` and proves itself; refuse any other."""
+    magic, caller, listener, nonce = HELLO.unpack((yield HELLO.size))
+    if magic != MAGIC:
+        raise Refused("not a rank")
+    other = secrets.token_bytes(NONCE_BYTES)
+    yield CHALLENGE.pack(MAGIC, other)
+    (proof,) = PROOF.unpack((yield PROOF.size))
+    proven = hmac.compare_digest(proof, me.prove(b"caller", caller, listener, nonce + other))
+    # Asked last: another connection of the same rank may have been admitted meanwhile.
+    if not proven or listener != me.rank or not is_awaited(caller):
+        yield ANSWER.pack(REFUSED, bytes(PROOF_BYTES))
+        raise Refused("no awaited rank of this gang")
+    yield ANSWER.pack(ADMITTED, me.prove(b"listener", caller, listener, nonce + other))
+    return caller
