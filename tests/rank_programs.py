@@ -22,6 +22,15 @@ def where(rank: Rank) -> tuple:
     return os.getpid(), threading.get_ident(), rank.backend.name, getattr(rank.backend, "threads", None)
 
 
+def kinds_of_links(rank: Rank) -> list[str]:
+    """Return the types of the sockets to the other ranks."""
+    return [type(link.sock).__name__ for link in rank.comm._network._links.values()]
+
+
+def kind_of_comm(rank: Rank) -> str:
+    return type(rank.comm).__name__
+
+
 def nothing(rank: Rank) -> None:
     pass
 

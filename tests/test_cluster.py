@@ -315,7 +315,6 @@ def test_tls(tmp_path):
         LocalCluster(
             n_workers=2,
             threads_per_worker=1,
-            processes=False,
             protocol="tls",
             security=security,
             dashboard_address=":0",
@@ -325,6 +324,7 @@ def test_tls(tmp_path):
     ):
         assert workers.scheduler_address.startswith("tls://")
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        assert cluster.run(programs.kinds_of_links) == [["SSLSocket"]] * 2
 
 
 def check_turns(log: str, jobs: int, num_ranks: int) -> None:

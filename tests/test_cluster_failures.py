@@ -283,6 +283,7 @@ TICKET = Ticket(
     neighbours=(2, 2),
     open_timeout_s=0.1,
     verb_timeout_s=1.0,
+    one_process=False,
     secret=bytes(32),
 )
 

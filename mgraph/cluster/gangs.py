@@ -19,6 +19,8 @@ class Place:
     index: int
     worker: str
     gpu: str
+    # Equal for workers that are in one process; empty where that is not known.
+    process: str = ""
 
 
 @dataclass(eq=False)
@@ -40,6 +42,12 @@ class Gang:
     def workers(self) -> tuple[str, ...]:
         """The addresses of the members, by rank."""
         return tuple(place.worker for place in self.members)
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether the members are workers of one process."""
+        processes = {place.process for place in self.members}
+        return len(processes) == 1 and processes != {""}
 
 
 @dataclass(eq=False)
@@ -85,6 +93,7 @@ class Call:
             neighbours=tuple(hosts.count(host) for host in hosts),
             open_timeout_s=self.session.open_timeout_s,
             verb_timeout_s=self.session.verb_timeout_s,
+            one_process=self.gang.in_one_process,
             secret=self.gang.secret,
         )
 

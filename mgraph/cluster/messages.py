@@ -25,6 +25,8 @@ class Ticket:
     neighbours: tuple[int, ...]
     open_timeout_s: float
     verb_timeout_s: float
+    # Whether the ranks are threads of one process.
+    one_process: bool
     # By which the ranks of a gang know each other; not for logs.
     secret: bytes = field(repr=False)
 

@@ -1,6 +1,7 @@
 """Opening a gang's communicator: report ready first, then connect, each under a deadline.
 
-Ranks on GPUs connect through NCCL, all others through sockets, with TLS where the cluster speaks TLS.
+Ranks on GPUs connect through NCCL, ranks of one process share its memory and open no port, and all others link up
+through sockets, with TLS where the cluster speaks TLS.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,42 @@ if TYPE_CHECKING:
 EXIT_CODE = 70
 # What a rank that does not connect may take beyond its deadline, to say by itself which rank is missing.
 GRACE_S = 1.0
+_TOKEN = uuid.uuid4().hex
+
+
+def process_token() -> str:
+    """Return what is equal for all workers of this process, and for no others."""
+    # A forked child has its parent's memory.
+    return f"{_TOKEN}-{os.getpid()}"
+
+
+class ThreadGroups:
+    """The communicators of gangs whose ranks share this process, from the first rank that takes its end to the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ends: dict[tuple[str, int], dict[int, Communicator]] = {}
+
+    def take(self, ticket: Ticket, index: int) -> Communicator:
+        """Return one rank's end of the communicator of the ticket's gang and epoch, opened by whichever comes first."""
+        key = ticket.gang, ticket.epoch
+        with self._lock:
+            if key not in self._ends:
+                opened = open_threads(ticket.size, ticket.verb_timeout_s, ticket.members)
+                self._ends[key] = dict(enumerate(opened))
+            end = self._ends[key].pop(index)
+            if not self._ends[key]:
+                del self._ends[key]
+        return end
+
+    def drop(self, ticket: Ticket) -> None:
+        """Forget the ends that were not taken: their ranks do not come any more."""
+        with self._lock:
+            self._ends.pop((ticket.gang, ticket.epoch), None)
+
+
+# Of this process and not of a worker, since its ranks are workers of their own.
+GROUPS = ThreadGroups()
 
 
 def open_network(
@@ -42,8 +80,7 @@ def open_network(
     """
     if ticket.size == 1:
         return open_threads(1)[0]
-    opener = _open_nccl if ticket.backend == "cuda" else _open_sockets
-    connect = opener(ticket, index, worker, meet, aborted)
+    connect = _opener(ticket)(ticket, index, worker, meet, aborted)
     opening: Future[Communicator] = Future()
     threading.Thread(
         target=_connect, args=(connect, ticket.size, opening, aborted), name="mgraph-open", daemon=True
@@ -60,6 +97,28 @@ def open_network(
     raise CommTimeout(why)
 
 
+def _opener(ticket: Ticket) -> Callable[..., Callable[[], Communicator]]:
+    if ticket.backend == "cuda":
+        return _open_nccl
+    return _open_threads if ticket.one_process else _open_sockets
+
+
+def _open_threads(
+    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
+) -> Callable[[], Communicator]:
+    meet(worker.address)
+
+    def take() -> Communicator:
+        # Before the end is taken and after: an abort at any time leaves no group behind.
+        aborted.add_done_callback(lambda _: GROUPS.drop(ticket))
+        end = GROUPS.take(ticket, index)
+        if aborted.done():
+            GROUPS.drop(ticket)
+        return end
+
+    return take
+
+
 def _open_sockets(
     ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
 ) -> Callable[[], Communicator]:
@@ -74,8 +133,7 @@ def _open_sockets(
     endpoint = SocketEndpoint(
         index,
         ticket.size,
-        # Workers of one process have no address of a host.
-        host="127.0.0.1" if worker.address.startswith("inproc://") else worker.ip,
+        host=worker.ip,
         secret=ticket.secret,
         network=f"{ticket.gang}/{ticket.epoch}",
         tls=tls,

@@ -96,9 +96,9 @@ class GangPlugin(SchedulerPlugin):
 
     # Handlers: a worker or a client asks and waits for the answer.
 
-    async def hello(self, worker: str, host: str, index: int, gpu: str) -> None:
+    async def hello(self, worker: str, host: str, index: int, gpu: str, process: str = "") -> None:
         """Take note of a worker that can be a rank."""
-        self._places[worker] = Place(host, index, worker, gpu)
+        self._places[worker] = Place(host, index, worker, gpu, process)
         self._unfit.pop(worker, None)
         async with self._changed:
             self._changed.notify_all()

@@ -17,7 +17,7 @@ from distributed.threadpoolexecutor import ThreadPoolExecutor
 from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.messages import PLUGIN, Ticket
-from mgraph.cluster.network import open_network
+from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
@@ -73,6 +73,7 @@ class RankPlugin(WorkerPlugin):
             host=socket.gethostname(),
             index=gpus[0].index if gpus else -1,
             gpu=gpus[0].uuid if gpus else "",
+            process=process_token(),
         )
 
     async def teardown(self, worker: Worker) -> None:

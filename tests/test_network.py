@@ -1,0 +1,173 @@
+"""How the communicator of a gang opens: between processes through sockets, in one process without any port."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import sys
+import threading
+import time
+import types
+
+import pytest
+import rank_programs as programs
+from dask_processes import wait_until
+from distributed import Client, LocalCluster
+
+from mgraph.cluster import network
+from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.gangs import Call, Gang, Place, Session
+from mgraph.cluster.messages import Ticket
+from mgraph.cluster.network import open_network, process_token
+from mgraph.errors import CommAborted, CommTimeout, RendezvousTimeout
+
+pytestmark = pytest.mark.timeout(120)
+
+# Where this process has begun to listen since the tests began; a hook cannot be taken away again.
+BOUND: list = []
+sys.addaudithook(lambda event, args: BOUND.append(args[1]) if event == "socket.bind" else None)
+
+
+@pytest.fixture(params=["inproc", "tcp"])
+def one_process(request):
+    """Connect to two workers that are threads of this process."""
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            protocol=request.param,
+            dashboard_address=":0",
+        ) as workers,
+        Client(workers, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def test_ranks_of_one_process_open_no_port(one_process):
+    bound = len(BOUND)
+    with DaskCluster(one_process, open_timeout_s=30) as cluster:
+        assert cluster.run(programs.kind_of_comm) == ["ThreadCommunicator"] * 2
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        with pytest.raises(ZeroDivisionError):
+            cluster.run(programs.fail_on, 0)
+        # The communicator of the next epoch.
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+    assert BOUND[bound:] == []
+    assert network.GROUPS._ends == {}
+
+
+def test_ranks_of_one_process_keep_the_deadline(one_process, tmp_path):
+    """A rank that does not come in time is named, and the next gang opens."""
+    marker = str(tmp_path / "m")
+    late = max(one_process.scheduler_info()["workers"])
+    busy = one_process.submit(programs.nap, marker, workers=[late], pure=False)
+    wait_until((tmp_path / "m-begun").exists)
+    try:
+        with (
+            DaskCluster(one_process, 2, open_timeout_s=0.5) as cluster,
+            pytest.raises(RendezvousTimeout, match=r"rank \d on .* did not report ready within 0.5 s"),
+        ):
+            cluster.run(programs.total)
+    finally:
+        (tmp_path / "m-over").write_text("")
+    busy.result()
+    with DaskCluster(one_process, 2, open_timeout_s=30) as cluster:
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+    assert network.GROUPS._ends == {}
+
+
+def test_ranks_of_two_processes_use_sockets(client):
+    with DaskCluster(client, 2, open_timeout_s=30) as cluster:
+        assert cluster.run(programs.kind_of_comm) == ["SocketCommunicator"] * 2
+        assert cluster.run(programs.kinds_of_links) == [["socket"]] * 2
+
+
+def test_late_rank_is_named_with_its_worker_and_what_to_do(client, tmp_path):
+    marker = str(tmp_path / "m")
+    late = sorted(client.scheduler_info()["workers"])[1]
+    with DaskCluster(client, 2, open_timeout_s=30, verb_timeout_s=0.5) as cluster:
+        try:
+            with pytest.raises(CommTimeout) as caught:
+                cluster.run(programs.wait_for, 1, marker)
+        finally:
+            (tmp_path / "m-over").write_text("")
+    assert str(caught.value) == (
+        f"allreduce: rank 1 ({late}) did not answer within 0.5 s: see whether that worker still runs; a rank that "
+        "computes longer between two verbs needs a longer verb_timeout_s (--verb-timeout)"
+    )
+
+
+# What opening is made of.
+
+
+def ticket(**changes) -> Ticket:
+    fields = {
+        "gang": "gang",
+        "epoch": 0,
+        "session": "session",
+        "members": ("inproc://a", "inproc://b"),
+        "backend": "cpu",
+        "neighbours": (2, 2),
+        "open_timeout_s": 20.0,
+        "verb_timeout_s": 20.0,
+        "one_process": True,
+        "secret": bytes(range(32)),
+    }
+    return Ticket(**fields | changes)
+
+
+@pytest.mark.parametrize("moment", ["before", "during"])
+def test_group_is_forgotten_when_a_rank_never_takes_its_end(moment):
+    """Rank 1 was lost behind the rendezvous: rank 0 waits in its first verb, and leaves no thread and no group."""
+    worker = types.SimpleNamespace(nanny=None, address="inproc://a")
+    aborted = concurrent.futures.Future()
+    if moment == "before":
+        aborted.set_result(CommAborted("rank 1 was lost"))
+    else:
+        threading.Timer(0.3, aborted.set_result, (CommAborted("rank 1 was lost"),)).start()
+    with pytest.raises(CommAborted, match="rank 1 was lost"):
+        open_network(ticket(), 0, worker, lambda address: ["", ""], aborted)
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name == "mgraph-open"])
+    assert network.GROUPS._ends == {}
+
+
+def test_gang_that_is_lost_while_it_links_leaves_no_thread_and_no_port():
+    worker = types.SimpleNamespace(nanny=None, address="tcp://127.0.0.1:1", ip="127.0.0.1")
+    aborted = concurrent.futures.Future()
+    threading.Timer(0.3, aborted.set_result, (CommAborted("rank 1 was lost"),)).start()
+    bound = len(BOUND)
+    with pytest.raises(CommAborted, match="rank 1 was lost"):
+        open_network(ticket(one_process=False), 1, worker, lambda own: ["127.0.0.1:1", own], aborted)
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name == "mgraph-open"])
+    assert [host for host, _ in BOUND[bound:]] == ["127.0.0.1"]
+
+
+def test_rank_that_does_not_link_is_named_at_the_deadline():
+    worker = types.SimpleNamespace(nanny=None, address="tcp://127.0.0.1:1", ip="127.0.0.1")
+    start = time.monotonic()
+    with pytest.raises(RendezvousTimeout, match=r"rank 0 \(inproc://a\) did not connect within 0.5 s"):
+        open_network(
+            ticket(one_process=False, open_timeout_s=0.5),
+            1,
+            worker,
+            lambda own: ["127.0.0.1:1", own],
+            concurrent.futures.Future(),
+        )
+    assert time.monotonic() - start < 20
+
+
+def test_ticket_says_whether_all_ranks_share_a_process_and_hides_the_secret():
+    def ticket_of(*processes: str) -> Ticket:
+        gang = Gang(tuple(Place("host", 0, f"worker-{i}", "", p) for i, p in enumerate(processes)), "cpu")
+        session = Session("session", len(processes), "cpu", 1.0, 1.0, "client", gang)
+        assert repr(gang.secret) not in repr(gang)
+        return Call("lease", session, (), gang=gang).ticket()
+
+    here = process_token()
+    assert ticket_of(here, here).one_process
+    assert not ticket_of(here, "elsewhere").one_process
+    assert not ticket_of("", "").one_process
+    one, other = ticket_of(here, here), ticket_of(here, here)
+    assert len(one.secret) == 32
+    assert one.secret != other.secret
+    assert repr(one.secret) not in repr(one)
