@@ -152,7 +152,7 @@ def test_cause_reaches_a_rank_that_comes_after_the_abort(transport):
             comm.allreduce(np.zeros(1 << 20, np.uint8), "max")
 
 
-def test_rank_that_is_late_hears_that_the_others_gave_up():
+def test_late_rank_raises_the_timeout_of_the_others():
     comms = open_socket_threads(2, 0.3, names=("tcp://a", "tcp://b"))
     late = (
         r"barrier: rank 1 \(tcp://b\) did not answer within 0.3 s: see whether that worker still runs; .*--verb-timeout"
@@ -161,6 +161,12 @@ def test_rank_that_is_late_hears_that_the_others_gave_up():
         comms[0].barrier()
     with pytest.raises(CommTimeout, match=late):
         comms[1].barrier()
+
+
+def test_deadline_may_be_infinite():
+    comms = open_socket_threads(2, float("inf"))
+    check(run_threads(comms, comm_cases.control_words))
+    check(run_threads(comms, lambda comm, xp: comm.close()))
 
 
 def test_interrupted_verb_ends_the_communicator_everywhere():

@@ -38,6 +38,8 @@ BACKLOG = 1024
 REDIAL_S = 0.1
 # Connections taken from the system before those that wait are looked after again.
 ACCEPTED_AT_ONCE = 32
+# The system takes no longer timeouts than some days.
+MAX_SELECT_S = 3600.0
 
 
 class TlsContexts(NamedTuple):
@@ -205,7 +207,9 @@ class _Linking:
                 if now > deadline:
                     raise self._overdue(timeout_s)
                 self._look_after(now)
-                next_look = min([deadline, *self._due.values(), *(c.until for c in self._connections.values())])
+                next_look = min(
+                    [now + MAX_SELECT_S, deadline, *self._due.values(), *(c.until for c in self._connections.values())]
+                )
                 for key, _ in self._selector.select(max(0.0, next_look - time.monotonic())):
                     if key.fileobj is endpoint.awake:
                         raise CommAborted("the endpoint was closed while it linked")

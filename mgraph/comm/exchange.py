@@ -34,6 +34,8 @@ from mgraph.types import Array
 GRACE_S = 3.0
 # How long a rank that fails waits for the others to have read why; the dead do not answer.
 FAREWELL_S = 0.5
+# poll() takes its timeout as a C int of milliseconds; a deadline may lie far beyond that, or at infinity.
+MAX_POLL_S = 3600.0
 FAILURES = {kind.__name__: kind for kind in (CommAborted, CommMismatch, CommTimeout)}
 
 
@@ -236,7 +238,7 @@ class Network:
             if left_s <= 0:
                 late = sorted(exchange.waiting | exchange.unsent)
                 raise calls.overdue(exchange.call.partition("(")[0], late, self._timeout_s, self._names)
-            self._go_on(exchange, math.ceil(left_s * 1000))
+            self._go_on(exchange, math.ceil(min(left_s, MAX_POLL_S) * 1000))
 
     def _go_on(self, exchange: _Exchange, timeout_ms: int) -> None:
         """Send and receive what the links are ready for, when one is."""
