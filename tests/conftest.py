@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import signal
 import sys
 
 import pytest
@@ -19,6 +20,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As under nohup or behind `&`: tests interrupt themselves and processes that they start, which inherit this.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("require") == "gpu" and not has_gpu():
         raise pytest.UsageError("--require gpu: CuPy sees no CUDA device (`mgraph doctor` says why)")
     if config.getoption("sanitize"):
