@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -90,21 +89,19 @@ def _of_all(steps: tuple[dict, ...]) -> dict:
     return {**steps[0], **summed, "microseconds": max(step["microseconds"] for step in steps)}
 
 
-def answer_key() -> str:
-    """Return a name under which ranks keep an answer, never given before."""
-    return f"answer-{uuid.uuid4().hex}"
-
-
 class Kept:
     """What the ranks keep of one answer; freed when it is closed, or when nobody holds it any more.
+
+    Made before the call that has the ranks keep something under its key, so that what an interrupt behind that call
+    leaves there is freed too.
 
     Columns hold this and not the result that has them: in a cycle of references, memory would wait for
     the garbage collector.
     """
 
-    def __init__(self, graph: Graph, key: str) -> None:
-        self.graph, self.key = graph, key
-        self.close = weakref.finalize(self, graph.cluster.forget, key)
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.key = graph, f"answer-{uuid.uuid4().hex}"
+        self.close = graph.cluster.hold(self, self.key)
 
     @property
     def closed(self) -> bool:
@@ -220,8 +217,8 @@ class Result(ABC):
 
     stats: Costs
 
-    def __init__(self, graph: Graph, key: str) -> None:
-        self.graph, self._kept = graph, Kept(graph, key)
+    def __init__(self, kept: Kept) -> None:
+        self.graph, self._kept = kept.graph, kept
 
     @property
     @abstractmethod

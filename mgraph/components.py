@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mgraph.answers import Column, Costs, Result, answer_key, costs_of_ranks
+from mgraph.answers import Column, Costs, Kept, Result, costs_of_ranks
 from mgraph.graph import Graph, require_graph
 from mgraph.jobs import check_labels, label_components
 from mgraph.readable import counted, readable_seconds
@@ -27,8 +27,8 @@ class Components(Result):
         from a hub, that finds most of the giant.
     """
 
-    def __init__(self, graph: Graph, key: str, num_components: int, stats: Costs) -> None:
-        super().__init__(graph, key)
+    def __init__(self, kept: Kept, num_components: int, stats: Costs) -> None:
+        super().__init__(kept)
         self.num_components, self.stats = num_components, stats
         self.labels = Column(self._kept, "labels", np.dtype(np.int64))
 
@@ -57,6 +57,6 @@ def connected_components(g: Graph) -> Components:
     """
     require_graph(g)
     g.require_rows("connected_components")
-    key = answer_key()
-    parts = g.answer(label_components, [key], key)
-    return Components(g, key, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))
+    kept = Kept(g)
+    parts = g.answer(label_components, [kept], kept.key)
+    return Components(kept, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mgraph.answers import Column, Costs, Result, answer_key, costs_of_ranks
+from mgraph.answers import Column, Costs, Kept, Result, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.exact_sum import as_float
 from mgraph.graph import Graph, require_graph
@@ -46,8 +46,9 @@ class Forest(Result):
         `shrink` each rank joins trees over its own edges, in each `meet` over those of all ranks that are left.
     """
 
-    def __init__(self, graph: Graph, key: str, maximum: bool, parts: Sequence[dict]) -> None:
-        super().__init__(graph, key)
+    def __init__(self, kept: Kept, maximum: bool, parts: Sequence[dict]) -> None:
+        super().__init__(kept)
+        graph = kept.graph
         self.maximum, self.stats = maximum, Costs(**costs_of_ranks(graph, parts))
         self.num_edges = sum(part["edges"] for part in parts)
         self.num_trees = graph.num_vertices - self.num_edges
@@ -94,9 +95,8 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
-    maximum, key = as_flag(maximum, "maximum"), answer_key()
-    parts = g.answer(span, [key], key, maximum)
-    return Forest(g, key, maximum, parts)
+    maximum, kept = as_flag(maximum, "maximum"), Kept(g)
+    return Forest(kept, maximum, g.answer(span, [kept], kept.key, maximum))
 
 
 minimum_spanning_tree = minimum_spanning_forest

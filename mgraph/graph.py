@@ -7,7 +7,7 @@ import sys
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgraph.admission import refuse_what_cannot_fit
 from mgraph.build.build import LAYOUTS
@@ -23,6 +23,9 @@ from mgraph.placement import ARCS_A_RANK, Placement, place_graph
 from mgraph.readable import counted
 from mgraph.shard import GraphInfo
 from mgraph.types import EdgeSource
+
+if TYPE_CHECKING:
+    from mgraph.answers import Kept
 
 # Clusters that were made because none was given, shared by the graphs that keep them alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
@@ -52,7 +55,7 @@ class Graph:
     ) -> None:
         self.cluster, self.key, self.name, self.info, self.build_stats = cluster, key, name, info, build_stats
         self.placement = placement
-        self._finalizer = weakref.finalize(self, cluster.forget, key)
+        self._finalizer = cluster.hold(self, key)
 
     @classmethod
     def from_source(
@@ -114,13 +117,13 @@ class Graph:
                 answers = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
             else:
                 answers = cluster.run(build_graph, source, key, order, num_chunks, layout)
+            # Copies of packed files, of which a build is all that reads them.
+            getattr(source, "release", lambda: None)()
+            info, _ = answers[0]
+            return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
         except BaseException:
             cluster.forget(key)
             raise
-        # Copies of packed files, of which a build is all that reads them.
-        getattr(source, "release", lambda: None)()
-        info, _ = answers[0]
-        return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
 
     @property
     def num_vertices(self) -> int:
@@ -146,13 +149,13 @@ class Graph:
         """Free the graph's memory on the ranks; results already found stay."""
         self._finalizer()
 
-    def answer(self, job: Callable[..., Any], keys: Sequence[str], *args: Any) -> list[Any]:
-        """Run a job of this graph whose answers stay on the ranks as `keys`; whatever fails leaves none there."""
+    def answer(self, job: Callable[..., Any], kept: Sequence[Kept], *args: Any) -> list[Any]:
+        """Run a job of this graph whose answers stay on the ranks as `kept`; whatever fails leaves none there."""
         try:
             return self.cluster.run(job, self.key, *args)
         except BaseException as error:
-            for key in keys:
-                self.cluster.forget(key)
+            for one in kept:
+                one.close()
             if isinstance(error, GraphClosed):
                 raise GraphClosed(
                     f"the graph {self.name} is not on its ranks any more: it was closed, or one of them was lost; "

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.answers import Column, Costs, Result, costs_of_ranks
+from mgraph.answers import Column, Costs, Kept, Result, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.forms import TraversalSpec
 from mgraph.graph import Graph
@@ -91,8 +91,8 @@ class Traversed(Result):
 
     stats: Stats
 
-    def __init__(self, graph: Graph, key: str, spec: TraversalSpec, stats: Stats) -> None:
-        super().__init__(graph, key)
+    def __init__(self, kept: Kept, spec: TraversalSpec, stats: Stats) -> None:
+        super().__init__(kept)
         self.spec, self.stats, self.sources = spec, stats, spec.sources
         ids = np.dtype(np.int64)
         self.distances = Column(self._kept, "distances", user_dtype(spec.dtype))

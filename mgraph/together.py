@@ -10,7 +10,7 @@ import numpy as np
 from mgraph.algorithms.bfs_together import MOST_ROOTS, Together
 from mgraph.algorithms.bfs_together import bfs_together as search_together
 from mgraph.algorithms.traversal import Trace, Traversal
-from mgraph.answers import Costs, Kept, answer_key, costs_of_ranks
+from mgraph.answers import Costs, Kept, costs_of_ranks
 from mgraph.build.in_rows import require_in_rows
 from mgraph.cluster.base import Rank
 from mgraph.forms import TraversalSpec
@@ -35,9 +35,9 @@ class TraversedTogether:
         What all searches took; phases are prepare and traverse.
     """
 
-    def __init__(self, g: Graph, roots: list[int], keys: list[str], limit: int | None, stats: Costs) -> None:
+    def __init__(self, g: Graph, roots: list[int], kept: list[Kept], limit: int | None, stats: Costs) -> None:
         self.graph, self.roots, self.stats, self._limit = g, roots, stats, limit
-        self._kept = [Kept(g, key) for key in keys]
+        self._kept = kept
 
     def answer(self, index: int, *, return_predecessors: bool = True) -> Traversed:
         """Return the answer of root number `index`, the same as bfs gives; predecessors are found now."""
@@ -45,10 +45,11 @@ class TraversedTogether:
         root = self.roots[index]
         batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
         spec = TraversalSpec("bfs", "together", (root,), LEVEL, self._limit, return_predecessors)
-        key, kept = answer_key(), self._kept[batch]
-        kept.require_open()
-        parts = self.graph.answer(answer_of_root, [key], kept.key, bit, key, spec)
-        return Traversed(self.graph, key, spec, Stats.of_ranks(self.graph, spec, "asked for", parts))
+        levels = self._kept[batch]
+        levels.require_open()
+        kept = Kept(self.graph)
+        parts = self.graph.answer(answer_of_root, [kept], levels.key, bit, kept.key, spec)
+        return Traversed(kept, spec, Stats.of_ranks(self.graph, spec, "asked for", parts))
 
     @property
     def distances(self) -> np.ndarray:
@@ -106,9 +107,9 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
     wanted = as_roots(g, roots)
     limit = as_depth_limit(g, depth_limit)
     batches = [wanted[first : first + MOST_ROOTS] for first in range(0, len(wanted), MOST_ROOTS)]
-    keys = [answer_key() for _ in batches]
-    parts = g.answer(traverse_together, keys, keys, batches, limit)
-    return TraversedTogether(g, wanted, keys, limit, Costs(**costs_of_ranks(g, parts)))
+    kept = [Kept(g) for _ in batches]
+    parts = g.answer(traverse_together, kept, [one.key for one in kept], batches, limit)
+    return TraversedTogether(g, wanted, kept, limit, Costs(**costs_of_ranks(g, parts)))
 
 
 # What runs on a rank.

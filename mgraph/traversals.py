@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.answers import answer_key
+from mgraph.answers import Kept
 from mgraph.errors import InputError, UsageError
 from mgraph.forms import TraversalSpec
 from mgraph.graph import Graph, require_graph
@@ -203,9 +203,9 @@ def _method(g: Graph, method: str) -> str:
 def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
     """Run the traversals under one lease and wrap what is known of their answers."""
     reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
-    keys = [answer_key() for _ in specs]
-    by_rank = g.answer(traverse, keys, keys, specs)
+    kept = [Kept(g) for _ in specs]
+    by_rank = g.answer(traverse, kept, [one.key for one in kept], specs)
     return [
-        Traversed(g, key, spec, Stats.of_ranks(g, spec, reason, parts))
-        for key, spec, parts in zip(keys, specs, zip(*by_rank, strict=True), strict=True)
+        Traversed(one, spec, Stats.of_ranks(g, spec, reason, parts))
+        for one, spec, parts in zip(kept, specs, zip(*by_rank, strict=True), strict=True)
     ]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.cluster.base import Rank
+from mgraph.kernels.totals import total as total_of
 
 
 def total(rank: Rank, *args: Any) -> tuple:
@@ -46,6 +47,21 @@ def keep(rank: Rank, key: str, value: Any) -> None:
 def fill(rank: Rank, key: str, num_bytes: int) -> None:
     """Keep so much memory, written to."""
     rank.objects[key] = np.ones(num_bytes, np.uint8)
+
+
+def keep_late(rank: Rank, graph: str, key: str, delay_s: float) -> None:
+    """End as every job does: behind the last verb, an answer is kept."""
+    time.sleep(delay_s)
+    rank.objects[key] = bytearray(1 << 20)
+
+
+def keep_behind_a_failure(rank: Rank, key: str, delay_s: float) -> None:
+    """Fail on one rank long before the others keep something."""
+    rank.comm.barrier()
+    if rank.index == 0:
+        raise ZeroDivisionError
+    time.sleep(delay_s)
+    rank.objects[key] = 1
 
 
 def recall(rank: Rank, key: str) -> Any:
@@ -93,6 +109,14 @@ def compute(rank: Rank, marker: str) -> None:
     """No rank is in a verb."""
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     nap(marker)
+
+
+def launch_on_and_on(rank: Rank, marker: str) -> None:
+    """Launch kernels, between which no verb is called, until they are stopped."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    values = np.arange(1 << 16)
+    while True:
+        total_of(rank.backend, values)
 
 
 def interrupt_caller(rank: Rank, pid: int, marker: str) -> None:

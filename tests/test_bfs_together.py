@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_shard import build_shards, positions_of
 from on_ranks import run_on_ranks
+from rank_programs import nothing
 from strategies import graphs, orders, rank_counts
 from sweep_checks import of_users
 from test_traversals import graph_of
@@ -146,6 +147,7 @@ def test_what_cannot_be_is_refused(cluster):
             pytest.raises(UsageError, match=r"root slice\(0, 1, None\) is not an"),
         ):
             found[0:1]
+    cluster.run(nothing)
     assert not any(cluster._objects)
     with mg.rmat(5, cluster=cluster, layout="compact") as g, pytest.raises(UsageError, match="needs rows"):
         mg.bfs_together(g, [0])

@@ -6,11 +6,11 @@ import collections
 import itertools
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.errors import ClusterError, GraphClosed, UsageError
+from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
 from mgraph.kernels.backend import CpuBackend
 
 
@@ -102,43 +102,51 @@ def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("at", [0, 1, 2])
-@pytest.mark.parametrize("is_queued", [False, True])
-def test_a_call_interrupted_while_it_is_handed_out_frees_the_ranks(at, is_queued, monkeypatch):
-    real, calls = ThreadPoolExecutor.submit, itertools.count()
-
-    def submit(*args):
-        if next(calls) != at:
-            return real(*args)
-        if is_queued:
-            real(*args)
-        raise KeyboardInterrupt
-
-    with InProcessCluster(3, timeout_s=20) as cluster:
-        monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
-        with pytest.raises(KeyboardInterrupt):
-            cluster.run(programs.total)
-        monkeypatch.undo()
-        assert len(cluster.run(programs.total)) == 3
-
-
-def test_a_call_interrupted_while_it_waits_leaves_others_their_turn(tmp_path, monkeypatch):
-    log = str(tmp_path / "log")
-    with InProcessCluster(2, timeout_s=20) as cluster:
-        first = threading.Thread(target=cluster.run, args=(programs.linger, log, "job", 0.5))
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_call_interrupted_while_it_waits_leaves_others_their_turn(num_ranks, tmp_path):
+    log = tmp_path / "log"
+    with InProcessCluster(num_ranks, timeout_s=20) as cluster:
+        first = threading.Thread(target=cluster.run, args=(programs.linger, str(log), "job", 1.0))
         first.start()
-        wait_until(lambda: cluster._leases.held("0"))
-
-        def wait_for(condition, predicate):
-            raise KeyboardInterrupt
-
-        monkeypatch.setattr(threading.Condition, "wait_for", wait_for)
+        wait_until(log.exists)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            cluster.run(programs.total)
-        monkeypatch.undo()
+            cluster.run(programs.keep, "graph", 1)
+        assert first.is_alive()
         first.join(30)
-        check_turns(log, 1, 2)
-        assert len(cluster.run(programs.total)) == 2
+        check_turns(str(log), 1, num_ranks)
+        assert len(cluster.run(programs.total)) == num_ranks
+        assert not any(cluster._objects)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_calls_that_wait_are_refused_when_the_cluster_is_closed(num_ranks, tmp_path):
+    cluster, errors = InProcessCluster(num_ranks, timeout_s=20), []
+
+    def call(name):
+        with pytest.raises((ClusterError, CommAborted)) as caught:
+            cluster.run(programs.linger, str(tmp_path / "log"), name, 1.0)
+        errors.append(caught.value)
+
+    callers = [threading.Thread(target=call, args=(f"job{i}",)) for i in range(3)]
+    for caller in callers:
+        caller.start()
+    wait_until((tmp_path / "log").exists)
+    for closer in (closers := [threading.Thread(target=cluster.close) for _ in range(2)]):
+        closer.start()
+    for thread in (*closers, *callers):
+        thread.join(30)
+        assert not thread.is_alive()
+    assert sorted(type(error).__name__ for error in errors) == ["ClusterError", "ClusterError", "CommAborted"]
+
+
+def test_a_cluster_that_is_not_closed_ends_its_threads():
+    threads = set(threading.enumerate())
+    cluster = InProcessCluster(3)
+    cluster.run(programs.keep, "graph", 1)
+    assert len(set(threading.enumerate()) - threads) >= 3
+    del cluster
+    wait_until(lambda: set(threading.enumerate()) <= threads)
 
 
 def test_threads_that_cannot_start_end_no_call(monkeypatch):
@@ -170,10 +178,15 @@ def test_repr(cluster):
 # In this process.
 
 
-def test_one_rank_is_a_call():
-    with InProcessCluster() as cluster:
-        here = os.getpid(), threading.get_ident()
-        assert cluster.run(programs.where)[0][:2] == here
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_ranks_run_beside_the_caller_in_threads_that_stay(num_ranks):
+    with InProcessCluster(num_ranks) as cluster:
+        places = [place[:2] for place in cluster.run(programs.where)]
+        assert {pid for pid, _ in places} == {os.getpid()}
+        threads = {ident for _, ident in places}
+        assert len(threads) == num_ranks
+        assert threading.get_ident() not in threads
+        assert [place[:2] for place in cluster.run(programs.where)] == places
 
 
 def test_ranks_share_the_cores():

@@ -22,7 +22,6 @@ from zoo import ZOO, make_case, random_case, zoo_sources
 import mgraph as mg
 from mgraph.algorithms.predecessors_sweep import find_predecessors_by_sweep
 from mgraph.algorithms.traversal import Trace
-from mgraph.cluster.base import Rank
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.graph import Graph
@@ -58,9 +57,9 @@ def test_answers_are_the_oracles_for_any_number_of_ranks(case, clusters):
 class SocketCluster(InProcessCluster):
     """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
 
-    def _open(self):
-        parts = zip(open_socket_threads(self.num_ranks, 60), self._backends, self._objects, strict=True)
-        return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
+    @staticmethod
+    def open_comms(size, timeout_s):
+        return open_socket_threads(size, 60)
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_shard import build_shards
 from on_ranks import RANKS, run_on_ranks
+from rank_programs import nothing
 from scipy.sparse import csgraph
 from strategies import graphs, orders, rank_counts
 from user_graphs import GRAPHS, ORDERS, graph_of
@@ -210,6 +211,7 @@ def test_a_result_is_columns_like_any_other(clusters, tmp_path):
 
 def test_the_answer_is_freed_with_its_last_holder():
     def kept(cluster):
+        cluster.run(nothing)
         return [key for objects in cluster._objects for key in objects if not key.startswith("graph-")]
 
     with InProcessCluster(2) as cluster, graph_of(ZOO["path"], cluster) as g:

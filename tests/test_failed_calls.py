@@ -8,6 +8,7 @@ import weakref
 from functools import partial
 
 import pytest
+from dask_processes import wait_until
 from emulator.backend import EmulatedBackend
 from test_traversals import check
 from user_graphs import graph_of
@@ -29,13 +30,23 @@ def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypa
     case = random_case(7, directed=directed)
     module, _, name = place.rpartition(".")
     real, first = getattr(importlib.import_module(module), name), iter([True])
-    # Behind the last exchange: whoever comes first fails, and the other has its part.
-    monkeypatch.setattr(place, lambda *args: 1 / 0 if next(first, False) else real(*args))
     cluster = clusters[2]
     with graph_of(case, cluster, order="degree") as g:
+
+        def have():
+            return sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects)
+
+        def fail_on_one(*args):
+            # Behind the last exchange: the rank that comes first fails, when the other has its part.
+            if next(first, False):
+                wait_until(lambda: have() == [False, True])
+                raise ZeroDivisionError
+            return real(*args)
+
+        monkeypatch.setattr(place, fail_on_one)
         with pytest.raises(ZeroDivisionError):
             mg.bfs(g, 0, method=method)
-        assert sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects) == [False, True]
+        assert have() == [False, True]
         check(mg.bfs(g, 0, method=method), case, [0], "degree")
 
 

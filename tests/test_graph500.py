@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from rank_programs import nothing
 
 import mgraph as mg
 from mgraph import graph500, jobs
@@ -42,6 +43,7 @@ def test_a_run_of_scale_10(cluster):
         assert all(search.num_edges == edges_from(root) for search, root in zip(searches, run.roots, strict=True))
         assert all(search.validate_s > 0 for search in searches)
         assert run.summary(kernel)["harmonic_mean_TEPS"] > 0
+    cluster.run(nothing)
     assert not any(cluster._objects)
 
 
@@ -199,4 +201,5 @@ def test_every_answer_is_validated(kernel, check, cluster, monkeypatch):
     else:
         run_graph500(spec, cluster=cluster)
         assert searches == [8] * cluster.num_ranks
+    cluster.run(nothing)
     assert not any(cluster._objects)

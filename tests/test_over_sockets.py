@@ -12,7 +12,6 @@ from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 from zoo import ZOO
 
 import mgraph as mg
-from mgraph.cluster.base import Rank
 from mgraph.cluster.in_process import InProcessCluster
 
 # The one of three hundred supersteps takes long on many ranks.
@@ -22,10 +21,9 @@ DEEP = ZOO["long-chain"]
 class SocketCluster(InProcessCluster):
     """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
 
-    def _open(self):
-        comms = open_socket_threads(self.num_ranks, 60)
-        parts = zip(comms, self._backends, self._objects, strict=True)
-        return [Rank(r, self.num_ranks, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
+    @staticmethod
+    def open_comms(size, timeout_s):
+        return open_socket_threads(size, 60)
 
 
 @pytest.fixture(scope="module", params=[2, 3, 4, 7])

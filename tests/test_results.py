@@ -15,6 +15,7 @@ from dask_processes import held, wait_until
 from distributed import Client, LocalCluster, get_worker, wait
 from forest_checks import check as check_forest
 from forest_checks import undirected
+from rank_programs import nothing
 from user_graphs import graph_of
 from zoo import random_case
 
@@ -44,7 +45,8 @@ def result(graph):
 
 
 def kept(cluster):
-    """Return the keys that each rank keeps, graphs apart."""
+    """Return the keys that each rank keeps, graphs apart, behind a call: those without a holder go before it."""
+    cluster.run(nothing)
     return [[key for key in objects if not key.startswith("graph-")] for objects in cluster._objects]
 
 

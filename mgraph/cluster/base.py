@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, GraphClosed, UsageError
@@ -20,6 +21,24 @@ BLAME_S = 2.0
 class Objects(dict[str, Any]):
     """What a rank keeps between calls, by key: shards and results, never seen by Dask."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._added: list[str] = []
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._added.append(key)
+        super().__setitem__(key, value)
+
+    def begin_call(self) -> list[str]:
+        """Return a list that names what is added from now on, until the next call begins."""
+        self._added = []
+        return self._added
+
+    def undo(self, added: list[str]) -> None:
+        """Drop what a call has added that failed, or that its caller gave up."""
+        for key in added:
+            self.pop(key, None)
+
     def __missing__(self, key: str) -> Any:
         raise GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")
 
@@ -33,6 +52,15 @@ class Rank:
     comm: Communicator
     backend: Backend
     objects: Objects
+
+
+class Hold(Protocol):
+    """What forgets a key once; `alive` until then."""
+
+    @property
+    def alive(self) -> bool: ...
+
+    def __call__(self) -> object: ...
 
 
 class Cluster(ABC):
@@ -96,6 +124,10 @@ class Cluster(ABC):
     @abstractmethod
     def forget(self, key: str) -> None:
         """Drop `rank.objects[key]` on every rank; only sends a message, so that a finalizer may call it."""
+
+    def hold(self, owner: object, key: str) -> Hold:
+        """Return what forgets the key when it is called, and by itself when the owner is gone."""
+        return weakref.finalize(owner, self.forget, key)
 
     @abstractmethod
     def close(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.errors import UsageError
+from mgraph.kernels.helpers import Helpers
 from mgraph.kernels.host_memory import FreeMemory, OwnLimit, free_memory
 
 if TYPE_CHECKING:
@@ -70,7 +70,13 @@ GIVEN_WINDOWS = (Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)), Given(np
 
 
 class Backend(ABC):
-    """What kernels run on."""
+    """What kernels run on.
+
+    Attributes
+    ----------
+    stopped
+        Why no kernel of the call that runs is launched any more; None while they are.
+    """
 
     name: str
     xp: Any
@@ -78,6 +84,11 @@ class Backend(ABC):
     # Fast memory that one block of threads may have, and the cache that all of them share.
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
+    stopped: str | None = None
+
+    @abstractmethod
+    def enter_thread(self) -> None:
+        """Prepare the calling thread, which is not the one that made this backend, to use it."""
 
     @abstractmethod
     def launch(self, kernel: Kernel, args: tuple) -> None:
@@ -211,13 +222,16 @@ class CpuBackend(Backend):
         self.sharers, self.sharers_of_process = sharers, sharers_of_process or sharers
         # What else bounds this process's memory.
         self.own_limit = own_limit
-        self._pool = ThreadPoolExecutor(self.threads - 1, "mgraph-kernel") if self.threads > 1 else None
+        self._helpers = Helpers(self.threads - 1)
+
+    def enter_thread(self) -> None:
+        """Do nothing: all threads see the same memory."""
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         lo, hi, *rest = args
         if hi <= lo:
             return
-        if self._pool is None or (hi - lo) * kernel.lanes < SERIAL_ITEMS:
+        if self.threads == 1 or (hi - lo) * kernel.lanes < SERIAL_ITEMS:
             kernel.cpu(lo, hi, *rest)
             return
         step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))
@@ -228,13 +242,7 @@ class CpuBackend(Backend):
             for start in starts:
                 kernel.cpu(start, min(start + step, hi), *rest)
 
-        helpers = [self._pool.submit(work) for _ in range(self.threads - 1)]
-        try:
-            work()
-        finally:
-            wait(helpers)
-        for helper in helpers:
-            helper.result()
+        self._helpers.run(work)
 
     def synchronize(self) -> None:
         """Return at once: launches return when they are done."""
@@ -275,8 +283,7 @@ class CpuBackend(Backend):
         yield lambda: max(_status_bytes("VmHWM") - before, 0)
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
+        self._helpers.close()
 
 
 def make_backend(

@@ -180,6 +180,10 @@ class CudaBackend(FusingBackend):
         self._host_words = _pinned(1, np.int64)
         self._parameters = _OwnParameters()
 
+    def enter_thread(self) -> None:
+        # Each thread has a current device of its own, the first one until it says otherwise.
+        cupy.cuda.Device(self.device).use()
+
     def device_facts(self) -> dict[str, str | int]:
         return {
             "name": cupy.cuda.runtime.getDeviceProperties(self.device)["name"].decode(),

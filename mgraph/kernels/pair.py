@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numba
 import numpy as np
 
+from mgraph.errors import CommAborted
+
 if TYPE_CHECKING:
     from mgraph.kernels.backend import Backend
 
@@ -74,6 +76,9 @@ class Kernel:
 
     def __getitem__(self, backend: Backend) -> Callable[..., None]:
         def launch(*args: Any) -> None:
+            # A rank alone calls few verbs: a build of minutes would go on that long after its call was given up.
+            if backend.stopped is not None:
+                raise CommAborted(backend.stopped)
             backend.launch(self, args)
 
         return launch

@@ -161,6 +161,9 @@ class EmulatedBackend(FusingBackend):
             f"races={self.races}, poison={self.poison:#x})"
         )
 
+    def enter_thread(self) -> None:
+        """Do nothing: all threads see the same memory."""
+
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if len(args) != len(kernel.parameters):
             raise EmulationError(f"{kernel} takes {len(kernel.parameters)} arguments, not {len(args)}")
