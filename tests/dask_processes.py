@@ -23,6 +23,11 @@ def held(dask_worker) -> int:
     return sum(len(objects) for objects in dask_worker.plugins["mgraph"]._objects.values())
 
 
+def held_keys(dask_worker) -> set[str]:
+    """Return the keys of what a worker holds for ranks."""
+    return {key for objects in dask_worker.plugins["mgraph"]._objects.values() for key in objects}
+
+
 def wait_until(condition, timeout_s: float = 30.0) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -12,11 +12,12 @@ import time
 import numpy as np
 import pytest
 import rank_programs as programs
-from dask_processes import wait_until
+from dask_processes import held_keys, wait_until
 from interrupts import interrupt_often, interrupted_at, of_package
 
 import mgraph as mg
-from mgraph.cluster.base import BLAME_S
+from mgraph.cluster.base import BLAME_S, Objects
+from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.kernels.backend import CpuBackend
 from mgraph.kernels.totals import total
@@ -118,14 +119,21 @@ def interrupt_when_filled(folder, count):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.fixture(params=[1, 2])
+@pytest.fixture(params=[1, 2, "dask"])
 def cluster(request):
-    with InProcessCluster(request.param) as cluster:
-        yield cluster
+    if request.param == "dask":
+        with DaskCluster(request.getfixturevalue("client"), open_timeout_s=30) as cluster:
+            yield cluster
+    else:
+        with InProcessCluster(request.param) as cluster:
+            yield cluster
 
 
 def keys_of_ranks(cluster):
-    return [set(objects) for objects in cluster._objects]
+    """Return the keys that each rank holds, asked of the process where it runs."""
+    if isinstance(cluster, InProcessCluster):
+        return [set(objects) for objects in cluster._objects]
+    return list(cluster.client.run(held_keys).values())
 
 
 def test_an_answer_given_up_behind_the_last_verb_is_dropped(cluster):
@@ -143,12 +151,36 @@ def test_an_answer_given_up_behind_the_last_verb_is_dropped(cluster):
         assert keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks
 
 
-@pytest.mark.parametrize("cluster", [2], indirect=True)
+@pytest.mark.parametrize("cluster", [2, "dask"], indirect=True)
 def test_what_a_rank_keeps_of_a_call_that_failed_on_another_is_dropped(cluster):
     with pytest.raises(ZeroDivisionError):
         cluster.run(programs.keep_behind_a_failure, "answer", BLAME_S + 1)
     cluster.run(programs.total)
     assert not any(keys_of_ranks(cluster))
+
+
+def test_a_key_forgotten_before_its_call_adds_it_goes_with_the_call():
+    objects = Objects()
+    objects["kept"] = 1
+    with objects.of_call():
+        objects["answer"] = 2
+        objects.forget("late")
+        objects["late"] = 3
+    assert objects == {"kept": 1, "answer": 2}
+
+
+def test_a_key_of_a_call_that_fails_goes_with_it():
+    objects = Objects()
+    objects["kept"] = 1
+
+    def add_and_fail():
+        with objects.of_call():
+            objects["answer"] = 2
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        add_and_fail()
+    assert objects == {"kept": 1}
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,6 +25,7 @@ class Objects(dict[str, Any]):
     def __init__(self) -> None:
         super().__init__()
         self._added: list[str] = []
+        self._forgotten: list[str] = []
 
     def __setitem__(self, key: str, value: Any) -> None:
         self._added.append(key)
@@ -38,6 +40,23 @@ class Objects(dict[str, Any]):
         """Drop what a call has added that failed, or that its caller gave up."""
         for key in added:
             self.pop(key, None)
+
+    @contextmanager
+    def of_call(self) -> Iterator[None]:
+        """Keep what this call adds only if it ends well, and nothing of what is forgotten meanwhile."""
+        added, self._forgotten = self.begin_call(), []
+        try:
+            yield
+            # A key that is forgotten behind this line is there, and goes at once.
+            self.undo(self._forgotten)
+        except BaseException:
+            self.undo(added)
+            raise
+
+    def forget(self, key: str) -> None:
+        """Drop a key, and if a call that is under way adds it later, drop it when that call ends."""
+        self._forgotten.append(key)
+        self.pop(key, None)
 
     def __missing__(self, key: str) -> Any:
         raise GraphClosed(f"{key!r} is not on this rank: it was closed, or its gang was lost; build it again")

@@ -37,10 +37,14 @@ class _Network:
         self.comm: Communicator | None = None
         self.aborted: Future[BaseException] = Future()
 
-    def abort(self, error: BaseException) -> None:
-        """Take every thread out of it; called from a thread of its own, since NCCL takes half a second."""
+    def mark(self, error: BaseException) -> None:
+        """Have no call of it end well any more."""
         if not self.aborted.done():
             self.aborted.set_result(error)
+
+    def abort(self, error: BaseException) -> None:
+        """Take every thread out of it; called from a thread of its own, since NCCL takes half a second."""
+        self.mark(error)
         if self.comm is not None:
             self.comm.abort(str(error))
 
@@ -94,10 +98,13 @@ class RankPlugin(WorkerPlugin):
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
         objects = self._objects.setdefault((ticket.gang, ticket.session), Objects())
-        result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
-        # A program on a stream that an abort has freed goes on with garbage.
-        if network.aborted.done():
-            raise network.aborted.result()
+        with objects.of_call():
+            result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
+            # A program on a stream that an abort has freed goes on with garbage. An abort marks the network at once:
+            # before this look, and what the call has added is dropped here; or behind it, and then the client's
+            # request to forget, which it sends for every answer that it does not get, finds what was added.
+            if network.aborted.done():
+                raise network.aborted.result()
         return result
 
     def _network(self, ticket: Ticket) -> _Network:
@@ -140,14 +147,14 @@ class RankPlugin(WorkerPlugin):
             if network is None or network.epoch < epoch:
                 network = self._networks[gang] = _Network(epoch)
         if network.epoch == epoch:
-            _in_thread(network.abort, CommAborted(cause))
+            _abort(network, CommAborted(cause))
 
     def _drop(self, gang: str, cause: str) -> None:
         """Forget a gang that lost a member or that nobody uses, and what was kept for it."""
         for key in [key for key in list(self._objects) if key[0] == gang]:
             del self._objects[key]
         if network := self._networks.pop(gang, None):
-            _in_thread(network.abort, CommAborted(cause))
+            _abort(network, CommAborted(cause))
 
     def _free(self, session: str) -> None:
         for key in [key for key in list(self._objects) if key[1] == session]:
@@ -156,7 +163,7 @@ class RankPlugin(WorkerPlugin):
     def _forget(self, session: str, key: str) -> None:
         for (_, owner), objects in list(self._objects.items()):
             if owner == session:
-                objects.pop(key, None)
+                objects.forget(key)
 
     def _report_waiting(self, keys: list[str]) -> None:
         """Say which tasks have not begun: while a worker is paused none of them does."""
@@ -166,6 +173,8 @@ class RankPlugin(WorkerPlugin):
                 self._worker.batched_send({"op": "mgraph-paused", "key": key})
 
 
-def _in_thread(function: Callable[[BaseException], None], error: BaseException) -> None:
+def _abort(network: _Network, error: BaseException) -> None:
+    # At once: a function that returns from now on keeps nothing.
+    network.mark(error)
     # Never on the event loop: an abort can take long, and the heartbeats must go on.
-    threading.Thread(target=function, args=(error,), name="mgraph-abort", daemon=True).start()
+    threading.Thread(target=network.abort, args=(error,), name="mgraph-abort", daemon=True).start()
