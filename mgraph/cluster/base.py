@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mgraph.comm.base import Communicator
-from mgraph.errors import CommAborted, GraphClosed, UsageError
+from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
 from mgraph.io.checks import as_integer
 from mgraph.kernels.backend import Backend
 from mgraph.readable import counted
@@ -160,6 +161,15 @@ class Cluster(ABC):
 
     def __repr__(self) -> str:
         return f"<Cluster: {counted(self.num_ranks, f'{self.backend} rank')}, {self.launcher}>"
+
+
+def check_process(pid: int, what: str) -> None:
+    """Refuse to use in a forked child what another process has made: threads do not come along with a fork."""
+    if os.getpid() != pid:
+        raise ClusterError(
+            f"{what} belongs to process {pid}, and its threads did not come along with the fork to process "
+            f"{os.getpid()}: start processes with the spawn method, or connect and build the graph in each"
+        )
 
 
 def check_num_ranks(num_ranks: Any) -> int:

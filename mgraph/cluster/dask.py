@@ -7,6 +7,7 @@ supersteps goes through the communicator of the gang, never through Dask.
 from __future__ import annotations
 
 import asyncio
+import os
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_num_ranks, check_part, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, check_num_ranks, check_part, check_parts, check_process, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -66,7 +67,7 @@ class DaskCluster(Cluster):
         # What `connect` started for this cluster, and close() ends.
         self.owned = ExitStack()
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
-        self._session = uuid.uuid4().hex
+        self._session, self._pid = uuid.uuid4().hex, os.getpid()
         _install(client)
         answer = self._sync(
             client.scheduler.mgraph_open,
@@ -84,7 +85,9 @@ class DaskCluster(Cluster):
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None
         # Only sends a message: what the ranks hold is freed even if nobody calls close().
-        self._finalizer = weakref.finalize(self, _send, client, {"op": "mgraph-close", "session": self._session})
+        self._finalizer = weakref.finalize(
+            self, _send, self._pid, client, {"op": "mgraph-close", "session": self._session}
+        )
         self._finalizer.atexit = False
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
@@ -96,6 +99,7 @@ class DaskCluster(Cluster):
         return futures
 
     def narrowed(self, num_ranks: int) -> Cluster:
+        check_process(self._pid, "this cluster")
         check_part(num_ranks, self.num_ranks)
         if num_ranks == self.num_ranks and not self.may_narrow:
             return self
@@ -108,15 +112,19 @@ class DaskCluster(Cluster):
 
     def forget(self, key: str) -> None:
         # In the order in which a client says things, so a later call does not find it.
-        _send(self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
+        _send(self._pid, self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
 
     def close(self) -> None:
+        if os.getpid() != self._pid:
+            # What `connect` started is the parent's, and so is the connection to the scheduler.
+            return
         for part in list(self._narrowed.values()):
             part.close()
         self._finalizer()
         self.owned.close()
 
     def _start(self, how: Callable, function: Callable[..., Any], args: tuple, parts: Sequence[Any] | None) -> Any:
+        check_process(self._pid, "this cluster")
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
         name = getattr(function, "__name__", "rank")
@@ -159,9 +167,11 @@ class DaskCluster(Cluster):
     def _end(self, asking: asyncio.Future, lease: str, cause: str) -> None:
         """End a lease, now and when it is granted, if it was not yet: nobody waits for it any more."""
         end = {"op": "mgraph-end", "lease": lease, "cause": cause}
-        _send(self.client, end)
+        _send(self._pid, self.client, end)
         if not asking.done():
-            asking.add_done_callback(lambda asked: _send(self.client, end) if asked.exception() is None else None)
+            asking.add_done_callback(
+                lambda asked: _send(self._pid, self.client, end) if asked.exception() is None else None
+            )
 
     async def _ask(self, lease: str, name: str) -> Ticket:
         answer = await self.client.scheduler.mgraph_lease(session=self._session, lease=lease, name=name)
@@ -222,7 +232,10 @@ def _install(client: Client) -> None:
         ) from None
 
 
-def _send(client: Client, message: dict[str, Any]) -> None:
+def _send(pid: int, client: Client, message: dict[str, Any]) -> None:
     """Send without waiting; a client that is closed has been seen to leave, and all it had is freed."""
+    if os.getpid() != pid:
+        # A finalizer in a forked child: the socket is the parent's.
+        return
     with suppress(ClosedClientError, RuntimeError):
         client._send_to_scheduler(message)

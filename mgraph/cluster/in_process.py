@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import os
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgraph.cluster.base import Cluster, Hold, Objects, Rank, check_num_ranks, check_part, check_parts
+from mgraph.cluster.base import Cluster, Hold, Objects, Rank, check_num_ranks, check_part, check_parts, check_process
 from mgraph.cluster.rank_threads import KeyHold, RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
@@ -60,7 +61,7 @@ class InProcessCluster(Cluster):
                 f"num_ranks is {num_ranks}: one process has at most {MOST_THREADS}, which share its cores (--workers)"
             )
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
-        self.num_ranks = num_ranks
+        self.num_ranks, self._pid = num_ranks, os.getpid()
         self.timeout_s = timeout_s
         backends, open_comms = [make() for _ in range(num_ranks)], self.open_comms
         self.backend = backends[0].name
@@ -84,6 +85,7 @@ class InProcessCluster(Cluster):
         return self._threads.objects
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        check_process(self._pid, "this cluster")
         check_parts(parts, self.num_ranks)
         return self._threads.run(
             function, [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]
@@ -96,6 +98,7 @@ class InProcessCluster(Cluster):
         return [Delayed(name, {name: value}) for name, value in zip(names, self.run(function, *args), strict=True)]
 
     def narrowed(self, num_ranks: int) -> Cluster:
+        check_process(self._pid, "this cluster")
         check_part(num_ranks, self.num_ranks)
         if num_ranks == self.num_ranks:
             return self
