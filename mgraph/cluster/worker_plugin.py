@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
+from distributed.core import clean_exception, error_message
 from distributed.protocol import pickle
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
@@ -18,13 +19,20 @@ from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.network import open_network
 from mgraph.comm.base import Communicator
-from mgraph.errors import CommAborted
+from mgraph.errors import CommAborted, MgraphError
 from mgraph.kernels.backend import Backend, make_backend
 
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
     """Run a pickled (function, args) as rank `index`: the body of every task."""
-    return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
+    try:
+        return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
+    except MgraphError as error:
+        # Where one of the errors behind it cannot be pickled, Dask would send a bare Exception in place of all.
+        if type(clean_exception(error_message(error)["exception"].data)[1]) is not type(error):
+            error.add_note(f"caused by {error.__cause__ or error.__context__!r}")
+            error.__cause__ = error.__context__ = None
+        raise
 
 
 class _Network:
