@@ -134,15 +134,15 @@ class DaskCluster(Cluster):
             raise ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?") from error
 
     async def _run_and_gather(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
-        ticket, futures = await self._run(name, call, parts)
+        lease, futures = await self._run(name, call, parts)
         try:
             return await self.client.gather(futures, asynchronous=True)
         except Exception:
             # All ranks ended well: only a lost worker can have taken a result with it.
-            raise await self._blame(ticket, futures) from None
+            raise await self._blame(lease, futures) from None
 
-    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> tuple[Ticket, list[Future]]:
-        """Run on every rank and return the futures once all ranks have ended well."""
+    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> tuple[str, list[Future]]:
+        """Run on every rank and return the lease and the futures once all ranks have ended well."""
         lease = uuid.uuid4().hex
         asking = asyncio.ensure_future(self._ask(lease, name))
         try:
@@ -150,8 +150,8 @@ class DaskCluster(Cluster):
             futures = await self._submit(ticket, lease, name, call, parts)
             async for future in as_completed(futures, loop=self.client.loop):
                 if future.status != "finished":
-                    raise await self._blame(ticket, futures)
-            return ticket, futures
+                    raise await self._blame(lease, futures)
+            return lease, futures
         except BaseException as error:
             self._end(asking, lease, f"the client gave up: {error!r}")
             raise
@@ -193,7 +193,7 @@ class DaskCluster(Cluster):
             futures.append(future)
         return futures
 
-    async def _blame(self, ticket: Ticket, futures: list[Future]) -> BaseException:
+    async def _blame(self, lease: str, futures: list[Future]) -> BaseException:
         """Return the error behind a failed call: what a rank raised by itself, else a lost worker."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BLAME_S):
@@ -201,7 +201,7 @@ class DaskCluster(Cluster):
                     if cause := first_cause(await self._errors(futures)):
                         return cause
         try:
-            await self.client.scheduler.mgraph_verdict(session=self._session, gang=ticket.gang, timeout_s=BLAME_S)
+            await self.client.scheduler.mgraph_verdict(lease=lease, timeout_s=BLAME_S)
         except ClusterError as lost:
             return lost
         return next(iter(await self._errors(futures)), CommAborted("the tasks of the ranks were cancelled"))

@@ -44,11 +44,12 @@ class _Network:
         self.aborted: Future[BaseException] = Future()
 
     def abort(self, error: BaseException) -> None:
-        """Take every thread out of it; called from a thread of its own, since NCCL takes half a second."""
+        """Take every thread out of it, and let none in."""
         if not self.aborted.done():
             self.aborted.set_result(error)
         if self.comm is not None:
-            self.comm.abort(str(error))
+            # Never on the event loop: NCCL takes half a second, and the heartbeats must go on.
+            threading.Thread(target=self.comm.abort, args=(str(error),), name="mgraph-abort", daemon=True).start()
 
 
 class RankPlugin(WorkerPlugin):
@@ -61,12 +62,14 @@ class RankPlugin(WorkerPlugin):
         self._worker = worker
         # All of it is lost with the worker, and none of it is known to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
+        # Of the gangs that there are, as the scheduler says: a late task of one that has ended is refused.
         self._networks: dict[str, _Network] = {}
         self._backends: dict[tuple[str, int], Backend] = {}
         self._lock = threading.Lock()
         # One thread: the function of an aborted call may still run when the next one comes.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
         worker.stream_handlers |= {
+            "mgraph-form": self._form,
             "mgraph-abort": self._abort,
             "mgraph-drop": self._drop,
             "mgraph-free": self._free,
@@ -74,7 +77,7 @@ class RankPlugin(WorkerPlugin):
         }
         gpus = visible_gpus() if cuda_is_installed() else []
         await worker.scheduler.mgraph_hello(
-            worker=worker.address,
+            worker=worker.contact_address,
             host=socket.gethostname(),
             index=gpus[0].index if gpus else -1,
             gpu=gpus[0].uuid if gpus else "",
@@ -84,36 +87,37 @@ class RankPlugin(WorkerPlugin):
         """Free everything; a rank that waits in a verb is let go."""
         for gang in list(self._networks):
             self._drop(gang, "the worker was closed")
-        for backend in self._backends.values():
-            backend.close()
 
     def call(self, ticket: Ticket, index: int, call: bytes, part: tuple) -> Any:
         """Run one rank's function, opening the gang first if this is its first call."""
-        network = self._network(ticket)
+        network, objects = self._enter(ticket)
         if network.comm is None:
             network.comm = open_network(ticket, index, self._worker, self._meeting(ticket, index), network.aborted)
             # An abort that came between the last look and the line above has not seen this communicator.
             if network.aborted.done():
                 network.abort(network.aborted.result())
+                raise network.aborted.result()
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
-        objects = self._objects.setdefault((ticket.gang, ticket.session), Objects())
         result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
         # A program on a stream that an abort has freed goes on with garbage.
         if network.aborted.done():
             raise network.aborted.result()
         return result
 
-    def _network(self, ticket: Ticket) -> _Network:
+    def _enter(self, ticket: Ticket) -> tuple[_Network, Objects]:
+        """Return the gang's communicator, and what the session keeps, unless the gang or the call has ended."""
         with self._lock:
             network = self._networks.get(ticket.gang)
-            if network is None or network.epoch < ticket.epoch:
+            if network is None:
+                raise CommAborted("this call's ranks have ended: a worker was lost, or the cluster was closed")
+            if network.epoch < ticket.epoch:
                 network = self._networks[ticket.gang] = _Network(ticket.epoch)
-        if network.epoch > ticket.epoch:
-            raise CommAborted("this call was ended before it began")
-        if network.aborted.done():
-            raise network.aborted.result()
-        return network
+            if network.epoch > ticket.epoch:
+                raise CommAborted("this call was ended before it began")
+            if network.aborted.done():
+                raise network.aborted.result()
+            return network, self._objects.setdefault((ticket.gang, ticket.session), Objects())
 
     def _meeting(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
         def meet(address: str) -> list[str]:
@@ -132,32 +136,42 @@ class RankPlugin(WorkerPlugin):
             self._backends[kind] = make_backend(ticket.backend, sharers=ticket.neighbours[index])
         return self._backends[kind]
 
+    def _form(self, gang: str) -> None:
+        """Take note of a gang, before any of its tasks comes."""
+        self._networks[gang] = _Network(0)
+
     def _abort(self, gang: str, epoch: int, cause: str) -> None:
         """End the communicator of this epoch, and any that a late task would open for it."""
         with self._lock:
             network = self._networks.get(gang)
-            if network is None or network.epoch < epoch:
+            if network is not None and network.epoch < epoch:
                 network = self._networks[gang] = _Network(epoch)
-        if network.epoch == epoch:
-            _in_thread(network.abort, CommAborted(cause))
+        if network is not None and network.epoch == epoch:
+            network.abort(CommAborted(cause))
 
     def _drop(self, gang: str, cause: str) -> None:
         """Forget a gang that lost a member or that nobody uses, and what was kept for it."""
-        for key in [key for key in list(self._objects) if key[0] == gang]:
-            del self._objects[key]
-        if network := self._networks.pop(gang, None):
-            _in_thread(network.abort, CommAborted(cause))
+        with self._lock:
+            network = self._networks.pop(gang, None)
+            for key in [key for key in self._objects if key[0] == gang]:
+                del self._objects[key]
+        if network is not None:
+            network.abort(CommAborted(cause))
+        # After the function that may still use one: they share a thread.
+        self._worker.executors[PLUGIN].submit(self._close_idle_backends)
 
     def _free(self, session: str) -> None:
-        for key in [key for key in list(self._objects) if key[1] == session]:
-            del self._objects[key]
+        with self._lock:
+            for key in [key for key in self._objects if key[1] == session]:
+                del self._objects[key]
+
+    def _close_idle_backends(self) -> None:
+        """Let go of all backends if no gang is left: the next may want others."""
+        if not self._networks:
+            while self._backends:
+                self._backends.popitem()[1].close()
 
     def _forget(self, session: str, key: str) -> None:
         for (_, owner), objects in list(self._objects.items()):
             if owner == session:
                 objects.pop(key, None)
-
-
-def _in_thread(function: Callable[[BaseException], None], error: BaseException) -> None:
-    # Never on the event loop: an abort can take long, and the heartbeats must go on.
-    threading.Thread(target=function, args=(error,), name="mgraph-abort", daemon=True).start()
