@@ -64,6 +64,12 @@ def test_error_arrives_though_what_it_came_of_cannot(cluster):
     assert "Unsendable('holds a lock')" in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize("kind", [FileNotFoundError, TimeoutError, BrokenPipeError])
+def test_errors_of_files_on_a_rank_are_not_taken_for_the_schedulers(cluster, kind):
+    with pytest.raises(kind, match="on the rank"):
+        cluster.run(programs.raise_error, kind, ("on the rank",), ValueError)
+
+
 def test_command_line_ends_as_the_ranks_error_says(by_hand):
     process = start("bfs", "rmat:34", "--source", "1", "--scheduler-file", by_hand)
     output, says = process.communicate(timeout=120)
