@@ -7,17 +7,23 @@ import os
 import pathlib
 import signal
 import threading
+import time
+import warnings
 
 import dask
 import numpy as np
 import pytest
 import rank_programs as programs
+from dask.sizeof import sizeof
 from dask_processes import wait_until
 from distributed import LocalCluster
 
 import mgraph as mg
+from mgraph.cluster import dask as cluster_of_dask
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import CommAborted, GangLost, MgraphError
+from mgraph.io.arrays import edges_source
+from mgraph.io.parts import in_parts
 
 NUM_EDGES = 400_000
 
@@ -153,6 +159,54 @@ def edges(num_edges: int = NUM_EDGES) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return u, v, np.linspace(0.5, 2.0, num_edges)
 
 
+def test_size_of_a_part_is_that_of_its_edges():
+    u, v, w = edges()
+    for weights, num_bytes in ((None, 16), (w, 24)):
+        for part in in_parts(edges_source(u, v, weights, num_vertices=1 << 33), 2):
+            assert 0 <= sizeof(part) - num_bytes * NUM_EDGES // 2 < 1000
+
+
+class Scattered:
+    """Notes what the client scatters."""
+
+    def __init__(self, client, monkeypatch) -> None:
+        self.calls: list[dict] = []
+        real = client.scatter
+        monkeypatch.setattr(client, "scatter", lambda *args, **kw: (self.calls.append(kw), real(*args, **kw))[1])
+
+
+def test_large_parts_go_straight_to_their_workers(cluster, client, monkeypatch):
+    before, scattered = held(client), Scattered(client, monkeypatch)
+    through_scheduler = []
+    real = client.cluster.scheduler.handlers["scatter"]
+    monkeypatch.setitem(
+        client.cluster.scheduler.handlers, "scatter", lambda **kw: (through_scheduler.append(1), real(**kw))[1]
+    )
+    u, v, w = edges()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with mg.from_edges(u, v, w, cluster=cluster) as g:
+            assert g.num_vertices == 1000
+        assert [len(call["workers"]) for call in scattered.calls] == [1, 1]
+        with mg.from_edges(u[:1000], v[:1000], cluster=cluster):
+            assert len(scattered.calls) == 2
+    assert not through_scheduler
+    check_held(client, before)
+
+
+def test_parts_go_through_the_scheduler_where_workers_cannot_be_reached(cluster, client, monkeypatch):
+    before = held(client)
+
+    async def unreachable(*args, **kwargs):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr("distributed.client.scatter_to_workers", unreachable)
+    u, v, w = edges()
+    with mg.from_edges(u, v, w, cluster=cluster) as g:
+        assert g.num_vertices == 1000
+    check_held(client, before)
+
+
 def test_input_of_a_failed_build_is_let_go(cluster, client, no_collector):
     before = held(client)
     u, v, _ = edges()
@@ -162,6 +216,43 @@ def test_input_of_a_failed_build_is_let_go(cluster, client, no_collector):
             mg.from_edges(u, v, num_vertices=10**12, cluster=cluster)
         errors.append(caught.value)
     check_held(client, before)
+
+
+def test_input_of_an_interrupted_build_is_let_go(cluster, client):
+    before = held(client)
+    u, v, _ = edges(8_000_000)
+    real = DaskCluster.run
+    # While parts are sent, while tasks are submitted, while ranks build.
+    for delay_s in (0.0, 0.05, 0.1, 0.2, 0.4):
+
+        def run(cluster, *args, delay_s=delay_s, **kwargs):
+            threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGINT)).start()
+            real(cluster, *args, **kwargs)
+            time.sleep(30)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(DaskCluster, "run", run)
+            with pytest.raises(KeyboardInterrupt):
+                mg.from_edges(u, v, cluster=cluster)
+    check_held(client, before)
+
+
+def test_worker_lost_before_its_part_comes_is_named(cluster, client, monkeypatch):
+    victim = sorted(client.run(os.getpid).items())[1]
+    real = cluster_of_dask._Call._scatter
+
+    async def scatter(call, part, worker):
+        if worker == victim[0]:
+            os.kill(victim[1], signal.SIGKILL)
+        return await real(call, part, worker)
+
+    monkeypatch.setattr(cluster_of_dask._Call, "_scatter", scatter)
+    u, v, _ = edges()
+    with pytest.raises(GangLost) as lost:
+        mg.from_edges(u, v, cluster=cluster)
+    assert lost.value.rank == 1
+    monkeypatch.undo()
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
 def test_lost_workers_leave_nothing(cluster, client, tmp_path):
