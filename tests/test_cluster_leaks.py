@@ -54,7 +54,7 @@ def held(client) -> dict:
     """Count what is held for calls: by the scheduler, by each worker, and by the client."""
     scheduler = client.cluster.scheduler
     plugin = scheduler.plugins["mgraph"]
-    names = "_places", "_unfit", "_gangs", "_sessions", "_calls", "_call_of"
+    names = "_places", "_gangs", "_sessions", "_calls", "_call_of"
     counts: dict = {name: len(getattr(plugin, name)) for name in names}
     counts |= {"leases": len(plugin._leases._wishes), "tasks": len(scheduler.tasks), "futures": len(client.futures)}
     return counts | {"workers": sorted(map(str, client.run(held_by_worker).values()))}

@@ -77,7 +77,7 @@ class RankPlugin(WorkerPlugin):
         }
         gpus = visible_gpus() if cuda_is_installed() else []
         await worker.scheduler.mgraph_hello(
-            worker=worker.contact_address,
+            worker=worker.address,
             host=socket.gethostname(),
             index=gpus[0].index if gpus else -1,
             gpu=gpus[0].uuid if gpus else "",
