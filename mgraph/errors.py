@@ -8,6 +8,16 @@ class MgraphError(Exception):
 
     exit_code = 1
 
+    def __reduce__(self) -> tuple:
+        # Python's own way fails for some classes in what Dask makes of it: two built-in bases, or an __init__ with
+        # other parameters than the message.
+        return _remade, (type(self), self.args), self.__dict__
+
+
+def _remade(kind: type[MgraphError], args: tuple) -> MgraphError:
+    """Make an error of that class from its `args`, without its __init__; pickle adds the attributes."""
+    return BaseException.__new__(kind, *args)
+
 
 class UsageError(MgraphError, ValueError):
     """An argument is not one of the values it can have."""
@@ -55,9 +65,6 @@ class GangLost(ClusterError):
             f"rank {rank} on {worker} was lost ({cause}); its part of every graph is gone: build the graph again"
         )
         self.rank, self.worker, self.cause = rank, worker, cause
-
-    def __reduce__(self) -> tuple:
-        return GangLost, (self.rank, self.worker, self.cause)
 
 
 class GraphClosed(MgraphError, RuntimeError):

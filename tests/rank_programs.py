@@ -6,12 +6,17 @@ import os
 import pathlib
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mgraph.cluster.base import Rank
+from mgraph.errors import WouldNotFit
+from mgraph.generate.rmat import Rmat
+from mgraph.kernels.backend import Backend
 from mgraph.kernels.totals import total as total_of
+from mgraph.types import EdgeChunk
 
 
 def total(rank: Rank, *args: Any) -> tuple:
@@ -78,6 +83,46 @@ def fail_on(rank: Rank, bad: int, delay_s: float = 0.0) -> None:
 
 def fail_alike(rank: Rank) -> None:
     raise ZeroDivisionError("every rank fails")
+
+
+class TooLarge(WouldNotFit):
+    """An error with arguments of its own, and two bases built into Python."""
+
+    def __init__(self, needed_bytes: int, free_bytes: int) -> None:
+        super().__init__(f"{needed_bytes} bytes are needed and {free_bytes} are free")
+        self.needed_bytes, self.free_bytes = needed_bytes, free_bytes
+
+
+class Unsendable(Exception):
+    """An error that cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__("holds a lock")
+        self.lock = threading.Lock()
+
+
+def raise_error(rank: Rank, kind: type[Exception], args: tuple, cause: type[Exception]) -> None:
+    """Raise an error that came of another, on one rank while the other waits for it."""
+    if rank.index == 0:
+        try:
+            raise cause
+        except cause as behind:
+            raise kind(*args) from behind
+    rank.comm.barrier()
+
+
+@dataclass(frozen=True)
+class TooLargeForOneRank(Rmat):
+    """A graph that is found not to fit while a rank reads it, if that rank has to read all of it."""
+
+    marker: str = ""
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        if k == 0:
+            pathlib.Path(self.marker).write_text(str(os.getpid()))
+        elif k == 1 and os.path.exists(self.marker) and pathlib.Path(self.marker).read_text() == str(os.getpid()):
+            raise WouldNotFit("more than its size told")
+        return super().chunk(k, num_chunks, backend)
 
 
 def linger(rank: Rank, log: str, name: str, seconds: float) -> None:

@@ -252,6 +252,13 @@ def test_cancelled_tasks_end_the_call(cluster, client, marker):
     assert cluster.run(programs.recall, "graph") == [1, 1]
 
 
+def test_worker_that_is_gone_when_its_report_comes_is_no_rank(cluster, client):
+    report = {"worker": "tcp://127.0.0.1:1", "host": "", "index": -1, "gpu": ""}
+    client.sync(client.scheduler.mgraph_hello, **report)
+    with DaskCluster(client, open_timeout_s=30) as other:
+        assert [r[2] for r in other.run(programs.total)] == [3, 3]
+
+
 def test_restarted_workers_are_a_new_gang(cluster, client):
     client.restart(timeout=60)
     check_works_again(cluster)

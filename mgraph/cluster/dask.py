@@ -7,6 +7,7 @@ supersteps goes through the communicator of the gang, never through Dask.
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import uuid
 import weakref
@@ -92,11 +93,10 @@ class DaskCluster(Cluster):
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
         check_parts(parts, self.num_ranks)
-        return self._start(self._run_and_gather, function, args, parts)
+        return self._start(True, function, args, parts)
 
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        _, futures = self._start(self._run, function, args, None)
-        return futures
+        return self._start(False, function, args, None)
 
     def narrowed(self, num_ranks: int) -> Cluster:
         check_process(self._pid, "this cluster")
@@ -123,12 +123,20 @@ class DaskCluster(Cluster):
         self._finalizer()
         self.owned.close()
 
-    def _start(self, how: Callable, function: Callable[..., Any], args: tuple, parts: Sequence[Any] | None) -> Any:
+    def _start(self, gather: bool, function: Callable[..., Any], args: tuple, parts: Sequence[Any] | None) -> list[Any]:
         check_process(self._pid, "this cluster")
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
-        name = getattr(function, "__name__", "rank")
-        return self._sync(how, name, pickle.dumps((function, args)), parts)
+        call = _Call(self.client, self._session, getattr(function, "__name__", "rank"))
+        result, error = self._sync(call.run, pickle.dumps((function, args)), parts, gather)
+        try:
+            # Here and not in the event loop, where the OSError of a rank would read as one of the scheduler's.
+            if error is not None:
+                raise error
+            return result
+        finally:
+            # An error must not be in a frame that its traceback holds: the cycle would wait for the collector.
+            del error
 
     def _require_client(self) -> None:
         if self.client.status in ("closing", "closed"):
@@ -141,83 +149,129 @@ class DaskCluster(Cluster):
         except (OSError, ClosedClientError) as error:
             raise ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?") from error
 
-    async def _run_and_gather(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
-        ticket, futures = await self._run(name, call, parts)
-        try:
-            return await self.client.gather(futures, asynchronous=True)
-        except Exception:
-            # All ranks ended well: only a lost worker can have taken a result with it.
-            raise await self._blame(ticket, futures) from None
 
-    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> tuple[Ticket, list[Future]]:
-        """Run on every rank and return the futures once all ranks have ended well."""
-        lease = uuid.uuid4().hex
-        asking = asyncio.ensure_future(self._ask(lease, name))
+class _Call:
+    """One call under way: its lease, the futures of its tasks, and those of the parts that were sent ahead."""
+
+    def __init__(self, client: Client, session: str, name: str) -> None:
+        self._client, self._session, self._name, self._pid = client, session, name, os.getpid()
+        self._lease = uuid.uuid4().hex
+        self._tasks: list[Future] = []
+        self._parts: list[Future] = []
+
+    async def run(
+        self, call: bytes, parts: Sequence[Any] | None, gather: bool
+    ) -> tuple[list[Any], BaseException | None]:
+        """Run on every rank; return the results, or their futures if they are not gathered, or what went wrong.
+
+        What a rank raised is returned and not raised: through the frames of this it would hold what they hold.
+        """
+        asking = asyncio.ensure_future(self._ask())
+        ended_well, cause = False, "the call failed"
         try:
             ticket = await asyncio.shield(asking)
-            futures = await self._submit(ticket, lease, name, call, parts)
-            async for future in as_completed(futures, loop=self.client.loop):
-                if future.status != "finished":
-                    raise await self._blame(ticket, futures)
-            return ticket, futures
-        except BaseException as error:
-            self._end(asking, lease, f"the client gave up: {error!r}")
+            error = await self._submit(ticket, call, parts) or await self._failure()
+            result = self._tasks
+            if gather and error is None:
+                try:
+                    result = await self._client.gather(self._tasks, asynchronous=True)
+                except Exception:
+                    # All ranks ended well: only a lost worker can have taken a result with it.
+                    error = await self._blame()
+            ended_well = error is None
+            return result if ended_well else [], error
+        except BaseException as given_up:
+            cause = f"the client gave up: {given_up!r}"
             raise
+        finally:
+            if not ended_well:
+                self._end(asking, cause)
+            # Not left to the garbage collector: whoever keeps the error of a call must not keep its tasks.
+            for future in self._parts if ended_well and not gather else self._parts + self._tasks:
+                future.release()
 
-    def _end(self, asking: asyncio.Future, lease: str, cause: str) -> None:
-        """End a lease, now and when it is granted, if it was not yet: nobody waits for it any more."""
-        end = {"op": "mgraph-end", "lease": lease, "cause": cause}
-        _send(self._pid, self.client, end)
+    def _end(self, asking: asyncio.Future, cause: str) -> None:
+        """End the lease, now and when it is granted, if it was not yet: nobody waits for it any more."""
+        end = {"op": "mgraph-end", "lease": self._lease, "cause": cause}
+        _send(self._pid, self._client, end)
+
+        def end_again(asked: asyncio.Future) -> None:
+            if not asked.cancelled() and asked.exception() is None:
+                _send(self._pid, self._client, end)
+
         if not asking.done():
-            asking.add_done_callback(
-                lambda asked: _send(self._pid, self.client, end) if asked.exception() is None else None
-            )
+            asking.add_done_callback(end_again)
 
-    async def _ask(self, lease: str, name: str) -> Ticket:
-        answer = await self.client.scheduler.mgraph_lease(session=self._session, lease=lease, name=name)
+    async def _ask(self) -> Ticket:
+        answer = await self._client.scheduler.mgraph_lease(session=self._session, lease=self._lease, name=self._name)
         return pickle.loads(answer["ticket"])
 
-    async def _submit(
-        self, ticket: Ticket, lease: str, name: str, call: bytes, parts: Sequence[Any] | None
-    ) -> list[Future]:
-        futures = []
+    async def _submit(self, ticket: Ticket, call: bytes, parts: Sequence[Any] | None) -> BaseException | None:
+        """Submit a task a rank; return what keeps a part from its worker."""
         for rank, worker in enumerate(ticket.members):
             part: Any = () if parts is None else (parts[rank],)
             if sizeof(part) > SCATTER_BYTES:
-                (part,) = await self.client.scatter([part], workers=[worker], hash=False, asynchronous=True)
+                try:
+                    # Shielded: what is on its way when the call is given up arrives, and is then let go.
+                    part = tuple(await asyncio.shield(asyncio.ensure_future(self._scatter(part, worker))))
+                except Exception as error:
+                    why = f"the part of rank {rank} could not be sent to {worker} ({type(error).__name__}: {error})"
+                    return await self._loss() or ClusterError(why)
+                self._parts += part
             # Above other tasks of its worker, since the other ranks wait for this one.
             with dask.annotate(executor=PLUGIN):
-                future = self.client.submit(
+                future = self._client.submit(
                     call_rank,
                     ticket,
                     rank,
                     call,
                     part,
-                    key=rank_key(name, lease, rank),
+                    key=rank_key(self._name, self._lease, rank),
                     workers=[worker],
                     allow_other_workers=False,
                     retries=0,
                     priority=1,
                     pure=False,
                 )
-            futures.append(future)
-        return futures
+            self._tasks.append(future)
+        return None
 
-    async def _blame(self, ticket: Ticket, futures: list[Future]) -> BaseException:
+    async def _scatter(self, part: tuple, worker: str) -> list[Future]:
+        """Send a part straight to its worker, or through the scheduler where workers cannot be reached from here."""
+        scatter = functools.partial(self._client.scatter, list(part), workers=[worker], hash=False, asynchronous=True)
+        try:
+            # The time is for a worker that takes no work now.
+            return await scatter(direct=True, timeout=BLAME_S)
+        except OSError:
+            return await scatter(direct=False)
+
+    async def _failure(self) -> BaseException | None:
+        """Wait until all ranks have ended; return the error behind the first that failed."""
+        async for future in as_completed(self._tasks, loop=self._client.loop):
+            if future.status != "finished":
+                return await self._blame()
+        return None
+
+    async def _blame(self) -> BaseException:
         """Return the error behind a failed call: what a rank raised by itself, else a lost worker."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BLAME_S):
-                async for _ in as_completed(futures, loop=self.client.loop):
-                    if cause := first_cause(await self._errors(futures)):
+                async for _ in as_completed(self._tasks, loop=self._client.loop):
+                    if cause := first_cause(await self._errors()):
                         return cause
+        lost = await self._loss()
+        return lost or next(iter(await self._errors()), CommAborted("the tasks of the ranks were cancelled"))
+
+    async def _loss(self) -> ClusterError | None:
+        """Return the loss of a worker, where the scheduler knows of one or learns of it soon."""
         try:
-            await self.client.scheduler.mgraph_verdict(session=self._session, gang=ticket.gang, timeout_s=BLAME_S)
+            await self._client.scheduler.mgraph_verdict(lease=self._lease, timeout_s=BLAME_S)
         except ClusterError as lost:
             return lost
-        return next(iter(await self._errors(futures)), CommAborted("the tasks of the ranks were cancelled"))
+        return None
 
-    async def _errors(self, futures: list[Future]) -> list[BaseException]:
-        errors = [await future._exception() for future in futures if future.status == "error"]
+    async def _errors(self) -> list[BaseException]:
+        errors = [await future._exception() for future in self._tasks if future.status == "error"]
         # The scheduler's own words for a lost worker, where it is told not to forgive any.
         return [CommAborted(str(error)) if isinstance(error, KilledWorker) else error for error in errors]
 

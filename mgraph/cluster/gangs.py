@@ -61,8 +61,6 @@ class Session:
     verb_timeout_s: float
     client: str
     gang: Gang | None = None
-    # The gangs this session has had: their errors outlive them.
-    gangs: dict[str, Gang] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -75,10 +73,22 @@ class Call:
     granted: asyncio.Future = field(default_factory=asyncio.Future)
     gang: Gang | None = None
     broken: bool = False
+    # Whether a task of it did not end well, of which the client will hear, and say when it needs no more.
+    failed: bool = False
 
     def __post_init__(self) -> None:
-        # Those that have not yet left their workers.
-        self.pending = set(self.keys)
+        # Those that have not yet left their workers, and those that the scheduler has not yet forgotten.
+        self.pending, self.remembered = set(self.keys), set(self.keys)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether a worker was lost that has a rank of it."""
+        return self.gang is not None and self.gang.lost.done()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the client got all results, and has let them go."""
+        return not (self.remembered or self.failed)
 
     def ticket(self) -> Ticket:
         """Return what the ranks must know, as the gang is now."""

@@ -28,29 +28,29 @@ class Pauses:
     ----------
     scheduler
         Given when the plugin starts.
-    causes
-        Why the last call of a session was cancelled, if a worker was paused.
     """
 
     scheduler: Scheduler
 
-    def __init__(self, call_of: dict[str, Call], cancel: Callable[[Call, str], None]) -> None:
-        self._call_of, self._cancel = call_of, cancel
+    def __init__(self, call_of: dict[str, Call], fail: Callable[[str, Exception], None]) -> None:
+        self._call_of, self._fail = call_of, fail
         self._ended: dict[str, str] = {}
-        self.causes: dict[str, str] = {}
 
     async def refuse(self, workers: tuple[str, ...]) -> None:
         """Raise ClusterError if one of the workers is paused, and does not resume at once."""
         deadline = time.monotonic() + RESUME_S
-        while paused := next(filter(self._is_paused, workers), None):
+        while paused := next(filter(self.is_paused, workers), None):
             if time.monotonic() > deadline:
-                raise ClusterError(_describe(self.scheduler.workers[paused]))
+                raise self.error(paused)
             await asyncio.sleep(POLL_S)
 
-    def on_no_worker(self, call: Call, key: str) -> None:
-        """End a call one of whose workers was lost, or stays paused, since the call began: it would wait for ever."""
-        worker = self._worker_of(call, key)
-        self.scheduler.loop.call_later(RESUME_S if self._is_paused(worker) else 0, self._end_waiting, call, key)
+    def is_paused(self, worker: str) -> bool:
+        """Return whether Dask has paused a worker."""
+        return worker in self.scheduler.workers and self.scheduler.workers[worker].status == Status.paused
+
+    def error(self, worker: str) -> ClusterError:
+        """Return what a call ends with that a paused worker keeps waiting."""
+        return ClusterError(_describe(self.scheduler.workers[worker]))
 
     def on_event(self, topic: str, event: Any) -> None:
         """Take note of a worker that its nanny ends, and look at the calls of one that is paused."""
@@ -61,38 +61,20 @@ class Pauses:
             self.scheduler.loop.call_later(RESUME_S, self._ask_for_waiting, topic)
 
     def end_waiting(self, key: str, worker: str) -> None:
-        """End the call of a task that has come to a paused worker and has not begun."""
-        if (call := self._call_of.get(key)) and self._is_paused(worker):
-            self._end(call, worker)
+        """Fail a task of a call that has come to a paused worker and has not begun."""
+        if key in self._call_of and self.is_paused(worker):
+            self._fail(key, self.error(worker))
 
     def cause_of_end(self, worker: str) -> str | None:
         """Return why the nanny of a lost worker ended it, None if it did not."""
         return self._ended.pop(worker, None)
 
-    def _is_paused(self, worker: str) -> bool:
-        return worker in self.scheduler.workers and self.scheduler.workers[worker].status == Status.paused
-
-    def _worker_of(self, call: Call, key: str) -> str:
-        assert call.gang is not None
-        return call.gang.workers[call.keys.index(key)]
-
-    def _end_waiting(self, call: Call, key: str) -> None:
-        task = self.scheduler.tasks.get(key)
-        if task is not None and task.state == "no-worker":
-            self._end(call, self._worker_of(call, key))
-
     def _ask_for_waiting(self, worker: str) -> None:
         """Ask a worker that is paused still which tasks of calls have come to it and have not begun."""
-        if self._is_paused(worker):
+        if self.is_paused(worker):
             tasks = self.scheduler.workers[worker].processing
             if keys := [task.key for task in tasks if task.key in self._call_of]:
                 self.scheduler.worker_send(worker, {"op": "mgraph-waiting", "keys": keys})
-
-    def _end(self, call: Call, worker: str) -> None:
-        why = "its worker was lost"
-        if self._is_paused(worker):
-            why = self.causes[call.session.name] = _describe(self.scheduler.workers[worker])
-        self._cancel(call, why)
 
 
 def _describe(worker: WorkerState) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,12 @@ from distributed.protocol import pickle
 from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
 from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
-from mgraph.cluster.pauses import Pauses
+from mgraph.cluster.pauses import RESUME_S, Pauses
 from mgraph.cluster.worker_plugin import RankPlugin
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
 from mgraph.readable import counted
+
+ENDED = "the call was ended before it began"
 
 
 def _answer(handler: Callable) -> Callable:
@@ -52,9 +55,11 @@ class GangPlugin(SchedulerPlugin):
         self._leases = Leases()
         self._gangs: dict[str, Gang] = {}
         self._sessions: dict[str, Session] = {}
+        # By lease, until the client has its results or says that it gave up; it may ask why a call failed.
         self._calls: dict[str, Call] = {}
+        # By key, as long as the scheduler knows the task.
         self._call_of: dict[str, Call] = {}
-        self._pauses = Pauses(self._call_of, self._cancel)
+        self._pauses = Pauses(self._call_of, self._fail)
 
     async def start(self, scheduler: Scheduler) -> None:
         """Install the handlers here and the other plugin on all workers, once for all clients."""
@@ -98,6 +103,9 @@ class GangPlugin(SchedulerPlugin):
 
     async def hello(self, worker: str, host: str, index: int, gpu: str, process: str = "") -> None:
         """Take note of a worker that can be a rank."""
+        # It may have been removed while its message was on the way.
+        if worker not in self._scheduler.workers:
+            return
         self._places[worker] = Place(host, index, worker, gpu, process)
         self._unfit.pop(worker, None)
         async with self._changed:
@@ -128,16 +136,15 @@ class GangPlugin(SchedulerPlugin):
         try:
             call.gang = await self._gang_of(owner)
             # The client may have given up, or left, in the meantime.
-            if lease not in self._calls:
-                raise CommAborted("the call was ended before it began")
-            self._call_of |= dict.fromkeys(call.keys, call)
-            self._tell(self._leases.ask(lease, call.gang.workers))
+            if not call.granted.done():
+                self._call_of |= dict.fromkeys(call.keys, call)
+                self._tell(self._leases.ask(lease, call.gang.workers))
             await call.granted
-            self._pauses.causes.pop(session, None)
             await self._pauses.refuse(call.gang.workers)
+            if call.broken:
+                raise self._loss_of(call) or CommAborted(ENDED)
         except BaseException:
-            self._remove(call)
-            self._forget_keys(call)
+            self._forget_call(call)
             raise
         return {"ticket": pickle.dumps(call.ticket())}
 
@@ -161,24 +168,21 @@ class GangPlugin(SchedulerPlugin):
         return [ready[r] for r in range(size)]
 
     @_answer
-    async def verdict(self, session: str, gang: str, timeout_s: float) -> None:
-        """Raise GangLost if the gang has lost a worker, or loses one within the time; ClusterError if one is paused."""
-        if cause := self._pauses.causes.pop(session, None):
-            raise ClusterError(cause)
-        known = self._sessions[session].gangs.get(gang) if session in self._sessions else None
-        if known is not None:
-            done, _ = await asyncio.wait((known.lost,), timeout=timeout_s)
-            if done:
-                raise GangLost(*known.lost.result())
+    async def verdict(self, lease: str, timeout_s: float) -> None:
+        """Raise GangLost if the call's gang has lost a worker, or loses one within the time."""
+        call = self._calls.get(lease)
+        if call is not None and call.gang is not None:
+            await asyncio.wait((call.gang.lost,), timeout=timeout_s)
+            if loss := self._loss_of(call):
+                raise loss
 
     # Stream handlers: a client says and goes on.
 
     def end(self, client: str, lease: str, cause: str) -> None:
-        """End a call that its client has given up."""
+        """End a call that failed, or that its client has given up."""
         if call := self._calls.get(lease):
             self._break(call, cause)
-            self._remove(call)
-            self._forget_keys(call)
+            self._forget_call(call)
 
     def forget(self, client: str, session: str, key: str) -> None:
         """Drop one object on every rank."""
@@ -187,14 +191,15 @@ class GangPlugin(SchedulerPlugin):
 
     def close_session(self, client: str, session: str) -> None:
         """Free what a session left on the workers, and the gang that nobody else uses."""
-        self._pauses.causes.pop(session, None)
         if (owner := self._sessions.pop(session, None)) is None:
             return
-        for call in {*self._calls.values(), *self._call_of.values()}:
-            if call.session is owner:
-                self._break(call, "the cluster was closed")
-                self._remove(call)
-                self._forget_keys(call)
+        # First those that wait: the end of one that holds the ranks would grant them.
+        for call in sorted(
+            (call for call in self._calls.values() if call.session is owner),
+            key=lambda call: self._leases.held(call.lease),
+        ):
+            self._break(call, "the cluster was closed")
+            self._end_lease(call)
         if gang := owner.gang:
             self._send(gang.workers, {"op": "mgraph-free", "session": session})
             if all(other.gang is not gang for other in self._sessions.values()):
@@ -209,8 +214,12 @@ class GangPlugin(SchedulerPlugin):
             return
         if finish == "forgotten":
             del self._call_of[key]
-        elif finish == "no-worker":
-            self._pauses.on_no_worker(call, key)
+            call.remembered.discard(key)
+        elif finish == "no-worker" or (finish == "processing" and call.is_lost):
+            # Pinned to a worker that was lost it would wait for ever; one that is paused may resume soon.
+            # Not now: the scheduler is in the midst of it.
+            paused = call.gang is not None and self._pauses.is_paused(call.gang.workers[call.keys.index(key)])
+            self._scheduler.loop.call_later(RESUME_S if paused else 0, self._fail_stranded, call, key)
         if finish in ("memory", "erred", "released", "forgotten") and key in call.pending:
             # The first transition of all is from released to waiting: whatever gets here has run or was cancelled.
             if finish == "erred":
@@ -218,8 +227,11 @@ class GangPlugin(SchedulerPlugin):
             elif finish != "memory":
                 self._break(call, "the call was cancelled")
             call.pending.discard(key)
+            call.failed |= finish != "memory"
             if not call.pending:
-                self._remove(call)
+                self._end_lease(call)
+        if call.is_over:
+            self._calls.pop(call.lease, None)
 
     def log_event(self, topic: str, msg: Any) -> None:
         """Hear of workers that are paused, or ended for the memory they use."""
@@ -237,6 +249,8 @@ class GangPlugin(SchedulerPlugin):
         """Free what a client left, however it left."""
         for session in [session for session in self._sessions.values() if session.client == client]:
             self.close_session(client, session.name)
+        for call in [call for call in self._calls.values() if call.session.client == client]:
+            self._forget_call(call)
 
     # What the above are made of.
 
@@ -260,6 +274,8 @@ class GangPlugin(SchedulerPlugin):
         """Return the session's gang: the one it has, another session's of the same form, or a new one."""
         if session.gang is None:
             places = await self._wait_for_places(session.num_ranks, session.open_timeout_s)
+            if session.name not in self._sessions:
+                raise ClusterError("this cluster was closed: connect again")
             # Another call of this session may have found one while this one waited.
             if session.gang is None:
                 shape = (session.num_ranks, session.backend)
@@ -268,7 +284,8 @@ class GangPlugin(SchedulerPlugin):
                     members = tuple(places[: session.num_ranks])
                     gang = Gang(members, settle_backend(session.backend, members))
                     self._gangs[gang.name] = gang
-                session.gang = session.gangs[gang.name] = gang
+                    self._send(gang.workers, {"op": "mgraph-form", "gang": gang.name})
+                session.gang = gang
         return session.gang
 
     def _break(self, call: Call, cause: str) -> None:
@@ -295,33 +312,58 @@ class GangPlugin(SchedulerPlugin):
         for session in self._sessions.values():
             if session.gang is gang:
                 session.gang = None
-        # Those that have ended too: a result that was not fetched yet is lost, and must not be computed again.
-        lost = [call for call in {*self._calls.values(), *self._call_of.values()} if call.gang is gang]
+        # Those that have ended too: a result that was lost must not be computed again.
+        lost = [call for call in self._calls.values() if call.gang is gang]
         # All are told before any is ended: the end of one would grant the gang that is no more to the next.
         for call in lost:
             call.broken = True
             if not call.granted.done():
                 call.granted.set_exception(error)
         for call in lost:
-            self._cancel(call, str(error))
-            self._remove(call)
+            for key in call.keys:
+                self._fail(key, error)
+            self._end_lease(call)
 
-    def _cancel(self, call: Call, why: str) -> None:
-        """Cancel a call's tasks: one that is pinned to a dead worker would wait for ever."""
-        tasks = self._scheduler.tasks
-        keys = [key for key in call.keys if key in tasks and tasks[key].who_wants]
-        if keys:
-            self._scheduler.stimulus_cancel(keys, call.session.client, force=True, reason="gang-lost", msg=why)
+    def _fail_stranded(self, call: Call, key: str) -> None:
+        """Fail a task that would wait for a worker that was lost, or that takes no work."""
+        assert call.gang is not None
+        worker = call.gang.workers[call.keys.index(key)]
+        there = self._scheduler.workers.get(worker)
+        if loss := self._loss_of(call):
+            self._fail(key, loss)
+        elif there is None:
+            self._fail(key, GangLost(call.keys.index(key), worker, "after its cluster was closed"))
+        elif (task := self._scheduler.tasks.get(key)) and task.state == "no-worker":
+            why = ClusterError(f"{worker} takes no work now: Dask has it {there.status.name}")
+            self._fail(key, self._pauses.error(worker) if self._pauses.is_paused(worker) else why)
 
-    def _forget_keys(self, call: Call) -> None:
-        for key in call.keys:
-            self._call_of.pop(key, None)
+    def _loss_of(self, call: Call) -> GangLost | None:
+        return GangLost(*call.gang.lost.result()) if call.gang is not None and call.gang.lost.done() else None
 
-    def _remove(self, call: Call) -> None:
-        """End a call's lease; its keys are followed on while their results are on the workers."""
+    def _fail(self, key: str, error: Exception) -> None:
+        """End a task, and with it all that depend on it, with an error."""
+        task = self._scheduler.tasks.get(key)
+        if task is None or task.state not in ("processing", "no-worker", "queued"):
+            return
+        # Where it runs it is let go when nobody wants its error any more.
+        where = {"worker": task.processing_on.address} if task.state == "processing" else {}
+        told = {"exception": pickle.dumps(error), "exception_text": repr(error), "traceback_text": ""}
+        stimulus = f"mgraph-fail-{time.time()}"
+        follow = self._scheduler.transition(key, "erred", stimulus_id=stimulus, cause=key, **told, **where)
+        self._scheduler.transitions(follow, stimulus)
+
+    def _forget_call(self, call: Call) -> None:
+        """End a call of which its client will not speak again; its tasks that are still there are followed on."""
         self._calls.pop(call.lease, None)
+        self._end_lease(call)
+        for key in call.keys:
+            if key not in self._scheduler.tasks:
+                self._call_of.pop(key, None)
+
+    def _end_lease(self, call: Call) -> None:
+        """Give the ranks to the next call."""
         if not call.granted.done():
-            call.granted.set_exception(CommAborted("the call was ended before it began"))
+            call.granted.set_exception(CommAborted(ENDED))
             call.granted.exception()
         self._tell(self._leases.end(call.lease))
 

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
+from distributed.core import clean_exception, error_message
 from distributed.protocol import pickle
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
@@ -20,13 +21,20 @@ from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
-from mgraph.errors import CommAborted
+from mgraph.errors import CommAborted, MgraphError
 from mgraph.kernels.backend import Backend, make_backend
 
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
     """Run a pickled (function, args) as rank `index`: the body of every task."""
-    return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
+    try:
+        return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
+    except MgraphError as error:
+        # Where one of the errors behind it cannot be pickled, Dask would send a bare Exception in place of all.
+        if type(clean_exception(error_message(error)["exception"].data)[1]) is not type(error):
+            error.add_note(f"caused by {error.__cause__ or error.__context__!r}")
+            error.__cause__ = error.__context__ = None
+        raise
 
 
 class _Network:
@@ -37,16 +45,13 @@ class _Network:
         self.comm: Communicator | None = None
         self.aborted: Future[BaseException] = Future()
 
-    def mark(self, error: BaseException) -> None:
-        """Have no call of it end well any more."""
+    def abort(self, error: BaseException) -> None:
+        """Take every thread out of it, and let none in: a function that returns from now on keeps nothing."""
         if not self.aborted.done():
             self.aborted.set_result(error)
-
-    def abort(self, error: BaseException) -> None:
-        """Take every thread out of it; called from a thread of its own, since NCCL takes half a second."""
-        self.mark(error)
         if self.comm is not None:
-            self.comm.abort(str(error))
+            # Never on the event loop: NCCL takes half a second, and the heartbeats must go on.
+            threading.Thread(target=self.comm.abort, args=(str(error),), name="mgraph-abort", daemon=True).start()
 
 
 class RankPlugin(WorkerPlugin):
@@ -59,12 +64,14 @@ class RankPlugin(WorkerPlugin):
         self._worker = worker
         # All of it is lost with the worker, and none of it is known to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
+        # Of the gangs that there are, as the scheduler says: a late task of one that has ended is refused.
         self._networks: dict[str, _Network] = {}
         self._backends: dict[tuple[str, int, int], Backend] = {}
         self._lock = threading.Lock()
         # One thread: the function of an aborted call may still run when the next one comes.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
         worker.stream_handlers |= {
+            "mgraph-form": self._form,
             "mgraph-abort": self._abort,
             "mgraph-drop": self._drop,
             "mgraph-free": self._free,
@@ -84,20 +91,18 @@ class RankPlugin(WorkerPlugin):
         """Free everything; a rank that waits in a verb is let go."""
         for gang in list(self._networks):
             self._drop(gang, "the worker was closed")
-        for backend in self._backends.values():
-            backend.close()
 
     def call(self, ticket: Ticket, index: int, call: bytes, part: tuple) -> Any:
         """Run one rank's function, opening the gang first if this is its first call."""
-        network = self._network(ticket)
+        network, objects = self._enter(ticket)
         if network.comm is None:
             network.comm = open_network(ticket, index, self._worker, self._meeting(ticket, index), network.aborted)
             # An abort that came between the last look and the line above has not seen this communicator.
             if network.aborted.done():
                 network.abort(network.aborted.result())
+                raise network.aborted.result()
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
-        objects = self._objects.setdefault((ticket.gang, ticket.session), Objects())
         with objects.of_call():
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
             # A program on a stream that an abort has freed goes on with garbage. An abort marks the network at once:
@@ -107,16 +112,19 @@ class RankPlugin(WorkerPlugin):
                 raise network.aborted.result()
         return result
 
-    def _network(self, ticket: Ticket) -> _Network:
+    def _enter(self, ticket: Ticket) -> tuple[_Network, Objects]:
+        """Return the gang's communicator, and what the session keeps, unless the gang or the call has ended."""
         with self._lock:
             network = self._networks.get(ticket.gang)
-            if network is None or network.epoch < ticket.epoch:
+            if network is None:
+                raise CommAborted("this call's ranks have ended: a worker was lost, or the cluster was closed")
+            if network.epoch < ticket.epoch:
                 network = self._networks[ticket.gang] = _Network(ticket.epoch)
-        if network.epoch > ticket.epoch:
-            raise CommAborted("this call was ended before it began")
-        if network.aborted.done():
-            raise network.aborted.result()
-        return network
+            if network.epoch > ticket.epoch:
+                raise CommAborted("this call was ended before it began")
+            if network.aborted.done():
+                raise network.aborted.result()
+            return network, self._objects.setdefault((ticket.gang, ticket.session), Objects())
 
     def _meeting(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
         def meet(address: str) -> list[str]:
@@ -140,25 +148,40 @@ class RankPlugin(WorkerPlugin):
             )
         return self._backends[kind]
 
+    def _form(self, gang: str) -> None:
+        """Take note of a gang, before any of its tasks comes."""
+        self._networks[gang] = _Network(0)
+
     def _abort(self, gang: str, epoch: int, cause: str) -> None:
         """End the communicator of this epoch, and any that a late task would open for it."""
         with self._lock:
             network = self._networks.get(gang)
-            if network is None or network.epoch < epoch:
+            if network is not None and network.epoch < epoch:
                 network = self._networks[gang] = _Network(epoch)
-        if network.epoch == epoch:
-            _abort(network, CommAborted(cause))
+        if network is not None and network.epoch == epoch:
+            network.abort(CommAborted(cause))
 
     def _drop(self, gang: str, cause: str) -> None:
         """Forget a gang that lost a member or that nobody uses, and what was kept for it."""
-        for key in [key for key in list(self._objects) if key[0] == gang]:
-            del self._objects[key]
-        if network := self._networks.pop(gang, None):
-            _abort(network, CommAborted(cause))
+        with self._lock:
+            network = self._networks.pop(gang, None)
+            for key in [key for key in self._objects if key[0] == gang]:
+                del self._objects[key]
+        if network is not None:
+            network.abort(CommAborted(cause))
+        # After the function that may still use one: they share a thread.
+        self._worker.executors[PLUGIN].submit(self._close_idle_backends)
 
     def _free(self, session: str) -> None:
-        for key in [key for key in list(self._objects) if key[1] == session]:
-            del self._objects[key]
+        with self._lock:
+            for key in [key for key in self._objects if key[1] == session]:
+                del self._objects[key]
+
+    def _close_idle_backends(self) -> None:
+        """Let go of all backends if no gang is left: the next may want others."""
+        if not self._networks:
+            while self._backends:
+                self._backends.popitem()[1].close()
 
     def _forget(self, session: str, key: str) -> None:
         for (_, owner), objects in list(self._objects.items()):
@@ -171,10 +194,3 @@ class RankPlugin(WorkerPlugin):
         for key in keys:
             if key in tasks and tasks[key].state == "ready":
                 self._worker.batched_send({"op": "mgraph-paused", "key": key})
-
-
-def _abort(network: _Network, error: BaseException) -> None:
-    # At once: a function that returns from now on keeps nothing.
-    network.mark(error)
-    # Never on the event loop: an abort can take long, and the heartbeats must go on.
-    threading.Thread(target=network.abort, args=(error,), name="mgraph-abort", daemon=True).start()

@@ -36,6 +36,11 @@ class PartEdges:
     def weight_dtype(self) -> np.dtype | None:
         return self.edges.weight_dtype
 
+    def __sizeof__(self) -> int:
+        # What Dask takes for the size of the part: by itself it would see no array.
+        arrays = self.edges.sources, self.edges.targets, self.edges.weights
+        return object.__sizeof__(self) + sum(array.nbytes for array in arrays if array is not None)
+
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         assert k % self.num_ranks == self.rank, "a rank has only its own part of the edges"
         # Chunk k is number k // num_ranks of those that fall to this rank.

@@ -1,0 +1,146 @@
+"""Results that stay on the workers as Dask arrays: right as long as they are there, and an error when they are lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import dask
+import numpy as np
+import pytest
+from dask_processes import wait_until
+from distributed import Client, LocalCluster
+
+import mgraph as mg
+from mgraph.cluster.dask import DaskCluster
+from mgraph.errors import GangLost
+
+# From the loss of a worker to the error takes some 0.5 s; without an error it would take for ever.
+SOON_S = 30
+
+
+@pytest.fixture(scope="module")
+def workers():
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with patience, LocalCluster(n_workers=3, threads_per_worker=1, dashboard_address=":0") as workers:
+        yield workers
+
+
+@pytest.fixture
+def graph(workers):
+    """Yield a graph on two of three workers; check that nothing of it is left on the scheduler."""
+    scheduler = workers.scheduler
+    with Client(workers, set_as_default=False) as client:
+        client.wait_for_workers(3, timeout=30)
+        with DaskCluster(client, 2, open_timeout_s=30) as cluster, mg.rmat(10, cluster=cluster) as g:
+            yield g
+        # Of a future whose error was raised Dask's client keeps the task, but none may wait for ever.
+        wait_until(lambda: {task.state for task in scheduler.tasks.values()} <= {"memory", "released", "erred"})
+    wait_until(lambda: not scheduler.tasks)
+    plugin = scheduler.plugins["mgraph"]
+    assert not (scheduler.unrunnable or plugin._calls or plugin._call_of or plugin._sessions or plugin._gangs)
+
+
+def distances(g):
+    """Return distances as an array that nobody else holds, and as they are."""
+    found = mg.bfs(g, 0)
+    return found.distances.to_dask_array(), found.distances.to_numpy()
+
+
+def lose(g, rank: int = 1) -> None:
+    """Kill the worker of a rank; return when the scheduler has seen it."""
+    client = g.cluster.client
+    gang = next(iter(client.cluster.scheduler.plugins["mgraph"]._gangs.values()))
+    worker = gang.workers[rank]
+    os.kill(client.run(os.getpid, workers=[worker])[worker], signal.SIGKILL)
+    wait_until(lambda: worker not in client.cluster.scheduler.workers)
+
+
+def slow(block: np.ndarray, seconds: float = 2.0) -> np.ndarray:
+    time.sleep(seconds)
+    return block
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_persisted_array_whose_worker_is_killed_says_so(graph, rank, is_kept):
+    client = graph.cluster.client
+    array, _ = distances(graph)
+    persisted = client.persist(array)
+    client.gather(client.compute(persisted.sum()))
+    if not is_kept:
+        del array
+    lose(graph, rank)
+    with pytest.raises(GangLost, match="build the graph again") as lost:
+        client.compute(persisted).result(timeout=SOON_S)
+    assert lost.value.rank == rank
+    with pytest.raises(GangLost):
+        client.compute(persisted.max()).result(timeout=SOON_S)
+
+
+def test_array_whose_worker_is_killed_says_so(graph):
+    array, _ = distances(graph)
+    lose(graph)
+    with pytest.raises(GangLost):
+        graph.cluster.client.compute(array).result(timeout=SOON_S)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_computation_on_a_temporary_array_ends_with_its_worker(graph, rank):
+    client = graph.cluster.client
+    total = client.compute(distances(graph)[0].map_blocks(slow, dtype=np.int32).sum())
+    wait_until(lambda: any(task.state == "processing" for task in list(client.cluster.scheduler.tasks.values())))
+    lose(graph, rank)
+    with pytest.raises(GangLost):
+        total.result(timeout=SOON_S)
+
+
+def test_array_outlives_its_cluster_but_not_its_worker(graph):
+    client = graph.cluster.client
+    array, values = distances(graph)
+    pids = client.run(os.getpid)
+    graph.cluster.close()
+    np.testing.assert_array_equal(client.compute(array).result(timeout=SOON_S), values)
+    worker = sorted(pids)[0]
+    os.kill(pids[worker], signal.SIGKILL)
+    wait_until(lambda: worker not in client.cluster.scheduler.workers)
+    with pytest.raises(GangLost):
+        client.compute(array).result(timeout=SOON_S)
+
+
+def test_restarted_workers_leave_no_array_to_wait_for(graph):
+    client = graph.cluster.client
+    array, _ = distances(graph)
+    persisted = client.persist(array)
+    client.restart(timeout=60)
+    for gone in (array, persisted):
+        with pytest.raises(Exception, match=r"restart|lost|cancelled"):
+            client.compute(gone).result(timeout=SOON_S)
+
+
+def test_lost_array_leaves_the_next_graph_alone(graph):
+    client = graph.cluster.client
+    array, values = distances(graph)
+    persisted = client.persist(array)
+    lose(graph)
+    with mg.rmat(10, cluster=graph.cluster) as again:
+        np.testing.assert_array_equal(client.compute(distances(again)[0]).result(timeout=SOON_S), values)
+    with pytest.raises(GangLost):
+        client.compute(persisted).result(timeout=SOON_S)
+
+
+# The last: LocalCluster starts no other worker for one that was retired.
+def test_array_of_a_retired_worker_is_computed_elsewhere(graph):
+    client = graph.cluster.client
+    array, values = distances(graph)
+    persisted = client.persist(array)
+    client.gather(client.compute(persisted.sum()))
+    retired = sorted(client.run(os.getpid))[1]
+    client.retire_workers([retired], close_workers=True, remove=True)
+    wait_until(lambda: retired not in client.cluster.scheduler.workers)
+    for copy in (array, persisted):
+        np.testing.assert_array_equal(client.compute(copy).result(timeout=SOON_S), values)
+    # The graph itself is gone.
+    with pytest.raises(mg.MgraphError):
+        mg.bfs(graph, 0)
