@@ -250,7 +250,7 @@ class Result(ABC):
         try:
             import pandas
         except ImportError:
-            raise UsageError("frames need pandas: pip install 'mgraph[io]'") from None
+            raise UsageError("frames need pandas: pip install pandas") from None
 
         return pandas.DataFrame(self._arrays())
 

@@ -186,7 +186,7 @@ def test_doctor_finds_nothing_wrong(monkeypatch):
     assert text.endswith("nothing is wrong\n")
     monkeypatch.setattr("mgraph.cli.doctor._version", lambda name: None)
     result = run("doctor", code=ClusterError.exit_code)
-    assert "problem: numba is not installed: pip install mgraph" in result.stdout
+    assert "problem: numba is not installed: pip install numba" in result.stdout
     assert json.loads(run("doctor", "--json", code=4).stdout)["problems"]
 
 

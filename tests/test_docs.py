@@ -115,6 +115,23 @@ def test_the_readme_has_the_two_commands_that_ci_runs():
         assert command.endswith(end)
 
 
+ADVICE_OF_ANOTHER_PROJECT = re.compile(r"pip install [^\n&;]*\bmgraph\b|\bmgraph\[\w")
+
+
+def test_no_advice_installs_what_the_package_index_calls_mgraph():
+    """There it is another project: advice names the packages themselves, or this checkout."""
+    texts = [*DOCUMENTS, *ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/*"), *ROOT.glob("bench/*.*")]
+    lines = [(path.name, line) for path in texts for line in path.read_text().splitlines()]
+    assert [found for found in lines if ADVICE_OF_ANOTHER_PROJECT.search(found[1])] == []
+
+
+@pytest.mark.parametrize(
+    "advice", ["pip install mgraph", "pip install 'mgraph[io]'", "pip install -U mgraph[cuda13]", "needs mgraph[io]"]
+)
+def test_advice_of_another_project_is_found(advice):
+    assert ADVICE_OF_ANOTHER_PROJECT.search(advice)
+
+
 # ---- the checkers can fail -------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "command",

@@ -38,7 +38,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
     Parameters
     ----------
     path
-        Where to; the suffix is one of .npz .csv .csr .parquet (which needs mgraph[io]).
+        Where to; the suffix is one of .npz .csv .csr .parquet (which needs pyarrow).
     source
         A generator or what a reader returned.
     backend
@@ -75,7 +75,7 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
     columns
         Name -> one-dimensional array.
     format
-        npz, csv or parquet (which needs mgraph[io]); None means by the suffix.
+        npz, csv or parquet (which needs pyarrow); None means by the suffix.
     """
     path = pathlib.Path(path)
     write = _writer(path, COLUMN_WRITERS) if format is None else COLUMN_WRITERS[f".{format}"]
