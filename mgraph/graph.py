@@ -112,8 +112,10 @@ class Graph:
                 answers = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
             else:
                 answers = cluster.run(build_graph, source, key, order, num_chunks, layout)
-        except BaseException:
+        except BaseException as error:
             cluster.forget(key)
+            if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
+                raise _out_of_memory(f"building {source.name}", error) from error
             raise
         info, _ = answers[0]
         return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
@@ -155,15 +157,12 @@ class Graph:
                     "build it again"
                 ) from error
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
-                raise WouldNotFit(
-                    f"{job.__name__} on {self.name} takes more memory than there is ({error}): "
-                    "`mgraph plan` tells what it takes, and how many ranks would do"
-                ) from error
+                raise _out_of_memory(f"{job.__name__} on {self.name}", error) from error
             raise
 
     def require_open(self) -> None:
-        """Raise GraphClosed if it was closed."""
-        if self.closed:
+        """Raise GraphClosed if it was closed by itself; a closed cluster says so when it is asked to run."""
+        if not self._finalizer.alive:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
     def require_rows(self, what: str) -> None:
