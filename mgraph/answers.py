@@ -108,7 +108,7 @@ class Kept:
 
     @property
     def closed(self) -> bool:
-        return not self.close.alive
+        return not self.close.alive or self.graph.cluster.closed
 
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks hold of this answer."""
@@ -122,8 +122,8 @@ class Kept:
             ) from error
 
     def require_open(self) -> None:
-        """Raise GraphClosed if it was closed."""
-        if self.closed:
+        """Raise GraphClosed if it was closed by itself; a closed cluster says so when it is asked to run."""
+        if not self.close.alive:
             raise GraphClosed("this result was closed: ask for it again")
 
 
@@ -238,7 +238,7 @@ class Result(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether its memory was freed."""
+        """Whether its memory was freed: it was closed, or its cluster or the client of that was."""
         return self._kept.closed
 
     def close(self) -> None:

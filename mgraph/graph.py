@@ -137,8 +137,8 @@ class Graph:
 
     @property
     def closed(self) -> bool:
-        """Whether its memory was freed."""
-        return not self._finalizer.alive
+        """Whether its memory was freed: it was closed, or its cluster or the client of that was."""
+        return not self._finalizer.alive or self.cluster.closed
 
     def close(self) -> None:
         """Free the graph's memory on the ranks; results already found stay."""
@@ -191,6 +191,15 @@ class Graph:
             f"<Graph {self.name}: {counted(info.num_vertices, 'vertex')}, {edges}, "
             f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
         )
+
+
+def _out_of_memory(what: str, error: MemoryError) -> WouldNotFit:
+    """Return the error of work whose memory ran out behind a plan that found room for it."""
+    why = str(error) or "an allocation failed"
+    return WouldNotFit(
+        f"{what} takes more memory than there is ({why}): "
+        "`mgraph plan` tells what it takes, and how many ranks would do"
+    )
 
 
 def require_graph(g: Any) -> None:

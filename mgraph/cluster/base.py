@@ -97,6 +97,11 @@ class Cluster(ABC):
     def forget(self, key: str) -> None:
         """Drop `rank.objects[key]` on every rank; only sends a message, so that a finalizer may call it."""
 
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether no call can run any more: the cluster was closed, or the client that it goes through."""
+
     @abstractmethod
     def close(self) -> None:
         """Free what the ranks hold, and end whatever `connect` started."""

@@ -110,6 +110,10 @@ class DaskCluster(Cluster):
         # In the order in which a client says things, so a later call does not find it.
         _send(self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
 
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive or self._client_is_closed()
+
     def close(self) -> None:
         for part in list(self._narrowed.values()):
             part.close()
@@ -122,8 +126,11 @@ class DaskCluster(Cluster):
         name = getattr(function, "__name__", "rank")
         return self._sync(how, name, pickle.dumps((function, args)), parts)
 
+    def _client_is_closed(self) -> bool:
+        return self.client.status in ("closing", "closed")
+
     def _require_client(self) -> None:
-        if self.client.status in ("closing", "closed"):
+        if self._client_is_closed():
             raise ClusterError("the client of this cluster was closed: connect again")
 
     def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -120,6 +120,10 @@ class InProcessCluster(Cluster):
         for objects in self._objects:
             objects.pop(key, None)
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def close(self) -> None:
         with self._turn:
             if self._closed:
