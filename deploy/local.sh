@@ -98,16 +98,19 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-start "$python" -m dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file "$file"
+# Loopback alone, for HTTP too: who reaches a port of Dask runs code as this user. Without an address for the
+# dashboard, its server is on all interfaces, --no-dashboard or not.
+loopback=(--host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0)
+start "$python" -m dask scheduler "${loopback[@]}" --port 0 --scheduler-file "$file"
 
 # No memory limit: graphs live outside Dask's bookkeeping and are planned against the memory that is free.
-shared=(--scheduler-file "$file" --no-dashboard --memory-limit 0)
+shared=("${loopback[@]}" --scheduler-file "$file" --memory-limit 0)
 if [ "$backend" = cuda ]; then
     visible=$(IFS=,; echo "${devices[*]:0:workers}")
     export CUDA_VISIBLE_DEVICES=$visible
     start "$python" -m dask cuda worker "${shared[@]}"
 else
-    start "$python" -m dask worker "${shared[@]}" --nworkers "$workers" --nthreads 1 --host 127.0.0.1
+    start "$python" -m dask worker "${shared[@]}" --nworkers "$workers" --nthreads 1
 fi
 
 "$python" - "$file" "$workers" <<'WAIT'

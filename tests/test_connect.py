@@ -6,13 +6,21 @@ import asyncio
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 import rank_programs as programs
-from dask_processes import ENVIRONMENT, scheduler_by_hand, worker_by_hand
-from distributed import Client
+from dask_processes import (
+    ENVIRONMENT,
+    addresses_listened_on,
+    processes_below,
+    scheduler_by_hand,
+    worker_by_hand,
+)
+from distributed import Client, LocalCluster
 
 import mgraph as mg
+from mgraph.cluster import connect as connect_module
 from mgraph.cluster import devices
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
@@ -136,6 +144,22 @@ def test_scheduler_started_by_hand_with_workers_that_join_later(tmp_path):
         with worker_by_hand(file), connect(scheduler_file=file, num_ranks=2) as both:
             assert [r[2] for r in both.run(programs.total)] == [3, 3]
             assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+
+
+def test_a_cluster_started_for_local_gpus_listens_on_loopback_alone(monkeypatch):
+    """LocalCUDACluster hands these arguments to LocalCluster, which is what listens."""
+    heard = []
+
+    class Workers(LocalCluster):
+        def __enter__(self):
+            heard.extend(addresses_listened_on(processes_below(os.getpid())))
+            return super().__enter__()
+
+    monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=Workers))
+    # There is no GPU, which is seen when all listen.
+    with pytest.raises(UsageError, match="wants a GPU for each worker"):
+        connect_module._on_local_gpus(2)
+    assert heard == ["127.0.0.1"]
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from dask_processes import addresses_listened_on, processes_below
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -19,7 +20,7 @@ def start(tmp_path):
     """Start a script whose processes can be told by the temporary folder in their command lines."""
     started = []
 
-    def start(script: str, *options: str) -> subprocess.Popen:
+    def start(script: str, *options: str, **environment: str) -> subprocess.Popen:
         env = {
             **os.environ,
             "TMPDIR": str(tmp_path),
@@ -27,6 +28,7 @@ def start(tmp_path):
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             "SLURM_SUBMIT_DIR": str(ROOT),
             "CUDA_VISIBLE_DEVICES": "",
+            **environment,
         }
         pipe = subprocess.PIPE
         # A shell cannot trap what was ignored when it started, as SIGINT is for a suite run in the background.
@@ -77,6 +79,37 @@ def test_a_signal_takes_everything_down(start, number, code):
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == code
+
+
+def test_nothing_listens_on_other_interfaces(start):
+    process = start("local.sh", "--workers", "2", "--", "sleep", "100")
+    assert process.stdout.readline() == "2 cpu workers are up\n"
+    assert addresses_listened_on(processes_below(process.pid)) == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("program", ["dask worker", "dask cuda worker"])
+def test_workers_of_either_kind_are_given_the_loopback_address(start, tmp_path, program):
+    """What dask-cuda needs a GPU for is seen from its command line."""
+    python, said = tmp_path / "python", tmp_path / "words"
+    # In place of a scheduler, of workers, and of what waits for them and then gives up.
+    python.write_text(
+        f"""#!/bin/sh
+        case "$*" in
+            *" scheduler "*) exec sleep 100 ;;
+            *" worker "*) echo "$*" >{said}; exec sleep 100 ;;
+        esac
+        until [ -s {said} ]; do sleep 0.1; done
+        exit 1"""
+    )
+    python.chmod(0o755)
+    kind, devices = ("cpu", "") if program == "dask worker" else ("cuda", "0,1")
+    options = "--workers", "2", "--backend", kind
+    start("local.sh", *options, PYTHON=str(python), CUDA_VISIBLE_DEVICES=devices).communicate(timeout=60)
+    words = said.read_text()
+    for option in (program, "--host 127.0.0.1", "--dashboard-address 127.0.0.1:0"):
+        assert option in words
+    for file in (python, said):
+        file.unlink()
 
 
 @pytest.mark.parametrize(

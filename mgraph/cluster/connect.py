@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SCHEDULER_FILE_S = 30.0
 SCHEDULER_S = 10.0
+# Of a cluster that is started here: nobody else's host may reach it. Dask's own default for HTTP is all interfaces.
+LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
 def connect(
@@ -150,7 +152,7 @@ def _on_local_gpus(num_ranks: int | None) -> Cluster:
     from mgraph.cluster.dask import DaskCluster
 
     with ExitStack() as owned:
-        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, dashboard_address=":0"))
+        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, **LOOPBACK))
         client = owned.enter_context(Client(workers, set_as_default=False))
         cluster = DaskCluster(client, num_ranks, backend="cuda")
         cluster.owned = owned.pop_all()
