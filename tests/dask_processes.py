@@ -70,8 +70,8 @@ def worker_by_hand(file: str, environment=ENVIRONMENT):
     return dask_process("worker", *options, environment=environment)
 
 
-def addresses_listened_on(pids) -> set[str]:
-    """Return the addresses, without ports, on which these processes listen."""
+def listening(pids) -> set[tuple[str, int]]:
+    """Return the addresses and ports on which these processes listen."""
     mine = set()
     for link in (link for pid in pids for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()):
         with contextlib.suppress(OSError):  # closed meanwhile
@@ -81,12 +81,13 @@ def addresses_listened_on(pids) -> set[str]:
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *_, inode = line.split()[:10]
             if state == "0A" and f"socket:[{inode}]" in mine:
-                words = bytes.fromhex(local.partition(":")[0])
+                address, port = local.split(":")
+                words = bytes.fromhex(address)
                 # Words of 32 bits, each in the order of this machine.
                 packed = b"".join(
                     words[i : i + 4][:: -1 if sys.byteorder == "little" else 1] for i in range(0, len(words), 4)
                 )
-                found.add(socket.inet_ntop(family, packed))
+                found.add((socket.inet_ntop(family, packed), int(port, 16)))
     return found
 
 

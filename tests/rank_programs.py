@@ -46,6 +46,13 @@ def fail_on(rank: Rank, bad: int, delay_s: float = 0.0) -> None:
     rank.comm.barrier()
 
 
+def leave_waiting(rank: Rank, seconds: float) -> None:
+    """Let rank 0 wait for rank 1."""
+    if rank.index == 1:
+        time.sleep(seconds)
+    rank.comm.barrier()
+
+
 def fail_alike(rank: Rank) -> None:
     raise ZeroDivisionError("every rank fails")
 

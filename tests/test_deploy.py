@@ -11,7 +11,7 @@ import time
 
 import psutil
 import pytest
-from dask_processes import addresses_listened_on, processes_below, wait_until
+from dask_processes import listening, processes_below, wait_until
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -106,7 +106,7 @@ def is_alive(process: psutil.Process) -> bool:
 def test_nothing_listens_on_other_interfaces(start):
     process = start("local.sh", "--workers", "2", "--", "sleep", "100")
     assert process.stdout.readline() == "2 cpu workers are up\n"
-    assert addresses_listened_on(processes_below(process.pid)) == {"127.0.0.1"}
+    assert {address for address, _ in listening(processes_below(process.pid))} == {"127.0.0.1"}
 
 
 @pytest.mark.parametrize("program", ["dask worker", "dask cuda worker"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -121,6 +123,14 @@ def check_num_ranks(num_ranks: Any) -> int:
     if as_integer(num_ranks, "num_ranks") < 1:
         raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
     return int(num_ranks)
+
+
+def check_deadline(seconds: Any, name: str) -> float:
+    """Return a deadline in seconds that was asked for; anything but a positive, finite number is refused."""
+    is_number = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds < math.inf:
+        raise UsageError(f"{name} is {seconds!r}: give a positive number of seconds (--{name[:-2].replace('_', '-')})")
+    return float(seconds)
 
 
 def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:

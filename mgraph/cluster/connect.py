@@ -10,9 +10,10 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from mgraph.cluster.base import Cluster, check_num_ranks
+from mgraph.cluster.base import Cluster, check_deadline, check_num_ranks
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, UsageError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def connect(
     scheduler_file: str | None = None,
     num_ranks: int | None = None,
     backend: str = "auto",
+    open_timeout_s: float | None = None,
+    verb_timeout_s: float | None = None,
 ) -> Cluster:
     """Return the cluster to work on: the first of these that there is.
 
@@ -50,6 +53,12 @@ def connect(
         GPUs a graph is then put on as many as make it faster (`Graph.placement`).
     backend
         auto, cpu or cuda.
+    open_timeout_s
+        How long to wait for enough workers, and for all ranks to report ready when they open their network; 60 s
+        when None. Ranks of this process are there at once.
+    verb_timeout_s
+        How long a rank waits for the others in one operation of their network before the call fails; 300 s when
+        None. Longer than any rank computes between two.
     """
     if backend not in ("auto", "cpu", "cuda"):
         raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
@@ -57,31 +66,41 @@ def connect(
         raise UsageError("give one of client, scheduler and scheduler_file (--scheduler, --scheduler-file)")
     if num_ranks is not None:
         num_ranks = check_num_ranks(num_ranks)
+    given = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
+    timeouts = {name: check_deadline(seconds, name) for name, seconds in given.items() if seconds is not None}
     if scheduler is not None or scheduler_file is not None:
-        return _on_scheduler(num_ranks, backend, address=scheduler, scheduler_file=scheduler_file)
+        return _on_scheduler(num_ranks, backend, timeouts, address=scheduler, scheduler_file=scheduler_file)
     if client is None:
         client = _default_client()
     if client is not None:
-        from distributed import Client
+        return _of_client(client, num_ranks, backend, timeouts)
+    return _on_this_host(num_ranks, backend, timeouts)
 
-        from mgraph.cluster.dask import DaskCluster
 
-        if isinstance(client, str):
-            raise UsageError(f"{client!r} is no client: give an address as scheduler={client!r}")
-        if not isinstance(client, Client):
-            raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
+def _of_client(client: Any, num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:
+    from distributed import Client
 
-        return DaskCluster(client, num_ranks, backend=backend)
+    from mgraph.cluster.dask import DaskCluster
+
+    if isinstance(client, str):
+        raise UsageError(f"{client!r} is no client: give an address as scheduler={client!r}")
+    if not isinstance(client, Client):
+        raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
+    return DaskCluster(client, num_ranks, backend=backend, **timeouts)
+
+
+def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:
     gpus = len(visible_gpus()) if backend != "cpu" and cuda_is_installed() else 0
     if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
         if num_ranks is not None and num_ranks > gpus:
             raise UsageError(
                 f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer (--workers)"
             )
-        return _on_local_gpus(num_ranks)
+        return _on_local_gpus(num_ranks, timeouts)
     if backend == "cuda" and gpus == 0:
         raise UsageError("backend 'cuda' wants a GPU and CuPy: none is seen here")
-    return InProcessCluster(num_ranks or 1, backend="cuda" if gpus else "cpu")
+    timeout_s = timeouts.get("verb_timeout_s", DEFAULT_TIMEOUT_S)
+    return InProcessCluster(num_ranks or 1, backend="cuda" if gpus else "cpu", timeout_s=timeout_s)
 
 
 def _default_client() -> Client | None:
@@ -96,7 +115,7 @@ def _default_client() -> Client | None:
         return None
 
 
-def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
+def _on_scheduler(num_ranks: int | None, backend: str, timeouts: dict[str, float], **where: Any) -> Cluster:
     from distributed import Client
 
     from mgraph.cluster.dask import DaskCluster
@@ -112,7 +131,7 @@ def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
         raise ClusterError(f"no scheduler answers at {place} ({error})") from error
     with ExitStack() as owned:
         owned.callback(client.close)
-        cluster = DaskCluster(client, num_ranks, backend=backend)
+        cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster.owned = owned.pop_all()
     return cluster
 
@@ -145,7 +164,7 @@ def _wait_for_file(scheduler_file: str) -> None:
         raise UsageError(f"{scheduler_file} is not a file in which a scheduler left its address") from None
 
 
-def _on_local_gpus(num_ranks: int | None) -> Cluster:
+def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster:
     from dask_cuda import LocalCUDACluster
     from distributed import Client
 
@@ -154,6 +173,6 @@ def _on_local_gpus(num_ranks: int | None) -> Cluster:
     with ExitStack() as owned:
         workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, **LOOPBACK))
         client = owned.enter_context(Client(workers, set_as_default=False))
-        cluster = DaskCluster(client, num_ranks, backend="cuda")
+        cluster = DaskCluster(client, num_ranks, backend="cuda", **timeouts)
         cluster.owned = owned.pop_all()
     return cluster

@@ -19,7 +19,7 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_num_ranks, check_part, check_parts, first_cause
+from mgraph.cluster.base import BLAME_S, Cluster, check_deadline, check_num_ranks, check_part, check_parts, first_cause
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -61,6 +61,8 @@ class DaskCluster(Cluster):
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
         if num_ranks is not None:
             num_ranks = check_num_ranks(num_ranks)
+        deadlines = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
+        self._timeouts = {name: check_deadline(seconds, name) for name, seconds in deadlines.items()}
         self.client = client
         self._require_client()
         # What `connect` started for this cluster, and close() ends.
@@ -74,12 +76,10 @@ class DaskCluster(Cluster):
             session=self._session,
             num_ranks=num_ranks,
             backend=backend,
-            open_timeout_s=open_timeout_s,
-            verb_timeout_s=verb_timeout_s,
+            **self._timeouts,
         )
         self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
         self.may_narrow = num_ranks is None
-        self._timeouts = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
         # Who uses one of these keeps it, and it keeps the cluster of which it is a part, with what that has started.
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None

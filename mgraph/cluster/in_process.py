@@ -17,6 +17,7 @@ from mgraph.cluster.base import (
     Cluster,
     Objects,
     Rank,
+    check_deadline,
     check_num_ranks,
     check_part,
     check_parts,
@@ -64,7 +65,7 @@ class InProcessCluster(Cluster):
             )
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks = num_ranks
-        self.timeout_s = timeout_s
+        self.timeout_s = check_deadline(timeout_s, "verb_timeout_s")
         self._backends = [make() for _ in range(num_ranks)]
         self.backend = self._backends[0].name
         self._objects = [Objects() for _ in range(num_ranks)]
