@@ -114,8 +114,8 @@ def bad(tmp_path, monkeypatch):
     ],
 )
 def test_what_is_wrong_ends_in_one_line(arguments, code, message, bad, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_S", 0.1)
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
     line = refused(*arguments.split(), code=code)
     assert re.search(message, line), line
 

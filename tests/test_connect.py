@@ -110,7 +110,7 @@ def test_connect_by_address_closes_only_its_own_client(workers, client):
 
 
 def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
     with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
         connect(backend="gpu")
     with pytest.raises(UsageError, match="give one of"):

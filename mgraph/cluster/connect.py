@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import sys
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +16,6 @@ from mgraph.errors import ClusterError, UsageError
 if TYPE_CHECKING:
     from distributed import Client
 
-SCHEDULER_FILE_S = 30.0
-SCHEDULER_S = 10.0
 # Of a cluster that is started here: nobody else's host may reach it. Dask's own default for HTTP is all interfaces.
 LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
@@ -69,7 +64,7 @@ def connect(
     given = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
     timeouts = {name: check_deadline(seconds, name) for name, seconds in given.items() if seconds is not None}
     if scheduler is not None or scheduler_file is not None:
-        return _on_scheduler(num_ranks, backend, timeouts, address=scheduler, scheduler_file=scheduler_file)
+        return _on_scheduler(num_ranks, backend, timeouts, scheduler, scheduler_file)
     if client is None:
         client = _default_client()
     if client is not None:
@@ -115,53 +110,25 @@ def _default_client() -> Client | None:
         return None
 
 
-def _on_scheduler(num_ranks: int | None, backend: str, timeouts: dict[str, float], **where: Any) -> Cluster:
+def _on_scheduler(
+    num_ranks: int | None, backend: str, timeouts: dict[str, float], address: str | None, scheduler_file: str | None
+) -> Cluster:
     from distributed import Client
 
     from mgraph.cluster.dask import DaskCluster
+    from mgraph.cluster.scheduler_address import SCHEDULER_S, check_address, read_scheduler_file, require_scheduler
 
-    if where["scheduler_file"] is not None:
-        _wait_for_file(where["scheduler_file"])
-    else:
-        _check_address(where["address"])
+    where = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
+    require_scheduler(where)
     try:
-        client = Client(**where, timeout=SCHEDULER_S, set_as_default=False)
+        client = Client(where, timeout=SCHEDULER_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        place = next(value for value in where.values() if value is not None)
-        raise ClusterError(f"no scheduler answers at {place} ({error})") from error
+        raise ClusterError(f"no scheduler answers at {where} ({error})") from error
     with ExitStack() as owned:
         owned.callback(client.close)
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster.owned = owned.pop_all()
     return cluster
-
-
-def _check_address(address: str) -> None:
-    """Refuse what is no address; a client that is given one takes a minute to be gone."""
-    from distributed.comm.addressing import get_address_host_port
-
-    if address.startswith(("inproc://", "ucx://")):
-        return
-    try:
-        get_address_host_port(address if "://" in address else f"tcp://{address}", strict=True)
-    except ValueError as error:
-        raise UsageError(f"{address!r} is not an address of a scheduler, such as tcp://host:8786 ({error})") from None
-
-
-def _wait_for_file(scheduler_file: str) -> None:
-    """Wait for a scheduler that starts beside this client, as in a batch job; Dask would wait for ever."""
-    deadline = time.monotonic() + SCHEDULER_FILE_S
-    while not os.path.exists(scheduler_file) or os.path.getsize(scheduler_file) == 0:
-        if time.monotonic() > deadline:
-            raise ClusterError(
-                f"{scheduler_file} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?"
-            )
-        time.sleep(0.05)
-    try:
-        with open(scheduler_file) as file:
-            json.load(file)["address"]
-    except (OSError, ValueError, LookupError, TypeError):
-        raise UsageError(f"{scheduler_file} is not a file in which a scheduler left its address") from None
 
 
 def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster:
