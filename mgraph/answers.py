@@ -114,7 +114,7 @@ class Kept:
         """Run a job on what the ranks hold of this answer."""
         self.require_open()
         try:
-            return self.graph.cluster.run(job, self.key, *args)
+            return self.graph.cluster.run_on_kept(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "

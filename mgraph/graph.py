@@ -147,7 +147,7 @@ class Graph:
     def answer(self, job: Callable[..., Any], keys: Sequence[str], *args: Any) -> list[Any]:
         """Run a job of this graph whose answers stay on the ranks as `keys`; whatever fails leaves none there."""
         try:
-            return self.cluster.run(job, self.key, *args)
+            return self.cluster.run_on_kept(job, self.key, *args)
         except BaseException as error:
             for key in keys:
                 self.cluster.forget(key)

@@ -78,6 +78,10 @@ class Cluster(ABC):
             What the first rank to fail raised; the other ranks were ended.
         """
 
+    def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run as `run` does a function that needs what ranks kept: where that was lost, no new ranks are waited for."""
+        return self.run(function, *args)
+
     @abstractmethod
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Run as `run` does, and leave what each rank returns where it is.

@@ -91,8 +91,11 @@ class DaskCluster(Cluster):
         check_parts(parts, self.num_ranks)
         return self._start(self._run_and_gather, function, args, parts)
 
+    def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return self._start(self._run_and_gather, function, args, None, kept=True)
+
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        _, futures = self._start(self._run, function, args, None)
+        _, futures = self._start(self._run, function, args, None, kept=True)
         return futures
 
     def narrowed(self, num_ranks: int) -> Cluster:
@@ -120,11 +123,18 @@ class DaskCluster(Cluster):
         self._finalizer()
         self.owned.close()
 
-    def _start(self, how: Callable, function: Callable[..., Any], args: tuple, parts: Sequence[Any] | None) -> Any:
+    def _start(
+        self,
+        how: Callable,
+        function: Callable[..., Any],
+        args: tuple,
+        parts: Sequence[Any] | None,
+        kept: bool = False,
+    ) -> Any:
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
         name = getattr(function, "__name__", "rank")
-        return self._sync(how, name, pickle.dumps((function, args)), parts)
+        return self._sync(how, name, pickle.dumps((function, args)), parts, kept)
 
     def _client_is_closed(self) -> bool:
         return self.client.status in ("closing", "closed")
@@ -140,18 +150,20 @@ class DaskCluster(Cluster):
         except (OSError, ClosedClientError) as error:
             raise ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?") from error
 
-    async def _run_and_gather(self, name: str, call: bytes, parts: Sequence[Any] | None) -> list[Any]:
-        ticket, futures = await self._run(name, call, parts)
+    async def _run_and_gather(self, name: str, call: bytes, parts: Sequence[Any] | None, kept: bool) -> list[Any]:
+        ticket, futures = await self._run(name, call, parts, kept)
         try:
             return await self.client.gather(futures, asynchronous=True)
         except Exception:
             # All ranks ended well: only a lost worker can have taken a result with it.
             raise await self._blame(ticket, futures) from None
 
-    async def _run(self, name: str, call: bytes, parts: Sequence[Any] | None) -> tuple[Ticket, list[Future]]:
+    async def _run(
+        self, name: str, call: bytes, parts: Sequence[Any] | None, kept: bool
+    ) -> tuple[Ticket, list[Future]]:
         """Run on every rank and return the futures once all ranks have ended well."""
         lease = uuid.uuid4().hex
-        asking = asyncio.ensure_future(self._ask(lease, name))
+        asking = asyncio.ensure_future(self._ask(lease, name, kept))
         try:
             ticket = await asyncio.shield(asking)
             futures = await self._submit(ticket, lease, name, call, parts)
@@ -170,8 +182,8 @@ class DaskCluster(Cluster):
         if not asking.done():
             asking.add_done_callback(lambda asked: _send(self.client, end) if asked.exception() is None else None)
 
-    async def _ask(self, lease: str, name: str) -> Ticket:
-        answer = await self.client.scheduler.mgraph_lease(session=self._session, lease=lease, name=name)
+    async def _ask(self, lease: str, name: str, kept: bool) -> Ticket:
+        answer = await self.client.scheduler.mgraph_lease(session=self._session, lease=lease, name=name, kept=kept)
         return pickle.loads(answer["ticket"])
 
     async def _submit(

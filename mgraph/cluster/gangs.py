@@ -50,6 +50,8 @@ class Session:
     verb_timeout_s: float
     client: str
     gang: Gang | None = None
+    # How the last one was lost: rank, worker, cause.
+    loss: tuple[int, str, str] | None = None
     # The gangs this session has had: their errors outlive them.
     gangs: dict[str, Gang] = field(default_factory=dict)
 
