@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import threading
 import time
 from typing import Any
@@ -51,6 +52,26 @@ def leave_waiting(rank: Rank, seconds: float) -> None:
     if rank.index == 1:
         time.sleep(seconds)
     rank.comm.barrier()
+
+
+def stop_self(rank: Rank, victim: int) -> None:
+    """Stop one rank's process while no other waits for it."""
+    if rank.index == victim:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stop_behind(rank: Rank, victim: int) -> Any:
+    """Stop one rank's process when its result is fetched."""
+    return _Stopping(os.getpid()) if rank.index == victim else rank.index
+
+
+class _Stopping:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def __reduce__(self) -> tuple:
+        os.kill(self.pid, signal.SIGSTOP)
+        return int, ()
 
 
 def fail_alike(rank: Rank) -> None:

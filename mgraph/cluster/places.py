@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 from distributed import Scheduler
@@ -16,6 +17,8 @@ from mgraph.readable import counted
 
 # How long a session that says how many ranks it wants waits for workers that do not answer.
 INSTALL_S = 5.0
+# How often heartbeats are looked at.
+TICK_S = 1.0
 
 
 class Places:
@@ -97,3 +100,26 @@ class Places:
     def _describe_unfit(self) -> str:
         reasons = ", ".join(f"{worker} ({why})" for worker, why in self._unfit.items())
         return f"mgraph does not work on {reasons}"
+
+
+class Heartbeats:
+    """How long workers have been silent, as far as this process was there to hear them."""
+
+    def __init__(self) -> None:
+        self._looked_at = time.monotonic()
+        self._silent: dict[str, tuple[float, float]] = {}
+
+    def look(self, last_seen: dict[str, float]) -> None:
+        """Take note of when each worker was last heard of, by any clock: only its changes count."""
+        now = time.monotonic()
+        # Where this process itself did not run, heartbeats wait to be read: that is no silence.
+        elapsed_s, self._looked_at = min(now - self._looked_at, 2 * TICK_S), now
+        before = self._silent
+        self._silent = {
+            worker: (seen, before[worker][1] + elapsed_s if before.get(worker, (None,))[0] == seen else 0.0)
+            for worker, seen in last_seen.items()
+        }
+
+    def silent_s(self, worker: str) -> float:
+        """Return for how many seconds nothing was heard of a worker."""
+        return self._silent.get(worker, (0.0, 0.0))[1]

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import time
 from collections.abc import Callable
 from typing import Any
 
 from distributed import Scheduler, SchedulerPlugin
 from distributed.core import error_message
 from distributed.protocol import pickle
+from tornado.ioloop import PeriodicCallback
 
 from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
 from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
-from mgraph.cluster.places import INSTALL_S, Places
+from mgraph.cluster.places import INSTALL_S, TICK_S, Heartbeats, Places
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
+
+# Beyond a session's deadline: heartbeats are late too where a rank keeps its process from sending them.
+SILENCE_S = 5.0
 
 
 def _answer(handler: Callable) -> Callable:
@@ -45,6 +50,7 @@ class GangPlugin(SchedulerPlugin):
     def __init__(self) -> None:
         self._scheduler: Scheduler
         self._places = Places()
+        self._heartbeats = Heartbeats()
         self._leases = Leases()
         self._gangs: dict[str, Gang] = {}
         self._sessions: dict[str, Session] = {}
@@ -72,6 +78,10 @@ class GangPlugin(SchedulerPlugin):
         }
         self._places.install(scheduler)
         self._heed_in_scaling(scheduler)
+        # Dask's own deadline for heartbeats is five minutes, and may be none.
+        watch = PeriodicCallback(self._watch, TICK_S * 1000)
+        scheduler.periodic_callbacks["mgraph-watch"] = watch
+        watch.start()
 
     # Handlers: a worker or a client asks and waits for the answer.
 
@@ -225,6 +235,23 @@ class GangPlugin(SchedulerPlugin):
 
     def _members(self) -> set[str]:
         return {worker for gang in self._gangs.values() for worker in gang.workers}
+
+    async def _watch(self) -> None:
+        """Give up a worker that holds up a call and is silent: stopped, it would do so for ever."""
+        self._heartbeats.look({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
+        silent = {}
+        for call in {*self._calls.values(), *self._call_of.values()}:
+            for worker in call.gang.workers if call.gang is not None else ():
+                silent_s = self._heartbeats.silent_s(worker)
+                if silent_s > call.session.verb_timeout_s + SILENCE_S and worker in self._scheduler.workers:
+                    silent[worker] = silent_s
+        for worker, silent_s in silent.items():
+            self._remove_place(worker, f"it was not heard of for {silent_s:.0f} s: its process is stopped, or hangs")
+        if silent:
+            # As Dask does past its own deadline; a nanny kills the process and starts another.
+            await self._scheduler.restart_workers(
+                list(silent), wait_for_workers=False, on_error="return", stimulus_id=f"mgraph-silent-{time.time()}"
+            )
 
     def _remove_place(self, worker: str, cause: str) -> None:
         self._places.remove(worker)
