@@ -23,7 +23,7 @@ PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICE
 # Made by who runs the commands.
 MADE = {"scheduler.json", "edges.csv", "my_job.sh"}
 # Programs that the documents start and that are not ours to check.
-FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask"}
+FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
 
 
 def fences(text: str, language: str) -> list[str]:

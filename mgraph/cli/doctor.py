@@ -44,6 +44,7 @@ def doctor(as_json: bool) -> None:
     found = Findings()
     _look_at_packages(found)
     _look_at_cpu(found)
+    _look_at_tls(found)
     gpus = _look_at_gpus(found)
     _look_at_choice(found, gpus)
     if as_json:
@@ -81,6 +82,13 @@ def _look_at_cpu(found: Findings) -> None:
             found.facts["kernel cache"] = str(cache)
     except OSError:
         found.facts["kernel cache"] = "in the user's cache folder"
+
+
+def _look_at_tls(found: Findings) -> None:
+    if _version("distributed") is not None:
+        from mgraph.cluster.scheduler_address import describe_tls
+
+        found.facts["tls"] = describe_tls()
 
 
 def _look_at_gpus(found: Findings) -> int:

@@ -16,7 +16,7 @@ from mgraph.errors import ClusterError, UsageError
 if TYPE_CHECKING:
     from distributed import Client
 
-# Of a cluster that is started here: nobody else's host may reach it. Dask's own default for HTTP is all interfaces.
+# Of a cluster that is started here: no other host may reach it. Dask's own default for HTTP is all interfaces.
 LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 

@@ -14,6 +14,7 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
+import dask
 from distributed import Security
 from distributed.comm import CommClosedError, connect
 from distributed.comm.addressing import get_address_host_port
@@ -32,6 +33,15 @@ TLS_ADVICE = (
     "set them in Dask's configuration, or in the environment as DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
     "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
 )
+
+
+def describe_tls() -> str:
+    """Return whether this user's clusters are closed to others, as Dask is configured."""
+    if all(getattr(Security(), name) for name in TLS_SETTINGS):
+        return "certificates are set, for addresses such as tls://host:8786"
+    address = dask.config.get("scheduler-address", None)
+    configured = f"; Dask's scheduler-address {address} is without" if address and "tls://" not in address else ""
+    return f"no certificates are set{configured}: whoever reaches a port of Dask runs code as its user"
 
 
 def read_scheduler_file(path: str) -> str:
