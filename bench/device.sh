@@ -13,7 +13,7 @@
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
 #   bench/device.sh scaling LOGS N  1, 2, 4 ... N GPUs: scales 24 to 26 and a grid, then docs/scaling.md
 #
-# Everything that mgraph[cuda13,test] names must be installed; nothing is installed here.
+# Everything that the extras cuda13 and test name must be installed; nothing is installed here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=$1 logs=$2 gpus=${3:-1}

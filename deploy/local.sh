@@ -59,58 +59,72 @@ fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/mgraph-local.XXXXXX")
 file=$folder/scheduler.json
 export DASK_TEMPORARY_DIRECTORY=$folder
-groups=()
+mkdir "$folder/groups"
 
-# Each server leads a process group of its own: Ctrl-C reaches this script alone, which ends the job, then
-# the workers, then the scheduler, and kills what is left after ten seconds.
-start() {
-    setsid "$@" >>"$folder/log" 2>&1 &
-    groups+=($!)
-}
+# The job and each server lead a process group of their own: Ctrl-C reaches this script alone, which ends the job,
+# then the workers, then the scheduler, and kills what is left after ten seconds. A group writes its number down
+# before it starts anything, and starts nothing where the list was taken away: whenever this script ends, none is missed.
+# shellcheck disable=SC2016
+leader=(setsid bash -c 'echo "$$" >>"$0" && exec "$@"' "$folder/groups/list")
+start() { "${leader[@]}" "$@" >>"$folder/log" 2>&1 & }
 
-# Send a signal to a group; to the process alone in the moment before it leads one.
-signal_group() { kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2" 2>/dev/null; }
+signal_group() { kill "-$1" -- "-$2" 2>/dev/null; }
 
-stop() {
-    local status=$? group
-    trap - EXIT
-    trap '' INT TERM
-    if [ "$status" -ne 0 ]; then
-        echo "the job ended with $status; the cluster's last words:" >&2
-        tail -n 20 "$folder/log" >&2 || true
-    fi
-    # The last one started, if the signal came before it was put down.
-    groups+=(${!:+"$!"})
-    # Newest first: the job, the workers, the scheduler.
-    for ((i = ${#groups[@]} - 1; i >= 0; i--)); do
-        group=${groups[i]}
+# End all groups, the newest first, and remove the folder.
+end_groups() {
+    local group
+    mv "$1/groups" "$1/ending" || true
+    while read -r group; do
         signal_group TERM "$group" || continue
         for _ in {1..100}; do
             signal_group 0 "$group" || break
             sleep 0.1
         done
         signal_group KILL "$group" || true
-    done
-    rm -rf "$folder"
+    done < <(tac "$1/ending/list")
+    rm -rf "$1"
+}
+export -f signal_group end_groups
+
+# A script that is killed ends nothing: this outlives it, in a session of its own, and does it instead.
+# shellcheck disable=SC2016
+setsid bash -c 'tail --pid="$1" -f /dev/null; [ ! -d "$2" ] || end_groups "$2"' guard "$$" "$folder" \
+    </dev/null &>/dev/null &
+guard=$!
+
+stop() {
+    local status=$?
+    trap - EXIT
+    trap '' INT TERM
+    if [ "$status" -ne 0 ]; then
+        echo "the job ended with $status; the cluster's last words:" >&2
+        tail -n 20 "$folder/log" >&2 || true
+    fi
+    end_groups "$folder"
+    signal_group TERM "$guard" || true
     exit "$status"
 }
 trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-start "$python" -m dask scheduler --host 127.0.0.1 --port 0 --no-dashboard --scheduler-file "$file"
+# Loopback alone, for HTTP too: who reaches a port of Dask runs code as this user. Without an address for the
+# dashboard, its server is on all interfaces, --no-dashboard or not.
+loopback=(--host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0)
+start "$python" -m dask scheduler "${loopback[@]}" --port 0 --scheduler-file "$file"
 
 # No memory limit: graphs live outside Dask's bookkeeping and are planned against the memory that is free.
-shared=(--scheduler-file "$file" --no-dashboard --memory-limit 0)
+shared=("${loopback[@]}" --scheduler-file "$file" --memory-limit 0)
 if [ "$backend" = cuda ]; then
     visible=$(IFS=,; echo "${devices[*]:0:workers}")
     export CUDA_VISIBLE_DEVICES=$visible
     start "$python" -m dask cuda worker "${shared[@]}"
 else
-    start "$python" -m dask worker "${shared[@]}" --nworkers "$workers" --nthreads 1 --host 127.0.0.1
+    start "$python" -m dask worker "${shared[@]}" --nworkers "$workers" --nthreads 1
 fi
 
-"$python" - "$file" "$workers" <<'WAIT'
+# In the background, as the job: a signal is answered at once and not when it is done, and the guard ends it too.
+"${leader[@]}" "$python" - "$file" "$workers" <<'WAIT' &
 import pathlib
 import sys
 import time
@@ -120,15 +134,16 @@ from distributed import Client
 file, workers, deadline_s = pathlib.Path(sys.argv[1]), int(sys.argv[2]), time.monotonic() + 60
 while not file.exists() and time.monotonic() < deadline_s:
     time.sleep(0.1)
+if not file.exists():
+    sys.exit("the scheduler did not start within 60 s")
 with Client(scheduler_file=str(file), timeout=60) as client:
     client.wait_for_workers(workers, timeout=60)
 WAIT
+wait $!
 echo "$workers $backend workers are up"
 
 if [ ${#command[@]} -eq 0 ]; then
     command=("$python" -m mgraph graph500 --scale "$scale" --scheduler-file "$file")
 fi
-# In the background, so that a signal is answered at once and not when the job is done.
-MGRAPH_SCHEDULER_FILE=$file setsid "${command[@]}" &
-groups+=($!)
+MGRAPH_SCHEDULER_FILE=$file "${leader[@]}" "${command[@]}" &
 wait $!

@@ -105,13 +105,13 @@ class Kept:
 
     @property
     def closed(self) -> bool:
-        return not self.close.alive
+        return not self.close.alive or self.graph.cluster.closed
 
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks hold of this answer."""
         self.require_open()
         try:
-            return self.graph.cluster.run(job, self.key, *args)
+            return self.graph.cluster.run_on_kept(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
@@ -119,8 +119,8 @@ class Kept:
             ) from error
 
     def require_open(self) -> None:
-        """Raise GraphClosed if it was closed."""
-        if self.closed:
+        """Raise GraphClosed if it was closed by itself; a closed cluster says so when it is asked to run."""
+        if not self.close.alive:
             raise GraphClosed("this result was closed: ask for it again")
 
 
@@ -235,7 +235,7 @@ class Result(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether its memory was freed."""
+        """Whether its memory was freed: it was closed, or its cluster or the client of that was."""
         return self._kept.closed
 
     def close(self) -> None:
@@ -247,7 +247,7 @@ class Result(ABC):
         try:
             import pandas
         except ImportError:
-            raise UsageError("frames need pandas: pip install 'mgraph[io]'") from None
+            raise UsageError("frames need pandas: pip install pandas") from None
 
         return pandas.DataFrame(self._arrays())
 

@@ -121,8 +121,10 @@ class Graph:
             getattr(source, "release", lambda: None)()
             info, _ = answers[0]
             return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
-        except BaseException:
+        except BaseException as error:
             cluster.forget(key)
+            if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
+                raise _out_of_memory(f"building {source.name}", error) from error
             raise
 
     @property
@@ -142,8 +144,8 @@ class Graph:
 
     @property
     def closed(self) -> bool:
-        """Whether its memory was freed."""
-        return not self._finalizer.alive
+        """Whether its memory was freed: it was closed, or its cluster or the client of that was."""
+        return not self._finalizer.alive or self.cluster.closed
 
     def close(self) -> None:
         """Free the graph's memory on the ranks; results already found stay."""
@@ -152,7 +154,7 @@ class Graph:
     def answer(self, job: Callable[..., Any], kept: Sequence[Kept], *args: Any) -> list[Any]:
         """Run a job of this graph whose answers stay on the ranks as `kept`; whatever fails leaves none there."""
         try:
-            return self.cluster.run(job, self.key, *args)
+            return self.cluster.run_on_kept(job, self.key, *args)
         except BaseException as error:
             for one in kept:
                 one.close()
@@ -162,15 +164,12 @@ class Graph:
                     "build it again"
                 ) from error
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):
-                raise WouldNotFit(
-                    f"{job.__name__} on {self.name} takes more memory than there is ({error}): "
-                    "`mgraph plan` tells what it takes, and how many ranks would do"
-                ) from error
+                raise _out_of_memory(f"{job.__name__} on {self.name}", error) from error
             raise
 
     def require_open(self) -> None:
-        """Raise GraphClosed if it was closed."""
-        if self.closed:
+        """Raise GraphClosed if it was closed by itself; a closed cluster says so when it is asked to run."""
+        if not self._finalizer.alive:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
     def require_rows(self, what: str) -> None:
@@ -199,6 +198,15 @@ class Graph:
             f"<Graph {self.name}: {counted(info.num_vertices, 'vertex')}, {edges}, "
             f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
         )
+
+
+def _out_of_memory(what: str, error: MemoryError) -> WouldNotFit:
+    """Return the error of work whose memory ran out behind a plan that found room for it."""
+    why = str(error) or "an allocation failed"
+    return WouldNotFit(
+        f"{what} takes more memory than there is ({why}): "
+        "`mgraph plan` tells what it takes, and how many ranks would do"
+    )
 
 
 def require_graph(g: Any) -> None:

@@ -26,7 +26,7 @@ COLORS = {
 def require_drawable(path: str | PathLike) -> None:
     """Raise UsageError unless a picture can be drawn and written there."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("pictures need matplotlib: pip install 'mgraph[plot]'")
+        raise UsageError("pictures need matplotlib: pip install matplotlib")
     path = pathlib.Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a picture is a file that ends in one of {', '.join(SUFFIXES)}")

@@ -7,10 +7,12 @@ import datetime
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import time
 
+import psutil
 from distributed import Security
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -71,6 +73,33 @@ def worker_by_hand(file: str, environment=ENVIRONMENT):
     """Start a worker that joins the scheduler of that file."""
     options = "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny"
     return dask_process("worker", *options, environment=environment)
+
+
+def listening(pids) -> set[tuple[str, int]]:
+    """Return the addresses and ports on which these processes listen."""
+    mine = set()
+    for link in (link for pid in pids for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()):
+        with contextlib.suppress(OSError):  # closed meanwhile
+            mine.add(os.readlink(link))
+    found = set()
+    for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+        for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in mine:
+                address, port = local.split(":")
+                words = bytes.fromhex(address)
+                # Words of 32 bits, each in the order of this machine.
+                packed = b"".join(
+                    words[i : i + 4][:: -1 if sys.byteorder == "little" else 1] for i in range(0, len(words), 4)
+                )
+                found.add((socket.inet_ntop(family, packed), int(port, 16)))
+    return found
+
+
+def processes_below(pid: int) -> list[int]:
+    """Return a process and all that descend from it."""
+    process = psutil.Process(pid)
+    return [pid, *(child.pid for child in process.children(recursive=True))]
 
 
 def make_security(folder: pathlib.Path) -> Security:

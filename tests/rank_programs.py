@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import threading
 import time
 from dataclasses import dataclass
@@ -79,6 +80,33 @@ def fail_on(rank: Rank, bad: int, delay_s: float = 0.0) -> None:
         time.sleep(delay_s)
         raise ZeroDivisionError(f"rank {bad} fails")
     rank.comm.barrier()
+
+
+def leave_waiting(rank: Rank, seconds: float) -> None:
+    """Let rank 0 wait for rank 1."""
+    if rank.index == 1:
+        time.sleep(seconds)
+    rank.comm.barrier()
+
+
+def stop_self(rank: Rank, victim: int) -> None:
+    """Stop one rank's process while no other waits for it."""
+    if rank.index == victim:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stop_behind(rank: Rank, victim: int) -> Any:
+    """Stop one rank's process when its result is fetched."""
+    return _Stopping(os.getpid()) if rank.index == victim else rank.index
+
+
+class _Stopping:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def __reduce__(self) -> tuple:
+        os.kill(self.pid, signal.SIGSTOP)
+        return int, ()
 
 
 def fail_alike(rank: Rank) -> None:

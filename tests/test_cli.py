@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 
+import dask
 import numpy as np
 import oracles
 import pandas
 import pytest
 from cli_runs import CASE, ENVIRONMENT, refused, run, start
-from dask_processes import scheduler_by_hand, worker_by_hand
+from dask_processes import make_security, scheduler_by_hand, worker_by_hand
 
 import mgraph
 from mgraph.cli.main import COMMANDS
@@ -187,8 +188,23 @@ def test_doctor_finds_nothing_wrong(monkeypatch):
     assert text.endswith("nothing is wrong\n")
     monkeypatch.setattr("mgraph.cli.doctor._version", lambda name: None)
     result = run("doctor", code=ClusterError.exit_code)
-    assert "problem: numba is not installed: pip install mgraph" in result.stdout
+    assert "problem: numba is not installed: pip install numba" in result.stdout
     assert json.loads(run("doctor", "--json", code=4).stdout)["problems"]
+
+
+def test_doctor_says_whether_others_can_reach_a_cluster(tmp_path):
+    security = make_security(tmp_path)
+
+    def tls() -> str:
+        return json.loads(run("doctor", "--json").stdout)["facts"]["tls"]
+
+    with dask.config.set({"scheduler-address": "tcp://10.0.0.1:8786"}):
+        assert "no certificates are set; Dask's scheduler-address tcp://10.0.0.1:8786 is without: whoever" in tls()
+    files = {"ca-file": security.tls_ca_file} | {
+        f"client.{what}": getattr(security, f"tls_client_{what}") for what in ("cert", "key")
+    }
+    with dask.config.set({f"distributed.comm.tls.{name}": file for name, file in files.items()}):
+        assert tls().startswith("certificates are set")
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal():

@@ -70,6 +70,10 @@ def bad(tmp_path, monkeypatch):
         ("components none.txt", 3, r"/none\.txt: no such file$"),
         ("components short.el", 3, r"/short\.el:2: "),
         ("components", 2, "Missing argument 'INPUT'"),
+        ("bfs plain.el -s 0 --verb-timeout 0", 2, "'--verb-timeout': '0' is not a positive number of seconds"),
+        ("info plain.el --verb-timeout nan", 2, "'--verb-timeout': 'nan' is not a positive number of seconds"),
+        ("graph500 --open-timeout inf", 2, "'--open-timeout': 'inf' is not a positive number of seconds"),
+        ("msf plain.el --open-timeout soon", 2, "'--open-timeout': 'soon' is not a positive number of seconds"),
         ("components plain.el --source 0", 2, "No such option"),
         ("components plain.el -o out.xml", 2, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
         ("components plain.el -o out", 2, r"its ending must be one of \.npz, \.csv, \.parquet"),
@@ -125,8 +129,8 @@ def bad(tmp_path, monkeypatch):
     ],
 )
 def test_what_is_wrong_ends_in_one_line(arguments, code, message, bad, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_S", 0.1)
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
     line = refused(*arguments.split(), code=code)
     assert re.search(message, line), line
 

@@ -6,20 +6,28 @@ import asyncio
 import os
 import subprocess
 import sys
+import types
 
 import pytest
 import rank_programs as programs
-from dask_processes import ENVIRONMENT, scheduler_by_hand, worker_by_hand
-from distributed import Client
+from dask_processes import (
+    ENVIRONMENT,
+    listening,
+    processes_below,
+    scheduler_by_hand,
+    worker_by_hand,
+)
+from distributed import Client, LocalCluster
 
 import mgraph as mg
+from mgraph.cluster import connect as connect_module
 from mgraph.cluster import devices
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.devices import visible_gpus
 from mgraph.cluster.gangs import Place, settle_backend
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.errors import ClusterError, UsageError
+from mgraph.errors import ClusterError, CommTimeout, UsageError
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +48,33 @@ def test_what_is_no_number_of_ranks_is_refused(num_ranks, client):
     for make in (InProcessCluster, lambda n: connect(num_ranks=n), lambda n: connect(client, num_ranks=n)):
         with pytest.raises(UsageError, match=f"num_ranks {num_ranks!r} is not an integer"):
             make(num_ranks)
+
+
+@pytest.mark.parametrize("name", ["open_timeout_s", "verb_timeout_s"])
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "2", True])
+def test_what_is_no_deadline_is_refused(name, seconds, client):
+    option = {"open_timeout_s": "--open-timeout", "verb_timeout_s": "--verb-timeout"}[name]
+    for make in (connect, lambda **deadline: connect(client, **deadline)):
+        with pytest.raises(UsageError, match=rf"{name} is {seconds!r}: give a positive number of seconds \({option}\)"):
+            make(**{name: seconds})
+
+
+def test_deadlines_reach_the_ranks_of_this_process():
+    with connect(num_ranks=2, backend="cpu", verb_timeout_s=0.5, open_timeout_s=1) as cluster:
+        for part in (cluster, cluster.narrowed(2)):
+            with pytest.raises(CommTimeout, match=r"rank 1 .* within 0\.5 s"):
+                part.run(programs.leave_waiting, 3.0)
+
+
+@pytest.mark.parametrize("num_ranks", [2, 1])
+def test_deadlines_reach_the_ranks_on_workers(client, num_ranks):
+    with connect(client, open_timeout_s=7, verb_timeout_s=0.5) as cluster:
+        part = cluster.narrowed(num_ranks)
+        session = client.cluster.scheduler.plugins["mgraph"]._sessions[part._session]
+        assert (session.open_timeout_s, session.verb_timeout_s) == (7, 0.5)
+    late = pytest.raises(CommTimeout, match=r"rank 1\b.* within 0\.5 s")
+    with connect(scheduler=client.scheduler.address, verb_timeout_s=0.5) as cluster, late:
+        cluster.run(programs.leave_waiting, 3.0)
 
 
 def test_more_ranks_than_a_process_should_have_are_refused():
@@ -75,7 +110,7 @@ def test_connect_by_address_closes_only_its_own_client(workers, client):
 
 
 def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.connect.SCHEDULER_FILE_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
     with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
         connect(backend="gpu")
     with pytest.raises(UsageError, match="give one of"):
@@ -136,6 +171,22 @@ def test_scheduler_started_by_hand_with_workers_that_join_later(tmp_path):
         with worker_by_hand(file), connect(scheduler_file=file, num_ranks=2) as both:
             assert [r[2] for r in both.run(programs.total)] == [3, 3]
             assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
+
+
+def test_a_cluster_started_for_local_gpus_listens_on_loopback_alone(monkeypatch):
+    """LocalCUDACluster hands these arguments to LocalCluster, which is what listens."""
+    before, heard = listening(processes_below(os.getpid())), []
+
+    class Workers(LocalCluster):
+        def __enter__(self):
+            heard.extend(listening(processes_below(os.getpid())) - before)
+            return super().__enter__()
+
+    monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=Workers))
+    # There is no GPU, which is seen when all listen.
+    with pytest.raises(UsageError, match="wants a GPU for each worker"):
+        connect_module._on_local_gpus(2, {})
+    assert {address for address, _ in heard} == {"127.0.0.1"}
 
 
 @pytest.fixture

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
+from dask_processes import listening, processes_below, wait_until
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -19,7 +21,7 @@ def start(tmp_path):
     """Start a script whose processes can be told by the temporary folder in their command lines."""
     started = []
 
-    def start(script: str, *options: str) -> subprocess.Popen:
+    def start(script: str, *options: str, start_new_session: bool = False, **environment: str) -> subprocess.Popen:
         env = {
             **os.environ,
             "TMPDIR": str(tmp_path),
@@ -27,11 +29,13 @@ def start(tmp_path):
             "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
             "SLURM_SUBMIT_DIR": str(ROOT),
             "CUDA_VISIBLE_DEVICES": "",
+            **environment,
         }
         pipe = subprocess.PIPE
         # A shell cannot trap what was ignored when it started, as SIGINT is for a suite run in the background.
         command = ["env", "--default-signal=INT,TERM", "bash", f"deploy/{script}", *options]
-        started.append(subprocess.Popen(command, cwd=ROOT, env=env, stdout=pipe, stderr=pipe, text=True))
+        ways = {"stdout": pipe, "stderr": pipe, "text": True, "start_new_session": start_new_session}
+        started.append(subprocess.Popen(command, cwd=ROOT, env=env, **ways))
         return started[-1]
 
     yield start
@@ -77,6 +81,57 @@ def test_a_signal_takes_everything_down(start, number, code):
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == code
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_a_script_that_is_killed_leaves_nothing(start, tmp_path, whole_group):
+    process = start("local.sh", "--workers", "2", "--", "sleep", "1000", start_new_session=True)
+    assert process.stdout.readline() == "2 cpu workers are up\n"
+    below = [psutil.Process(pid) for pid in processes_below(process.pid)]
+    assert any("spawn_main" in part for each in below for part in each.cmdline())
+    (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    wait_until(lambda: not any(is_alive(each) for each in below), timeout_s=60)
+    wait_until(lambda: not list(tmp_path.iterdir()))
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Return whether a process runs: its number is not another's, and it does not wait to be reaped."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_nothing_listens_on_other_interfaces(start):
+    process = start("local.sh", "--workers", "2", "--", "sleep", "100")
+    assert process.stdout.readline() == "2 cpu workers are up\n"
+    assert {address for address, _ in listening(processes_below(process.pid))} == {"127.0.0.1"}
+
+
+@pytest.mark.parametrize("program", ["dask worker", "dask cuda worker"])
+def test_workers_of_either_kind_are_given_the_loopback_address(start, tmp_path, program):
+    """What dask-cuda needs a GPU for is seen from its command line."""
+    python, said = tmp_path / "python", tmp_path / "words"
+    # In place of a scheduler, of workers, and of what waits for them and then gives up.
+    python.write_text(
+        f"""#!/bin/sh
+        case "$*" in
+            *" scheduler "*) exec sleep 100 ;;
+            *" worker "*) echo "$*" >{said}; exec sleep 100 ;;
+        esac
+        until [ -s {said} ]; do sleep 0.1; done
+        exit 1"""
+    )
+    python.chmod(0o755)
+    kind, devices = ("cpu", "") if program == "dask worker" else ("cuda", "0,1")
+    options = "--workers", "2", "--backend", kind
+    start("local.sh", *options, PYTHON=str(python), CUDA_VISIBLE_DEVICES=devices).communicate(timeout=60)
+    words = said.read_text()
+    for option in (program, "--host 127.0.0.1", "--dashboard-address 127.0.0.1:0"):
+        assert option in words
+    for file in (python, said):
+        file.unlink()
 
 
 @pytest.mark.parametrize(

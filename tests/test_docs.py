@@ -23,7 +23,7 @@ PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICE
 # Made by who runs the commands.
 MADE = {"scheduler.json", "edges.csv", "my_job.sh"}
 # Programs that the documents start and that are not ours to check.
-FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask"}
+FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
 
 
 def fences(text: str, language: str) -> list[str]:
@@ -113,6 +113,23 @@ def test_the_readme_has_the_two_commands_that_ci_runs():
     for name, end in (("run", "mgraph graph500 --scale 16"), ("test", "pytest")):
         (command,) = re.findall(rf"^<!-- ci: {name} -->\n```bash\n(.*)\n```$", text, re.MULTILINE)
         assert command.endswith(end)
+
+
+ADVICE_OF_ANOTHER_PROJECT = re.compile(r"pip install [^\n&;]*\bmgraph\b|\bmgraph\[\w")
+
+
+def test_no_advice_installs_what_the_package_index_calls_mgraph():
+    """There it is another project: advice names the packages themselves, or this checkout."""
+    texts = [*DOCUMENTS, *ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/*"), *ROOT.glob("bench/*.*")]
+    lines = [(path.name, line) for path in texts for line in path.read_text().splitlines()]
+    assert [found for found in lines if ADVICE_OF_ANOTHER_PROJECT.search(found[1])] == []
+
+
+@pytest.mark.parametrize(
+    "advice", ["pip install mgraph", "pip install 'mgraph[io]'", "pip install -U mgraph[cuda13]", "needs mgraph[io]"]
+)
+def test_advice_of_another_project_is_found(advice):
+    assert ADVICE_OF_ANOTHER_PROJECT.search(advice)
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 import scipy.sparse
+from distributed import Client
 from rank_programs import nothing
 from zoo import ZOO
 
@@ -90,6 +91,33 @@ def test_a_closed_graph_says_so(cluster):
     assert g.num_vertices == 4
 
 
+def check_closed(g, *results):
+    """Check that a graph and its results say that they are gone."""
+    assert g.closed
+    assert repr(g) == f"<Graph {g.name}: closed>"
+    for result in results:
+        assert result.closed
+        assert repr(result).endswith(": closed>")
+        assert {repr(column).endswith(": closed>") for column in result.columns} == {True}
+
+
+@pytest.mark.parametrize("part", [False, True])
+def test_a_graph_on_workers_is_closed_with_its_cluster(client, part):
+    with mg.connect(client) as cluster:
+        g = path(cluster.narrowed(1) if part else cluster)
+        result = mg.bfs(g, 0)
+        assert not (g.closed or result.closed)
+    check_closed(g, result)
+
+
+def test_a_graph_on_workers_is_closed_with_the_client(workers):
+    with Client(workers, set_as_default=False) as client:
+        g = path(mg.connect(client))
+        result = mg.bfs(g, 0)
+        assert not (g.closed or result.closed)
+    check_closed(g, result)
+
+
 def test_a_failed_build_keeps_nothing(cluster):
     with pytest.raises(mg.UsageError, match="order 'random' is not one of auto, degree, natural"):
         path(cluster, order="random")
@@ -100,7 +128,9 @@ def test_a_failed_build_keeps_nothing(cluster):
 def test_a_closed_cluster_says_so():
     with InProcessCluster(2) as cluster:
         g = path(cluster)
-        result = mg.bfs(g, 0)
+        result, forest = mg.bfs(g, 0), mg.minimum_spanning_forest(g)
+        assert not (g.closed or result.closed or forest.closed)
+    check_closed(g, result, forest)
     for call in (lambda: mg.bfs(g, 0), lambda: np.asarray(result.distances), lambda: path(cluster)):
         with pytest.raises(mg.ClusterError, match="this cluster is closed"):
             call()

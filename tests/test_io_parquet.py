@@ -127,5 +127,5 @@ def test_without_pyarrow_it_is_said_where_it_comes_from(tmp_path, monkeypatch):
         return right(name, *args, **options)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UsageError, match=r"Parquet needs pyarrow: pip install 'mgraph\[io\]'"):
+    with pytest.raises(UsageError, match="Parquet needs pyarrow: pip install pyarrow"):
         read_source(path)

@@ -64,14 +64,15 @@ def graph_of(
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 
 
-def keep(result: Result, options: dict[str, Any], show: Callable[[str], None]) -> None:
-    """Validate and write an answer, as far as that is asked for."""
+def keep(result: Result, options: dict[str, Any], show: Callable[[str], None]) -> str:
+    """Validate and write an answer, as far as that is asked for; return it in words, while its cluster is open."""
     if options["check"]:
         show("validating")
         validate(result)
     if options["output"] is not None:
         show(f"writing {options['output']}")
         result.write(options["output"])
+    return repr(result) + (", validated" if options["check"] else "")
 
 
 def tell(result: Result, options: dict[str, Any], *lines: str, **facts: Any) -> None:
@@ -81,7 +82,6 @@ def tell(result: Result, options: dict[str, Any], *lines: str, **facts: Any) -> 
         costs = {"seconds": result.stats.total_s, "stats": result.stats, "validated": options["check"]}
         print_json(about | facts | costs)
         return
-    click.echo(repr(result) + (", validated" if options["check"] else ""))
     for line in lines:
         click.echo(line)
     if options["trace"]:

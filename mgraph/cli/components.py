@@ -21,5 +21,5 @@ def components(**options: Any) -> None:
     with graph_of(edges_of(options), options) as (g, show):
         show(f"components of {g!r}")
         found = connected_components(g)
-        keep(found, options, show)
-    tell(found, options, num_components=found.num_components)
+        words = keep(found, options, show)
+    tell(found, options, words, num_components=found.num_components)

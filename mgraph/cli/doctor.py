@@ -22,6 +22,8 @@ from mgraph.readable import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
 GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")
+# Packages and no extra of a distribution: on the package index `mgraph` is another project.
+CUDA_ADVICE = "pip install cupy-cuda13x (of CUDA 12: cupy-cuda12x), or in a checkout of this project '.[cuda13]'"
 
 
 @dataclass
@@ -42,6 +44,7 @@ def doctor(as_json: bool) -> None:
     found = Findings()
     _look_at_packages(found)
     _look_at_cpu(found)
+    _look_at_tls(found)
     gpus = _look_at_gpus(found)
     _look_at_choice(found, gpus)
     if as_json:
@@ -63,7 +66,7 @@ def _look_at_packages(found: Findings) -> None:
         if version is not None:
             found.facts[name] = version
         elif name in PACKAGES:
-            found.problems.append(f"{name} is not installed: pip install mgraph")
+            found.problems.append(f"{name} is not installed: pip install {name}")
     if cuda_is_installed() and _version("dask-cuda") and _version("dask") and _version("distributed") is None:
         found.problems.append("dask-cuda is installed without distributed")
 
@@ -79,6 +82,13 @@ def _look_at_cpu(found: Findings) -> None:
             found.facts["kernel cache"] = str(cache)
     except OSError:
         found.facts["kernel cache"] = "in the user's cache folder"
+
+
+def _look_at_tls(found: Findings) -> None:
+    if _version("distributed") is not None:
+        from mgraph.cluster.scheduler_address import describe_tls
+
+        found.facts["tls"] = describe_tls()
 
 
 def _look_at_gpus(found: Findings) -> int:
@@ -100,7 +110,7 @@ def _look_at_gpus(found: Findings) -> int:
             f"{readable_bytes(memory.total)} free, {links} NVLinks"
         )
     if not cuda_is_installed():
-        found.problems.append(f"{len(gpus)} GPU(s) seen, but CuPy is not installed: pip install mgraph[cuda13]")
+        found.problems.append(f"{len(gpus)} GPU(s) seen, but CuPy is not installed: {CUDA_ADVICE}")
         return 0
     return len(gpus) if _gpu_computes(found) else 0
 
@@ -163,10 +173,10 @@ def _look_at_choice(found: Findings, gpus: int) -> None:
 
         found.facts["nccl"] = str(nccl.core.get_version())
     except Exception as error:
-        found.problems.append(f"{gpus} GPUs, but NCCL cannot be loaded ({error}): pip install mgraph[cuda13]")
+        found.problems.append(f"{gpus} GPUs, but NCCL cannot be loaded ({error}): pip install nccl4py nvidia-nccl-cu13")
         return
     if _version("dask-cuda") is None:
-        found.problems.append(f"{gpus} GPUs, but dask-cuda is not installed: only one would be used")
+        found.problems.append(f"{gpus} GPUs, but only one would be used without dask-cuda: pip install dask-cuda")
         found.facts["would use"] = "one CUDA rank in this process"
         return
     found.facts["would use"] = f"{gpus} CUDA ranks on a LocalCUDACluster, talking over NCCL"

@@ -21,6 +21,6 @@ def msf(maximum: bool, **options: Any) -> None:
     with graph_of(edges, options) as (g, show):
         show(f"spanning forest of {g!r}")
         forest = minimum_spanning_forest(g, maximum=maximum)
-        keep(forest, options, show)
+        words = keep(forest, options, show)
     sizes = {name: getattr(forest, name) for name in ("total_weight", "num_edges", "num_trees")}
-    tell(forest, options, maximum=maximum, **sizes)
+    tell(forest, options, words, maximum=maximum, **sizes)

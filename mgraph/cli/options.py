@@ -26,8 +26,26 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 # What connect() takes.
-CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend")
+CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend", "open_timeout_s", "verb_timeout_s")
 FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
+
+
+class Seconds(click.ParamType):
+    """A deadline: a positive, finite number of seconds."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not 0 < seconds < math.inf:
+            self.fail(f"{value!r} is not a positive number of seconds", param, ctx)
+        return seconds
+
+
+SECONDS = Seconds()
 
 
 def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -52,6 +70,20 @@ cluster_options = together(
         help="How many ranks to use; by default all, of GPUs as many as make the graph faster.",
     ),
     click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
+    click.option(
+        "--open-timeout",
+        "open_timeout_s",
+        type=SECONDS,
+        metavar="SECONDS",
+        help="How long to wait for enough workers, and for all to open their network; 60 by default.",
+    ),
+    click.option(
+        "--verb-timeout",
+        "verb_timeout_s",
+        type=SECONDS,
+        metavar="SECONDS",
+        help="How long a rank may keep the others waiting; 300 by default.",
+    ),
 )
 file_options = together(
     click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file; none for no weights."),

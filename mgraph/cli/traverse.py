@@ -66,10 +66,10 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     with graph_of(edges, options, options["layout"]) as (g, show):
         show(f"{search.__name__} of {g!r}")
         result = search(g, options["source"], method=options["method"], **limit)
-        keep(result, options, show)
+        words = keep(result, options, show)
         path = None if options["path_to"] is None else result.path_to(options["path_to"])
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")
             plot_supersteps(result.stats, options["plot"], title=f"{result.spec.algorithm} of {g.name}")
     lines = [] if path is None else [" -> ".join(map(str, path)) or f"no path to {options['path_to']}"]
-    tell(result, options, *lines, sources=result.sources, path=path)
+    tell(result, options, words, *lines, sources=result.sources, path=path)

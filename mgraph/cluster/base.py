@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import os
 import weakref
 from abc import ABC, abstractmethod
@@ -124,6 +126,10 @@ class Cluster(ABC):
             What the first rank to fail raised; the other ranks were ended.
         """
 
+    def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run as `run` does a function that needs what ranks kept: where that was lost, no new ranks are waited for."""
+        return self.run(function, *args)
+
     @abstractmethod
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Run as `run` does, and leave what each rank returns where it is.
@@ -148,6 +154,11 @@ class Cluster(ABC):
     def hold(self, owner: object, key: str) -> Hold:
         """Return what forgets the key when it is called, and by itself when the owner is gone."""
         return weakref.finalize(owner, self.forget, key)
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether no call can run any more: the cluster was closed, or the client that it goes through."""
 
     @abstractmethod
     def close(self) -> None:
@@ -177,6 +188,14 @@ def check_num_ranks(num_ranks: Any) -> int:
     if as_integer(num_ranks, "num_ranks") < 1:
         raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
     return int(num_ranks)
+
+
+def check_deadline(seconds: Any, name: str) -> float:
+    """Return a deadline in seconds that was asked for; anything but a positive, finite number is refused."""
+    is_number = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool)
+    if not is_number or not 0 < seconds < math.inf:
+        raise UsageError(f"{name} is {seconds!r}: give a positive number of seconds (--{name[:-2].replace('_', '-')})")
+    return float(seconds)
 
 
 def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
 import sys
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from mgraph.cluster.base import Cluster, check_num_ranks
+from mgraph.cluster.base import Cluster, check_deadline, check_num_ranks
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, UsageError
 
 if TYPE_CHECKING:
     from distributed import Client
 
-SCHEDULER_FILE_S = 30.0
-SCHEDULER_S = 10.0
+# Of a cluster that is started here: no other host may reach it. Dask's own default for HTTP is all interfaces.
+LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
 def connect(
@@ -29,6 +27,8 @@ def connect(
     scheduler_file: str | None = None,
     num_ranks: int | None = None,
     backend: str = "auto",
+    open_timeout_s: float | None = None,
+    verb_timeout_s: float | None = None,
 ) -> Cluster:
     """Return the cluster to work on: the first of these that there is.
 
@@ -48,6 +48,12 @@ def connect(
         GPUs a graph is then put on as many as make it faster (`Graph.placement`).
     backend
         auto, cpu or cuda.
+    open_timeout_s
+        How long to wait for enough workers, and for all ranks to report ready when they open their network; 60 s
+        when None. Ranks of this process are there at once.
+    verb_timeout_s
+        How long a rank waits for the others in one operation of their network before the call fails; 300 s when
+        None. Longer than any rank computes between two.
     """
     if backend not in ("auto", "cpu", "cuda"):
         raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
@@ -55,31 +61,41 @@ def connect(
         raise UsageError("give one of client, scheduler and scheduler_file (--scheduler, --scheduler-file)")
     if num_ranks is not None:
         num_ranks = check_num_ranks(num_ranks)
+    given = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
+    timeouts = {name: check_deadline(seconds, name) for name, seconds in given.items() if seconds is not None}
     if scheduler is not None or scheduler_file is not None:
-        return _on_scheduler(num_ranks, backend, address=scheduler, scheduler_file=scheduler_file)
+        return _on_scheduler(num_ranks, backend, timeouts, scheduler, scheduler_file)
     if client is None:
         client = _default_client()
     if client is not None:
-        from distributed import Client
+        return _of_client(client, num_ranks, backend, timeouts)
+    return _on_this_host(num_ranks, backend, timeouts)
 
-        from mgraph.cluster.dask import DaskCluster
 
-        if isinstance(client, str):
-            raise UsageError(f"{client!r} is no client: give an address as scheduler={client!r}")
-        if not isinstance(client, Client):
-            raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
+def _of_client(client: Any, num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:
+    from distributed import Client
 
-        return DaskCluster(client, num_ranks, backend=backend)
+    from mgraph.cluster.dask import DaskCluster
+
+    if isinstance(client, str):
+        raise UsageError(f"{client!r} is no client: give an address as scheduler={client!r}")
+    if not isinstance(client, Client):
+        raise UsageError(f"{client!r} is not a cluster: give what connect() returns, or a distributed.Client")
+    return DaskCluster(client, num_ranks, backend=backend, **timeouts)
+
+
+def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:
     gpus = len(visible_gpus()) if backend != "cpu" and cuda_is_installed() else 0
     if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
         if num_ranks is not None and num_ranks > gpus:
             raise UsageError(
                 f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer (--workers)"
             )
-        return _on_local_gpus(num_ranks)
+        return _on_local_gpus(num_ranks, timeouts)
     if backend == "cuda" and gpus == 0:
         raise UsageError("backend 'cuda' wants a GPU and CuPy: none is seen here")
-    return InProcessCluster(num_ranks or 1, backend="cuda" if gpus else "cpu")
+    timeout_s = timeouts.get("verb_timeout_s", DEFAULT_TIMEOUT_S)
+    return InProcessCluster(num_ranks or 1, backend="cuda" if gpus else "cpu", timeout_s=timeout_s)
 
 
 def _default_client() -> Client | None:
@@ -94,64 +110,36 @@ def _default_client() -> Client | None:
         return None
 
 
-def _on_scheduler(num_ranks: int | None, backend: str, **where: Any) -> Cluster:
+def _on_scheduler(
+    num_ranks: int | None, backend: str, timeouts: dict[str, float], address: str | None, scheduler_file: str | None
+) -> Cluster:
     from distributed import Client
 
     from mgraph.cluster.dask import DaskCluster
+    from mgraph.cluster.scheduler_address import SCHEDULER_S, check_address, read_scheduler_file, require_scheduler
 
-    if where["scheduler_file"] is not None:
-        _wait_for_file(where["scheduler_file"])
-    else:
-        _check_address(where["address"])
+    where = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
+    require_scheduler(where)
     try:
-        client = Client(**where, timeout=SCHEDULER_S, set_as_default=False)
+        client = Client(where, timeout=SCHEDULER_S, set_as_default=False)
     except (OSError, ValueError) as error:
-        place = next(value for value in where.values() if value is not None)
-        raise ClusterError(f"no scheduler answers at {place} ({error})") from error
+        raise ClusterError(f"no scheduler answers at {where} ({error})") from error
     with ExitStack() as owned:
         owned.callback(client.close)
-        cluster = DaskCluster(client, num_ranks, backend=backend)
+        cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster.owned = owned.pop_all()
     return cluster
 
 
-def _check_address(address: str) -> None:
-    """Refuse what is no address; a client that is given one takes a minute to be gone."""
-    from distributed.comm.addressing import get_address_host_port
-
-    if address.startswith(("inproc://", "ucx://")):
-        return
-    try:
-        get_address_host_port(address if "://" in address else f"tcp://{address}", strict=True)
-    except ValueError as error:
-        raise UsageError(f"{address!r} is not an address of a scheduler, such as tcp://host:8786 ({error})") from None
-
-
-def _wait_for_file(scheduler_file: str) -> None:
-    """Wait for a scheduler that starts beside this client, as in a batch job; Dask would wait for ever."""
-    deadline = time.monotonic() + SCHEDULER_FILE_S
-    while not os.path.exists(scheduler_file) or os.path.getsize(scheduler_file) == 0:
-        if time.monotonic() > deadline:
-            raise ClusterError(
-                f"{scheduler_file} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?"
-            )
-        time.sleep(0.05)
-    try:
-        with open(scheduler_file) as file:
-            json.load(file)["address"]
-    except (OSError, ValueError, LookupError, TypeError):
-        raise UsageError(f"{scheduler_file} is not a file in which a scheduler left its address") from None
-
-
-def _on_local_gpus(num_ranks: int | None) -> Cluster:
+def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster:
     from dask_cuda import LocalCUDACluster
     from distributed import Client
 
     from mgraph.cluster.dask import DaskCluster
 
     with ExitStack() as owned:
-        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, dashboard_address=":0"))
+        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, **LOOPBACK))
         client = owned.enter_context(Client(workers, set_as_default=False))
-        cluster = DaskCluster(client, num_ranks, backend="cuda")
+        cluster = DaskCluster(client, num_ranks, backend="cuda", **timeouts)
         cluster.owned = owned.pop_all()
     return cluster

@@ -21,7 +21,16 @@ from distributed import Client, Future, KilledWorker, as_completed
 from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
-from mgraph.cluster.base import BLAME_S, Cluster, check_num_ranks, check_part, check_parts, check_process, first_cause
+from mgraph.cluster.base import (
+    BLAME_S,
+    Cluster,
+    check_deadline,
+    check_num_ranks,
+    check_part,
+    check_parts,
+    check_process,
+    first_cause,
+)
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
@@ -63,6 +72,8 @@ class DaskCluster(Cluster):
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
         if num_ranks is not None:
             num_ranks = check_num_ranks(num_ranks)
+        deadlines = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
+        self._timeouts = {name: check_deadline(seconds, name) for name, seconds in deadlines.items()}
         self.client = client
         self._require_client()
         # What `connect` started for this cluster, and close() ends.
@@ -76,12 +87,10 @@ class DaskCluster(Cluster):
             session=self._session,
             num_ranks=num_ranks,
             backend=backend,
-            open_timeout_s=open_timeout_s,
-            verb_timeout_s=verb_timeout_s,
+            **self._timeouts,
         )
         self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
         self.may_narrow = num_ranks is None
-        self._timeouts = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
         # Who uses one of these keeps it, and it keeps the cluster of which it is a part, with what that has started.
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None
@@ -93,10 +102,13 @@ class DaskCluster(Cluster):
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
         check_parts(parts, self.num_ranks)
-        return self._start(True, function, args, parts)
+        return self._start(function, args, parts)
+
+    def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        return self._start(function, args, kept=True)
 
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return self._start(False, function, args, None)
+        return self._start(function, args, gather=False, kept=True)
 
     def narrowed(self, num_ranks: int) -> Cluster:
         check_process(self._pid, "this cluster")
@@ -114,6 +126,10 @@ class DaskCluster(Cluster):
         # In the order in which a client says things, so a later call does not find it.
         _send(self._pid, self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
 
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive or self._client_is_closed()
+
     def close(self) -> None:
         if os.getpid() != self._pid:
             # What `connect` started is the parent's, and so is the connection to the scheduler.
@@ -123,11 +139,19 @@ class DaskCluster(Cluster):
         self._finalizer()
         self.owned.close()
 
-    def _start(self, gather: bool, function: Callable[..., Any], args: tuple, parts: Sequence[Any] | None) -> list[Any]:
+    def _start(
+        self,
+        function: Callable[..., Any],
+        args: tuple,
+        parts: Sequence[Any] | None = None,
+        *,
+        gather: bool = True,
+        kept: bool = False,
+    ) -> list[Any]:
         check_process(self._pid, "this cluster")
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
-        call = _Call(self.client, self._session, getattr(function, "__name__", "rank"))
+        call = _Call(self.client, self._session, getattr(function, "__name__", "rank"), kept)
         result, error = self._sync(call.run, pickle.dumps((function, args)), parts, gather)
         try:
             # Here and not in the event loop, where the OSError of a rank would read as one of the scheduler's.
@@ -138,8 +162,11 @@ class DaskCluster(Cluster):
             # An error must not be in a frame that its traceback holds: the cycle would wait for the collector.
             del error
 
+    def _client_is_closed(self) -> bool:
+        return self.client.status in ("closing", "closed")
+
     def _require_client(self) -> None:
-        if self.client.status in ("closing", "closed"):
+        if self._client_is_closed():
             raise ClusterError("the client of this cluster was closed: connect again")
 
     def _sync(self, function: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -153,9 +180,9 @@ class DaskCluster(Cluster):
 class _Call:
     """One call under way: its lease, the futures of its tasks, and those of the parts that were sent ahead."""
 
-    def __init__(self, client: Client, session: str, name: str) -> None:
-        self._client, self._session, self._name, self._pid = client, session, name, os.getpid()
-        self._lease = uuid.uuid4().hex
+    def __init__(self, client: Client, session: str, name: str, kept: bool) -> None:
+        self._client, self._session, self._name, self._kept = client, session, name, kept
+        self._lease, self._pid = uuid.uuid4().hex, os.getpid()
         self._tasks: list[Future] = []
         self._parts: list[Future] = []
 
@@ -203,7 +230,9 @@ class _Call:
             asking.add_done_callback(end_again)
 
     async def _ask(self) -> Ticket:
-        answer = await self._client.scheduler.mgraph_lease(session=self._session, lease=self._lease, name=self._name)
+        answer = await self._client.scheduler.mgraph_lease(
+            session=self._session, lease=self._lease, name=self._name, kept=self._kept
+        )
         return pickle.loads(answer["ticket"])
 
     async def _submit(self, ticket: Ticket, call: bytes, parts: Sequence[Any] | None) -> BaseException | None:

@@ -61,6 +61,8 @@ class Session:
     verb_timeout_s: float
     client: str
     gang: Gang | None = None
+    # How the last one was lost: rank, worker, cause.
+    loss: tuple[int, str, str] | None = None
 
 
 @dataclass(eq=False)

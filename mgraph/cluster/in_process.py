@@ -9,7 +9,17 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgraph.cluster.base import Cluster, Hold, Objects, Rank, check_num_ranks, check_part, check_parts, check_process
+from mgraph.cluster.base import (
+    Cluster,
+    Hold,
+    Objects,
+    Rank,
+    check_deadline,
+    check_num_ranks,
+    check_part,
+    check_parts,
+    check_process,
+)
 from mgraph.cluster.rank_threads import KeyHold, RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
@@ -62,7 +72,7 @@ class InProcessCluster(Cluster):
             )
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks, self._pid = num_ranks, os.getpid()
-        self.timeout_s = timeout_s
+        self.timeout_s = timeout_s = check_deadline(timeout_s, "verb_timeout_s")
         backends, open_comms = [make() for _ in range(num_ranks)], self.open_comms
         self.backend = backends[0].name
         self._narrowed: dict[int, InProcessCluster] = {}
@@ -112,6 +122,10 @@ class InProcessCluster(Cluster):
 
     def hold(self, owner: object, key: str) -> Hold:
         return KeyHold(owner, self._threads, key)
+
+    @property
+    def closed(self) -> bool:
+        return self._threads.is_closed
 
     def close(self) -> None:
         for part in self._narrowed.values():

@@ -16,14 +16,17 @@ from typing import Any
 from distributed import Scheduler, SchedulerPlugin
 from distributed.core import error_message
 from distributed.protocol import pickle
+from tornado.ioloop import PeriodicCallback
 
 from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
 from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
 from mgraph.cluster.pauses import RESUME_S, Pauses
-from mgraph.cluster.worker_plugin import RankPlugin
+from mgraph.cluster.places import INSTALL_S, TICK_S, Heartbeats, Places
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
-from mgraph.readable import counted
+
+# Beyond a session's deadline: heartbeats are late too where a rank keeps its process from sending them.
+SILENCE_S = 5.0
 
 ENDED = "the call was ended before it began"
 
@@ -49,9 +52,8 @@ class GangPlugin(SchedulerPlugin):
 
     def __init__(self) -> None:
         self._scheduler: Scheduler
-        self._places: dict[str, Place] = {}
-        # Why a worker cannot be a rank, as far as it is known.
-        self._unfit: dict[str, str] = {}
+        self._places = Places()
+        self._heartbeats = Heartbeats()
         self._leases = Leases()
         self._gangs: dict[str, Gang] = {}
         self._sessions: dict[str, Session] = {}
@@ -69,8 +71,6 @@ class GangPlugin(SchedulerPlugin):
         scheduler.add_plugin(self, name=PLUGIN)
         self._scheduler = scheduler
         self._pauses.scheduler = scheduler
-        self._changed = asyncio.Condition()
-        self._installed = asyncio.Event()
         scheduler.handlers |= {
             "mgraph_hello": self.hello,
             "mgraph_open": self.open,
@@ -84,53 +84,46 @@ class GangPlugin(SchedulerPlugin):
             "mgraph-close": self.close_session,
             "mgraph-paused": self._pauses.end_waiting,
         }
-        plugin = pickle.dumps(RankPlugin())
-        # Workers that come later get it when they register.
-        scheduler.worker_plugins[PLUGIN] = plugin
-        try:
-            answers = await scheduler.broadcast(
-                msg={"op": "plugin-add", "plugin": plugin, "name": PLUGIN}, on_error="return"
-            )
-            for worker, answer in answers.items():
-                if isinstance(answer, BaseException):
-                    self._unfit[worker] = f"{type(answer).__name__}: {answer}"
-                elif answer["status"] != "OK":
-                    self._unfit[worker] = answer["exception_text"]
-        finally:
-            self._installed.set()
+        self._places.install(scheduler)
+        self._heed_in_scaling(scheduler)
+        # Dask's own deadline for heartbeats is five minutes, and may be none.
+        watch = PeriodicCallback(self._watch, TICK_S * 1000)
+        scheduler.periodic_callbacks["mgraph-watch"] = watch
+        watch.start()
 
     # Handlers: a worker or a client asks and waits for the answer.
 
     async def hello(self, worker: str, host: str, index: int, gpu: str, process: str = "") -> None:
         """Take note of a worker that can be a rank."""
         # It may have been removed while its message was on the way.
-        if worker not in self._scheduler.workers:
-            return
-        self._places[worker] = Place(host, index, worker, gpu, process)
-        self._unfit.pop(worker, None)
-        async with self._changed:
-            self._changed.notify_all()
+        if worker in self._scheduler.workers:
+            await self._places.add(Place(host, index, worker, gpu, process))
 
     @_answer
     async def open(
         self, session: str, num_ranks: int | None, backend: str, open_timeout_s: float, **rest: Any
     ) -> dict[str, Any]:
         """Start a session: settle how many ranks it has and what they run on."""
-        await self._installed.wait()
-        if num_ranks is None and self._unfit:
-            raise ClusterError(f"{self._describe_unfit()}: install it there, or give num_ranks to do without")
-        places = await self._wait_for_places(num_ranks or 1, open_timeout_s)
+        await self._places.settle(open_timeout_s if num_ranks is None else min(open_timeout_s, INSTALL_S))
+        if num_ranks is None:
+            self._places.require_all()
+        places = await self._places.wait_for(num_ranks or 1, open_timeout_s)
         places = places[: num_ranks or len(places)]
         backend = settle_backend(backend, places)
         self._sessions[session] = Session(session, len(places), backend, open_timeout_s, **rest)
         return {"num_ranks": len(places), "backend": backend}
 
     @_answer
-    async def lease(self, session: str, lease: str, name: str) -> dict[str, Any]:
-        """Wait for the session's turn on its gang; the answer is all that its tasks need to know."""
+    async def lease(self, session: str, lease: str, name: str, kept: bool = False) -> dict[str, Any]:
+        """Wait for the session's turn on its gang; the answer is all that its tasks need to know.
+
+        A call on what ranks `kept` waits for no new ones: it was lost with the last gang.
+        """
         if session not in self._sessions:
             raise ClusterError("this cluster is closed: connect again")
         owner = self._sessions[session]
+        if kept and owner.gang is None and owner.loss is not None:
+            raise GangLost(*owner.loss)
         call = Call(lease, owner, tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks)))
         self._calls[lease] = call
         try:
@@ -239,11 +232,12 @@ class GangPlugin(SchedulerPlugin):
 
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **kwargs: Any) -> None:
         """End every gang that had this worker, and every call on them."""
-        cause = self._pauses.cause_of_end(worker) or _cause_of(stimulus_id)
-        self._places.pop(worker, None)
-        self._unfit.pop(worker, None)
-        for gang in [gang for gang in self._gangs.values() if worker in gang.workers]:
-            self._lose(gang, gang.workers.index(worker), worker, cause)
+        self._remove_place(worker, self._pauses.cause_of_end(worker) or _cause_of(stimulus_id))
+
+    def valid_workers_downscaling(self, scheduler: Scheduler, workers: list[Any]) -> list[Any]:
+        """Keep the members of gangs when idle workers are retired: what lives on them is not known to Dask."""
+        members = self._members()
+        return [worker for worker in workers if worker.address not in members]
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
         """Free what a client left, however it left."""
@@ -254,26 +248,44 @@ class GangPlugin(SchedulerPlugin):
 
     # What the above are made of.
 
-    async def _wait_for_places(self, count: int, timeout_s: float) -> list[Place]:
-        """Return the workers that can be ranks, in the order of ranks, when there are enough."""
-        try:
-            async with asyncio.timeout(timeout_s), self._changed:
-                await self._changed.wait_for(lambda: len(self._places) >= count)
-        except TimeoutError:
-            raise ClusterError(
-                f"{counted(count, 'worker')} wanted, {len(self._places)} there after {timeout_s:g} s: start more"
-                + (f"; {self._describe_unfit()}" if self._unfit else "")
-            ) from None
-        return sorted(self._places.values())
+    def _heed_in_scaling(self, scheduler: Scheduler) -> None:
+        """Let an adaptive cluster keep and start the workers that sessions have and wait for."""
+        of_tasks = scheduler.adaptive_target
 
-    def _describe_unfit(self) -> str:
-        reasons = ", ".join(f"{worker} ({why})" for worker, why in self._unfit.items())
-        return f"mgraph does not work on {reasons}"
+        def adaptive_target(target_duration: Any = None) -> int:
+            return max(of_tasks(target_duration), len(self._members()), self._places.waited_for)
+
+        scheduler.adaptive_target = scheduler.handlers["adaptive_target"] = adaptive_target
+
+    def _members(self) -> set[str]:
+        return {worker for gang in self._gangs.values() for worker in gang.workers}
+
+    async def _watch(self) -> None:
+        """Give up a worker that holds up a call and is silent: stopped, it would do so for ever."""
+        self._heartbeats.look({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
+        silent = {}
+        for call in {*self._calls.values(), *self._call_of.values()}:
+            for worker in call.gang.workers if call.gang is not None else ():
+                silent_s = self._heartbeats.silent_s(worker)
+                if silent_s > call.session.verb_timeout_s + SILENCE_S and worker in self._scheduler.workers:
+                    silent[worker] = silent_s
+        for worker, silent_s in silent.items():
+            self._remove_place(worker, f"it was not heard of for {silent_s:.0f} s: its process is stopped, or hangs")
+        if silent:
+            # As Dask does past its own deadline; a nanny kills the process and starts another.
+            await self._scheduler.restart_workers(
+                list(silent), wait_for_workers=False, on_error="return", stimulus_id=f"mgraph-silent-{time.time()}"
+            )
+
+    def _remove_place(self, worker: str, cause: str) -> None:
+        self._places.remove(worker)
+        for gang in [gang for gang in self._gangs.values() if worker in gang.workers]:
+            self._lose(gang, gang.workers.index(worker), worker, cause)
 
     async def _gang_of(self, session: Session) -> Gang:
         """Return the session's gang: the one it has, another session's of the same form, or a new one."""
         if session.gang is None:
-            places = await self._wait_for_places(session.num_ranks, session.open_timeout_s)
+            places = await self._places.wait_for(session.num_ranks, session.open_timeout_s)
             if session.name not in self._sessions:
                 raise ClusterError("this cluster was closed: connect again")
             # Another call of this session may have found one while this one waited.
@@ -311,7 +323,7 @@ class GangPlugin(SchedulerPlugin):
         self._send(gang.workers, {"op": "mgraph-drop", "gang": gang.name, "cause": str(error)})
         for session in self._sessions.values():
             if session.gang is gang:
-                session.gang = None
+                session.gang, session.loss = None, (rank, worker, cause)
         # Those that have ended too: a result that was lost must not be computed again.
         lost = [call for call in self._calls.values() if call.gang is gang]
         # All are told before any is ended: the end of one would grant the gang that is no more to the next.

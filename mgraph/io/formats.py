@@ -61,7 +61,7 @@ def read_source(
     num_vertices
         None means what the file says, or one more than the largest id.
     format
-        One of text, npz, mtx, csr, parquet (which needs mgraph[io]); None means by the name's end, else by
+        One of text, npz, mtx, csr, parquet (which needs pyarrow); None means by the name's end, else by
         the first bytes.
     """
     if format is not None and format not in READERS:

@@ -157,5 +157,5 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install 'mgraph[io]'") from None
+        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
     return pyarrow, pyarrow.parquet

@@ -38,7 +38,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
     Parameters
     ----------
     path
-        Where to; the suffix is one of .npz .csv .csr .parquet (which needs mgraph[io]). Of a symbolic link the
+        Where to; the suffix is one of .npz .csv .csr .parquet (which needs pyarrow). Of a symbolic link the
         target is replaced; a replaced file keeps its mode.
     source
         A generator or what a reader returned.
@@ -76,7 +76,7 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
     columns
         Name -> one-dimensional array.
     format
-        npz, csv or parquet (which needs mgraph[io]); None means by the suffix.
+        npz, csv or parquet (which needs pyarrow); None means by the suffix.
     """
     path = pathlib.Path(path)
     write = _writer(path, COLUMN_WRITERS) if format is None else COLUMN_WRITERS[f".{format}"]

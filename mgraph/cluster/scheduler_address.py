@@ -1,0 +1,148 @@
+"""Where a scheduler is said to be, and whether one answers there: asked before a client is made.
+
+Dask's client retries what cannot succeed, waits without a deadline for the first answer of whatever listens, and
+is left half made when that fails.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+import time
+from concurrent.futures import Future
+from typing import Any
+
+import dask
+from distributed import Security
+from distributed.comm import CommClosedError, connect
+from distributed.comm.addressing import get_address_host_port
+
+from mgraph.errors import ClusterError, UsageError
+
+SCHEDULER_FILE_S = 30.0
+SCHEDULER_S = 10.0
+# The settings of Dask that hold what TLS needs, as fields of its Security.
+TLS_SETTINGS = {
+    "tls_ca_file": "distributed.comm.tls.ca-file",
+    "tls_client_cert": "distributed.comm.tls.client.cert",
+    "tls_client_key": "distributed.comm.tls.client.key",
+}
+TLS_ADVICE = (
+    "set them in Dask's configuration, or in the environment as DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+    "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY"
+)
+
+
+def describe_tls() -> str:
+    """Return whether this user's clusters are closed to others, as Dask is configured."""
+    if all(getattr(Security(), name) for name in TLS_SETTINGS):
+        return "certificates are set, for addresses such as tls://host:8786"
+    address = dask.config.get("scheduler-address", None)
+    configured = f"; Dask's scheduler-address {address} is without" if address and "tls://" not in address else ""
+    return f"no certificates are set{configured}: whoever reaches a port of Dask runs code as its user"
+
+
+def read_scheduler_file(path: str) -> str:
+    """Return the address in a scheduler file, waiting for the file: a batch job starts its scheduler beside this."""
+    deadline = time.monotonic() + SCHEDULER_FILE_S
+    while not os.path.exists(path) or os.path.getsize(path) == 0:
+        if time.monotonic() > deadline:
+            raise ClusterError(f"{path} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
+        time.sleep(0.05)
+    try:
+        with open(path) as file:
+            return str(json.load(file)["address"])
+    except (OSError, ValueError, LookupError, TypeError):
+        raise UsageError(f"{path} is not a file in which a scheduler left its address") from None
+
+
+def check_address(address: str) -> str:
+    """Return the address with its protocol; what is none is refused, as a client would try it for a minute."""
+    full = address if "://" in address else f"tcp://{address}"
+    try:
+        if not full.startswith(("inproc://", "ucx://")):
+            get_address_host_port(full, strict=True)
+    except ValueError as error:
+        raise UsageError(f"{address!r} is not an address of a scheduler, such as tcp://host:8786 ({error})") from None
+    return full
+
+
+def require_scheduler(address: str) -> None:
+    """Raise an error unless a scheduler answers there, within SCHEDULER_S."""
+    if not address.startswith(("tcp://", "tls://")):
+        return
+    arguments = _connection_arguments(address)
+    answer: Future[dict] = Future()
+    # In a loop of its own: the caller's may be running, as in a notebook.
+    threading.Thread(target=_ask, args=(address, arguments, answer), name="mgraph-probe", daemon=True).start()
+    try:
+        kind = answer.result()["type"]
+    except ClusterError:
+        raise
+    # Whatever another service says: its first bytes, read as a number of frames, may be a MemoryError.
+    except Exception as error:
+        why = str(error) or repr(error)
+        hint = (
+            "are the certificates of one authority?" if address.startswith("tls://") else "if it wants TLS, give tls://"
+        )
+        raise ClusterError(
+            f"what listens at {address} does not answer as a Dask scheduler ({why:.200}): {hint}"
+        ) from error
+    if kind != "Scheduler":
+        raise UsageError(f"{address} is the address of a Dask {kind.lower()}: give that of its scheduler")
+
+
+def _connection_arguments(address: str) -> dict[str, Any]:
+    """Return how to connect, as Dask is configured; what is missing for TLS is named."""
+    security = Security()
+    files = {setting: getattr(security, name) for name, setting in TLS_SETTINGS.items()}
+    wants_tls = address.startswith("tls://")
+    if not wants_tls:
+        if security.require_encryption:
+            raise UsageError(f"Dask's setting distributed.comm.require-encryption refuses {address}: give tls://...")
+        return security.get_connection_args("client")
+    for setting, file in files.items():
+        # Settings may hold the text of a certificate as well.
+        if file and "\n" not in file and not os.path.isfile(file):
+            raise UsageError(f"{address} wants TLS, and there is no file {file} ({setting})")
+    missing = [setting for setting, file in files.items() if not file and not setting.endswith(".key")]
+    if missing:
+        raise UsageError(f"{address} wants TLS, and not set is {' and '.join(missing)}: {TLS_ADVICE}")
+    try:
+        return security.get_connection_args("client")
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"the certificates for {address} cannot be read ({error}): see {', '.join(TLS_SETTINGS.values())}"
+        ) from error
+
+
+def _ask(address: str, arguments: dict[str, Any], answer: Future[dict]) -> None:
+    try:
+        answer.set_result(asyncio.run(_identify(address, arguments)))
+    except BaseException as error:
+        answer.set_exception(error)
+
+
+async def _identify(address: str, arguments: dict[str, Any]) -> dict:
+    """Ask what listens who it is."""
+    connected = None
+    try:
+        async with asyncio.timeout(SCHEDULER_S):
+            try:
+                connected = await connect(address, timeout=0.9 * SCHEDULER_S, **arguments)
+            except CommClosedError:
+                raise
+            except OSError as error:
+                raise ClusterError(f"no scheduler answers at {address} ({error})") from error
+            await connected.write({"op": "identity", "reply": True})
+            return await connected.read()
+    except TimeoutError:
+        raise ClusterError(
+            f"something listens at {address}, and did not answer as a Dask scheduler within {SCHEDULER_S:g} s: "
+            "is it one, and not stopped?"
+        ) from None
+    finally:
+        if connected is not None:
+            connected.abort()

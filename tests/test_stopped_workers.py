@@ -1,0 +1,104 @@
+"""Workers that are stopped, not dead: the deadline names them, no call hangs, and the next one finds its ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+
+import dask
+import pytest
+import rank_programs as programs
+from dask_processes import wait_until
+from distributed import Client, LocalCluster
+
+import mgraph as mg
+from mgraph.errors import ClusterError, CommTimeout, GangLost, RendezvousTimeout
+
+DEADLINE_S = 2.0
+
+
+@pytest.fixture
+def client():
+    # Without it Dask itself gives up a silent worker, after five minutes: no test may pass by that.
+    never = dask.config.set({"distributed.scheduler.worker-ttl": None})
+    ours = {"dashboard_address": "127.0.0.1:0", "memory_limit": 0}
+    with (
+        never,
+        LocalCluster(n_workers=2, threads_per_worker=1, **ours) as workers,
+        Client(workers, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@contextlib.contextmanager
+def stopped(pid: int):
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        # Its nanny may have killed it meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def processes(client: Client) -> list[tuple[str, int]]:
+    """Return the addresses and process ids of the workers, by rank."""
+    return sorted(client.run(os.getpid).items())
+
+
+def test_a_stopped_rank_is_named_and_goes_on_when_it_is_continued(client):
+    (_, (worker, pid)) = processes(client)
+    with mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=30) as cluster:
+        cluster.run(programs.keep, "graph", 1)
+        with stopped(pid), pytest.raises(CommTimeout, match=r"rank 1\b.* within 2 s"):
+            cluster.run(programs.total)
+        assert worker in client.scheduler_info()["workers"]
+        assert cluster.run_on_kept(programs.recall, "graph") == [1, 1]
+
+
+def test_a_rank_that_stays_stopped_is_given_up_and_replaced(client):
+    (_, (worker, pid)) = processes(client)
+    cluster = mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=60)
+    with cluster, mg.rmat(6, cluster=cluster) as g, stopped(pid):
+        with pytest.raises(CommTimeout):
+            mg.bfs(g, 1)
+        # It is waited for no longer than the deadline and what heartbeats may be late.
+        with pytest.raises(GangLost, match=rf"rank 1 on {worker} was lost \(it was not heard of for \d+ s"):
+            mg.bfs(g, 1)
+        with pytest.raises(GangLost, match=worker):
+            mg.bfs(g, 1)
+        # The nanny starts another.
+        with mg.rmat(6, cluster=cluster) as again:
+            assert mg.bfs(again, 1).stats.num_reached > 1
+
+
+@pytest.mark.parametrize("how", ["no other rank waits for it", "its result is fetched"])
+def test_a_rank_that_no_verb_waits_for_is_given_up(client, how):
+    worker = processes(client)[1][0]
+    with mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=60) as cluster:
+        cluster.run(programs.nothing)
+        program = programs.stop_self if how.startswith("no") else programs.stop_behind
+        with pytest.raises(GangLost, match=worker):
+            cluster.run(program, 1)
+        wait_until(lambda: len(client.scheduler_info()["workers"]) == 2, timeout_s=60)
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_a_worker_that_was_stopped_before_is_named_by_connect(client):
+    (_, (worker, pid)) = processes(client)
+    with stopped(pid):
+        with pytest.raises(ClusterError, match=rf"does not work on {worker} \(it did not answer within 2 s: stopped"):
+            mg.connect(client, open_timeout_s=2)
+        with mg.connect(client, num_ranks=1, open_timeout_s=2) as cluster:
+            assert cluster.run(programs.total) == [(0, 1, 1, ())]
+    with mg.connect(client, num_ranks=2, open_timeout_s=60) as cluster:
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_a_worker_that_stops_before_its_gang_opens_is_named(client):
+    (_, (worker, pid)) = processes(client)
+    named = pytest.raises(RendezvousTimeout, match=rf"rank 1 on {worker} did not report ready within 2 s")
+    with mg.connect(client, verb_timeout_s=60, open_timeout_s=2) as cluster, stopped(pid), named:
+        cluster.run(programs.total)
