@@ -6,7 +6,7 @@ CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh tests/emulator
 	tests/emulator/*/*.cu bench/papers/*.cu)
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
-.PHONY: help check format test gpu gpu-sanitize bench docs
+.PHONY: help check format test test-all gpu gpu-sanitize bench docs
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -27,6 +27,9 @@ format:  ## rewrite the files as `check` wants them
 
 test:  ## the whole suite, on what this machine has
 	$(PYTHON) -m pytest
+
+test-all:  ## the whole suite with ten times the random faults, some half an hour
+	$(PYTHON) -m pytest --faults 200 --fault-log bench/results/faults.jsonl
 
 gpu:  ## the whole suite on a GPU, where a skipped GPU test is a failure
 	$(PYTHON) -m pytest --require gpu

@@ -16,6 +16,9 @@ EXIT_S = 60
 
 def pytest_addoption(parser):
     parser.addoption("--require", choices=["gpu"], help="what must be there: a test that wants it fails, never skips")
+    parser.addoption("--faults", type=int, default=20, metavar="N", help="how many SIGKILLs, and SIGINTs, at random")
+    parser.addoption("--fault-seed", type=int, help="draw the faults of a run that said so")
+    parser.addoption("--fault-log", metavar="FILE", help="append a line of JSON that says what the faults hit")
     parser.addoption("--sanitize", action="store_true", help="allocate without CuPy's pool: for compute-sanitizer")
 
 
@@ -30,10 +33,15 @@ def pytest_configure(config):
 
         # A pool hands out parts of large allocations, in which no sanitizer sees an access out of bounds.
         cupy.cuda.set_allocator(None)
+    # Processes that share the tests have this environment, and so the seed.
+    drawn = os.environ.setdefault("MGRAPH_FAULT_SEED", str(int.from_bytes(os.urandom(3), "big")))
+    if config.option.fault_seed is None:
+        config.option.fault_seed = int(drawn)
 
 
-def pytest_report_header():
-    return f"backends: {', '.join(available_backends())}"
+def pytest_report_header(config):
+    faults = f"{config.option.faults} of each kind (--fault-seed {config.option.fault_seed})"
+    return f"backends: {', '.join(available_backends())}; random faults: {faults}"
 
 
 def pytest_generate_tests(metafunc):
@@ -143,6 +151,18 @@ def pytest_make_collect_report(collector):
         report.outcome = "failed"
         report.longrepr = f"--require gpu: {collector.nodeid} is skipped whole: {report.longrepr[2]}"
     return report
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
+    tallies = [facts for report in reports for name, facts in report.user_properties if name == "faults"]
+    if tallies:
+        from faults.log import append, summary
+
+        terminalreporter.section("random faults")
+        terminalreporter.write_line(summary(tallies, config.option.fault_seed))
+        if config.option.fault_log:
+            append(config.option.fault_log, tallies, config.option.fault_seed)
 
 
 def pytest_unconfigure():

@@ -1,0 +1,92 @@
+"""Faults on the command line: its exit code, and the file that it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import time
+from dataclasses import dataclass
+
+from faults import leftovers
+from faults.campaign import ENOUGH_PROBLEMS, Outputs, Settled, Tally, draws
+from faults.processes import Command, Monitor, Run
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
+COMMANDS = {
+    "bfs": "bfs edges.wel.gz -s 0 --validate -o out/answer.csv",
+    "sssp": "sssp rmat:14 -s 1 --workers 2 -o out/answer.npz",
+    "components": "components edges.npz --workers 3 -o out/answer.parquet",
+    "msf": "msf rmat:14 --validate -o out/edges.csv",
+    "generate": "generate rmat:14 out/edges.csv",
+}
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended that a signal struck."""
+
+    number: signal.Signals
+    phase: str
+    code: int
+    last: str = ""
+
+
+def judge(ended: Ended, is_new: bool) -> list[str]:
+    """Return what is wrong about an end."""
+    wrong, number = [], ended.number
+    codes = {CODES[number]}
+    if ended.phase == "starting":
+        # Before the command line has its own handlers the signal's default is right, as is Python's traceback.
+        codes |= {-number, 1}
+    if is_new:
+        # All was done; a signal that comes while Python ends is Python's.
+        codes |= {0, -signal.SIGINT, -number}
+    if ended.code not in codes:
+        wrong.append(f"exit code {ended.code} after {number.name}, not one of {sorted(codes)}: {ended.last}")
+    says = {130: "mgraph: interrupted", 143: "mgraph: terminated"}.get(ended.code)
+    if says not in (None, ended.last):
+        wrong.append(f"exit code {ended.code} with {ended.last!r} for its last line")
+    return wrong
+
+
+def timeline(run: Run, arguments: list[str]) -> dict[str, float]:
+    """Run a command without a fault; return how long each of its phases took, by the first word of its line."""
+    command = Command(run, *arguments)
+    assert command.end() == 0, command.lines
+    ends = [at for at, _ in command.lines[1:]] + [time.monotonic()]
+    return {line.split()[0]: end - at for (at, line), end in zip(command.lines, ends, strict=True)}
+
+
+def strike_commands(
+    run: Run, tally: Tally, chance: random.Random, names: list[str], count: int, monitor: Monitor | None = None
+) -> None:
+    """Send each of the signals to commands, in every phase of theirs."""
+    where = [] if monitor is None else ["--scheduler-file", monitor.file, "--workers", "2"]
+    arguments = {name: COMMANDS[name].split() + where for name in names}
+    outputs = Outputs(run)
+    phases = {}
+    for name in names:
+        phases |= {f"{name}: {phase}": (name, phase, s) for phase, s in timeline(run, arguments[name]).items()}
+        outputs.learn()
+    settled = Settled(run, monitor.count if monitor else dict, leftovers.DASK_SLACK)
+    for turn, (drawn, part) in enumerate(draws(chance, list(phases), count)):
+        name, phase, seconds = phases[drawn]
+        number = SIGNALS[turn % len(SIGNALS)]
+        before = outputs.times()
+        command = Command(run, *arguments[name])
+        command.reach(phase)
+        time.sleep(part * seconds)
+        in_phase = command.lines[-1][1].split()[0]
+        at = time.monotonic()
+        with contextlib.suppress(ProcessLookupError):
+            command.process.send_signal(number)
+        code = command.end()
+        tally.add(f"{name}: {in_phase}", f"exit code {code}", time.monotonic() - at)
+        is_new = outputs.times() != before
+        found = judge(Ended(number, in_phase, code, command.lines[-1][1]), is_new) + outputs.wrong()
+        found += [f"{what} left behind: {more}" for what, more in settled.left().items()]
+        tally.problems += [f"after {number.name} in {drawn}: {wrong}" for wrong in found]
+        if len(tally.problems) >= ENOUGH_PROBLEMS:
+            break

@@ -1,0 +1,157 @@
+"""What processes have at a moment, counted: what is more after a fault than before it was left behind.
+
+All that is known of the inside of plugins and clusters is here.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import psutil
+
+# Pools of Dask and Python that start a thread when they want one, and connections that Dask keeps for later.
+LAZY_THREADS = ("TCP-Executor", "Dask-Offload", "Dask-Default-Threads", "asyncio", "ThreadPoolExecutor", "Profile")
+NO_SLACK: dict[str, int] = {}
+DASK_SLACK = {"sockets": 6}
+# In the environment of every process that a campaign starts.
+MARK = "MGRAPH_FAULTS_RUN"
+
+
+def of_process() -> dict[str, int]:
+    """Count the threads, descriptors and children of this process."""
+    names = (re.sub(r"[-_]*\d[\d_-]*", "", thread.name) for thread in threading.enumerate())
+    threads = Counter(f"threads {name}" for name in names if not name.startswith(LAZY_THREADS))
+    return dict(threads) | descriptors() | {"children": len(psutil.Process().children())}
+
+
+def descriptors() -> dict[str, int]:
+    """Count the open files of this process, by what they are."""
+    kinds: Counter[str] = Counter()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{number}")
+        except FileNotFoundError:  # that of listing them
+            continue
+        kind = re.match(r"(socket|pipe|anon_inode):\[?(\w*)", target)
+        kinds["descriptors " + (f"{kind[2] if kind[1] == 'anon_inode' else kind[1]}s" if kind else "files")] += 1
+    return dict(kinds)
+
+
+def of_cluster(cluster: Any) -> dict[str, int]:
+    """Count what a cluster keeps in its client's process."""
+    if cluster.launcher == "in-process":
+        held = sum(len(objects) for objects in cluster._objects)
+        threads = getattr(cluster, "_threads", None)
+        calls = len(cluster._leases._wishes) if threads is None else int(threads._running is not None)
+        return {"objects": held, "calls": calls, "parts": len(cluster._narrowed)}
+    return {"futures": len(cluster.client.futures), "parts": len(cluster._narrowed)}
+
+
+def of_scheduler(dask_scheduler: Any) -> dict[str, int]:
+    """Count what the scheduler and its plugin know."""
+    plugin = dask_scheduler.plugins["mgraph"]
+    return of_process() | {
+        "leases": len(plugin._leases._wishes),
+        "calls": len(plugin._calls),
+        "keys of calls": len(plugin._call_of),
+        "gangs": len(plugin._gangs),
+        "gangs of sessions": sum(len(getattr(session, "gangs", ())) for session in plugin._sessions.values()),
+        "sessions": len(plugin._sessions),
+        "places of dead workers": len(plugin._places.keys() - dask_scheduler.workers.keys()),
+        "tasks": len(dask_scheduler.tasks),
+        "clients": len(dask_scheduler.clients),
+        "handlers' tasks": sum(not task.done() for task in _tasks_of(dask_scheduler)),
+    }
+
+
+def places(dask_scheduler: Any) -> dict[str, int]:
+    """Return the process of every worker that can be a rank, by its address."""
+    known = dask_scheduler.plugins["mgraph"]._places if "mgraph" in dask_scheduler.plugins else dask_scheduler.workers
+    return {address: worker.pid for address, worker in dask_scheduler.workers.items() if address in known}
+
+
+def members(dask_scheduler: Any) -> list[str]:
+    """Return the workers that are in a gang."""
+    return sorted({worker for gang in dask_scheduler.plugins["mgraph"]._gangs.values() for worker in gang.workers})
+
+
+def _tasks_of(server: Any) -> list[Any]:
+    """Return the coroutines under way that are mgraph's."""
+    import asyncio
+
+    return [task for task in asyncio.all_tasks(server.loop.asyncio_loop) if "mgraph" in repr(task.get_coro())]
+
+
+def of_worker(dask_worker: Any) -> dict[str, int]:
+    """Count what a worker and its plugin keep."""
+    plugin = dask_worker.plugins["mgraph"]
+    return of_process() | {
+        "objects": sum(len(objects) for objects in plugin._objects.values()),
+        "gangs with objects": len(plugin._objects),
+        "networks": len(plugin._networks),
+        "tasks": len(dask_worker.state.tasks),
+        "data": len(dask_worker.data),
+    }
+
+
+def of_workers(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Put workers together: the most that one has of threads and descriptors, the sum of all else."""
+    found: Counter[str] = Counter()
+    for count in counts.values():
+        for name, number in count.items():
+            of_each = name.startswith(("threads", "descriptors", "children"))
+            found[name] = max(found[name], number) if of_each else found[name] + number
+    return dict(found)
+
+
+def of_folders(scratch: pathlib.Path, out: pathlib.Path | None = None) -> dict[str, int]:
+    """Count what is ours in the folder for temporary files, and what is beside the outputs."""
+    ours = [path for path in scratch.iterdir() if path.name.startswith(("mgraph", ".mgraph"))]
+    hidden = [] if out is None else [path for path in out.iterdir() if path.name.startswith(".")]
+    return {"temporary files": len(ours), "files beside the output": len(hidden)}
+
+
+def marked(mark: str) -> list[int]:
+    """Return the processes that have this mark in their environment."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if f"{MARK}={mark}".encode() in path.read_bytes().split(b"\0"):
+                found.append(int(path.parent.name))
+        except OSError:  # it ended meanwhile
+            continue
+    return found
+
+
+class SharedMemory:
+    """What the processes of a mark have had of /dev/shm, as far as it was looked at; others use it too."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+        self._had: set[str] = set()
+
+    def left(self) -> int:
+        """Return how many of their names are still there, mapped or not."""
+        for pid in marked(self._mark):
+            try:
+                maps = pathlib.Path(f"/proc/{pid}/maps").read_text(errors="replace")
+            except OSError:
+                continue
+            # Semaphores are those of multiprocessing, which has a process of its own that removes them.
+            self._had |= set(re.findall(r"/dev/shm/(?!sem\.)(\S+)", maps))
+        return len(self._had & set(os.listdir("/dev/shm")))
+
+
+def grown(before: Mapping[str, int], after: Mapping[str, int], slack: Mapping[str, int] = NO_SLACK) -> dict[str, str]:
+    """Return what there is more of than before."""
+    return {
+        name: f"{before.get(name, 0)} -> {number}"
+        for name, number in after.items()
+        if number > before.get(name, 0) + slack.get(name.rpartition(" ")[2], 0)
+    }

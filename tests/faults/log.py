@@ -1,0 +1,55 @@
+"""What all campaigns of a session did, for readers and for bench/results."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+import pathlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+RECORD = pathlib.Path(__file__).parents[2] / "bench" / "record.py"
+
+
+def summary(tallies: Sequence[dict[str, Any]], seed: int) -> str:
+    """Return in words how many faults hit what, and what came of it."""
+    lines = []
+    for tally in tallies:
+        for head, counts in (("hit", tally["faults"]), ("ended", tally["outcomes"])):
+            listed = ", ".join(f"{name} {number}" for name, number in sorted(counts.items()))
+            lines.append(f"{tally['kind']}: {head} {listed}")
+        lines.append(f"{tally['kind']}: at worst {tally['worst_s']} s to the end, {len(tally['problems'])} problems")
+    return "\n".join([*lines, f"{total(tallies)} faults, drawn by --fault-seed {seed}"])
+
+
+def total(tallies: Sequence[dict[str, Any]]) -> int:
+    return sum(sum(tally["faults"].values()) for tally in tallies)
+
+
+def append(path: str, tallies: Sequence[dict[str, Any]], seed: int) -> None:
+    """Append a line as those of the benchmarks: one session, its campaigns added up by kind."""
+    spec = importlib.util.spec_from_file_location("record", RECORD)
+    assert spec is not None and spec.loader is not None
+    record = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(record)
+    faults: dict[str, Counter[str]] = {}
+    for tally in tallies:
+        kind = tally["kind"].partition("[")[0].removeprefix("test_")
+        faults.setdefault(kind, Counter()).update(tally["faults"])
+    line = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": record.commit(),
+        "machine": record.machine("cpu"),
+        "bench": "faults",
+        "seed": seed,
+        "count": total(tallies),
+        "faults": {kind: dict(sorted(counts.items())) for kind, counts in faults.items()},
+        "outcomes": dict(sum((Counter(tally["outcomes"]) for tally in tallies), Counter())),
+        "worst_s": max(tally["worst_s"] for tally in tallies),
+        "problems": [problem.splitlines()[0] for tally in tallies for problem in tally["problems"]],
+        "versions": record.versions(),
+    }
+    with open(path, "a") as file:
+        file.write(json.dumps(line) + "\n")

@@ -1,0 +1,176 @@
+"""What a client does while faults strike, phase by phase; the answer of a phase is always the same."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import pathlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import rank_programs as programs
+
+import mgraph as mg
+from mgraph.cluster.base import Cluster
+
+READ = ("edges.wel", "edges.wel.gz", "edges.npz", "edges.parquet", "edges.csr")
+WRITTEN = ("answer.npz", "answer.csv", "answer.parquet")
+
+
+def digest(*values: Any) -> str:
+    """Return a name for some values: equal to the bit, equal names."""
+    found = hashlib.sha256()
+    for value in values:
+        array = np.asarray(value)
+        found.update(f"{array.dtype} {array.shape};".encode())
+        found.update(np.ascontiguousarray(array).tobytes())
+    return found.hexdigest()[:16]
+
+
+def write_inputs(folder: pathlib.Path, scale: int) -> None:
+    """Write a graph in every format that is read, and answers that are to be replaced."""
+    import gzip
+
+    from mgraph.generate.spec import parse_spec
+    from mgraph.io.write import write_edges
+
+    source = parse_spec(f"rmat:{scale}")
+    for name in ("edges.npz", "edges.parquet", "edges.csr", "edges.csv"):
+        write_edges(folder / name, source)
+    # Unpacked copies are made of these two: text with gzip, and an archive that is compressed.
+    text = (folder / "edges.csv").read_text().partition("\n")[2].replace(",", " ")
+    (folder / "edges.csv").unlink()
+    (folder / "edges.wel").write_text(text)
+    (folder / "edges.wel.gz").write_bytes(gzip.compress(text.encode(), 1))
+    with np.load(folder / "edges.npz") as archive:
+        arrays = dict(archive)
+    np.savez_compressed(folder / "edges.npz", **arrays)
+    (folder / "out").mkdir()
+    for name in WRITTEN:
+        (folder / "out" / name).write_text("old")
+
+
+@dataclass
+class Work:
+    """A client's cluster, and the graph and the answer that it has between calls.
+
+    Attributes
+    ----------
+    open
+        Connects further clusters, by the name of the way.
+    folder
+        With what `write_inputs` has written.
+    """
+
+    open: dict[str, Callable[[], Cluster]]
+    cluster: Cluster
+    folder: pathlib.Path
+    scale: int
+    graph: mg.Graph = field(init=False)
+    found: Any = field(init=False)
+    to_close: list = field(default_factory=list)
+
+    def build(self) -> None:
+        """Build the graph that the next phases search."""
+        self.graph = mg.rmat(self.scale, cluster=self.cluster)
+        self.found = mg.bfs(self.graph, 0)
+
+    def close(self) -> None:
+        """Close the graph and its answer."""
+        self.found.close()
+        self.graph.close()
+
+    def phases(self) -> dict[str, Callable[[], Iterator[Any]]]:
+        """Return what yields the values of a phase, by its name; `closing` has what it closes made by prepare()."""
+        graph, cluster = self.graph, self.cluster
+        return {
+            **{f"connecting {way}": lambda make=make: _connect(make) for way, make in self.open.items()},
+            **{f"reading {name}": lambda name=name: _read(self.folder / name, cluster) for name in READ},
+            "building": lambda: _build(mg.rmat(self.scale, cluster=cluster)),
+            "building of arrays": lambda: _build(mg.from_edges(*_ARRAYS, cluster=cluster)),
+            "bfs": lambda: _columns(mg.bfs(graph, 1)),
+            "bfs by sweeps": lambda: _columns(mg.bfs(graph, 1, method="sweep")),
+            "sssp": lambda: _columns(mg.sssp(graph, 2)),
+            "components": lambda: _columns(mg.connected_components(graph)),
+            "forest": lambda: _columns(mg.minimum_spanning_forest(graph)),
+            "many roots": lambda: _together(mg.bfs_together(graph, [0, 1, 2, 3])),
+            "validating": self._validate,
+            "fetching": lambda: iter([c.to_numpy() for c in self.found.columns]),
+            "dask array": self._dask_array,
+            **{f"writing {name}": lambda name=name: self._write(name) for name in WRITTEN},
+            "closing": self._close,
+        }
+
+    def prepare(self, name: str) -> None:
+        """Make what a phase needs that is not between phases."""
+        if name == "closing":
+            self.to_close.append(next(iter(self.open.values()))())
+            self.to_close.append(mg.rmat(6, cluster=self.to_close[0]))
+            self.to_close += [mg.bfs(self.to_close[1], root) for root in range(8)]
+
+    def finish(self) -> None:
+        """Close again what an interrupt may have left open, and keep nothing of a phase."""
+        for thing in reversed(self.to_close):
+            thing.close()
+        self.to_close.clear()
+
+    def _validate(self) -> Iterator[Any]:
+        mg.validate(self.found)
+        yield 0
+
+    def _dask_array(self) -> Iterator[Any]:
+        array = self.found.distances.to_dask_array()
+        client = getattr(self.cluster, "client", None)
+        if client is None:
+            yield array.compute(scheduler="synchronous")
+            return
+        future = client.compute(array)
+        try:
+            value = future.result()
+        except Exception as error:
+            # Dask keeps the error of a task, and with it the frames of its traceback: they must not keep the task.
+            del array, future
+            raise error.with_traceback(None) from None
+        yield value
+
+    def _write(self, name: str) -> Iterator[Any]:
+        self.found.write(self.folder / "out" / name)
+        yield 0
+
+    def _close(self) -> Iterator[Any]:
+        for thing in reversed(self.to_close):
+            thing.close()
+        yield 0
+
+
+_IDS = np.arange(1 << 12)
+_ARRAYS = _IDS, (_IDS * 7 + 1) % len(_IDS), _IDS % 50 + 1
+
+
+def _connect(make: Callable[[], Cluster]) -> Iterator[Any]:
+    with make() as cluster:
+        yield [found[:3] for found in cluster.run(programs.total)]
+
+
+def _read(path: pathlib.Path, cluster: Cluster) -> Iterator[Any]:
+    yield from _build(mg.read(path, cluster=cluster))
+
+
+def _build(graph: mg.Graph) -> Iterator[Any]:
+    with graph:
+        yield [graph.num_vertices, graph.num_edges]
+        yield from _columns(mg.connected_components(graph))
+
+
+def _columns(result: Any) -> Iterator[Any]:
+    with result:
+        yield from [column.to_numpy() for column in result.columns]
+
+
+def _together(results: Any) -> Iterator[Any]:
+    with results:
+        for result in results:
+            with contextlib.closing(result):
+                yield result.distances.to_numpy()

@@ -1,0 +1,286 @@
+"""What a campaign starts: a client, a command, a cluster; each with an end, and with stacks where there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import queue
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dask_processes import ENVIRONMENT, dask_process, scheduler_by_hand, wait_until
+
+from faults import leftovers, stacks
+
+# From a fault to its error, and from a call to its answer: the machine may be busy with other tests.
+DEADLINE_S = 60.0
+# What is let go of in the background is gone by then.
+SETTLE_S = 15.0
+
+
+class Hung(AssertionError):
+    """A call that did not end; with the stacks of all processes."""
+
+
+class Died(AssertionError):
+    """A client that ended by itself; with what it wrote."""
+
+
+class Run:
+    """The folders and the environment of a campaign's processes.
+
+    Attributes
+    ----------
+    folder
+        With the inputs, and the outputs in out/.
+    scratch
+        The TMPDIR of all processes.
+    """
+
+    def __init__(
+        self, folder: pathlib.Path, deadline_s: float = DEADLINE_S, settle_s: float = SETTLE_S, ending_s: float = 10.0
+    ) -> None:
+        self.folder, self.deadline_s, self.settle_s, self.ending_s = folder, deadline_s, settle_s, ending_s
+        self.mark = secrets.token_hex(8)
+        self.scratch, self.stacks = folder / "tmp", folder / "stacks"
+        for made in (self.scratch, self.stacks):
+            made.mkdir()
+        ours = {"TMPDIR": self.scratch, leftovers.MARK: self.mark, stacks.FOLDER: self.stacks}
+        self.environment = ENVIRONMENT | {name: str(value) for name, value in ours.items()}
+        self.environment |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def stacks_of_all(self) -> str:
+        return stacks.collect(self.stacks, leftovers.marked(self.mark))
+
+    def end(self) -> list[int]:
+        """Wait for the last process to end; kill and return those that do not."""
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: not leftovers.marked(self.mark), self.ending_s)
+        left = leftovers.marked(self.mark)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, 9)
+        return left
+
+
+class ClientProcess:
+    """A process of `faults.client`."""
+
+    def __init__(self, run: Run, **options: Any) -> None:
+        self.run = run
+        self._written = run.folder / f"client-{secrets.token_hex(4)}.err"
+        with open(self._written, "w") as written:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "faults.client", json.dumps({"folder": str(run.folder), **options})],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=written,
+                env=run.environment,
+                # Not in a folder of which `python -m` would take a module.
+                cwd=run.scratch,
+                text=True,
+            )
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        try:
+            self.ready = self.receive("ready")
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
+
+    def request(self, answer: str, **what: Any) -> Any:
+        """Have something done and return the reply, or what it has under `answer` if that is all."""
+        self.send(**what)
+        return self.receive(answer)
+
+    def send(self, **what: Any) -> None:
+        assert self.process.stdin is not None
+        try:
+            print(json.dumps(what), file=self.process.stdin, flush=True)
+        except BrokenPipeError:
+            raise self._died() from None
+
+    @property
+    def silent(self) -> bool:
+        """Whether all that it has sent was received."""
+        return self._lines.empty()
+
+    def receive(self, about: str) -> Any:
+        """Return the next reply, which must be about this; one that never comes is a hang."""
+        try:
+            line = self._lines.get(timeout=self.run.deadline_s)
+        except queue.Empty:
+            raise Hung(f"no {about!r} within {self.run.deadline_s:g} s\n{self.run.stacks_of_all()}") from None
+        if not line:
+            raise self._died()
+        reply = json.loads(line)
+        assert about in reply, reply
+        return reply if len(reply) > 1 else reply[about]
+
+    def _died(self) -> Died:
+        code = self.process.wait()
+        return Died(f"the client ended with {code}:\n{self._written.read_text()[-3000:]}")
+
+    def kill(self) -> None:
+        """End it without a word."""
+        self.process.kill()
+        self.process.wait()
+        self._close()
+
+    def end(self) -> None:
+        """Let it close what it has and end."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            code = self.process.wait(self.run.deadline_s)
+        except subprocess.TimeoutExpired:
+            raise Hung(f"a client that closed everything did not end\n{self.run.stacks_of_all()}") from None
+        if code:
+            raise self._died()
+        self._close()
+
+    def _close(self) -> None:
+        self._reader.join()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+@contextlib.contextmanager
+def client_process(run: Run, **options: Any) -> Iterator[ClientProcess]:
+    """Yield a client, which ends with the context."""
+    process = ClientProcess(run, **options)
+    try:
+        yield process
+        process.end()
+    except BaseException:
+        process.kill()
+        raise
+
+
+class Monitor:
+    """A scheduler and its workers, in processes of their own, as another client sees them."""
+
+    def __init__(self, run: Run, client: Any, file: str, num_workers: int) -> None:
+        self.run, self.client, self.file, self.num_workers = run, client, file, num_workers
+
+    def wait_for_workers(self, without: str = "") -> None:
+        """Wait until all workers are there, and this one is not."""
+        self._wait(lambda: len(self.workers()) == self.num_workers and without not in self.workers())
+
+    def wait_for_loss(self, worker: str) -> None:
+        """Wait until the scheduler knows that this worker is lost."""
+        self._wait(lambda: worker not in self.workers())
+
+    def _wait(self, condition: Callable[[], bool]) -> None:
+        try:
+            wait_until(condition, self.run.deadline_s)
+        except AssertionError:
+            raise Hung(f"the workers are {self.workers()}\n{self.run.stacks_of_all()}") from None
+
+    def workers(self) -> dict[str, int]:
+        """Return the process of every worker that can be a rank, by its address."""
+        return self.client.run_on_scheduler(leftovers.places)
+
+    def members(self) -> list[str]:
+        """Return the workers that are in a gang."""
+        return self.client.run_on_scheduler(leftovers.members)
+
+    def count(self) -> dict[str, int]:
+        scheduler = self.client.run_on_scheduler(leftovers.of_scheduler)
+        workers = leftovers.of_workers(self.client.run(leftovers.of_worker))
+        counts = {f"scheduler: {name}": number for name, number in scheduler.items()}
+        return counts | {f"workers: {name}": number for name, number in workers.items()}
+
+
+@contextlib.contextmanager
+def monitored(run: Run, num_workers: int = 3) -> Iterator[Monitor]:
+    """Start a scheduler and workers with nannies; yield them with a client of their own."""
+    from distributed import Client
+
+    preload = "--preload", "faults.stacks"
+    options = "--nworkers", str(num_workers), "--nthreads", "1", "--no-dashboard", "--host", "127.0.0.1", *preload
+    with (
+        scheduler_by_hand(run.folder, run.environment) as (_, file),
+        dask_process("worker", "--scheduler-file", file, *options, environment=run.environment),
+        Client(scheduler_file=file, set_as_default=False) as client,
+    ):
+        client.wait_for_workers(num_workers, timeout=run.deadline_s)
+        yield Monitor(run, client, file, num_workers)
+
+
+class Command:
+    """A command of `mgraph` in a process of its own, and when it wrote which line."""
+
+    def __init__(self, run: Run, *arguments: str) -> None:
+        # What a shell starts in the background inherits an ignored SIGINT.
+        unignored = "env", "--default-signal=INT,TERM", sys.executable, "-m", "faults.command"
+        self.process = subprocess.Popen(
+            [*unignored, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=run.environment,
+            cwd=run.folder,
+            text=True,
+        )
+        self.run = run
+        self.lines: list[tuple[float, str]] = [(time.monotonic(), "starting")]
+        self._changed = threading.Condition()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            with self._changed:
+                self.lines.append((time.monotonic(), line.rstrip()))
+                self._changed.notify_all()
+
+    def reach(self, phase: str) -> None:
+        """Wait until a line that begins with this word was written, or all is over."""
+        over = time.monotonic() + self.run.deadline_s
+        with self._changed:
+            while self.process.poll() is None and all(not line.startswith(phase) for _, line in self.lines):
+                self._changed.wait(0.05)
+                if time.monotonic() > over:
+                    raise self._hung()
+
+    def end(self) -> int:
+        """Return its exit code."""
+        try:
+            code = self.process.wait(self.run.deadline_s)
+        except subprocess.TimeoutExpired:
+            raise self._hung() from None
+        self._close()
+        return code
+
+    def _close(self) -> None:
+        self._reader.join()
+        assert self.process.stderr is not None
+        self.process.stderr.close()
+
+    def _hung(self) -> Hung:
+        hung = Hung(f"{self.process.args} wrote {self.lines} and no more\n{self.run.stacks_of_all()}")
+        self.process.kill()
+        self.process.wait()
+        self._close()
+        return hung

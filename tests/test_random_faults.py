@@ -1,0 +1,97 @@
+"""Processes that are killed and interrupted at random: named errors in time, right answers after, nothing left.
+
+`--faults N` says how many there are, `--fault-seed` draws the same ones again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+from faults.campaign import Strikes, Tally, interrupt, kill_clients, kill_workers
+from faults.commands import COMMANDS, strike_commands
+from faults.phases import write_inputs
+from faults.processes import Run, client_process, monitored
+
+# A test has so many faults at most; each is far below its timeout, and that below faulthandler_timeout.
+pytestmark = pytest.mark.timeout(360)
+
+# What part of `--faults N` each has, and how many of them are one test: N SIGKILLs in all, and at least N SIGINTs.
+SHARES = {
+    "test_interrupted_calls_in_process": (0.5, 50),
+    "test_interrupted_calls_on_workers": (0.3, 30),
+    "test_killed_workers": (0.6, 12),
+    "test_killed_clients": (0.15, 6),
+    "test_killed_commands": (0.75, 15),
+}
+SCALE = 10
+
+
+def pytest_generate_tests(metafunc):
+    if "count" in metafunc.fixturenames:
+        share, most = SHARES[metafunc.function.__name__]
+        count = max(1, round(share * metafunc.config.getoption("faults")))
+        parts = [min(most, count - done) for done in range(0, count, most)]
+        metafunc.parametrize("count", parts, ids=[f"{part} faults {i}" for i, part in enumerate(parts)])
+
+
+@pytest.fixture
+def run(tmp_path):
+    write_inputs(tmp_path, SCALE)
+    return Run(tmp_path)
+
+
+@pytest.fixture
+def campaign(request, run, record_property):
+    """Keep count of a campaign; it fails when all of it is known."""
+
+    @contextlib.contextmanager
+    def begun():
+        seed = f"--fault-seed {request.config.getoption('fault_seed')}"
+        tally = Tally(request.node.name, seed)
+        with tally.noting(run):
+            yield tally, random.Random(seed + request.node.name)
+        record_property("faults", tally.facts())
+        tally.check()
+
+    return begun
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_interrupted_calls_in_process(run, campaign, ranks, count):
+    # On one rank a larger graph, whose kernels run in several threads.
+    scale = SCALE + 4 if ranks == 1 else SCALE
+    with campaign() as (tally, chance), client_process(run, ranks=ranks, scale=scale) as process:
+        interrupt(Strikes(run, process, tally), chance, count)
+
+
+def test_interrupted_calls_on_workers(run, campaign, count):
+    with (
+        campaign() as (tally, chance),
+        monitored(run) as monitor,
+        client_process(run, ranks=2, scale=SCALE, scheduler_file=monitor.file) as process,
+    ):
+        interrupt(Strikes(run, process, tally, monitor), chance, count)
+
+
+def test_killed_workers(run, campaign, count):
+    with (
+        campaign() as (tally, chance),
+        monitored(run) as monitor,
+        client_process(run, ranks=2, scale=SCALE, scheduler_file=monitor.file) as process,
+    ):
+        kill_workers(Strikes(run, process, tally, monitor), monitor, chance, count)
+
+
+def test_killed_clients(run, campaign, count):
+    """Those of the API, and commands."""
+    with campaign() as (tally, chance), monitored(run) as monitor:
+        kill_clients(run, monitor, tally, chance, count, ranks=2, scale=SCALE, scheduler_file=monitor.file)
+        strike_commands(run, tally, chance, ["bfs"], 3, monitor)
+
+
+def test_killed_commands(run, campaign, count):
+    """Killed, interrupted and terminated, each a third of them."""
+    with campaign() as (tally, chance):
+        strike_commands(run, tally, chance, list(COMMANDS), count)
