@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mgraph.cluster.base import Cluster, check_deadline, check_num_ranks
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.cluster.signals import run_whole
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, UsageError
 
@@ -121,11 +122,11 @@ def _on_scheduler(
     where = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
     require_scheduler(where)
     try:
-        client = Client(where, timeout=SCHEDULER_S, set_as_default=False)
+        client = run_whole(lambda: Client(where, timeout=SCHEDULER_S, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
         raise ClusterError(f"no scheduler answers at {where} ({error})") from error
     with ExitStack() as owned:
-        owned.callback(client.close)
+        owned.callback(run_whole, client.close)
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster.owned = owned.pop_all()
     return cluster

@@ -11,7 +11,6 @@ takes the next when the last rank has ended this one.
 
 from __future__ import annotations
 
-import _thread
 import os
 import threading
 import weakref
@@ -23,6 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mgraph.cluster.base import BLAME_S, Objects, Rank, first_cause
+from mgraph.cluster.signals import locked_lock, run_aside
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.kernels.backend import Backend
@@ -72,7 +72,7 @@ class RankThreads:
                 return call.results
             call.settled.acquire(timeout=BLAME_S)
         except BaseException:
-            _aside(call.give_up)
+            run_aside(call.give_up)
             raise
         raise call.failure()
 
@@ -90,7 +90,7 @@ class RankThreads:
         self.is_closed = True
         # Behind the mark, and before the look at it in `_run`: one of the two sees the other.
         if (running := self._running) is not None:
-            _aside(running.abort, "the cluster was closed")
+            run_aside(running.abort, "the cluster was closed")
         closing = _Closing()
         self.calls.put(closing)
         # Behind the put: threads that end look at the queue again after they have said so.
@@ -203,7 +203,7 @@ class Call:
         self._function: Callable[..., Any] | None = function
         self.results: list[Any] = [None] * len(args)
         self.errors: list[BaseException] = []
-        self.answered, self.settled, self.over = _locked(), _locked(), _locked()
+        self.answered, self.settled, self.over = locked_lock(), locked_lock(), locked_lock()
         # Taken by the threads of ranks, and by those that give a call up or close: never by one that signals reach.
         self._lock = threading.Lock()
         self._ranks: list[Rank] = []
@@ -335,25 +335,8 @@ class _Closing:
     """The mark behind which no call runs."""
 
     def __init__(self) -> None:
-        self.answered = _locked()
+        self.answered = locked_lock()
 
     def refuse(self, error: BaseException) -> None:
         """Let the closer go: all is freed."""
         self.answered.release()
-
-
-def _locked() -> threading.Lock:
-    lock = threading.Lock()
-    lock.acquire()
-    return lock
-
-
-def _aside(function: Callable[..., None], *args: Any) -> None:
-    """Run the function in a thread that signals do not reach; here where no thread can start.
-
-    A start in C, since `Thread.start` takes locks of Python that an interrupt could leave locked.
-    """
-    try:
-        _thread.start_new_thread(function, args)
-    except RuntimeError:
-        function(*args)

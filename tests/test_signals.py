@@ -1,0 +1,57 @@
+"""What is made or closed aside is whole, also when its caller is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from dask_processes import wait_until
+
+from mgraph.cluster.signals import run_whole
+
+
+def test_results_and_errors_come_from_a_thread_that_signals_do_not_reach():
+    assert run_whole(threading.get_ident) != threading.get_ident()
+    with pytest.raises(ZeroDivisionError):
+        run_whole(lambda: 1 // 0)
+
+
+def test_what_an_interrupted_caller_started_is_made_and_then_undone():
+    begun, made, undone = threading.Event(), threading.Event(), []
+
+    def make() -> str:
+        begun.set()
+        assert made.wait(30)
+        return "client"
+
+    def interrupt() -> None:
+        begun.wait(30)
+        time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_whole(make, undone.append)
+    assert undone == []
+    made.set()
+    wait_until(lambda: undone == ["client"])
+
+
+def test_what_failed_behind_an_interrupt_is_not_undone():
+    begun, failed, undone = threading.Event(), threading.Event(), []
+
+    def make() -> None:
+        begun.set()
+        assert failed.wait(30)
+        raise OSError
+
+    threading.Thread(target=lambda: (begun.wait(30), time.sleep(0.05), os.kill(os.getpid(), signal.SIGINT))).start()
+    with pytest.raises(KeyboardInterrupt):
+        run_whole(make, undone.append)
+    before = threading.active_count()
+    failed.set()
+    wait_until(lambda: threading.active_count() <= before)
+    assert undone == []
