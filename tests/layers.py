@@ -18,7 +18,7 @@ from dataclasses import dataclass
 LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
-        ("types", "errors", "readable"),
+        ("types", "errors", "readable", "signals"),
         ("partition", "kernels", "comm", "exact_sum"),
         ("generate", "io", "rates"),
         ("shard build translate",),

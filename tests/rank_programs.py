@@ -113,6 +113,15 @@ def fail_alike(rank: Rank) -> None:
     raise ZeroDivisionError("every rank fails")
 
 
+@dataclass(frozen=True)
+class Unallocatable(Rmat):
+    """A graph whose plan fits, and whose edges ask for more memory than any machine has."""
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        np.empty(1 << 58, np.int64)
+        return super().chunk(k, num_chunks, backend)
+
+
 class TooLarge(WouldNotFit):
     """An error with arguments of its own, and two bases built into Python."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import sys
 import threading
@@ -157,11 +158,14 @@ def test_rank_that_does_not_link_is_named_at_the_deadline():
 
 
 def test_ticket_says_whether_all_ranks_share_a_process_and_hides_the_secret():
-    def ticket_of(*processes: str) -> Ticket:
+    async def make_ticket(*processes: str) -> Ticket:
         gang = Gang(tuple(Place("host", 0, f"worker-{i}", "", p) for i, p in enumerate(processes)), "cpu")
         session = Session("session", len(processes), "cpu", 1.0, 1.0, "client", gang)
         assert repr(gang.secret) not in repr(gang)
         return Call("lease", session, (), gang=gang).ticket()
+
+    def ticket_of(*processes: str) -> Ticket:
+        return asyncio.run(make_ticket(*processes))
 
     here = process_token()
     assert ticket_of(here, here).one_process

@@ -10,7 +10,13 @@ import time
 import pytest
 from dask_processes import wait_until
 
-from mgraph.cluster.signals import run_whole
+from mgraph.signals import run_whole
+
+
+def test_no_thread_is_left():
+    before = set(threading.enumerate())
+    assert run_whole(threading.current_thread).name == "mgraph-aside"
+    wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 def test_results_and_errors_come_from_a_thread_that_signals_do_not_reach():

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mgraph.cluster.base import Cluster, check_deadline, check_num_ranks
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.cluster.signals import run_whole
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, UsageError
+from mgraph.signals import run_whole
 
 if TYPE_CHECKING:
     from distributed import Client

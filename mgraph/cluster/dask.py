@@ -36,6 +36,7 @@ from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, CommAborted, UsageError
+from mgraph.signals import run_whole
 
 OPEN_TIMEOUT_S = 60.0
 # A larger part goes to its worker by itself; a smaller one travels with its task.
@@ -81,24 +82,22 @@ class DaskCluster(Cluster):
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
         self._session, self._pid = uuid.uuid4().hex, os.getpid()
         _install(client)
-        answer = self._sync(
-            client.scheduler.mgraph_open,
-            client=client.id,
-            session=self._session,
-            num_ranks=num_ranks,
-            backend=backend,
-            **self._timeouts,
+        # Only sends a message: what the ranks hold is freed even if nobody calls close().
+        self._finalizer = weakref.finalize(
+            self, _send, self._pid, client, {"op": "mgraph-close", "session": self._session}
+        )
+        self._finalizer.atexit = False
+        facts = {"client": client.id, "session": self._session, "num_ranks": num_ranks, "backend": backend}
+        # A session that is there behind an interrupt is closed then: a request to close may overtake its opening.
+        answer = run_whole(
+            lambda: self._sync(client.scheduler.mgraph_open, **facts, **self._timeouts),
+            undo=lambda _: self._finalizer(),
         )
         self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
         self.may_narrow = num_ranks is None
         # Who uses one of these keeps it, and it keeps the cluster of which it is a part, with what that has started.
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None
-        # Only sends a message: what the ranks hold is freed even if nobody calls close().
-        self._finalizer = weakref.finalize(
-            self, _send, self._pid, client, {"op": "mgraph-close", "session": self._session}
-        )
-        self._finalizer.atexit = False
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
         check_parts(parts, self.num_ranks)

@@ -22,11 +22,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mgraph.cluster.base import BLAME_S, Objects, Rank, first_cause
-from mgraph.cluster.signals import locked_lock, run_aside
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.kernels.backend import Backend
 from mgraph.readable import counted
+from mgraph.signals import locked_lock, run_aside
 
 CLOSED = "this cluster is closed: connect again"
 

@@ -110,6 +110,8 @@ class GangPlugin(SchedulerPlugin):
         places = await self._places.wait_for(num_ranks or 1, open_timeout_s)
         places = places[: num_ranks or len(places)]
         backend = settle_backend(backend, places)
+        if rest["client"] not in self._scheduler.clients:
+            raise ClusterError("the client left while its session was opened")
         self._sessions[session] = Session(session, len(places), backend, open_timeout_s, **rest)
         return {"num_ranks": len(places), "backend": backend}
 

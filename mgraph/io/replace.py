@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import pathlib
 import secrets
@@ -17,6 +18,7 @@ import stat
 from collections.abc import Iterator
 
 from mgraph.errors import InputError, UsageError
+from mgraph.signals import run_whole
 
 # What a file system says that knows no files without names.
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
@@ -32,8 +34,9 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     target = require_place(path)
     named: pathlib.Path | None = None
     try:
-        descriptor, named = _opened(target.parent)
+        file, named = run_whole(lambda: _opened(target.parent), undo=_discard)
         try:
+            descriptor = file.fileno()
             mode = _kept_mode(target, descriptor)
             # Whatever the umask says, writers open it by this path.
             os.fchmod(descriptor, 0o600)
@@ -42,7 +45,7 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
             if named is None:
                 named = _linked(descriptor, target)
         finally:
-            os.close(descriptor)
+            file.close()
         if named is not None:
             os.replace(named, target)
             named = None
@@ -53,15 +56,23 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
             named.unlink(missing_ok=True)
 
 
-def _opened(folder: pathlib.Path) -> tuple[int, pathlib.Path | None]:
+def _opened(folder: pathlib.Path) -> tuple[io.FileIO, pathlib.Path | None]:
     """Return a new file of a folder, and its name if it cannot be without one."""
     try:
-        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), None
+        return io.FileIO(os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "r+"), None
     except OSError as error:
         if error.errno not in _NO_UNNAMED:
             raise
     named = _temporary(folder)
-    return os.open(named, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), named
+    return io.FileIO(os.open(named, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), "r+"), named
+
+
+def _discard(opened: tuple[io.FileIO, pathlib.Path | None]) -> None:
+    """Undo `_opened`."""
+    file, named = opened
+    file.close()
+    if named is not None:
+        named.unlink(missing_ok=True)
 
 
 def _temporary(folder: pathlib.Path) -> pathlib.Path:

@@ -26,6 +26,7 @@ from typing import IO, Any
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.io.lines import bounded_lines
 from mgraph.readable import readable_bytes
+from mgraph.signals import run_whole
 
 # Bytes that are copied at a time.
 PIECE_BYTES = 1 << 20
@@ -54,7 +55,7 @@ class _Copy:
 
     def __init__(self, write: Callable[[IO[bytes]], None], origin: str) -> None:
         folder = _folder(origin)
-        file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  closed with this object
+        file = run_whole(lambda: tempfile.TemporaryFile(dir=folder), undo=lambda made: made.close())  # noqa: SIM115
         weakref.finalize(self, file.close)
         try:
             write(file)

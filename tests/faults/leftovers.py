@@ -61,9 +61,8 @@ def of_scheduler(dask_scheduler: Any) -> dict[str, int]:
         "calls": len(plugin._calls),
         "keys of calls": len(plugin._call_of),
         "gangs": len(plugin._gangs),
-        "gangs of sessions": sum(len(getattr(session, "gangs", ())) for session in plugin._sessions.values()),
         "sessions": len(plugin._sessions),
-        "places of dead workers": len(plugin._places.keys() - dask_scheduler.workers.keys()),
+        "places of dead workers": len(plugin._places._places.keys() - dask_scheduler.workers.keys()),
         "tasks": len(dask_scheduler.tasks),
         "clients": len(dask_scheduler.clients),
         "handlers' tasks": sum(not task.done() for task in _tasks_of(dask_scheduler)),
@@ -72,7 +71,8 @@ def of_scheduler(dask_scheduler: Any) -> dict[str, int]:
 
 def places(dask_scheduler: Any) -> dict[str, int]:
     """Return the process of every worker that can be a rank, by its address."""
-    known = dask_scheduler.plugins["mgraph"]._places if "mgraph" in dask_scheduler.plugins else dask_scheduler.workers
+    plugin = dask_scheduler.plugins.get("mgraph")
+    known = dask_scheduler.workers if plugin is None else plugin._places._places
     return {address: worker.pid for address, worker in dask_scheduler.workers.items() if address in known}
 
 

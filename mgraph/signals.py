@@ -32,7 +32,8 @@ def run_aside(function: Callable[..., None], *args: Any) -> None:
 def run_whole(function: Callable[[], Any], undo: Callable[[Any], object] | None = None) -> Any:
     """Run the function aside and return its result; if the caller is interrupted meanwhile, undo that when it is there.
 
-    What is interrupted while it is made or closed would keep its threads and its connections.
+    A client that is interrupted while it is made or closed keeps its threads and its connections; a descriptor, where a
+    signal comes during the system call that opens it, has no owner yet.
     """
     results: list[Any] = []
     errors: list[BaseException] = []
@@ -51,11 +52,16 @@ def run_whole(function: Callable[[], Any], undo: Callable[[Any], object] | None 
             undo(results[0])
 
     try:
-        run_aside(run)
+        _start_thread(run)
         answered.acquire()
+        if not errors:
+            return results[0]
     except BaseException:
-        run_aside(undo_result)
+        _start_thread(undo_result)
         raise
-    if errors:
-        raise errors.pop()
-    return results[0]
+    raise errors.pop()
+
+
+def _start_thread(function: Callable[[], None]) -> None:
+    """Start a thread of Python's, which leaves no entry among those that are known, from one that has no entry."""
+    run_aside(threading.Thread(target=function, name="mgraph-aside", daemon=True).start)
