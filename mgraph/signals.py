@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# How long what an interrupted caller started is waited for, to be undone.
-UNDO_S = 60.0
+# How often a thread that waits looks for signals that have come meanwhile.
+LOOK_S = 0.5
 
 
 def locked_lock() -> threading.Lock:
@@ -16,6 +16,12 @@ def locked_lock() -> threading.Lock:
     lock = threading.Lock()
     lock.acquire()
     return lock
+
+
+def wait_for(lock: threading.Lock) -> None:
+    """Acquire a lock in a way that Ctrl-C ends, also where the system hands the signal to another thread."""
+    while not lock.acquire(timeout=LOOK_S):
+        pass
 
 
 def run_aside(function: Callable[..., None], *args: Any) -> None:
@@ -37,29 +43,43 @@ def run_whole(function: Callable[[], Any], undo: Callable[[Any], object] | None 
     """
     results: list[Any] = []
     errors: list[BaseException] = []
-    answered, ended = locked_lock(), locked_lock()
+    answered = locked_lock()
+    # Taken by the thread when it is done, or by a caller that is interrupted before: the second of them undoes.
+    turns = [None]
 
     def run() -> None:
         try:
             results.append(function())
         except BaseException as error:
             errors.append(error)
-        answered.release()
-        ended.release()
+        if _take(turns):
+            answered.release()
+        else:
+            undo_result()
 
     def undo_result() -> None:
-        if ended.acquire(timeout=UNDO_S) and results and undo is not None:
+        if results and undo is not None:
             undo(results[0])
 
     try:
         _start_thread(run)
-        answered.acquire()
+        wait_for(answered)
         if not errors:
             return results[0]
     except BaseException:
-        _start_thread(undo_result)
+        if not _take(turns):
+            _start_thread(undo_result)
         raise
     raise errors.pop()
+
+
+def _take(turns: list[None]) -> bool:
+    """Take the turn if it is there still: one call of C, between whose parts no other thread comes."""
+    try:
+        turns.pop()
+    except IndexError:
+        return False
+    return True
 
 
 def _start_thread(function: Callable[[], None]) -> None:

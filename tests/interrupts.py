@@ -32,11 +32,13 @@ def interrupted_at(step: int, call: Callable[[], object], files: tuple[str, ...]
         frame.f_trace_opcodes = not by_line
         if event == ("line" if by_line else "opcode"):
             at = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            if (by_line or at not in WITHOUT_SIGNALS) and next(steps) == step:
+            if at not in WITHOUT_SIGNALS and next(steps) == step:
                 raise KeyboardInterrupt
         return trace
 
     before = sys.gettrace()
+    # Python 3.12 looks for instructions to trace only if a frame wants that before the tracing begins.
+    sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
         call()

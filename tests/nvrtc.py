@@ -27,7 +27,9 @@ def compile_text(text: str, architecture: str) -> Built:
     """Compile for one architecture, such as sm_90."""
     program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], []))
     try:
-        options = [option.encode() for option in (*OPTIONS, f"--gpu-architecture={architecture}", "--ptxas-options=-v")]
+        # What NVRTC has in its cache it does not assemble again, and says nothing of its registers.
+        told = f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache"
+        options = [option.encode() for option in (*OPTIONS, *told)]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:

@@ -97,7 +97,7 @@ def test_what_cannot_fit_is_refused_before_it_is_counted(source, layout, num_ran
     assert str(error.value).endswith("; some limit holds")
 
 
-def test_a_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkeypatch, count_fails):
+def test_a_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkeypatch, no_gpus, count_fails):
     monkeypatch.setattr("mgraph.admission.ASKED_BYTES", 0)
     u, v = np.random.default_rng(0).integers(0, 5000, (2, 100_000), dtype=np.int32)
     np.savez(tmp_path / "edges.npz", sources=u, targets=v)

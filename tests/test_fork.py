@@ -61,7 +61,8 @@ def run(tmp_path, **filling: str) -> None:
     filling = {"narrow": "", "uses": "", **filling}
     (tmp_path / "program.py").write_text(PROGRAM.format(**filling))
     done = subprocess.run(
-        [sys.executable, "program.py"],
+        # Python warns of forks in processes with threads, as this is.
+        [sys.executable, "-W", "ignore::DeprecationWarning", "program.py"],
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "the child is done\nthe parent is done\n", "")

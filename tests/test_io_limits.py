@@ -20,7 +20,7 @@ BOMB_BYTES = 512 << 20
 # What a read of a bomb may hold beyond the process before it: blocks of 16 MiB a thread, and no line of them.
 MOST_BYTES = 150 << 20
 READ = """
-    import resource, sys
+    import os, resource, sys
     import mgraph as mg
     from mgraph.io.formats import read_source
 
@@ -32,6 +32,8 @@ READ = """
         return int(counts["rchar"]) + int(counts["wchar"])
 
     small, bomb, limit = sys.argv[1:]
+    # Every thread takes address space for its stack.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     read_source(small)  # compiles the parser
     size = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
     resource.setrlimit(resource.RLIMIT_AS, (size + int(limit), resource.RLIM_INFINITY))

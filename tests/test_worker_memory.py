@@ -20,6 +20,7 @@ from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.worker_memory import free_of_worker
 from mgraph.errors import ClusterError, GangLost, WouldNotFit
 from mgraph.jobs import free_bytes
+from mgraph.readable import readable_bytes
 
 MB = 10**6
 
@@ -38,8 +39,20 @@ def memory_of_workers(client: Client) -> dict[str, int]:
     return client.run(lambda dask_worker: dask_worker.monitor.get_process_memory())
 
 
-@pytest.mark.parametrize(("memory_limit", "said"), [("500MB", "477 MiB"), ("300MB", "286 MiB")])
-def test_what_does_not_fit_a_worker_is_refused_by_its_limit(memory_limit, said):
+@pytest.fixture(scope="module")
+def small_limit() -> int:
+    """Return a limit that leaves a worker 60 MB beside what it takes for small graphs."""
+    with limited(0, n_workers=1) as (client, cluster):
+        with mg.rmat(15, cluster=cluster) as g, mg.minimum_spanning_forest(g) as forest, mg.bfs(g, 1) as found:
+            mg.validate(forest)
+            mg.validate(found)
+        return int((max(memory_of_workers(client).values()) + 60 * MB) / 0.8)
+
+
+@pytest.mark.parametrize("larger", [1.0, 1.6])
+def test_what_does_not_fit_a_worker_is_refused_by_its_limit(small_limit, larger):
+    memory_limit = int(larger * small_limit)
+    said = readable_bytes(memory_limit)
     with limited(memory_limit) as (client, cluster):
         begun = client.run(lambda dask_worker: dask_worker.id)
         with pytest.raises(WouldNotFit, match="MiB") as refused:

@@ -26,7 +26,7 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.kernels.backend import Backend
 from mgraph.readable import counted
-from mgraph.signals import locked_lock, run_aside
+from mgraph.signals import locked_lock, run_aside, wait_for
 
 CLOSED = "this cluster is closed: connect again"
 
@@ -67,7 +67,7 @@ class RankThreads:
             # Behind the put: a call that `close` has not seen is behind its mark in the queue, where no rank looks.
             if self.is_closed:
                 raise ClusterError(CLOSED)
-            call.answered.acquire()
+            wait_for(call.answered)
             if not call.errors:
                 return call.results
             call.settled.acquire(timeout=BLAME_S)
@@ -95,7 +95,7 @@ class RankThreads:
         self.calls.put(closing)
         # Behind the put: threads that end look at the queue again after they have said so.
         if wait and not self._is_gone and threading.get_ident() not in self._idents:
-            closing.answered.acquire()
+            wait_for(closing.answered)
 
     def _open_ranks(self) -> list[Rank]:
         """Return the ranks, with a new communicator."""

@@ -42,8 +42,10 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
             os.fchmod(descriptor, 0o600)
             yield pathlib.Path(f"/proc/self/fd/{descriptor}")
             os.fchmod(descriptor, mode)
-            if named is None:
-                named = _linked(descriptor, target)
+            if named is None and not _link(descriptor, target):
+                # Known before it is there: an interrupt right behind the system call leaves no file.
+                named = _temporary(target.parent)
+                _link(descriptor, named)
         finally:
             file.close()
         if named is not None:
@@ -92,14 +94,14 @@ def _kept_mode(target: pathlib.Path, descriptor: int) -> int:
     return stat.S_IMODE(old.st_mode)
 
 
-def _linked(descriptor: int, target: pathlib.Path) -> pathlib.Path | None:
-    """Give an unnamed file its name, or a temporary one, which is returned, where there is a file already."""
-    for name in (target, _temporary(target.parent)):
-        with contextlib.suppress(FileExistsError):
-            # With a folder's descriptor, which an absolute path has no need of: else Python does not follow the link.
-            os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
-            return None if name is target else name
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+def _link(descriptor: int, name: pathlib.Path) -> bool:
+    """Give an unnamed file a name; return whether that was free."""
+    try:
+        # With a folder's descriptor, which an absolute path has no need of: else Python does not follow the link.
+        os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
+    except FileExistsError:
+        return False
+    return True
 
 
 def require_place(path: pathlib.Path) -> pathlib.Path:
