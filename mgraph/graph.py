@@ -119,8 +119,8 @@ class Graph:
                 answers = cluster.run(build_graph, source, key, order, num_chunks, layout)
             # Copies of packed files, of which a build is all that reads them.
             getattr(source, "release", lambda: None)()
-            info, _ = answers[0]
-            return cls(cluster, key, source.name, info, [stats for _, stats in answers], placement)
+            infos, stats = map(list, zip(*answers, strict=True))
+            return cls(cluster, key, source.name, infos[0], stats, placement)
         except BaseException as error:
             cluster.forget(key)
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):

@@ -7,8 +7,9 @@ import pathlib
 import signal
 import threading
 import time
+import weakref
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -68,6 +69,26 @@ def keep_behind_a_failure(rank: Rank, key: str, delay_s: float) -> None:
         raise ZeroDivisionError
     time.sleep(delay_s)
     rank.objects[key] = 1
+
+
+class Tracked:
+    """An argument of which each process knows how many it has."""
+
+    living: ClassVar[weakref.WeakSet[Tracked]] = weakref.WeakSet()
+
+    def __init__(self) -> None:
+        self.living.add(self)
+
+    def __reduce__(self) -> tuple:
+        return Tracked, ()
+
+
+def hold_behind_a_failure(rank: Rank, held: Tracked, delay_s: float) -> None:
+    """Fail on one rank long before the others return."""
+    rank.comm.barrier()
+    if rank.index == 0:
+        raise ZeroDivisionError
+    time.sleep(delay_s)
 
 
 def recall(rank: Rank, key: str) -> Any:

@@ -98,6 +98,21 @@ def test_calls_that_fail_leave_nothing(cluster, client, no_collector):
     assert len(cluster.run(programs.total)) == 2
 
 
+def test_arguments_of_a_rank_that_ends_behind_an_abort_are_let_go(cluster, client):
+    with pytest.raises(ZeroDivisionError):
+        cluster.run(programs.hold_behind_a_failure, programs.Tracked(), 0.5)
+
+    def count() -> int:
+        import gc
+
+        import rank_programs
+
+        gc.collect()
+        return len(rank_programs.Tracked.living)
+
+    wait_until(lambda: set(client.run(count).values()) == {0})
+
+
 def test_calls_that_end_well_leave_nothing(cluster, client, no_collector):
     before = held(client)
     for _ in range(20):

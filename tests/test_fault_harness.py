@@ -22,7 +22,7 @@ PLANTED = {
     "foreign error": "bfs: no error of mgraph: ValueError: planted",
     "object": "client: objects left behind",
     "thread": "client: threads mgraph-planted left behind",
-    "descriptor": "client: descriptors files /dev/null left behind",
+    "descriptor": "client: descriptors files null left behind",
     "child": "client: children left behind",
     "spool": "temporary files left behind",
     "beside": "files beside the output left behind",

@@ -29,7 +29,12 @@ MB = 10**6
 def limited(memory_limit, n_workers=2, **options):
     """Start workers with a limit; yield a client of theirs, and the ranks on them."""
     made = LocalCluster(
-        n_workers=n_workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0", **options
+        n_workers=n_workers,
+        threads_per_worker=1,
+        memory_limit=memory_limit,
+        dashboard_address=":0",
+        **({"env": {"CUDA_VISIBLE_DEVICES": ""}} if options.get("processes", True) else {}),
+        **options,
     )
     with made as workers, Client(workers, set_as_default=False) as client, DaskCluster(client) as cluster:
         yield client, cluster
@@ -68,7 +73,7 @@ def test_what_does_not_fit_a_worker_is_refused_by_its_limit(small_limit, larger)
 
 
 def test_a_forest_that_does_not_fit_beside_its_graph_is_refused():
-    with limited("500MB") as (_, cluster), mg.rmat(20, cluster=cluster) as g:
+    with limited("600MB") as (_, cluster), mg.rmat(20, cluster=cluster) as g:
         # The forest takes 50 MB.
         cluster.run(programs.fill, "other data", min(cluster.run(free_bytes)) - 25 * MB)
         with pytest.raises(WouldNotFit, match=r"a spanning forest takes .* at 80% of the worker's memory limit"):

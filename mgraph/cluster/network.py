@@ -6,6 +6,7 @@ through sockets, with TLS where the cluster speaks TLS.
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 import threading
@@ -90,7 +91,7 @@ def open_network(
         return opening.result()
     opening.add_done_callback(_abandon)
     if aborted in done:
-        raise aborted.result()
+        raise copy.copy(aborted.result())
     why = f"rank {index} on {worker.address} did not connect to its gang within {ticket.open_timeout_s:g} s"
     if ticket.backend == "cuda":
         _end_worker(worker, why)

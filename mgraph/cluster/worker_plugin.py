@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import functools
 import socket
 import threading
@@ -44,6 +45,10 @@ class _Network:
         self.epoch = epoch
         self.comm: Communicator | None = None
         self.aborted: Future[BaseException] = Future()
+
+    def failure(self) -> BaseException:
+        """Return a copy of what it was aborted with: this one lives on, and a traceback would hold what calls have."""
+        return copy.copy(self.aborted.result())
 
     def abort(self, error: BaseException) -> None:
         """Take every thread out of it, and let none in: a function that returns from now on keeps nothing."""
@@ -100,7 +105,7 @@ class RankPlugin(WorkerPlugin):
             # An abort that came between the last look and the line above has not seen this communicator.
             if network.aborted.done():
                 network.abort(network.aborted.result())
-                raise network.aborted.result()
+                raise network.failure()
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
         with objects.of_call():
@@ -109,7 +114,7 @@ class RankPlugin(WorkerPlugin):
             # before this look, and what the call has added is dropped here; or behind it, and then the client's
             # request to forget, which it sends for every answer that it does not get, finds what was added.
             if network.aborted.done():
-                raise network.aborted.result()
+                raise network.failure()
         return result
 
     def _enter(self, ticket: Ticket) -> tuple[_Network, Objects]:
@@ -123,7 +128,7 @@ class RankPlugin(WorkerPlugin):
             if network.epoch > ticket.epoch:
                 raise CommAborted("this call was ended before it began")
             if network.aborted.done():
-                raise network.aborted.result()
+                raise network.failure()
             return network, self._objects.setdefault((ticket.gang, ticket.session), Objects())
 
     def _meeting(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:

@@ -41,8 +41,10 @@ def descriptors() -> dict[str, int]:
         if target.startswith("/dev/nvidia"):  # the driver keeps its devices open
             continue
         kind = re.match(r"(socket|pipe|anon_inode):\[?(\w*)", target)
-        # Files by their names without numbers: a report says which one it is.
-        named = f"files {re.sub(r'[0-9a-f]{6,}|[0-9]+', '#', target)}"
+        # Of files what tells their use: names of temporary files and of workers are drawn.
+        name = target.rpartition("/")[2]
+        use = "(deleted)" if name.endswith(" (deleted)") else pathlib.PurePath(name).suffix or re.sub(r"\d+", "#", name)
+        named = f"files {use}"
         kinds["descriptors " + (f"{kind[2] if kind[1] == 'anon_inode' else kind[1]}s" if kind else named)] += 1
     return dict(kinds)
 
