@@ -83,12 +83,24 @@ class Tracked:
         return Tracked, ()
 
 
-def hold_behind_a_failure(rank: Rank, held: Tracked, delay_s: float) -> None:
+def hold_and_fail(rank: Rank, held: Tracked) -> None:
+    """Fail on every rank."""
+    raise ZeroDivisionError
+
+
+def hold_in_a_verb(rank: Rank, held: Tracked) -> None:
+    """Fail on one rank while the others wait for it."""
+    if rank.index == 0:
+        raise ZeroDivisionError
+    rank.comm.barrier()
+
+
+def hold_behind_a_failure(rank: Rank, held: Tracked) -> None:
     """Fail on one rank long before the others return."""
     rank.comm.barrier()
     if rank.index == 0:
         raise ZeroDivisionError
-    time.sleep(delay_s)
+    time.sleep(0.5)
 
 
 def recall(rank: Rank, key: str) -> Any:

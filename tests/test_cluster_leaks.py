@@ -98,9 +98,10 @@ def test_calls_that_fail_leave_nothing(cluster, client, no_collector):
     assert len(cluster.run(programs.total)) == 2
 
 
-def test_arguments_of_a_rank_that_ends_behind_an_abort_are_let_go(cluster, client):
+@pytest.mark.parametrize("program", ["hold_and_fail", "hold_behind_a_failure", "hold_in_a_verb"])
+def test_arguments_of_a_call_that_failed_are_let_go_on_its_workers(cluster, client, program):
     with pytest.raises(ZeroDivisionError):
-        cluster.run(programs.hold_behind_a_failure, programs.Tracked(), 0.5)
+        cluster.run(getattr(programs, program), programs.Tracked())
 
     def count() -> int:
         import gc
@@ -110,7 +111,7 @@ def test_arguments_of_a_rank_that_ends_behind_an_abort_are_let_go(cluster, clien
         gc.collect()
         return len(rank_programs.Tracked.living)
 
-    wait_until(lambda: set(client.run(count).values()) == {0})
+    wait_until(lambda: set(client.run(count).values()) == {0}, 10)
 
 
 def test_calls_that_end_well_leave_nothing(cluster, client, no_collector):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -228,7 +229,7 @@ def test_a_worker_that_resumes_at_once_ends_no_call(paused, seen, monkeypatch):
         assert [r[2] for r in called.result(30)] == [3, 3]
 
 
-def test_a_worker_that_its_nanny_ends_for_its_memory_is_named(paused, tmp_path):
+def test_a_worker_that_its_nanny_ends_for_its_memory_is_replaced(paused, tmp_path):
     client, cluster, address, _ = paused
     marker = str(tmp_path / "m")
 
@@ -238,11 +239,31 @@ def test_a_worker_that_its_nanny_ends_for_its_memory_is_named(paused, tmp_path):
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(fill)
+        # The nanny says why it ends a worker while it does so: the broken connection may be heard of first.
         with pytest.raises(
-            GangLost, match=r"its nanny ended it, as it used .* start workers with --memory-limit 0"
+            GangLost, match=r"its nanny ended it, as it used|its connection to the scheduler broke"
         ) as lost:
             cluster.run(programs.compute, marker)
     assert (lost.value.rank, lost.value.worker) == (1, address)
     (tmp_path / "m-over").write_text("")
     client.wait_for_workers(2, timeout=30)
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_what_a_nanny_said_of_a_worker_is_the_cause_of_its_end(paused, tmp_path):
+    client, cluster, address, _ = paused
+    marker, said = str(tmp_path / "m"), {"worker": address, "rss": 390 * MB}
+    pid = client.run(os.getpid, workers=[address])[address]
+
+    def say_and_kill():
+        wait_until(lambda: os.path.exists(f"{marker}-1"))
+        client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.log_event("worker-restart-memory", said))
+        os.kill(pid, signal.SIGKILL)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(say_and_kill)
+        with pytest.raises(
+            GangLost, match=r"its nanny ended it, as it used 372 MiB.* start workers with --memory-limit 0"
+        ):
+            cluster.run(programs.compute, marker)
+    (tmp_path / "m-over").write_text("")

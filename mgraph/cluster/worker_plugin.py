@@ -7,6 +7,7 @@ import copy
 import functools
 import socket
 import threading
+import traceback
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -30,12 +31,19 @@ def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
     """Run a pickled (function, args) as rank `index`: the body of every task."""
     try:
         return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
-    except MgraphError as error:
-        # Where one of the errors behind it cannot be pickled, Dask would send a bare Exception in place of all.
-        if type(clean_exception(error_message(error)["exception"].data)[1]) is not type(error):
-            error.add_note(f"caused by {error.__cause__ or error.__context__!r}")
-            error.__cause__ = error.__context__ = None
+    except BaseException as error:
+        # What keeps an error, as a failed communicator does, must not keep what the call had through its frames.
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(error, MgraphError):
+            _make_sendable(error)
         raise
+
+
+def _make_sendable(error: MgraphError) -> None:
+    """Cut off the errors behind this one if they cannot be pickled: Dask would send a bare Exception for all."""
+    if type(clean_exception(error_message(error)["exception"].data)[1]) is not type(error):
+        error.add_note(f"caused by {error.__cause__ or error.__context__!r}")
+        error.__cause__ = error.__context__ = None
 
 
 class _Network:
