@@ -209,3 +209,13 @@ def test_processes_end_with_the_code_and_no_traceback(bad):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (3, "")
     assert re.fullmatch(r"mgraph: \S+badid\.txt:2: vertex 'x' is not .*\n", err)
+
+
+@pytest.mark.parametrize("command", ["bfs", "msf", "components"])
+def test_an_answer_over_its_input_is_refused(folder, command):
+    (folder / "edges.csv").write_text("source,target\n0,1\n")
+    (folder / "link.csv").symlink_to("edges.csv")
+    source = ["-s", 0] if command == "bfs" else []
+    for output in ("edges.csv", "link.csv"):
+        assert f"{output} is the input" in refused(command, "edges.csv", *source, "-o", output, code=2)
+    assert (folder / "edges.csv").read_text() == "source,target\n0,1\n"

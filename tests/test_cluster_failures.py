@@ -259,6 +259,22 @@ def test_worker_that_is_gone_when_its_report_comes_is_no_rank(cluster, client):
         assert [r[2] for r in other.run(programs.total)] == [3, 3]
 
 
+def test_client_that_is_closed_during_a_call_is_named(workers, marker):
+    with Client(workers, set_as_default=False) as closing, DaskCluster(closing, 2, open_timeout_s=30) as cluster:
+        cluster.run(programs.nothing)
+
+        def close() -> None:
+            wait_until(lambda: os.path.exists(f"{marker}-0"))
+            closing.close()
+
+        closer = threading.Thread(target=close)
+        closer.start()
+        with pytest.raises(ClusterError):
+            cluster.run(programs.wait_for, 1, marker)
+        closer.join()
+    end_naps(marker)
+
+
 def test_restarted_workers_are_a_new_gang(cluster, client):
     client.restart(timeout=60)
     check_works_again(cluster)

@@ -182,3 +182,10 @@ def test_any_order_of_named_columns_is_the_same_graph(data):
         expected = rows(save(pathlib.Path(folder, "canonical.csv"), edges), directed=True)
         for suffix in FORMATS:
             assert rows(save(pathlib.Path(folder, f"a{suffix}"), shuffled), directed=True) == expected
+
+
+@pytest.mark.parametrize("header", ["target,foo", "foo,source", "column,x", "x,node1", "end_id,x", "x,head"])
+def test_a_name_of_one_end_in_the_place_of_the_other_is_refused(tmp_path, header):
+    (tmp_path / "edges.csv").write_text(f"{header}\n0,1\n")
+    with pytest.raises(InputError, match="no two of them are known as the ends of edges"):
+        read_source(tmp_path / "edges.csv", directed=True)

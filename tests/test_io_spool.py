@@ -154,7 +154,9 @@ def test_a_full_disk_is_named_with_its_folder(tmp_path, small_disk, monkeypatch)
         read_source("-")
     path = tmp_path / "graph.npz"
     np.savez_compressed(path, sources=np.zeros(500_000, int), targets=np.zeros(500_000, int))
-    with pytest.raises(WouldNotFit, match=rf"^{path} .* in {small_disk}, where 1 MiB are free.*TMPDIR"):
+    with pytest.raises(
+        WouldNotFit, match=rf"^{path} .* into {small_disk}: 0 B of it are there, and .* are left.*TMPDIR"
+    ):
         whole(read_source(path))
     assert not copies(folder=small_disk)
 

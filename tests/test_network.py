@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import queue
 import sys
 import threading
 import time
@@ -175,3 +176,27 @@ def test_ticket_says_whether_all_ranks_share_a_process_and_hides_the_secret():
     assert len(one.secret) == 32
     assert one.secret != other.secret
     assert repr(one.secret) not in repr(one)
+
+
+def test_an_abort_of_an_open_network_does_not_wait_where_it_is_marked():
+    """Its callbacks run on the event loop of a worker, whose heartbeats must go on."""
+    aborts, opening, aborted = [], concurrent.futures.Future(), concurrent.futures.Future()
+    comm = types.SimpleNamespace(sum=lambda one: [2], abort=lambda cause: aborts.append(threading.get_ident()))
+    network._connect(lambda: comm, 2, opening, aborted)
+    assert opening.result() is comm
+    aborted.set_result(CommAborted("over"))
+    # Whoever has it aborts it.
+    assert aborts == []
+
+
+def test_an_abort_of_a_network_that_opens_reaches_it_from_another_thread():
+    aborts, opening, aborted = queue.SimpleQueue(), concurrent.futures.Future(), concurrent.futures.Future()
+
+    def first_verb(one: int) -> list[int]:
+        aborted.set_result(CommAborted("over"))
+        assert aborts.get(timeout=30) != threading.get_ident()
+        raise CommAborted("over")
+
+    comm = types.SimpleNamespace(sum=first_verb, abort=lambda cause: aborts.put(threading.get_ident()))
+    network._connect(lambda: comm, 2, opening, aborted)
+    assert isinstance(opening.exception(), CommAborted)

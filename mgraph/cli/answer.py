@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ from mgraph.cli.options import (
     together,
 )
 from mgraph.cluster.connect import connect
+from mgraph.errors import UsageError
 from mgraph.graph import Graph
 from mgraph.io.write import require_writable
 from mgraph.types import EdgeSource
@@ -50,7 +52,14 @@ def edges_of(options: dict[str, Any]) -> EdgeSource:
     """Return the edges of INPUT; a file that cannot be written is refused here, before the work."""
     if options["output"] is not None:
         require_writable(options["output"])
+        refuse_input_as_output(options["input"], options["output"])
     return source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
+
+
+def refuse_input_as_output(source: str, output: str) -> None:
+    """Refuse to write an answer over the file that it is about."""
+    if os.path.exists(source) and os.path.exists(output) and os.path.samefile(source, output):
+        raise UsageError(f"{output} is the input, which would be replaced: name another file")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, tell
+from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, refuse_input_as_output, tell
 from mgraph.cli.options import layout_option, together
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
@@ -59,6 +59,7 @@ def _check(edges: EdgeSource, sources: tuple[int, ...], target: int | None, weig
 def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     if options["plot"] is not None:
         require_drawable(options["plot"])
+        refuse_input_as_output(options["input"], options["plot"])
     edges = edges_of(options)
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     if options["layout"] == "compact" and options["method"] == "frontier":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import sys
 from contextlib import ExitStack
@@ -139,8 +140,12 @@ def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster
     from mgraph.cluster.dask import DaskCluster
 
     with ExitStack() as owned:
-        workers = owned.enter_context(LocalCUDACluster(n_workers=num_ranks, **LOOPBACK))
-        client = owned.enter_context(Client(workers, set_as_default=False))
+        # Entered, it has its workers.
+        start = functools.partial(LocalCUDACluster, n_workers=num_ranks, **LOOPBACK)
+        workers = run_whole(lambda: start().__enter__(), lambda made: made.close())
+        owned.callback(run_whole, workers.close)
+        client = run_whole(lambda: Client(workers, set_as_default=False), Client.close)
+        owned.callback(run_whole, client.close)
         cluster = DaskCluster(client, num_ranks, backend="cuda", **timeouts)
         cluster.owned = owned.pop_all()
     return cluster

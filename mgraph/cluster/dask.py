@@ -192,7 +192,7 @@ class _Call:
 
         What a rank raised is returned and not raised: through the frames of this it would hold what they hold.
         """
-        asking = asyncio.ensure_future(self._ask())
+        asking = asyncio.ensure_future(self._ask(gather))
         ended_well, cause = False, "the call failed"
         try:
             ticket = await asyncio.shield(asking)
@@ -228,11 +228,16 @@ class _Call:
         if not asking.done():
             asking.add_done_callback(end_again)
 
-    async def _ask(self) -> Ticket:
-        answer = await self._client.scheduler.mgraph_lease(
-            session=self._session, lease=self._lease, name=self._name, kept=self._kept
-        )
+    async def _ask(self, gather: bool) -> Ticket:
+        facts = {"session": self._session, "lease": self._lease, "name": self._name}
+        answer = await self._scheduler().mgraph_lease(**facts, kept=self._kept, gather=gather)
         return pickle.loads(answer["ticket"])
+
+    def _scheduler(self) -> Any:
+        """Return what speaks to the scheduler; a client that is closed meanwhile has none."""
+        if self._client.scheduler is None:
+            raise ClusterError("the client of this cluster was closed: connect again")
+        return self._client.scheduler
 
     async def _submit(self, ticket: Ticket, call: bytes, parts: Sequence[Any] | None) -> BaseException | None:
         """Submit a task a rank; return what keeps a part from its worker."""
@@ -293,9 +298,11 @@ class _Call:
     async def _loss(self) -> ClusterError | None:
         """Return the loss of a worker, where the scheduler knows of one or learns of it soon."""
         try:
-            await self._client.scheduler.mgraph_verdict(lease=self._lease, timeout_s=BLAME_S)
+            await self._scheduler().mgraph_verdict(lease=self._lease, timeout_s=BLAME_S)
         except ClusterError as lost:
             return lost
+        except (OSError, ClosedClientError) as error:
+            return ClusterError(f"the scheduler cannot be reached ({error}): is the cluster still there?")
         return None
 
     async def _errors(self) -> list[BaseException]:

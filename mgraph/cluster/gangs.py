@@ -74,6 +74,8 @@ class Call:
     keys: tuple[str, ...]
     granted: asyncio.Future = field(default_factory=asyncio.Future)
     gang: Gang | None = None
+    # Whether its client fetches the results, and does not keep them on the workers.
+    gather: bool = True
     broken: bool = False
     # Whether a task of it did not end well, of which the client will hear, and say when it needs no more.
     failed: bool = False

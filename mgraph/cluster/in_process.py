@@ -128,7 +128,7 @@ class InProcessCluster(Cluster):
         return self._threads.is_closed
 
     def close(self) -> None:
-        for part in self._narrowed.values():
+        for part in list(self._narrowed.values()):
             part.close()
         self._threads.close()
 

@@ -19,6 +19,7 @@ from mgraph.cluster.messages import Ticket
 from mgraph.comm.base import Communicator
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommTimeout
+from mgraph.signals import run_aside
 
 if TYPE_CHECKING:
     from distributed import Worker
@@ -162,8 +163,8 @@ def _open_nccl(
 def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any], aborted: Future) -> None:
     try:
         comm = connect()
-        # No other thread has it yet, and its first verb may wait for a rank that is lost.
-        aborted.add_done_callback(lambda done: comm.abort(str(done.result())))
+        # Its first verb may wait for a rank that is lost. Once it is open, the plugin aborts it. Not on the event loop.
+        aborted.add_done_callback(lambda done: None if opening.done() else run_aside(comm.abort, str(done.result())))
         # The first collective is what really connects NCCL: 2-3 s that no job should meet.
         if comm.sum(1) != [size]:
             raise ClusterError(f"the first sum over {size} ranks was wrong: the network is not to be trusted")

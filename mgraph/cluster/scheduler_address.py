@@ -47,15 +47,21 @@ def describe_tls() -> str:
 def read_scheduler_file(path: str) -> str:
     """Return the address in a scheduler file, waiting for the file: a batch job starts its scheduler beside this."""
     deadline = time.monotonic() + SCHEDULER_FILE_S
-    while not os.path.exists(path) or os.path.getsize(path) == 0:
+    while True:
+        text = ""
+        try:
+            with open(path) as file:
+                text = file.read()
+            return str(json.loads(text)["address"])
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError, LookupError, TypeError):
+            # Empty until it is written.
+            if text.strip() or os.path.isdir(path):
+                raise UsageError(f"{path} is not a file in which a scheduler left its address") from None
         if time.monotonic() > deadline:
             raise ClusterError(f"{path} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
         time.sleep(0.05)
-    try:
-        with open(path) as file:
-            return str(json.load(file)["address"])
-    except (OSError, ValueError, LookupError, TypeError):
-        raise UsageError(f"{path} is not a file in which a scheduler left its address") from None
 
 
 def check_address(address: str) -> str:

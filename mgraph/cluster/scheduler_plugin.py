@@ -116,17 +116,16 @@ class GangPlugin(SchedulerPlugin):
         return {"num_ranks": len(places), "backend": backend}
 
     @_answer
-    async def lease(self, session: str, lease: str, name: str, kept: bool = False) -> dict[str, Any]:
-        """Wait for the session's turn on its gang; the answer is all that its tasks need to know.
-
-        A call on what ranks `kept` waits for no new ones: it was lost with the last gang.
-        """
+    async def lease(self, session: str, lease: str, name: str, kept: bool, gather: bool) -> dict[str, Any]:
+        """Wait for the session's turn on its gang; the answer is all that its tasks need to know."""
         if session not in self._sessions:
             raise ClusterError("this cluster is closed: connect again")
         owner = self._sessions[session]
+        # What ranks kept was lost with the last gang: no new one is waited for.
         if kept and owner.gang is None and owner.loss is not None:
             raise GangLost(*owner.loss)
-        call = Call(lease, owner, tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks)))
+        keys = tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks))
+        call = Call(lease, owner, keys, gather=gather)
         self._calls[lease] = call
         try:
             call.gang = await self._gang_of(owner)
@@ -266,8 +265,9 @@ class GangPlugin(SchedulerPlugin):
         """Give up a worker that holds up a call and is silent: stopped, it would do so for ever."""
         self._heartbeats.look({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
         silent = {}
-        for call in {*self._calls.values(), *self._call_of.values()}:
-            for worker in call.gang.workers if call.gang is not None else ():
+        for call in self._calls.values():
+            # Results that are kept on the workers hold up no call.
+            for worker in call.gang.workers if call.gang is not None and (call.pending or call.gather) else ():
                 silent_s = self._heartbeats.silent_s(worker)
                 if silent_s > call.session.verb_timeout_s + SILENCE_S and worker in self._scheduler.workers:
                     silent[worker] = silent_s

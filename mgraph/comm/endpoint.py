@@ -7,8 +7,8 @@ Opening takes two steps, because only the caller can tell the ranks each other's
 
 A rank connects to the lower ones and admits the higher ones (handshake.py says how both prove themselves). The calling
 thread drives all connections at once, and none of them can hold up another: a stranger has STRANGER_S to prove itself,
-and when MAX_PENDING wait, the oldest makes room for the next. A rank that loses its
-place so, or finds none, calls again.
+and when MAX_PENDING more than there are ranks wait, the oldest makes room for the next. A rank
+that loses its place so, or finds none, calls again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from mgraph.comm import call as calls
 from mgraph.comm.forks import forget_in_children
-from mgraph.comm.handshake import MIN_SECRET_BYTES, Handshake, Identity, Refused, admit_rank, call_rank
+from mgraph.comm.handshake import MIN_SECRET_BYTES, Handshake, Identity, Refused, admit_rank, greet_rank
 from mgraph.comm.links import Link
 from mgraph.errors import CommAborted, RendezvousTimeout, UsageError
 
@@ -87,6 +87,8 @@ class SocketEndpoint:
         # Guards what follows: where `link` runs, it alone closes the descriptors that it waits on.
         self._lock = threading.Lock()
         self._closed = self._linking = False
+        # By descriptor, the connections whose handshakes are under way.
+        self.pending: dict[int, _Connection] = {}
         family, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
         self.listener = socket.create_server(where[:2], family=family, backlog=BACKLOG)
         self.listener.setblocking(False)
@@ -111,7 +113,7 @@ class SocketEndpoint:
         finally:
             with self._lock:
                 self._linking, self._closed = False, True
-                self.forget_in_child()
+                self._close_listener()
 
     def close(self) -> None:
         """End the listening, and `link` if it runs; from any thread. Links that were made are their communicator's."""
@@ -119,10 +121,17 @@ class SocketEndpoint:
             if self._linking and not self._closed:
                 self._wake.send(b"\0")
             elif not self._linking:
-                self.forget_in_child()
+                self._close_listener()
             self._closed = True
 
     def forget_in_child(self) -> None:
+        self._close_listener()
+        for link in self.links.values():
+            link.close()
+        for connection in self.pending.values():
+            connection.sock.close()
+
+    def _close_listener(self) -> None:
         for sock in (self.listener, self.awake, self._wake):
             sock.close()
 
@@ -194,7 +203,7 @@ class _Linking:
         self._due = dict.fromkeys(range(endpoint.rank), 0.0)
         self._failures: dict[int, str] = {}
         # In the order in which they came.
-        self._connections: dict[int, _Connection] = {}
+        self._connections = endpoint.pending
 
     def run(self, timeout_s: float) -> None:
         """Link with every rank, or raise what says with which it failed."""
@@ -237,7 +246,7 @@ class _Linking:
         sock.setblocking(False)
         sock.connect_ex(where)  # what fails is seen when the socket is ready
         tls = self._endpoint.tls
-        handshake = call_rank(self._endpoint.me, peer)
+        handshake = greet_rank(self._endpoint.me, peer)
         connection = _Connection(sock, handshake, tls and tls.connect, peer)
         self._connections[connection.fd] = connection
         self._selector.register(connection.fd, selectors.EVENT_WRITE, connection)
@@ -252,9 +261,11 @@ class _Linking:
             except BlockingIOError:
                 return
             except OSError:
-                # It has left again; or there are no more descriptors, of which a stranger has one.
+                # It has left again; or there are no more descriptors, of which a stranger has one, or soon will be.
                 if strangers:
                     self._drop(strangers[0])
+                else:
+                    time.sleep(REDIAL_S / 10)
                 return
             # All ranks may call at the same moment.
             if len(strangers) >= MAX_PENDING + endpoint.size:

@@ -204,18 +204,18 @@ class Network:
             if id(array) not in frames:
                 frames[id(array)] = pack(DATA, exchange.number, exchange.description, _bytes_of(array))
             link = self._links[peer]
-            self._require_there(exchange, link)
+            self._require_there(link)
             exchange.unsent.add(peer)
             link.queue(frames[id(array)])
             self._flush(exchange, link)
         for peer, link in self._links.items():
             if peer in exchange.waiting:
-                self._require_there(exchange, link)
+                self._require_there(link)
             # One that is watched for reading only, and has nothing here, is poll()'s to report.
             if link.has_unread or self._events.get(link) != select.POLLIN or link.has_unsent:
                 self._receive(exchange, link, link.has_decrypted)
 
-    def _require_there(self, exchange: _Exchange, link: Link) -> None:
+    def _require_there(self, link: Link) -> None:
         if link.left:
             raise CommAborted(f"{self._name(link.peer)} closed the communicator")
 
@@ -281,7 +281,7 @@ class Network:
         if frame.kind == BYE:
             link.left = True
             if peer in exchange.waiting or peer in exchange.unsent:
-                self._require_there(exchange, link)
+                self._require_there(link)
             return True
         if frame.number > exchange.number and peer not in exchange.waiting:
             return False

@@ -57,7 +57,7 @@ class Identity:
         return hmac.digest(self.secret, b"\0".join((MAGIC, side, ranks, nonces, self.network.encode())), "sha256")
 
 
-def call_rank(me: Identity, peer: int) -> Handshake:
+def greet_rank(me: Identity, peer: int) -> Handshake:
     """Connect as `me` to a rank that listens; raise Refused if it does not admit us, or is not that rank."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     yield HELLO.pack(MAGIC, me.rank, peer, nonce)

@@ -23,7 +23,7 @@ PAIRS = (
     ("start_id start_node start_node_id start_vertex", "end_id end_node end_node_id end_vertex"),
     ("head", "tail"),  # arcs of graph theory go from tail to head, facts of knowledge graphs from head to tail
 )
-WORDS, HEAD_AND_TAIL = 0, len(PAIRS) - 1
+HEAD_AND_TAIL = len(PAIRS) - 1
 BEFORE = ("", "id_", "node_", "vertex_")
 AFTER = ("", "_id", "_node", "_node_id", "_vertex", "_vertex_id")
 WEIGHT_NAMES = ("weight", "weights", "w")
@@ -68,7 +68,8 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
         )
     if candidates:
         return candidates[0], candidates[1]
-    reverse = 0 in found.get((WORDS, 1), []) or 1 in found.get((WORDS, 0), [])
+    # A name of one end alone is no pair, but says where it is not; a letter says nothing: v and w may be a pair.
+    reverse = any(column != end for (_, end), of in found.items() for column in of if len(plain[column]) > 1)
     if len(names) != 2 or reverse or any(_is_index(name) or name in WEIGHT_NAMES[:2] for name in plain):
         raise InputError(
             f"{path} has the columns {listed(names)}, and no two of them are known as the ends of edges: "

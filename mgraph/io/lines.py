@@ -23,6 +23,8 @@ MAX_LINE_BYTES = 1 << 20
 SEEK_BYTES = 1 << 12
 FIRST_BYTES = 1 << 16
 _UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
+# Whole lines from the beginning on that are blank or comments.
+_BLANK_LINES = re.compile(rb"(?:[ \t]*+(?:[#%][^\r\n]*+)?[\r\n])+")
 _UTF8_MARK = b"\xef\xbb\xbf"
 # What may be wrong with a line of any format.
 TOO_LONG = f"the line is longer than {readable_bytes(MAX_LINE_BYTES)}: is it text, an edge a line?"
@@ -60,13 +62,21 @@ def text_begin(path: object, file: InputFile) -> int:
     return len(_UTF8_MARK) if first == _UTF8_MARK else 0
 
 
-def first_lines(path: object, file: InputFile, begin: int) -> Iterator[tuple[int, bytes]]:
-    """Yield (where the next line begins, a line without its end); between CR and LF is an empty one."""
+def first_lines(path: object, file: InputFile, begin: int, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
+    """Yield (where the next line begins, a line without its end); between CR and LF is an empty one.
+
+    Without `comments` most lines that are blank or comments are passed over: there may be millions.
+    """
     at, rest = begin, b""
     with placing_errors(path, file), file.open("rb") as raw:
         raw.seek(begin)
         while piece := raw.read(FIRST_BYTES):
-            *lines, rest = re.split(rb"[\r\n]", rest + piece)
+            text = rest + piece
+            if not comments and (blank := _BLANK_LINES.match(text)):
+                if b"\0" in blank[0]:
+                    raise BadLine(at + blank[0].index(b"\0"), NO_TEXT)
+                at, text = at + blank.end(), text[blank.end() :]
+            *lines, rest = re.split(rb"[\r\n]", text)
             for line in lines:
                 _check_line(at, line)
                 at += len(line) + 1

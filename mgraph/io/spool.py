@@ -239,21 +239,28 @@ def _write_within_room(pieces: Iterable[bytes], out: IO[bytes], what: str) -> No
     """
     written = 0
     for piece in pieces:
-        disk = os.fstatvfs(out.fileno())
-        free = disk.f_bavail * disk.f_frsize
-        # Some file systems do not say how large they are.
-        if disk.f_blocks and free - len(piece) < min(disk.f_blocks * disk.f_frsize // 20, RESERVE_BYTES):
-            raise WouldNotFit(
-                f"{what} does not fit into {tempfile.gettempdir()}: {readable_bytes(written)} of it are there, and "
-                f"{readable_bytes(free)} are left: set TMPDIR to a folder with more room"
-            )
+        _require_room(len(piece), written, out, what)
         out.write(piece)
         written += len(piece)
+
+
+def _require_room(num_bytes: int, written: int, out: IO[bytes], what: str) -> None:
+    """Refuse to write so much more of a copy where the disk would have less than the reserve."""
+    disk = os.fstatvfs(out.fileno())
+    free = disk.f_bavail * disk.f_frsize
+    # Some file systems do not say how large they are.
+    if disk.f_blocks and free - num_bytes < min(disk.f_blocks * disk.f_frsize // 20, RESERVE_BYTES):
+        raise WouldNotFit(
+            f"{what} does not fit into {tempfile.gettempdir()}: {readable_bytes(written)} of it are there, and "
+            f"{readable_bytes(free)} are left: set TMPDIR to a folder with more room"
+        )
 
 
 def _store(path: InputPath, out: IO[bytes], members: tuple[str, ...]) -> None:
     try:
         with zipfile.ZipFile(path) as packed, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as plain:
+            taken = sum(packed.getinfo(name).file_size for name in members)
+            _require_room(taken, 0, out, f"{path} without its compression")
             for name in members:
                 with packed.open(name) as array, plain.open(name, "w", force_zip64=True) as copy:
                     shutil.copyfileobj(array, copy, 1 << 20)

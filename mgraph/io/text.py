@@ -262,7 +262,7 @@ def _refuse(layout: TextEdges, at: int, text: np.ndarray, limit: int, report: li
 def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -> tuple[int, list[str], list[str]]:
     """Return where the edges begin, the fields of the first line of them, and those of a header or none."""
     begin, header = text_begin(path, file), list[str]()
-    for end, line in first_lines(path, file, begin):
+    for end, line in first_lines(path, file, begin, comments=False):
         text = line.decode(errors="replace").strip()
         if not text or text[0] in "#%":
             continue
