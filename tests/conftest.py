@@ -161,7 +161,8 @@ def pytest_terminal_summary(terminalreporter, config):
 
         terminalreporter.section("random faults")
         terminalreporter.write_line(summary(tallies, config.option.fault_seed))
-        if config.option.fault_log:
+        # Processes that share the tests have each a part, and the first has all.
+        if config.option.fault_log and "PYTEST_XDIST_WORKER" not in os.environ:
             append(config.option.fault_log, tallies, config.option.fault_seed)
 
 
