@@ -261,7 +261,7 @@ def die_with_a_child(comm, xp, victim: int):
     comm.barrier()
     if comm.rank == victim:
         if not os.fork():
-            time.sleep(8)
+            time.sleep(16)
             os._exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
     start = time.monotonic()
@@ -279,4 +279,5 @@ def test_killed_rank_is_noticed_while_its_forked_child_lives():
     assert isinstance(results[1], Raised)
     cause, seconds = check([results[0]])[0]
     assert "rank 1 is gone" in cause
-    assert seconds < 6
+    # Long before the child ends, on a busy machine too.
+    assert seconds < 13
