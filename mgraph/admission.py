@@ -25,7 +25,7 @@ from mgraph.readable import readable_bytes
 from mgraph.shard import Shard
 from mgraph.types import EdgeSource
 
-# Of a build that takes less nobody asks first: it finds out soon enough.
+# A build that takes less is not checked first: its own check comes soon enough.
 ASKED_BYTES = 1 << 26
 # The least part of the input that is no loop: of what is generated, which has few; of what is generated and sampled;
 # and of what others made. With fewer vertices than these it may all be loops.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -101,6 +102,18 @@ def gang(request):
     gang = Gang("nccl", request.param, 60.0)
     yield gang
     gang.kill()
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mount a file system of one MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
+    if mount.returncode:
+        pytest.skip(f"no file system can be mounted here: {mount.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
 
 
 @pytest.fixture

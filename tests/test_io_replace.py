@@ -190,18 +190,6 @@ def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
             assert name == path.name or (tmp_path / name).unlink() is None
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """Mount a file system of one MiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mount.returncode:
-        pytest.skip(f"no file system can be mounted here: {mount.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
-
-
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_full_disk_keeps_the_old_file(small_disk, suffix):

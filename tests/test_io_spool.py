@@ -9,7 +9,6 @@ import os
 import pathlib
 import pickle
 import signal
-import subprocess
 import sys
 import tempfile
 import types
@@ -129,18 +128,6 @@ def test_errors_name_the_file_of_the_user(tmp_path, spool):
     np.savez_compressed(path, sources=np.array([None]), targets=[1])
     with pytest.raises(InputError, match=rf"^{path}: sources\.npy holds Python objects"):
         read_source(path)
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """Mount a file system of one MiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mount.returncode:
-        pytest.skip(f"no file system can be mounted here: {mount.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
 
 
 def test_a_full_disk_is_named_with_its_folder(tmp_path, small_disk, monkeypatch):

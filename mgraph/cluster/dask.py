@@ -82,7 +82,7 @@ class DaskCluster(Cluster):
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
         self._session, self._pid = uuid.uuid4().hex, os.getpid()
         _install(client)
-        # Only sends a message: what the ranks hold is freed even if nobody calls close().
+        # Only sends a message: what the ranks hold is freed even without close().
         self._finalizer = weakref.finalize(
             self, _send, self._pid, client, {"op": "mgraph-close", "session": self._session}
         )
