@@ -18,7 +18,7 @@ check:  ## style, types, spelling, sizes and layers
 	$(PYTHON) -m mypy
 	$(BIN)/codespell
 	$(BIN)/shellcheck $(SHELL_FILES)
-	$(PYTHON) tests/budgets.py
+	$(PYTHON) tests/repo/budgets.py
 
 format:  ## rewrite the files as `check` wants them
 	$(PYTHON) -m ruff check --fix .
@@ -35,9 +35,9 @@ gpu:  ## the whole suite on a GPU, where a skipped GPU test is a failure
 	$(PYTHON) -m pytest --require gpu
 
 # A sanitized kernel runs some hundred times slower: the clocks that end a hung test are set accordingly.
-# The race of sweep_levels is known: kernels/bfs_sweep.py argues it, there being no 8-bit atomics.
+# The race of sweep_levels is known: algorithms/bfs/sweep_kernels.py argues it, there being no 8-bit atomics.
 # The twins are launched on small arguments; a whole search would take hours.
-SANITIZED := tests/test_twins.py -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
+SANITIZED := tests/repo/test_twins.py -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
 gpu-sanitize:  ## every step kernel under compute-sanitizer on a GPU: memory errors, then races
 	compute-sanitizer --tool memcheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
 	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED) \
@@ -48,4 +48,4 @@ bench:  ## measure, and append to bench/results
 	$(PYTHON) bench/report.py
 
 docs:  ## every path and command that the documents name is there and runs
-	$(PYTHON) -m pytest tests/test_docs.py
+	$(PYTHON) -m pytest tests/repo/test_docs.py

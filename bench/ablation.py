@@ -27,15 +27,15 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph import forms
-from mgraph.algorithms.bfs import bfs
-from mgraph.algorithms.sssp import sssp
-from mgraph.algorithms.sssp_by_weight import sssp_by_weight
-from mgraph.algorithms.traversal import Traversal
+from mgraph.algorithms import variants as forms
+from mgraph.algorithms.bfs.step import bfs
+from mgraph.algorithms.common.traversal import Traversal
+from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
+from mgraph.algorithms.sssp.near_far import sssp
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import KERNELS, random_roots
 from mgraph.cluster.base import Cluster, Rank
-from mgraph.graph import Graph
-from mgraph.graph500 import KERNELS, random_roots
-from mgraph.shard import Shard
+from mgraph.shard.shard import Shard
 
 CODE = (pathlib.Path(__file__).parent / "papers" / "edge_list.cu").read_text()
 STATES = {"bfs": ("u8", np.dtype(np.uint8)), "sssp": ("u32", np.dtype(np.uint32))}

@@ -24,12 +24,14 @@ from floors import STREAM, random_load
 from run import source_of
 
 import mgraph as mg
-from mgraph import forms, jobs, traversals
-from mgraph.graph import Graph
-from mgraph.graph500 import random_roots
-from mgraph.kernels import cuda
-from mgraph.kernels.cuda import CudaBackend
-from mgraph.results import Stats
+from mgraph.algorithms import variants as forms
+from mgraph.api import traversal as traversals
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import random_roots
+from mgraph.api.traversal_results import Stats
+from mgraph.backends import cuda
+from mgraph.backends.cuda import CudaBackend
+from mgraph.rank_jobs import jobs
 
 # What is timed: where it stands, and what it is called in the table.
 PARTS: tuple[tuple[Any, str, str], ...] = (

@@ -23,8 +23,8 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph.graph import Graph
-from mgraph.graph500 import KERNELS, random_roots
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import KERNELS, random_roots
 
 # The loop of a search, and what is launched after it.
 LOOPS = ("search_levels", "find_distances", "find_distances_by_weight")

@@ -28,12 +28,12 @@ from run import METHODS, WHOLE
 from scipy.sparse import csgraph
 
 import mgraph as mg
-from mgraph.answers import Result
+from mgraph.api.graph500 import KERNELS, random_roots
+from mgraph.api.results import Result
+from mgraph.backends.base import CpuBackend, available_cores
 from mgraph.generate.rmat import Rmat
-from mgraph.graph500 import KERNELS, random_roots
 from mgraph.io.formats import read_source
 from mgraph.io.write import write_edges
-from mgraph.kernels.backend import CpuBackend, available_cores
 
 # Bucket widths that GAP is timed with; its own script uses the first for its Kronecker graph.
 GAP_DELTAS = (2, 16, 64)

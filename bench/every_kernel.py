@@ -18,18 +18,18 @@ import click
 import cupy
 
 import mgraph as mg
-from mgraph import forms
-from mgraph.algorithms.bfs_peers import bfs_peers, require_bfs_windows
-from mgraph.algorithms.sssp_peers import require_sssp_windows, sssp_peers
-from mgraph.answers import Result
+from mgraph.algorithms import variants as forms
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.algorithms.variants import TraversalSpec
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import KERNELS, random_roots
+from mgraph.api.results import Result
+from mgraph.backends.cuda import CudaBackend
+from mgraph.backends.kernel import Kernel
 from mgraph.cluster.base import Rank
-from mgraph.forms import TraversalSpec
 from mgraph.generate.spec import parse_spec
-from mgraph.graph import Graph
-from mgraph.graph500 import KERNELS, random_roots
-from mgraph.kernels.cuda import CudaBackend
-from mgraph.kernels.pair import Kernel
-from mgraph.shard import Shard
+from mgraph.shard.shard import Shard
 
 SEARCHES = {
     name + suffix: method

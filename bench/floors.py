@@ -27,10 +27,10 @@ import numpy as np
 from run import source_of
 
 import mgraph as mg
-from mgraph.graph import Graph
-from mgraph.graph500 import random_roots
-from mgraph.rates import H200
-from mgraph.shard import Shard
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import random_roots
+from mgraph.backends.rates_file import H200
+from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
 # NVIDIA H200: bytes a second of a stream; seconds that a load and an

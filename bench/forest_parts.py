@@ -28,13 +28,13 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph.algorithms import msf as loop
-from mgraph.algorithms import own_edges
-from mgraph.algorithms.traversal import Trace
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.spanning_forest import filter_boruvka as loop
+from mgraph.algorithms.spanning_forest import local_edges as own_edges
+from mgraph.api.graph import Graph
 from mgraph.cluster.base import Rank
-from mgraph.graph import Graph
-from mgraph.kernels.rows import unpack_rows
-from mgraph.shard import Shard
+from mgraph.shard.rows_kernels import unpack_rows
+from mgraph.shard.shard import Shard
 from mgraph.types import Array, EdgeSource
 
 

@@ -21,8 +21,8 @@ from forest_parts import unscrambled
 from run import source_of
 
 import mgraph as mg
-from mgraph.graph import Graph
-from mgraph.shard import Shard
+from mgraph.api.graph import Graph
+from mgraph.shard.shard import Shard
 
 CODE = (pathlib.Path(__file__).parent / "papers" / "neighbours.cu").read_text()
 GROUP, THREADS, RUNS = 128, 256, 9

@@ -13,9 +13,9 @@ import time
 import click
 import cupy
 
-from mgraph.kernels.backend import FusingBackend, make_backend
-from mgraph.kernels.rates import measure
-from mgraph.rates import SIZES
+from mgraph.backends.base import FusingBackend, make_backend
+from mgraph.backends.rates import measure
+from mgraph.backends.rates_file import SIZES
 
 LAUNCHES = 50
 

@@ -10,15 +10,15 @@ import tomllib
 import click
 import record
 
-from mgraph.placement import Placement
-from mgraph.readable import readable_bytes
+from mgraph.formatting import readable_bytes
+from mgraph.planning.placement import Placement
 
 HEAD = """# Benchmarks
 
 One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
 (untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
 GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
-what a GPU's memory gives at most, `bench/forms.py` what it brings to choose by that, `bench/counters.py` what the
+what a GPU's memory gives at most, `bench/variants.py` what it brings to choose by that, `bench/counters.py` what the
 kernels of a search do with it. `bench/ablation.py` shows what each optimisation of the papers brings, `bench/floors.py`
 what any algorithm must do, `bench/forest_parts.py` and `bench/neighbours.py` what preparing a forest and compressing
 neighbours would; `bench/scaling.py` goes over ranks and scales, for `docs/scaling.md`. `bench/sanitize.py` has the
@@ -239,7 +239,7 @@ def _ablation_table(lines: list[dict]) -> str:
 
 ABOUT = {
     "forms": """
-What it brings to choose the form of every round by what the device's memory gives (`bench/forms.py`): milliseconds of
+What it brings to choose the form of every round by what the device's memory gives (`bench/variants.py`): milliseconds of
 the kernel from a source, beside those with the rates of one H200 as constants, and with a form left out.
 """,
     "forest parts": """

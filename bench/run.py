@@ -28,14 +28,14 @@ import numpy as np
 import record
 
 import mgraph as mg
-from mgraph.answers import Costs
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import KERNELS, random_roots
+from mgraph.api.results import Costs
+from mgraph.api.traversal_results import Traversed
 from mgraph.cluster.base import Cluster
 from mgraph.generate.spec import parse_spec
-from mgraph.graph import Graph
-from mgraph.graph500 import KERNELS, random_roots
 from mgraph.io.formats import read_source
-from mgraph.jobs import shard_bytes
-from mgraph.results import Traversed
+from mgraph.rank_jobs.jobs import shard_bytes
 from mgraph.types import EdgeSource
 
 STEP = ("method", "frontier", "arcs", "bytes", "microseconds")

@@ -38,9 +38,9 @@ LONGEST_S = 300
 # Where a race that a tool finds is argued: there are no atomics of 8 bits; and a block's copy of hubs' distances, of
 # which an old one does no harm.
 ARGUED = {
-    ("racecheck", "sweep_levels"): "mgraph/kernels/bfs_sweep.py",
-    ("racecheck", "find_distances"): "mgraph/kernels/sssp_fused.cuh",
-    ("racecheck", "find_distances_by_weight"): "mgraph/kernels/sssp_fused.cuh",
+    ("racecheck", "sweep_levels"): "mgraph/algorithms/bfs/sweep_kernels.py",
+    ("racecheck", "find_distances"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
+    ("racecheck", "find_distances_by_weight"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
 }
 FOREIGN = re.compile(r"^cupy_|\b(cub|thrust)::")
 # The first line of a report begins one space behind the mark, those below it further in.

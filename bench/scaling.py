@@ -22,7 +22,7 @@ import run
 from scaling_report import write_report
 
 import mgraph as mg
-from mgraph.graph500 import KERNELS
+from mgraph.api.graph500 import KERNELS
 
 REPORT = pathlib.Path(__file__).parents[1] / "docs" / "scaling.md"
 

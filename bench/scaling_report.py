@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from run import source_of
 from superstep_model import Model, can_predict, fit, predict_ms
 
-from mgraph.graph500 import KERNELS
-from mgraph.memory import plan_graph
-from mgraph.placement import ARCS_A_RANK, place_graph
-from mgraph.readable import readable_bytes
+from mgraph.api.graph500 import KERNELS
+from mgraph.formatting import readable_bytes
+from mgraph.planning.memory import plan_graph
+from mgraph.planning.placement import ARCS_A_RANK, place_graph
 
 # So much that the memory of a rank does not decide on how many a graph is put.
 ENOUGH_BYTES = 1 << 50
@@ -37,7 +37,7 @@ FASTEST = """
 
 Medians in milliseconds on 1, 2, 4, ... ranks of one commit, `auto` methods. A graph is put on fewer ranks than there
 are where nobody asks for a number: on no more than one for every {arcs:,} arcs, and on as few as hold it where it has
-few arcs a vertex (`mgraph/placement.py`).
+few arcs a vertex (`mgraph/planning/placement.py`).
 
 {table}
 """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from mgraph.kernels.backend import Backend
+    from mgraph.backends.base import Backend
 
 # An array of the backend at hand: numpy.ndarray or cupy.ndarray.
 Array = Any

@@ -1,6 +1,7 @@
-// The papers' sweeps, one thread an edge: every undirected edge once, both directions from one read of it.
-// The state is read through `read`, which may be a copy taken before the sweep and then goes through the
-// read-only path, and written through `state`. A smaller value is never lost, so the answer is exact.
+// The papers' sweeps, one thread an edge: every undirected edge once, both directions from one read
+// of it. The state is read through `read`, which may be a copy taken before the sweep and then goes
+// through the read-only path, and written through `state`. A smaller value is never lost, so the
+// answer is exact.
 typedef unsigned char u8;
 typedef unsigned u32;
 
@@ -12,8 +13,9 @@ typedef unsigned u32;
 
 __device__ inline bool lower(u32* p, u32 v) { return atomicMin(p, v) > v; }
 
-extern "C" __global__ void relax_edges(long long num_edges, int level, const u32* sources, const u32* targets,
-                                       const u8* weights, const state_t* read, state_t* state, int* improved) {
+extern "C" __global__ void relax_edges(long long num_edges, int level, const u32* sources,
+                                       const u32* targets, const u8* weights, const state_t* read,
+                                       state_t* state, int* improved) {
   for (long long e = (long long)blockIdx.x * blockDim.x + threadIdx.x; e < num_edges;
        e += (long long)gridDim.x * blockDim.x) {
     u32 u = sources[e], v = targets[e];

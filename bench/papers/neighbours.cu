@@ -1,14 +1,17 @@
-// Reading neighbours in 32, 24 or 16 bits: a warp takes a group of 128 arcs, each lane four neighbouring ones, and
-// counts those whose end is not in tree `tree`. In 16 bits a neighbour is the group's base and a remainder; a group
-// whose neighbours lie too far apart has no base, and is read in 32 bits.
+// Reading neighbours in 32, 24 or 16 bits: a warp takes a group of 128 arcs, each lane four
+// neighbouring ones, and counts those whose end is not in tree `tree`. In 16 bits a neighbour is
+// the group's base and a remainder; a group whose neighbours lie too far apart has no base, and is
+// read in 32 bits.
 typedef unsigned u32;
 typedef long long i64;
 #define NO_BASE 0xFFFFFFFFu
 
-__device__ inline void read_four(i64 four, const u32* ids, const u32* packed, const u32* bases, u32* v) {
+__device__ inline void read_four(i64 four, const u32* ids, const u32* packed, const u32* bases,
+                                 u32* v) {
 #if BITS == 24
   u32 a = packed[3 * four], b = packed[3 * four + 1], c = packed[3 * four + 2];
-  v[0] = a & 0xFFFFFF, v[1] = a >> 24 | (b & 0xFFFF) << 8, v[2] = b >> 16 | (c & 0xFF) << 16, v[3] = c >> 8;
+  v[0] = a & 0xFFFFFF, v[1] = a >> 24 | (b & 0xFFFF) << 8, v[2] = b >> 16 | (c & 0xFF) << 16,
+  v[3] = c >> 8;
 #else
 #if BITS == 16
   u32 base = bases[four >> 5];
@@ -24,8 +27,9 @@ __device__ inline void read_four(i64 four, const u32* ids, const u32* packed, co
 #endif
 }
 
-extern "C" __global__ void read_neighbours(i64 num_arcs, const u32* ids, const u32* packed, const u32* bases,
-                                           const u32* trees, u32 tree, unsigned long long* outside) {
+extern "C" __global__ void read_neighbours(i64 num_arcs, const u32* ids, const u32* packed,
+                                           const u32* bases, const u32* trees, u32 tree,
+                                           unsigned long long* outside) {
   u32 found = 0;
   for (i64 four = (i64)blockIdx.x * blockDim.x + threadIdx.x; four < num_arcs / 4;
        four += (i64)gridDim.x * blockDim.x) {

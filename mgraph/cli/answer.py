@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from mgraph.answers import Result, validate
+from mgraph.api.graph import Graph
+from mgraph.api.results import Result, validate
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
     FILE_OPTIONS,
@@ -25,7 +26,6 @@ from mgraph.cli.options import (
 )
 from mgraph.cluster.connect import connect
 from mgraph.errors import UsageError
-from mgraph.graph import Graph
 from mgraph.io.write import require_writable
 from mgraph.types import EdgeSource
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from mgraph.api.components import connected_components
 from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, tell
-from mgraph.components import connected_components
 
 
 @click.command()

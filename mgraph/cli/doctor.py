@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import click
 
 import mgraph
+from mgraph.backends.base import CpuBackend, FusingBackend, available_cores, make_backend
+from mgraph.backends.rates_file import H200, kept_in, require_rates
 from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
-from mgraph.kernels.backend import CpuBackend, FusingBackend, available_cores, make_backend
-from mgraph.rates import H200, kept_in, require_rates
-from mgraph.readable import readable_bytes
+from mgraph.formatting import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
 GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mgraph.api.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
 from mgraph.cli.options import (
     CLUSTER_OPTIONS,
     cluster_options,
@@ -17,8 +18,7 @@ from mgraph.cli.options import (
     progress,
 )
 from mgraph.cluster.connect import connect
-from mgraph.graph500 import KERNELS, Graph500, Graph500Run, run_graph500
-from mgraph.readable import counted
+from mgraph.formatting import counted
 
 
 @click.command()

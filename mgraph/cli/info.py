@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mgraph.api.graph import Graph
 from mgraph.cli.options import (
     FILE_OPTIONS,
     cluster_options,
@@ -19,8 +20,7 @@ from mgraph.cli.options import (
     source_of,
 )
 from mgraph.cluster.connect import connect
-from mgraph.graph import Graph
-from mgraph.readable import readable_bytes
+from mgraph.formatting import readable_bytes
 
 
 @click.command()

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from mgraph.api.spanning_forest import minimum_spanning_forest, require_spannable
 from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, tell
-from mgraph.forests import minimum_spanning_forest, require_spannable
 
 
 @click.command()

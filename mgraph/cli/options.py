@@ -15,13 +15,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from mgraph.build.build import LAYOUTS
 from mgraph.generate.spec import is_spec, parse_spec
+from mgraph.ingest.build import LAYOUTS
 from mgraph.io.formats import read_source
 from mgraph.types import EdgeSource
 
 if TYPE_CHECKING:
-    from mgraph.answers import Costs
+    from mgraph.api.results import Costs
 
 Command = Callable[..., Any]
 

@@ -18,9 +18,9 @@ from mgraph.cli.options import (
     source_of,
 )
 from mgraph.errors import WouldNotFit
-from mgraph.memory import GraphPlan, plan_graph
-from mgraph.placement import Placement, place_graph
-from mgraph.readable import counted, readable_bytes
+from mgraph.formatting import counted, readable_bytes
+from mgraph.planning.memory import GraphPlan, plan_graph
+from mgraph.planning.placement import Placement, place_graph
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 

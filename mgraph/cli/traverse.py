@@ -8,15 +8,15 @@ from typing import Any
 
 import click
 
+from mgraph.api.plot import plot_supersteps, require_drawable
+from mgraph.api.traversal import METHODS, PATHS_NEED_WEIGHTS, as_sources
+from mgraph.api.traversal import bfs as run_bfs
+from mgraph.api.traversal import sssp as run_sssp
+from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, refuse_input_as_output, tell
 from mgraph.cli.options import layout_option, together
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
-from mgraph.plot import plot_supersteps, require_drawable
-from mgraph.results import Traversed
-from mgraph.traversals import METHODS, PATHS_NEED_WEIGHTS, as_sources
-from mgraph.traversals import bfs as run_bfs
-from mgraph.traversals import sssp as run_sssp
 from mgraph.types import EdgeSource
 
 _search_options = together(

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
+from mgraph.formatting import counted
 from mgraph.io.checks import as_integer
-from mgraph.kernels.backend import Backend
-from mgraph.readable import counted
 
 # How long a failed job waits for the other ranks' errors, to find the one that caused them.
 BLAME_S = 2.0

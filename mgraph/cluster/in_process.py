@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mgraph.backends.base import Backend, make_backend
 from mgraph.cluster.base import (
     Cluster,
     Hold,
@@ -24,7 +25,6 @@ from mgraph.cluster.rank_threads import KeyHold, RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
 from mgraph.errors import UsageError
-from mgraph.kernels.backend import Backend, make_backend
 
 # More threads than any process has cores for would only wait for each other.
 MOST_THREADS = 256

@@ -14,7 +14,7 @@ from distributed.scheduler import WorkerState
 from mgraph.cluster.gangs import Call
 from mgraph.cluster.worker_memory import NO_LIMIT
 from mgraph.errors import ClusterError
-from mgraph.readable import readable_bytes
+from mgraph.formatting import readable_bytes
 
 # A worker may be paused by what the call before took, and resumes at the next look at its memory, every 0.1 s.
 RESUME_S = 1.0

@@ -13,7 +13,7 @@ from mgraph.cluster.gangs import Place
 from mgraph.cluster.messages import PLUGIN
 from mgraph.cluster.worker_plugin import RankPlugin
 from mgraph.errors import ClusterError
-from mgraph.readable import counted
+from mgraph.formatting import counted
 
 # How long a session that says how many ranks it wants waits for workers that do not answer.
 INSTALL_S = 5.0

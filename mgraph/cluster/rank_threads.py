@@ -21,11 +21,11 @@ from itertools import repeat
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from mgraph.backends.base import Backend
 from mgraph.cluster.base import BLAME_S, Objects, Rank, first_cause
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
-from mgraph.kernels.backend import Backend
-from mgraph.readable import counted
+from mgraph.formatting import counted
 from mgraph.signals import locked_lock, run_aside, wait_for
 
 CLOSED = "this cluster is closed: connect again"

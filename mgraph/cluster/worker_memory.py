@@ -9,8 +9,8 @@ from __future__ import annotations
 import dask
 from distributed import Worker
 
-from mgraph.kernels.host_memory import FreeMemory
-from mgraph.readable import readable_bytes
+from mgraph.backends.host_memory import FreeMemory
+from mgraph.formatting import readable_bytes
 
 NO_LIMIT = "start workers with --memory-limit 0 (in Python memory_limit=0) for all memory of their host"
 

@@ -17,6 +17,7 @@ from distributed.core import clean_exception, error_message
 from distributed.protocol import pickle
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
+from mgraph.backends.base import Backend, make_backend
 from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.messages import PLUGIN, Ticket
@@ -24,7 +25,6 @@ from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted, MgraphError
-from mgraph.kernels.backend import Backend, make_backend
 
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:

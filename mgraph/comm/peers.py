@@ -5,7 +5,7 @@ NCCL that the host waits for takes 16 and the launches around it more. The names
 verbs of a communicator, and the windows stay with it, because opening costs; the largest that was asked for is kept.
 Ranks that are processes on one host reach each other where their GPUs do; ranks that are threads do in the emulator.
 
-A window begins with a head by which the ranks meet (kernels/ranks.cuh, WindowHead). The rest belongs to one fused loop
+A window begins with a head by which the ranks meet (backends/device/ranks.cuh, WindowHead). The rest belongs to one fused loop
 at a time, and holds whatever the last one left there.
 """
 
@@ -21,9 +21,9 @@ from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 if TYPE_CHECKING:
-    from mgraph.kernels.backend import FusingBackend
+    from mgraph.backends.base import FusingBackend
 
-# kernels/ranks.cuh: MOST_RANKS, and room for WindowHead and for what wakes links.
+# backends/device/ranks.cuh: MOST_RANKS, and room for WindowHead and for what wakes links.
 MOST_RANKS = 8
 HEAD_BYTES = 65536
 NAME_BYTES = 256

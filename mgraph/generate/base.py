@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mgraph.backends.base import Backend
+from mgraph.backends.kernel import Kernel
 from mgraph.errors import UsageError
-from mgraph.kernels.backend import Backend
-from mgraph.kernels.pair import Kernel
 from mgraph.types import EdgeChunk, none_of, vertex_dtype
 
 # Edges are numbered in int64, and kernels may look one launch beyond the last.

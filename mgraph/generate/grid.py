@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.backends.base import Backend
 from mgraph.errors import UsageError
 from mgraph.generate.base import (
     MOST_EDGES,
@@ -17,8 +18,7 @@ from mgraph.generate.base import (
     name_of,
     weight_dtype,
 )
-from mgraph.kernels.backend import Backend
-from mgraph.kernels.grid import grid_edges
+from mgraph.generate.grid_kernels import grid_edges
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, signed
 

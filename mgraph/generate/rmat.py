@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.backends.base import Backend
 from mgraph.generate.base import (
     Output,
     check_integer,
@@ -15,8 +16,7 @@ from mgraph.generate.base import (
     name_of,
     weight_dtype,
 )
-from mgraph.kernels.backend import Backend
-from mgraph.kernels.rmat import rmat_edges
+from mgraph.generate.rmat_kernels import rmat_edges
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 

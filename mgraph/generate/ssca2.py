@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.backends.base import Backend
 from mgraph.generate.base import (
     Output,
     check_integer,
@@ -14,8 +15,7 @@ from mgraph.generate.base import (
     name_of,
     weight_dtype,
 )
-from mgraph.kernels.backend import Backend
-from mgraph.kernels.ssca2 import ssca2_edges
+from mgraph.generate.ssca2_kernels import ssca2_edges
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.backends.base import Backend
 from mgraph.generate.base import (
     MOST_EDGES,
     Output,
@@ -17,8 +18,7 @@ from mgraph.generate.base import (
     name_of,
     weight_dtype,
 )
-from mgraph.kernels.backend import Backend
-from mgraph.kernels.uniform import fixed_out_degree_arcs, uniform_edges
+from mgraph.generate.uniform_kernels import fixed_out_degree_arcs, uniform_edges
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mgraph.backends.base import Backend
 from mgraph.errors import InputError
 from mgraph.io.checks import as_flag, as_ids, as_weights, check_ids, check_num_vertices, refuse_lazy
-from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, vertex_dtype
 

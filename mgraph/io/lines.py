@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING
 
 from mgraph.errors import InputError
-from mgraph.readable import readable_bytes
+from mgraph.formatting import readable_bytes
 
 if TYPE_CHECKING:
     from mgraph.io.ranges import InputFile

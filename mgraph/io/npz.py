@@ -20,12 +20,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from mgraph.backends.base import Backend
 from mgraph.errors import InputError, MgraphError, UsageError
 from mgraph.io import spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
 from mgraph.io.ranges import PIECE_BYTES, InputFile, changed, opened, read_range
-from mgraph.kernels.backend import Backend
 from mgraph.partition import chunk_range
 from mgraph.types import EdgeChunk, vertex_dtype
 

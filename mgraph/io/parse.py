@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from mgraph.backends.kernel import inline
 from mgraph.io.lines import MAX_LINE_BYTES
-from mgraph.kernels.pair import inline
 
 # What `report[0]` says; report[1:4] are the token's begin and end and the fields found.
 OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY, TOO_LONG = range(7)

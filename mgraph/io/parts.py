@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.backends.base import Backend, CpuBackend
 from mgraph.io.arrays import ArrayEdges, CsrEdges
-from mgraph.kernels.backend import Backend, CpuBackend
 from mgraph.types import EdgeChunk
 
 

@@ -24,8 +24,8 @@ from contextlib import suppress
 from typing import IO, Any
 
 from mgraph.errors import InputError, WouldNotFit
+from mgraph.formatting import readable_bytes
 from mgraph.io.lines import bounded_lines
-from mgraph.readable import readable_bytes
 from mgraph.signals import run_whole
 
 # Bytes that are copied at a time.

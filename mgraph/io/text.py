@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mgraph.backends.base import Backend, available_cores
 from mgraph.errors import InputError
+from mgraph.formatting import counted
 from mgraph.io import lines, spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import check_num_vertices
@@ -18,9 +20,7 @@ from mgraph.io.columns import find_ends, find_weight, listed, names_ends
 from mgraph.io.lines import BadLine, first_lines, line_start, placing_errors, text_begin
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, TOO_LONG, count_lines, parse_lines
 from mgraph.io.ranges import InputFile
-from mgraph.kernels.backend import Backend, available_cores
 from mgraph.partition import chunk_range
-from mgraph.readable import counted
 from mgraph.types import EdgeChunk
 
 # Bytes that are parsed at a time: enough to be fast, little beside the arrays that come of them.

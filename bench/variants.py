@@ -1,0 +1,112 @@
+"""What it brings to choose the form of every round by the rates of the device.
+
+    python bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k
+
+Beside it stand the rates of an NVIDIA H200, which are what is taken where a device cannot be measured, and searches
+that leave a form out. Times are of the kernel, by the trace of the supersteps, in milliseconds: medians over the roots.
+The answers of one form are validated, and those of every form have to be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from unittest import mock
+
+import click
+import record
+from run import source_of
+
+import mgraph as mg
+from mgraph.algorithms.bfs import persistent as bfs_fused
+from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel
+from mgraph.algorithms.common.cost_model import bfs_costs, sssp_costs
+from mgraph.algorithms.sssp import persistent as sssp_fused
+from mgraph.algorithms.sssp import persistent_kernels as sssp_kernel
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import KERNELS, random_roots
+from mgraph.backends.rates import Rates
+from mgraph.backends.rates_file import H200
+from mgraph.cluster.base import Rank
+
+Costs = Callable[[Rates, int, int], tuple[int, ...]]
+# What is paid for what is not to be taken: more than all else, in 64 bits with as many arcs as there are.
+DEAR = 1 << 34
+
+
+def without(costs: Costs, names: tuple[str, ...], *dear: str) -> Costs:
+    """Return the costs with those of some names beyond all others; what stands before them has none."""
+
+    def changed(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
+        found = costs(rates, num, itemsize)
+        before = len(found) - len(names)
+        named = zip(names, found[before:], strict=True)
+        return *found[:before], *(DEAR if name in dear else cost for name, cost in named)
+
+    return changed
+
+
+FORMS: dict[str, dict[str, Costs]] = {
+    "bfs": {
+        "rates": bfs_costs,
+        "constants": lambda _, num, itemsize: bfs_costs(H200, num, itemsize),
+        "rates, no pull": without(bfs_costs, bfs_kernel.COSTS, "opening", "looking"),
+        "rates, no pull, queues": without(bfs_costs, bfs_kernel.COSTS, "opening", "looking", "offering"),
+    },
+    "sssp": {
+        "rates": sssp_costs,
+        "constants": lambda _, num, itemsize: sssp_costs(H200, num, itemsize),
+        "rates, no pull": without(sssp_costs, sssp_kernel.COSTS, "pulling"),
+        "rates, no queue of far": without(sssp_costs, sssp_kernel.COSTS, "splitting"),
+    },
+}
+PLACES = {"bfs": (bfs_fused, "bfs_costs"), "sssp": (sssp_fused, "sssp_costs")}
+
+
+@click.command(help=__doc__)
+@click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
+@click.option("--sources", type=int, default=16, show_default=True)
+@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
+    with mg.connect(num_ranks=1, backend="cuda") as cluster:
+        for name in graphs:
+            with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
+                roots = random_roots(g, sources, None)
+                for algorithm, forms in FORMS.items():
+                    validated = [validated_digest(g, algorithm, root) for root in roots]
+                    for form, costs in forms.items():
+                        with mock.patch.object(*PLACES[algorithm], costs):
+                            g.cluster.run(forget, g.key)
+                            times, digests = kernel_times(g, algorithm, roots)
+                        if digests != validated:
+                            raise SystemExit(f"{algorithm} of {name} by {form} found other distances")
+                        facts = {"bench": "forms", "graph": name, "gpus": 1, "algorithm": algorithm, "part": form}
+                        facts |= {"sources": len(times), **record.spread(times), "validated": True}
+                        print(f"{name:8} {algorithm:4} {form:24} {facts['median_ms']:9.3f} ms", flush=True)
+                        record.append("cuda", commit, facts)
+
+
+def validated_digest(g: Graph, algorithm: str, root: int) -> int:
+    """Return the digest of the distances from a root, which are validated."""
+    with KERNELS[algorithm](g, root) as result:
+        mg.validate(result)
+        return result.distances.digest()
+
+
+def forget(rank: Rank, graph: str) -> None:
+    """Have searches work out anew what they have in common, costs included."""
+    rank.objects[graph].kept.clear()
+
+
+def kernel_times(g: Graph, algorithm: str, roots: list[int]) -> tuple[list[float], list[int]]:
+    """Return what the supersteps from every root took, in milliseconds, and the digests of the distances."""
+    search, times, digests = KERNELS[algorithm], [], []
+    search(g, roots[0], return_predecessors=False).close()
+    for root in roots:
+        with search(g, root, return_predecessors=False) as result:
+            times.append(sum(step["microseconds"] for step in result.stats.supersteps) / 1000)
+            digests.append(result.distances.digest())
+    return times, digests
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+#include "prelude.cuh"
+
+extern "C" __global__ void push_words(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier,
+                                      const i64* offsets, const i64* indptr,
+                                      const vertex_t* targets, const i64* front, i64* came,
+                                      vertex_t* found, i64* counters) {
+  i64 length = ArcTile::length(hi - lo);
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_frontier, begin, end);
+    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
+      i64 k = tile.row_of(arc), u = frontier[k], word = front[u];
+      vertex_t v = targets[indptr[u] + arc - offsets[k]];
+      if (!(word & ~load_relaxed(&came[v]))) continue;
+      if (atomic_or(&came[v], word) == 0) found[reserve(&counters[0])] = v;
+    }
+  }
+}
+
+extern "C" __global__ void merge_words(i64 lo, i64 hi, const vertex_t* states, const i64* words,
+                                       i64* came) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count())
+    atomic_or(&came[states[i]], words[i]);
+}
+
+// A thread takes neighbouring arcs: it looks for a row once, and brings each row one word.
+extern "C" __global__ void pull_words(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows,
+                                      const i64* offsets, const i64* indptr,
+                                      const vertex_t* targets, const i64* fronts, const i64* seen,
+                                      i64 every, i64* came) {
+  i64 length = ArcTile::length(hi - lo), each = length / blockDim.x;
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_rows, begin, end);
+    i64 arc = begin + threadIdx.x * each, last = arc + each < end ? arc + each : end;
+    if (arc >= last) continue;
+    for (i64 k = tile.row_of(arc); arc < last; k++) {
+      i64 v = rows[k], shift = indptr[v] - offsets[k], word = 0;
+      i64 stop = offsets[k + 1] < last ? offsets[k + 1] : last;
+      for (; arc < stop; arc++) word |= load_readonly(&fronts[targets[shift + arc]]);
+      word &= every & ~seen[v];
+      // What others brought before need not be brought again: a word changes 64 times at most.
+      if (word & ~load_relaxed(&came[v])) atomic_or(&came[v], word);
+    }
+  }
+}
+
+extern "C" __global__ void settle_words(i64 lo, i64 hi, const i64* indptr, const i64* in_indptr,
+                                        i64 level, i64 num_owned, i64 every, i64* came, i64* seen,
+                                        i64* front, i64* planes, vertex_t* frontier, vertex_t* rows,
+                                        i64* counters) {
+  i64 leaving = 0, entering = 0;
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    i64 before = seen[v], fresh = came[v] & ~before;
+    came[v] = 0;
+    front[v] = fresh;
+    if (fresh) {
+      seen[v] = before | fresh;
+      frontier[reserve(&counters[0])] = (vertex_t)v;
+      leaving += indptr[v + 1] - indptr[v];
+      for (i64 k = 0; level >> k; k++)
+        if ((level >> k) & 1) planes[k * num_owned + v] |= fresh;
+    }
+    if ((before | fresh) != every) {
+      rows[reserve(&counters[2])] = (vertex_t)v;
+      entering += in_indptr[v + 1] - in_indptr[v];
+    }
+  }
+  warp_add(&counters[1], leaving);
+  warp_add(&counters[3], entering);
+}
+
+extern "C" __global__ void levels_of_root(i64 lo, i64 hi, const i64* seen, const i64* planes,
+                                          i64 num_planes, i64 num_owned, i64 root, i32* levels) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    i64 level = 0;
+    for (i64 k = 0; k < num_planes; k++) level |= ((planes[k * num_owned + v] >> root) & 1) << k;
+    levels[v] = (seen[v] >> root) & 1 ? (i32)level : top_of<i32>::value();
+  }
+}

@@ -1,0 +1,145 @@
+"""Breadth-first search by frontiers: each level pushed or pulled, whichever looks at fewer arcs.
+
+    frontier = sources
+    while the frontier is not empty:
+        push: every arc out of the frontier offers its source as a parent; who had none is found
+              found vertices owned elsewhere go there as (vertex, parent) pairs, the smallest parent wins
+        pull: every vertex not reached looks in its row for one on the frontier
+              the frontier is gathered as a bitmap, or as a list of ids where that is shorter
+        frontier = the vertices found
+
+Pull looks at few arcs when the frontier is large, because most rows hit at once (Beamer, Asanovic
+and Patterson, 2012). Parents are positions and only fall, so both directions find the same one: the
+smallest. What is left fresh: the owner's levels, parents and visited bits; other copies may lag.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.bfs.step_kernels import mark_bits, merge_parents, pull_level, push_level, settle_level
+from mgraph.algorithms.common.exchange import send_to_owners
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.comm.base import Communicator
+from mgraph.shard.shard import Shard
+from mgraph.types import LEVEL, Array, none_of, unreached_of
+
+# Push again when the frontier has fewer than 1/BETA of the vertices: the GAP benchmark's value, good to a
+# factor of two.
+BETA = 18
+# And pull only when the frontier grows as it does where all are near. On a grid it never does; there, near the
+# end, any frontier is large beside what is left, and would make every level look at all of that.
+GROWTH = 2
+# Graphs with no more arcs a vertex than this may be deep: road maps and meshes have up to 6.
+DEEP_DEGREE = 8
+
+
+def bfs(
+    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+) -> Traversal:
+    """Find levels and parents from `sources`, which are positions."""
+    search = _Search(shard, comm, sources)
+    pulling, arcs_before = False, 0
+    while search.num_frontier and search.level != depth_limit:
+        frontier = search.num_frontier
+        pulling = _pull_pays(search, pulling, arcs_before)
+        arcs_before = search.frontier_arcs
+        if pulling:
+            search.pull()
+        else:
+            search.push()
+        trace.superstep(method="pull" if pulling else "push", frontier=frontier, arcs=search.looked)
+    own = slice(search.base, search.base + shard.num_owned)
+    return Traversal(search.levels, search.parents[own])
+
+
+def _pull_pays(search: _Search, pulling: bool, arcs_before: int) -> bool:
+    if pulling:
+        return search.num_frontier * BETA > search.shard.partition.num_positions
+    # Of the arcs not looked at, one in arcs_left / frontier_arcs comes from the frontier: so many arcs a vertex looks
+    # at before it hits, and pulling pays when all that are left look at fewer than the frontier has.
+    left = search.num_left * search.arcs_left
+    return search.frontier_arcs > GROWTH * arcs_before and search.frontier_arcs**2 > left
+
+
+class _Search:
+    """The arrays of one search on one rank; what is counted of the frontier and left is over all ranks."""
+
+    def __init__(self, shard: Shard, comm: Communicator, sources: list[int]) -> None:
+        xp, partition = shard.backend.xp, shard.partition
+        self.shard, self.comm, self.run = shard, comm, shard.backend
+        self.base = comm.rank * partition.stride
+        self.level = -1
+        self.levels = self.run.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
+        self.parents = self.run.full(partition.num_states, none_of(partition.dtype), partition.dtype)
+        self.visited = xp.zeros(partition.num_states // 32, np.uint32)
+        self.num_left, self.arcs_left = partition.num_positions, shard.info.num_arcs
+        self.found = xp.empty(partition.num_states, partition.dtype)
+        states = sorted({int(partition.state(p)) for p in sources})
+        own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
+        self.frontier = shard.backend.to_device(own)
+        positions = np.array([partition.position(s) for s in own.tolist()], partition.dtype)
+        self.parents[self.frontier] = shard.backend.to_device(positions)
+        self._settle(xp.zeros(3, np.int64))
+
+    def push(self) -> None:
+        """Extend the search by one level along the frontier's arcs."""
+        shard, partition = self.shard, self.shard.partition
+        arcs = int(self.offsets[-1])
+        counters = self.run.xp.zeros(3, np.int64)
+        push_level[self.run](
+            0, arcs, self.frontier, len(self.frontier), self.offsets, shard.rows.indptr, shard.rows.targets,
+            self.visited, self.base, partition.offset(self.comm.rank), partition.multiplier,
+            self.parents, self.found, counters,
+        )  # fmt: skip
+        found = self.found[: int(counters[0])]
+        self.frontier = self._tell_owners(found, counters) if self.comm.size > 1 else found.copy()
+        self._settle(counters)
+        self.looked = arcs
+
+    def pull(self) -> None:
+        """Extend the search by one level from the rows of the vertices not reached."""
+        shard, partition, rows = self.shard, self.shard.partition, self.shard.incoming
+        counters = self.run.xp.zeros(3, np.int64)
+        pull_level[self.run](
+            0, shard.num_owned, rows.indptr, rows.targets, self._gather_frontier(), self.visited,
+            self.base, partition.stride, partition.multiplier, self.parents, self.found, counters,
+        )  # fmt: skip
+        self.frontier = self.found[: int(counters[0])].copy()
+        self._settle(counters)
+
+    def _tell_owners(self, found: Array, counters: Array) -> Array:
+        """Send what was found for vertices of other ranks; return one's own, found here or by others."""
+        own, (states, positions) = send_to_owners(self.shard, self.comm, found, self.parents)
+        merge_parents[self.run](0, len(states), states, positions, self.visited, self.parents, self.found, counters)
+        # Only after the merge: an own vertex must not look visited to the parents that came for it.
+        mark_bits[self.run](0, len(found), found, self.visited)
+        return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
+
+    def _settle(self, counters: Array) -> None:
+        """Give the new frontier its level, and count it and its arcs over all ranks."""
+        self.level += 1
+        xp, size = self.run.xp, len(self.frontier)
+        self.offsets = xp.zeros(size + 1, np.int64)
+        settle_level[self.run](
+            0, size, self.frontier, self.shard.rows.indptr, self.base, self.level,
+            self.visited, self.levels, self.offsets[1:], counters,
+        )  # fmt: skip
+        xp.cumsum(self.offsets[1:], out=self.offsets[1:])
+        arcs, self.looked = self.run.to_host(counters)[1:].tolist()
+        self.num_frontier, self.frontier_arcs = self.comm.sum(size, arcs)
+        self.num_left -= self.num_frontier
+        self.arcs_left -= self.frontier_arcs
+
+    def _gather_frontier(self) -> Array:
+        """Return the frontier of all ranks as a bitmap, sent as bits or as ids, whichever is shorter."""
+        xp, partition, size = self.run.xp, self.shard.partition, self.comm.size
+        bits = xp.zeros(partition.num_states // 32, np.uint32)
+        states = self.frontier
+        if size > 1 and self.num_frontier * partition.dtype.itemsize < bits.nbytes:
+            states = xp.concatenate(self.comm.alltoallv([self.frontier] * size))
+        mark_bits[self.run](0, len(states), states, bits)
+        if size > 1 and states is self.frontier:
+            words = partition.stride // 32
+            self.comm.allgather(bits[self.comm.rank * words :][:words], bits)
+        return bits

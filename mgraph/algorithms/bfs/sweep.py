@@ -1,0 +1,70 @@
+"""Breadth-first search by sweeps, the papers' form (Kolganov) on many ranks.
+
+    level of the sources = 0, of all others = unreached
+    for i = 0, 1, 2, ...
+        sweep: for every edge (u, v) this rank holds, read once:
+            if level[u] == i and level[v] > i + 1: level[v] = i + 1
+            else if level[v] == i and level[u] > i + 1: level[u] = i + 1     if the edge goes both ways
+        level = the minimum over the ranks
+    until no rank improved anything
+
+Every rank holds an equal share of the edges, sorted in segments, and the levels of all vertices: in 8
+bits, 255 for unreached, until level 254 is there and they widen to 32. Left fresh: the levels of all
+vertices, on every rank.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.comm.base import Communicator
+from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.shard import Shard
+from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
+
+
+def bfs_sweep(
+    shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
+) -> Traversal:
+    """Find levels from `sources`, which are positions; predecessors are found afterwards."""
+    run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, LEVEL)
+    levels = run.full(blocks.padded(partition.num_states), unreached_of(NARROW_LEVEL), NARROW_LEVEL)
+    states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
+    levels[run.to_device(states)] = 0
+    counters = run.xp.zeros(1, np.int64)
+    both_ways = 0 if shard.info.directed else 1
+    before = None
+    level, improved = 0, 1
+    while improved and level != depth_limit:
+        # The sweep writes level + 1: before that is the word for unreached, levels widen.
+        if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
+            levels, before = _widen(levels), None
+        before = run.snapshot(levels, before)
+        counters[:] = 0
+        sweep_levels[run](
+            0, blocks.num_units, *blocks.edges, blocks.shape.segment_bits, both_ways, level, before, levels, counters
+        )
+        improved = comm.sum(int(counters[0]))[0]
+        reduced = levels[: partition.num_states]
+        if improved:
+            comm.allreduce(reduced, "min")
+        trace.superstep(
+            method="sweep",
+            frontier=improved,
+            arcs=blocks.num_edges << both_ways,
+            edges=blocks.num_edges,
+            reduced_bytes=reduced.nbytes if improved else 0,
+        )
+        level += 1
+    own = comm.rank * partition.stride
+    owned = levels[own : own + shard.num_owned]
+    return Traversal(_widen(owned) if owned.dtype == NARROW_LEVEL else owned, None)
+
+
+def _widen(narrow: Array) -> Array:
+    """Return 8-bit levels in the width of results."""
+    levels = narrow.astype(LEVEL)
+    levels[narrow == unreached_of(NARROW_LEVEL)] = unreached_of(LEVEL)
+    return levels

@@ -1,0 +1,102 @@
+"""Levels in bytes, and integer distances in 16 or 32 bits, where those that occur fit, though longer paths could be.
+
+A path may be as long as all vertices times the largest weight, and hardly any is: in fewer bits a search looks up,
+keeps and sends less. What lies beyond `farthest()` counts as not reached there. If a distance came so near to that
+that an arc may lead beyond, the search is repeated in the next wider dtype, in which the graph is searched from then
+on. Through windows 16 bits come first: what holds up the ranks there is how many bytes cross the links.
+
+Levels that one launch finds are bytes first, except on graphs of few arcs a vertex: a quarter as much is written, and
+goes to other ranks. What a search did that is repeated is told too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mgraph.algorithms.bfs.step import DEEP_DEGREE
+from mgraph.algorithms.common.traversal import TRACE_ROWS, Traversal
+from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE
+from mgraph.backends.totals import count_between
+from mgraph.comm.base import Communicator
+from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
+
+NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
+# A search whose trace has a row for each of so many levels may have had more to find.
+MOST_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
+assert MOST_IN_BYTES < TRACE_ROWS, "a level of its own has a row of its own"
+# Where a path of so few arcs could be too long, nobody tries.
+FEWEST_ARCS = 64
+
+
+def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_windows: bool) -> list[np.dtype]:
+    """Return in which narrower dtypes distances that may take `dtype` are worth a search, the narrowest first.
+
+    `degree` is the mean one of vertices that have arcs: on meshes and road maps paths have too many arcs for 16 bits.
+    """
+    if dtype.kind == "f":
+        return []
+    may = NARROW if has_windows and degree >= SPARSE_DEGREE else NARROW[1:]
+    return [d for d in may if d.itemsize < dtype.itemsize and heaviest * FEWEST_ARCS < farthest(d, heaviest)]
+
+
+def first_dtypes(shard: Shard, dtype: np.dtype, *, has_windows: bool) -> list[np.dtype]:
+    """Return those that a search by frontiers tries: no search of this graph has come to their end."""
+    info = shard.info
+    tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_windows=has_windows)
+    return [narrow for narrow in tried if narrow.itemsize > shard.outgrown_bytes]
+
+
+def farthest(dtype: np.dtype, heaviest: float | int) -> int:
+    """Return the largest distance from which every arc ends below what is not reached."""
+    return int(unreached_of(dtype)) - 1 - int(heaviest)
+
+
+def narrow_cutoff(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) -> int:
+    """Return the cutoff of a search in this dtype."""
+    most = farthest(dtype, info.max_weight)
+    return most if cutoff is None else min(int(cutoff), most)
+
+
+def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
+    """Return the distance from which an arc may lead beyond, in a search in this dtype."""
+    if dtype not in NARROW:
+        return unreached_of(dtype)
+    return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
+
+
+def may_be_deep(shard: Shard) -> bool:
+    """Return whether there are so few arcs a vertex that a search may have many levels."""
+    return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
+
+
+def levels_in_bytes_first(
+    shard: Shard, search: Callable[[np.dtype, int | None], Traversal], depth_limit: int | None
+) -> Traversal:
+    """Search for levels, the same on every rank: `search` takes their dtype and a limit of depth."""
+    limit = MOST_IN_BYTES if depth_limit is None else min(depth_limit, MOST_IN_BYTES)
+    suffices = limit == depth_limit
+    if not may_be_deep(shard) and (suffices or not shard.is_deep):
+        found = search(NARROW_LEVEL, limit)
+        assert found.num_rows is not None, "a search in one launch counts them"
+        if suffices or found.num_rows < MOST_IN_BYTES:
+            return found
+        del found
+        shard.is_deep = True
+    return search(LEVEL, depth_limit)
+
+
+def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
+    """Return whether a search in a narrower dtype lost nothing that is within the cutoff; the same on every rank."""
+    info, run, num_beyond = shard.info, shard.backend, found.num_beyond
+    distances = found.distances
+    if cutoff is not None and cutoff <= farthest(distances.dtype, info.max_weight):
+        return True
+    if num_beyond is None:
+        of_rank = run.xp.zeros(1, np.int64)
+        bounds = nearest_beyond(info, distances.dtype), unreached_of(distances.dtype)
+        count_between[run](0, len(distances), distances, *bounds, of_rank)
+        (num_beyond,) = comm.sum(int(of_rank[0]))
+    return num_beyond == 0

@@ -1,0 +1,52 @@
+"""From the roots of components to labels by user id."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.components.kernels import find_smallest, label_users, list_roots
+from mgraph.algorithms.components.union_find import Roots
+from mgraph.comm.base import Communicator
+from mgraph.shard.shard import Shard
+from mgraph.types import Array, none_of, vertex_dtype
+
+# Roots are told one by one where no rank has more than one for so many of its vertices.
+ROOM = 8
+
+
+def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
+    """Return, for this rank's range of user ids, the smallest user id of each one's component, as int64."""
+    run, xp, partition, roots = shard.backend, shard.backend.xp, shard.partition, found.parents
+    (lo, hi), ids = shard.user_range, vertex_dtype(shard.info.num_vertices)
+    labels = xp.empty(hi - lo, np.int64)
+    shape, of_states = (partition.stride, partition.multiplier), (found.told, found.giant, roots)
+    # In natural order a position is a user id, and a root the smallest.
+    smallest = None
+    if partition.cyclic:
+        smallest = run.full(len(roots), none_of(ids), ids)
+        base = shard.rank * partition.stride
+        find_smallest[run](0, shard.num_owned, shard.user_of_local, base, *shape, *of_states, smallest)
+        if comm.size > 1:
+            _agree(shard, comm, found, smallest)
+    label_users[run](
+        0, hi - lo, shard.position_of_user, lo, partition.num_positions, *shape, *of_states, smallest, labels
+    )  # fmt: skip
+    return labels
+
+
+def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> None:
+    """Make the smallest user ids at the roots those of all ranks."""
+    run, xp, partition, num = shard.backend, shard.backend.xp, shard.partition, shard.num_owned
+    room, base = num // ROOM, shard.rank * partition.stride
+    counters, own = xp.zeros(1, np.int64), xp.empty(room, found.parents.dtype)
+    of_states = (partition.stride, partition.multiplier, room, found.told, found.giant, found.parents)
+    list_roots[run](0, -(-num // 32), num, base, *of_states, counters, own)
+    ends = np.cumsum(comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)))
+    counts = np.diff(ends, prepend=0)
+    # Where there are few components, to tell which they are takes less than all that there could be.
+    if any(count > partition.num_owned(r) // ROOM for r, count in enumerate(counts)):
+        comm.allreduce(smallest, "min")
+        return
+    everywhere = xp.empty(ends[-1], own.dtype)
+    comm.alltoallv([own[: counts[comm.rank]]] * comm.size, xp.split(everywhere, ends[:-1].tolist()))
+    smallest[everywhere] = comm.allreduce(smallest[everywhere], "min")

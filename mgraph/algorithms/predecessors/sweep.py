@@ -1,0 +1,55 @@
+"""Predecessors without rows: the same ones as in predecessors.py, from sweeps over the blocks.
+
+    parent = none
+    sweep: every edge (u, v, w) with dist[u] < dist[v] and dist[u] + w == dist[v] offers u to v
+    parent = the minimum over the ranks
+    while somebody reached has no parent:
+        sweep: every edge with dist[u] == dist[v] == dist[u] + w offers u to v, where u was explained and v was not
+        parent = the minimum over the ranks
+
+Parents are positions, of which the smallest wins. Every rank holds the distances and the parents of all vertices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_nearer
+from mgraph.comm.base import Communicator
+from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.shard import Shard
+from mgraph.shard.user_ids import gather_states
+from mgraph.types import LEVEL, Array, none_of, unreached_of
+
+
+def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
+    """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices.
+
+    Distances in the dtype of levels, which no sum of weights has, count hops: every edge has weight 1.
+    """
+    run, partition = shard.backend, shard.partition
+    blocks = require_blocks(shard, comm, distances.dtype)
+    weights = None if distances.dtype == LEVEL else blocks.weights
+    none = none_of(partition.dtype)
+    parents = run.full(partition.num_states, none, partition.dtype)
+    positions = np.array(sorted(set(sources)), partition.dtype)
+    parents[run.to_device(partition.state(positions).astype(partition.dtype))] = run.to_device(positions)
+    both_ways = 0 if shard.info.directed else 1
+    shape = run.to_device(
+        np.array([blocks.shape.segment_bits, both_ways, partition.stride, partition.multiplier], np.int64)
+    )
+    own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
+    # The slices' tails are nobody's, and no edge leads there.
+    dist = gather_states(shard, comm, distances)
+    sweep_nearer[run](0, blocks.num_units, *blocks.edges, weights, shape, dist, parents)
+    comm.allreduce(parents, "min")
+    is_reached = distances != unreached_of(distances.dtype)
+    unexplained = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
+    while unexplained:
+        hops = (parents != none).astype(np.uint8)
+        sweep_equal[run](0, blocks.num_units, *blocks.edges, weights, shape, dist, hops, parents)
+        comm.allreduce(parents, "min")
+        left = comm.sum(int((is_reached & (parents[own] == none)).sum()))[0]
+        assert left < unexplained, "a distance that no edge explains"
+        unexplained = left
+    return parents[own] if comm.size == 1 else parents[own].copy()

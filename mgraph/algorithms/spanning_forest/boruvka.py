@@ -1,0 +1,157 @@
+"""Rounds of Boruvka (1926) on a work list of edges, until no edge leads from one tree to another.
+
+    repeat:
+        find the lightest edge out of every tree
+        hook every tree below the one that its edge leads to; of two below each other one becomes a root
+        join: pointers jump to the roots
+        renumber the roots from 0, and contract: edges inside a tree are dropped from the list
+
+Edges are in a total order, so no longer cycles arise, and which edges are taken depends on nothing else.
+A list has room in memory of the trees' roots, so that trees are never looked up twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.algorithms.spanning_forest.kernels import (
+    EDGE_MASK,
+    TOP,
+    contract,
+    find_first,
+    find_lightest,
+    hook,
+    join,
+    remove_cycles,
+    renumber,
+    take_edges,
+)
+from mgraph.backends.base import Backend
+from mgraph.shard.user_ids import translated
+from mgraph.types import Array
+
+# What the ranks agree on in a round, if there are several: best names and who is above, from one's own.
+Agree = Callable[[Array, Array], tuple[Array, Array]]
+
+
+@dataclass
+class WorkList:
+    """Edges between trees: `ends` side by side, `keys` that order them, `edges` where those do not name them too."""
+
+    ends: Array
+    keys: Array
+    edges: Array | None
+
+    @classmethod
+    def empty(cls, backend: Backend, room: int, dtype: np.dtype, wide: bool) -> WorkList:
+        """Return a list with room for so many edges."""
+        xp = backend.xp
+        edges = xp.empty(room, np.int64) if wide else None
+        return cls(xp.empty(2 * room, dtype), xp.empty(room, np.int64), edges)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def first(self, count: int) -> WorkList:
+        """Return the first so many edges."""
+        return WorkList(self.ends[: 2 * count], self.keys[:count], None if self.edges is None else self.edges[:count])
+
+
+@dataclass
+class Joined:
+    """Trees joined: the new number of each, the roots before each, and how many there are now."""
+
+    labels: Array
+    numbers: Array
+    num_trees: int
+
+
+# Told after a round: trees and edges it began with, the new number of every tree, and its best edge.
+AfterRound = Callable[[int, int, Array, Array], None]
+
+
+def boruvka(
+    run: Backend,
+    work: WorkList,
+    num_trees: int,
+    agree: Agree | None = None,
+    more: Callable[[int], bool] = bool,
+    after_round: AfterRound = lambda *_: None,
+) -> tuple[Array, Array | None, int]:
+    """Join trees 0 .. num_trees - 1 over the edges of a list.
+
+    Parameters
+    ----------
+    agree
+        Makes one's own best edges those of all ranks.
+    more
+        Whether to go on, given the length of one's own list; the same on every rank.
+    after_round
+        Is told what a round did.
+
+    Returns
+    -------
+    taken
+        The names of the edges taken, in any order; TOP for those that other ranks took.
+    tree_of
+        The number that each first tree has at the end; None if nothing was to be done.
+    num_trees
+        How many trees there are at the end.
+    """
+    taken, num_taken = run.xp.empty(num_trees, np.int64), 0
+    tables: list[Array] = []
+    while more(len(work)):
+        best, above = _best_edges(run, work, num_trees)
+        if agree is not None:
+            best, above = agree(best, above)
+        remove_cycles[run](0, num_trees, above)
+        joined, rest = join_and_renumber(run, above, work)
+        mask = EDGE_MASK if work.edges is None else -1
+        take_edges[run](0, num_trees, above, best, joined.numbers, 0, mask, taken[num_taken:])
+        after_round(num_trees, len(work), joined.labels, best)
+        tables.append(joined.labels)
+        num_taken += num_trees - joined.num_trees
+        num_trees, work = joined.num_trees, rest
+    # From the last round back: each step is as long as its round had trees.
+    tree_of = tables.pop() if tables else None
+    while tables:
+        tree_of = translated(run, tables.pop(), tree_of)
+    return taken[:num_taken], tree_of, num_trees
+
+
+def _best_edges(run: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array]:
+    """Return the name of every tree's lightest edge, TOP where none leaves it, and the tree it leads to."""
+    xp, dtype = run.xp, work.ends.dtype
+    best = xp.full(num_trees, TOP, np.int64)
+    find_lightest[run](0, len(work), work.ends, work.keys, best)
+    names = work.keys
+    if work.edges is not None:
+        # The weight fills the word: first the least weight, then the first edge of that weight.
+        least, best, names = best, xp.full(num_trees, TOP, np.int64), work.edges
+        find_first[run](0, len(work), work.ends, work.keys, work.edges, least, best)
+    above = xp.arange(num_trees, dtype=dtype)
+    hook[run](0, len(work), work.ends, names, best, above)
+    return best, above
+
+
+def join_and_renumber(run: Backend, above: Array, work: WorkList | None = None) -> tuple[Joined, WorkList]:
+    """Put every tree right below its root, number the roots in their order, and contract the list by them."""
+    xp, dtype, size = run.xp, above.dtype, len(above)
+    work = work or WorkList.empty(run, 0, dtype, wide=False)
+    rest = WorkList.empty(run, len(work), dtype, wide=work.edges is not None)
+    labels, numbers = xp.empty(size, dtype), xp.zeros(size + 1, dtype)
+    while True:
+        counters = xp.zeros(3, np.int64)
+        join[run](0, size, above, numbers[1:], counters)
+        xp.cumsum(numbers[1:], dtype=dtype, out=numbers[1:])
+        renumber[run](0, size, size, above, numbers, counters, labels)
+        contract[run](
+            0, len(work), work.ends, work.keys, work.edges, labels, counters, rest.ends, rest.keys, rest.edges
+        )
+        short, length, num_trees = run.to_host(counters).tolist()
+        # A long way to the root takes several launches, each of which makes it many times shorter.
+        if not short:
+            return Joined(labels, numbers, num_trees), rest.first(length)

@@ -1,0 +1,149 @@
+"""The edges of one rank: those whose lower end it owns, each the arc to a higher position in the row of that end.
+
+They are numbered in order of (lower position, higher position), without a table: edge e of row u is arc
+`uppers[u] + e - offsets[u]`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.spanning_forest.boruvka import WorkList
+from mgraph.algorithms.spanning_forest.kernels import (
+    EDGE_MASK,
+    TOP,
+    find_arcs,
+    find_uppers,
+    list_edges,
+    mark_tree,
+    sample_edges,
+)
+from mgraph.backends.totals import total
+from mgraph.comm.base import Communicator
+from mgraph.shard.shard import Shard
+from mgraph.types import Array
+
+# The lowest key.
+LEAST = int(np.iinfo(np.int64).min)
+# Edges looked at to tell what is light.
+SAMPLES = 4096
+
+# A bitmap of the states that are in a tree, and the tree.
+Inside = tuple[Array, int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Keys of a few edges between trees, in any order, and for how many edges each of them stands."""
+
+    keys: np.ndarray
+    weight: int
+
+    @property
+    def num_edges(self) -> int:
+        """About how many edges there are between trees."""
+        return len(self.keys) * self.weight
+
+    def room(self, count: int | None = None) -> int:
+        """Return how many edges there are at most where `count` of the sample, or all, are: four deviations more."""
+        count = len(self.keys) if count is None else count
+        return (count + 4 * math.isqrt(count) + 4) * self.weight
+
+
+class OwnEdges:
+    """A rank's edges under weights of their rows' arcs."""
+
+    def __init__(self, shard: Shard, weights: Array) -> None:
+        xp, partition = shard.backend.xp, shard.partition
+        self.shard, self.run, self.weights = shard, shard.backend, weights
+        self.base = shard.rank * partition.stride
+        self.uppers = xp.empty(shard.num_owned, np.int64)
+        self.offsets = xp.zeros(shard.num_owned + 1, np.int64)
+        find_uppers[self.run](
+            0, shard.num_owned, shard.rows.indptr, shard.rows.targets,
+            self.base, partition.stride, partition.multiplier, self.uppers, self.offsets[1:],
+        )  # fmt: skip
+        xp.cumsum(self.offsets[1:], out=self.offsets[1:])
+        # One rank has every edge, from both of its ends.
+        self.num_edges = len(shard.rows.targets) // 2 if partition.num_ranks == 1 else int(self.offsets[-1])
+        # Whether weight and edge do not both fit 32 bits. The last edge is none: its key would be TOP.
+        self.wide = weights.dtype.itemsize == 8 or self.num_edges >= EDGE_MASK
+
+    def arcs(self, edges: Array) -> tuple[Array, Array]:
+        """Return the rows and the arcs of edges."""
+        rows, arcs = self.run.xp.empty(len(edges), np.int64), self.run.xp.empty(len(edges), np.int64)
+        find_arcs[self.run](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
+        return rows, arcs
+
+    def sample(self, labels: Array) -> Sample:
+        """Look at a few edges."""
+        step = max(self.num_edges // SAMPLES, 1)
+        count = -(-self.num_edges // step)
+        keys = self.run.xp.empty(count, np.int64)
+        sample_edges[self.run](
+            0, count, step, not self.wide, self.offsets, self.shard.num_owned, self.uppers,
+            self.shard.rows.targets, self.weights, labels, self.base, keys,
+        )  # fmt: skip
+        found = self.run.to_host(keys)
+        return Sample(found[found != TOP], step)
+
+    def between(self, labels: Array, least: int, most: int, room: int, inside: Inside | None = None) -> WorkList:
+        """List the edges with keys from `least` to `most` that lead from one tree to another.
+
+        Parameters
+        ----------
+        labels
+            The tree of every state.
+        room
+            How many there will be, most likely at most.
+        inside
+            The states of the tree that most are in, if that is known.
+        """
+        room = min(room, self.num_edges)
+        bits, tree = inside or (None, -1)
+        while True:
+            work = WorkList.empty(self.run, room, labels.dtype, self.wide)
+            counters = self.run.xp.zeros(1, np.int64)
+            bounds = self.run.to_device(np.array([least, most, room, self.shard.num_owned, tree]))
+            list_edges[self.run](
+                0, self.num_edges, self.offsets, self.uppers, self.shard.rows.targets, self.weights, labels, self.base,
+                bits, bounds, counters, work.ends, work.keys, work.edges,
+            )  # fmt: skip
+            found = int(counters[0])
+            if found <= room:
+                return work.first(found)
+            room = found
+
+    def giant(self, labels: Array) -> Inside:
+        """Return the states in the tree of the first one, a hub: where most are in one tree, they are in that."""
+        tree, bits = int(labels[0]), self.run.xp.empty(-(-len(labels) // 32), np.uint32)
+        mark_tree[self.run](0, len(bits), len(labels), labels, tree, bits)
+        return bits, tree
+
+
+def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
+    """Return the weights, in 32 bits if these tell all of them apart, turned round for the heaviest forest."""
+    info, weights = shard.info, shard.rows.weights
+    assert weights is not None, "a forest needs weights"
+    if weights.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            short = weights.astype(np.float32)
+        # Values, not ranks of them: so all ranks have the same without a table.
+        weights = weights if comm.any(total(shard.backend, short != weights) > 0) else short
+    elif weights.dtype == np.int64 and int(info.max_weight) - int(info.min_weight) < 2**32:
+        weights = (weights - int(info.min_weight)).astype(np.uint32)
+    if not maximum:
+        return weights
+    return -weights if weights.dtype.kind == "f" else ~weights
+
+
+def order_keys(xp: Any, weights: Array) -> Array:
+    """Return integers of the weights' order, as the kernels have them."""
+    if weights.dtype.kind != "f":
+        return weights.astype(np.int64) - (2**31 if weights.dtype == np.uint32 else 0)
+    bits = weights.view(np.int32 if weights.dtype == np.float32 else np.int64)
+    return xp.where(bits >= 0, bits, bits ^ np.iinfo(bits.dtype).max).astype(np.int64)

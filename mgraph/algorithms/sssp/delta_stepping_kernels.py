@@ -1,0 +1,121 @@
+"""Shortest paths over rows by weight: which arcs are light enough, what waits for the end of a bucket, and who pulls.
+
+`bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, where the bucket that
+was settled last begins, and below what a vertex pulls from. `scale` makes classes of weights (common.py), over which
+rows are sorted: an arc may be taken for light with a few heavier ones of its class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.backends.kernel import kernel
+from mgraph.backends.numba_atomics import atomic_add, atomic_min
+from mgraph.backends.numba_helpers import BUFFER, class_edge, flush, hold, light_end, set_bit
+
+
+@kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
+def relax_light(lo, hi, frontier, indptr, targets, weights, scale, bounds, dist, marked, near, counters):
+    """Relax the arcs of each vertex that may end below the bound, and list, once each, what is lowered below it.
+
+    `counters` are the length of near, the arcs, and how long the rows are together. As in relax_frontier a
+    source that is lowered meanwhile is found itself.
+    """
+    buffer = np.empty(BUFFER, targets.dtype)
+    length = arcs = total = 0
+    bound, cutoff = bounds[1], bounds[2]
+    for k in range(lo, hi):
+        u = frontier[k]
+        d = dist[u]
+        begin, end = indptr[u], indptr[u + 1]
+        edge = class_edge(bound - d, scale)
+        i = begin
+        while i < end and np.float64(weights[i]) * scale < edge:
+            v = targets[i]
+            through = dist.dtype.type(d + dist.dtype.type(weights[i]))
+            i += 1
+            if through >= dist[v] or through > cutoff:
+                continue
+            if through < atomic_min(dist, v, through) and through < bound and set_bit(marked, v):
+                length = hold(buffer, length, v, near, counters)
+        arcs += i - begin
+        total += end - begin
+    flush(buffer, length, near, counters)
+    atomic_add(counters, 1, arcs)
+    atomic_add(counters, 2, total)
+
+
+@kernel(vertex_t="frontier", weight_t="weights", dist_t="dist")
+def measure_heavy(lo, hi, frontier, indptr, weights, dist, bounds, scale, begins, lengths):
+    """Find the other arcs of vertices that are settled since, those that relax_light left out."""
+    for i in range(lo, hi):
+        v = frontier[i]
+        end = indptr[v + 1]
+        begins[i] = light_end(weights, indptr[v], end, scale, class_edge(bounds[0] - dist[v], scale))
+        lengths[i] = end - begins[i]
+
+
+@kernel(vertex_t="near", dist_t="dist")
+def list_settled(lo, hi, indptr, dist, bounds, marked, settled, near, lowest, counters):
+    """Look at all distances: list the vertices of the bucket that is settled, and mark and list those now near.
+
+    `counters` are the lengths of near and of settled, and of the settled rows together.
+    """
+    near_buffer, settled_buffer = np.empty(BUFFER, near.dtype), np.empty(BUFFER, near.dtype)
+    num_near = num_settled = total = 0
+    begin, end, bound = bounds[3], bounds[0], bounds[1]
+    best = lowest[0]
+    for v in range(lo, hi):
+        d = dist[v]
+        if d >= bound:
+            best = min(best, d)
+        elif d >= end:
+            set_bit(marked, v)
+            num_near = hold(near_buffer, num_near, v, near, counters)
+        elif d >= begin:
+            total += indptr[v + 1] - indptr[v]
+            num_settled = hold(settled_buffer, num_settled, v, settled, counters[1:])
+    flush(near_buffer, num_near, near, counters)
+    flush(settled_buffer, num_settled, settled, counters[1:])
+    atomic_min(lowest, 0, best)
+    atomic_add(counters, 2, total)
+
+
+@kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
+def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, lowest, counters):
+    """Lower every distance that is not settled over the arcs from what is, and list who is near then.
+
+    Where it may pull from what is not settled either, those that are lowered are near. Of the bucket that was settled
+    last no vertex is nearer than where it begins: arcs too heavy for that are left alone. `counters` are the length of
+    near, the arcs looked at, and the settled rows together.
+    """
+    buffer = np.empty(BUFFER, near.dtype)
+    num_near = arcs = total = 0
+    begin, settled, bound, cutoff, giving = bounds[3], bounds[0], bounds[1], bounds[2], bounds[4]
+    best = lowest[0]
+    for v in range(lo, hi):
+        d = before = dist[v]
+        if d < settled:
+            total += indptr[v + 1] - indptr[v] if d >= begin else 0
+            continue
+        edge = class_edge(d - begin, scale)
+        for i in range(indptr[v], indptr[v + 1]):
+            if np.float64(weights[i]) * scale >= edge:
+                break
+            arcs += 1
+            other = dist[targets[i]]
+            if other >= giving:
+                continue
+            through = dist.dtype.type(other + dist.dtype.type(weights[i]))
+            if through < d and through <= cutoff:
+                d = through
+                edge = class_edge(d - begin, scale)
+        dist[v] = d
+        if d < bound and (d < before or giving == settled):
+            num_near = hold(buffer, num_near, v, near, counters)
+        elif d >= bound:
+            best = min(best, d)
+    flush(buffer, num_near, near, counters)
+    atomic_min(lowest, 0, best)
+    atomic_add(counters, 1, arcs)
+    atomic_add(counters, 2, total)

@@ -1,0 +1,193 @@
+"""Shortest paths by frontiers, near before far.
+
+    far = sources
+    repeat until far is empty:
+        bound = the smallest distance in far + delta
+        near = what the bound reaches of far
+        while near is not empty on any rank:
+            relax every arc out of near; found = the vertices it lowered
+            found vertices owned elsewhere go there as (vertex, distance) pairs, the smallest wins
+            near = those found below the bound; the others wait in far, once each
+
+Label-correcting: a vertex is relaxed again whenever its distance falls, so that delta decides how much
+work is done, never what comes out. Far is a queue while it is short. Then it is all that has a distance
+from the bound on, and a pass over the distances finds what the next bound reaches. The smallest distance
+in far is the smallest that was seen to wait; where that one fell since, near comes out empty. What is
+left fresh: the owner's distances; other copies are upper bounds, good to keep offers from being sent that
+could not win.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.common.exchange import send_to_owners
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.sssp.near_far_kernels import (
+    clear_marks,
+    measure_rows,
+    merge_distances,
+    relax_frontier,
+    scan_distances,
+    split_far,
+    split_found,
+)
+from mgraph.comm.base import Communicator
+from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.types import Array, smallest_of, unreached_of
+
+# Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
+# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but over rows by weight wider
+# ones cost little, and on meshes and road maps, of low degree, its rounds are so short that they want many mean weights
+# (rmat20 to 24, uni24 and grid4k on one H200).
+DELTA = 32.0
+DELTA_ALONE, DELTA_BY_WEIGHT, DELTA_SPARSE, SPARSE_DEGREE = 4.0, 5.0, 16.0, 6.0
+# Far is a queue up to this share of the vertices: looking up its distances costs more than passing over all.
+DENSE_SHARE = 16
+
+
+def sssp(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    dtype: np.dtype,
+    cutoff: float | int | None = None,
+    delta: float | None = None,
+) -> Traversal:
+    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
+    search = _Search(shard, comm, sources, dtype, cutoff)
+    delta = delta or default_delta(shard, dtype)
+    while search.advance(delta):
+        while search.num_near:
+            near = search.num_near
+            arcs = search.relax()
+            trace.superstep(method="push", frontier=near, arcs=arcs)
+    return Traversal(search.dist[search.base : search.base + shard.num_owned], None)
+
+
+def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEIGHT) -> float | int:
+    """Return the width of a bucket for this graph's weights and degrees."""
+    info, num_ranks = shard.info, shard.partition.num_ranks
+    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else by_weight) / info.mean_degree
+    if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
+        widths = DELTA_SPARSE
+    delta = max(widths * _weight(info), info.min_weight)
+    if dtype.kind == "f":
+        return min(max(delta or 1.0, smallest_of(dtype)), float(np.finfo(dtype).max))
+    return min(max(1, round(delta)), unreached_of(dtype))
+
+
+def just_above(distance: float | int, dtype: np.dtype) -> float | int:
+    """Return the smallest distance beyond this one, infinity beyond the largest float."""
+    if dtype.kind != "f":
+        return distance + 1
+    with np.errstate(over="ignore"):
+        return np.nextafter(distance, np.inf, dtype=dtype).item()
+
+
+def wants_rows_by_weight(info: GraphInfo) -> bool:
+    """Return whether a search does better over rows by weight: arcs are many, and a bucket has room for few of them."""
+    delta = max(DELTA_BY_WEIGHT / info.mean_degree * _weight(info), info.min_weight)
+    return info.mean_degree >= SPARSE_DEGREE and info.max_weight > delta
+
+
+def _weight(info: GraphInfo) -> float:
+    return info.sum_weights / max(info.num_arcs, 1)
+
+
+class _Search:
+    """The arrays of one search on one rank; `num_near` is over all ranks."""
+
+    def __init__(
+        self, shard: Shard, comm: Communicator, sources: list[int], dtype: np.dtype, cutoff: float | int | None
+    ) -> None:
+        xp, partition = shard.backend.xp, shard.partition
+        self.shard, self.comm, self.run = shard, comm, shard.backend
+        self.base = comm.rank * partition.stride
+        self.top = unreached_of(dtype)
+        self.cutoff = self.top if cutoff is None else cutoff
+        self.dist = self.run.full(partition.num_states, self.top, dtype)
+        self._set_bounds(0, 0)
+        self.num_near = 0
+        self.marked = xp.zeros(partition.num_states // 32, np.uint32)
+        self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
+        self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
+        self.far, self.kept = (xp.empty(partition.stride, partition.dtype) for _ in range(2))
+        states = [int(partition.state(p)) for p in set(sources)]
+        own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
+        self.dist[shard.backend.to_device(own)] = 0
+        # The sources wait in far, from where the first bound takes them.
+        self.far[: len(own)] = shard.backend.to_device(own)
+        self.far_size = len(own)
+        self.lowest = xp.full(1, 0 if len(own) else self.top, dtype)
+        self.keeps_far = True
+        self.counters = xp.zeros(2, np.int64)
+
+    def relax(self) -> int:
+        """Relax every arc out of near, sort what improved into the queues; return this rank's arcs."""
+        run, shard, bounds = self.run, self.shard, self.bounds
+        near_size = self.near_size
+        offsets = run.xp.zeros(near_size + 1, np.int64)
+        begins = run.xp.empty(near_size, np.int64)
+        measure_rows[run](0, near_size, self.near, shard.rows.indptr, self.base, begins, offsets[1:])
+        run.xp.cumsum(offsets[1:], out=offsets[1:])
+        counters, arcs = run.xp.zeros(1, np.int64), int(offsets[-1])
+        relax_frontier[run](
+            0, arcs, self.near, near_size, offsets, begins, shard.rows.targets, shard.rows.weights,
+            bounds, self.dist, self.marked, self.found, counters,
+        )  # fmt: skip
+        found = self.found[: int(counters[0])]
+        own = self._tell_owners(found, counters) if self.comm.size > 1 else found
+        clear_marks[run](0, int(counters[0]), self.found, self.marked)
+        self.counters[0] = 0
+        split_found[run](
+            0, len(own), own, self.dist, bounds, int(self.keeps_far), self.in_far, self.near, self.far, self.lowest,
+            self.counters,
+        )  # fmt: skip
+        self._count()
+        return arcs
+
+    def advance(self, delta: float | int) -> bool:
+        """Raise the bound to delta above the smallest distance in far, and move what it reaches to near.
+
+        Return whether any rank had something in far.
+        """
+        run, own = self.run, (self.base, self.base + self.shard.num_owned)
+        least = self.comm.allreduce(run.to_host(self.lowest), "min")[0].item()
+        if least == self.top:
+            return False
+        # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
+        dtype = self.dist.dtype
+        bound = max(least + delta, just_above(least, dtype))
+        # Beyond the largest float of its width there is nothing but what is not reached.
+        past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
+        self._set_bounds(self.bound, self.top if past_all else min(bound, self.top))
+        self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.shard.num_owned
+        self.counters[:], self.lowest[:] = 0, self.top
+        if self.keeps_far:
+            split_far[run](
+                0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.kept, self.lowest,
+                self.counters,
+            )  # fmt: skip
+            self.far, self.kept = self.kept, self.far
+        else:
+            scan_distances[run](*own, self.dist, self.bounds, self.near, self.lowest, self.counters)
+        self._count()
+        return True
+
+    def _tell_owners(self, found: Array, counters: Array) -> Array:
+        """Send what was lowered for vertices of other ranks; return one's own, lowered here or by others."""
+        own, (states, values) = send_to_owners(self.shard, self.comm, found, self.dist)
+        merge_distances[self.run](0, len(states), states, values, self.dist, self.marked, self.found, counters)
+        return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
+
+    def _count(self) -> None:
+        """Read the lengths of the queues."""
+        self.near_size, self.far_size = self.run.to_host(self.counters).tolist()
+        self.num_near = self.comm.sum(self.near_size)[0]
+
+    def _set_bounds(self, settled: float | int, bound: float | int) -> None:
+        """Give the kernels new bounds: below what all is settled, and below what is near."""
+        self.bound = bound
+        self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], self.dist.dtype))

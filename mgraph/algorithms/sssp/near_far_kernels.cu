@@ -1,0 +1,100 @@
+#include "prelude.cuh"
+
+extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* frontier,
+                                          i64 num_frontier, const i64* offsets, const i64* begins,
+                                          const vertex_t* targets, const weight_t* weights,
+                                          const dist_t* bounds, dist_t* dist, u32* marked,
+                                          vertex_t* found, i64* counters) {
+  dist_t cutoff = bounds[2];
+  i64 length = ArcTile::length(hi - lo);
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_frontier, begin, end);
+    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
+      i64 k = tile.row_of(arc);
+      vertex_t state = frontier[k];
+      i64 slot = begins[k] + arc - offsets[k];
+      vertex_t v = targets[slot];
+      dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
+      if (through >= load_relaxed(&dist[v]) || through > cutoff) continue;
+      if (through < atomic_min(&dist[v], through) && set_bit(marked, v))
+        found[reserve(&counters[0])] = v;
+    }
+  }
+}
+
+extern "C" __global__ void merge_distances(i64 lo, i64 hi, const vertex_t* states,
+                                           const dist_t* values, dist_t* dist, u32* marked,
+                                           vertex_t* found, i64* counters) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = states[i];
+    if (values[i] < atomic_min(&dist[v], values[i]) && set_bit(marked, v))
+      found[reserve(&counters[0])] = v;
+  }
+}
+
+extern "C" __global__ void clear_marks(i64 lo, i64 hi, const vertex_t* states, u32* marked) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) clear_bit(marked, states[i]);
+}
+
+// Most threads see a value that is small enough already and leave the one address alone.
+__device__ inline void lower(dist_t* lowest, dist_t best) {
+  if (best < load_relaxed(lowest)) atomic_min(lowest, best);
+}
+
+extern "C" __global__ void split_found(i64 lo, i64 hi, const vertex_t* found, const dist_t* dist,
+                                       const dist_t* bounds, i64 keeps, u32* in_far, vertex_t* near,
+                                       vertex_t* far, dist_t* lowest, i64* counters) {
+  dist_t best = top_of<dist_t>::value();
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = found[i];
+    dist_t d = dist[v];
+    if (d < bounds[1]) {
+      near[reserve(&counters[0])] = v;
+      continue;
+    }
+    if (d < best) best = d;
+    if (keeps && set_bit(in_far, v)) far[reserve(&counters[1])] = v;
+  }
+  lower(lowest, best);
+}
+
+extern "C" __global__ void split_far(i64 lo, i64 hi, const vertex_t* far, const dist_t* dist,
+                                     const dist_t* bounds, u32* in_far, vertex_t* near,
+                                     vertex_t* kept, dist_t* lowest, i64* counters) {
+  dist_t best = top_of<dist_t>::value();
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    vertex_t v = far[i];
+    dist_t d = dist[v];
+    if (d >= bounds[1]) {
+      if (d < best) best = d;
+      kept[reserve(&counters[1])] = v;
+      continue;
+    }
+    clear_bit(in_far, v);
+    if (d >= bounds[0]) near[reserve(&counters[0])] = v;
+  }
+  lower(lowest, best);
+}
+
+extern "C" __global__ void scan_distances(i64 lo, i64 hi, const dist_t* dist, const dist_t* bounds,
+                                          vertex_t* near, dist_t* lowest, i64* counters) {
+  dist_t best = top_of<dist_t>::value();
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
+    dist_t d = dist[v];
+    if (d >= bounds[1])
+      best = d < best ? d : best;
+    else if (d >= bounds[0])
+      near[reserve(&counters[0])] = (vertex_t)v;
+  }
+  lower(lowest, best);
+}
+
+extern "C" __global__ void measure_rows(i64 lo, i64 hi, const vertex_t* states, const i64* indptr,
+                                        i64 base, i64* begins, i64* lengths) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    i64 local = (i64)states[i] - base;
+    begins[i] = indptr[local];
+    lengths[i] = indptr[local + 1] - indptr[local];
+  }
+}

@@ -1,0 +1,66 @@
+"""Shortest paths by sweeps, the papers' form (Kolganov; Bellman and Ford) on many ranks.
+
+    distance of the sources = 0, of all others = infinity
+    repeat:
+        sweep: for every edge (u, v, w) this rank holds, read once:
+            distance[v] = min(distance[v], distance[u] + w)
+            distance[u] = min(distance[u], distance[v] + w)     if the edge goes both ways
+        distance = the minimum over the ranks
+    until no rank improved anything
+
+Every rank holds an equal share of the edges, sorted in segments, and all distances. One sweep, one
+exchange: a rank that swept on alone would work with distances that others have bettered. Left fresh: the
+distances of all vertices, on every rank.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
+from mgraph.comm.base import Communicator
+from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.shard import Shard
+from mgraph.types import unreached_of
+
+
+def sssp_sweep(
+    shard: Shard,
+    comm: Communicator,
+    sources: list[int],
+    trace: Trace,
+    dtype: np.dtype,
+    cutoff: float | int | None = None,
+) -> Traversal:
+    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
+    run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, dtype)
+    top = unreached_of(dtype)
+    dist = run.full(blocks.padded(partition.num_states), top, dtype)
+    states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
+    dist[run.to_device(states)] = 0
+    reduced = dist[: partition.num_states]
+    limit = run.to_device(np.array([top if cutoff is None else cutoff], dtype))
+    counters = run.xp.zeros(1, np.int64)
+    both_ways = 0 if shard.info.directed else 1
+    before = None
+    improved = 1
+    while improved:
+        before = run.snapshot(dist, before)
+        counters[:] = 0
+        sweep_distances[run](
+            0, blocks.num_units, *blocks.edges, blocks.weights, blocks.shape.segment_bits, both_ways, limit,
+            before, dist, counters,
+        )  # fmt: skip
+        improved = comm.sum(int(counters[0]))[0]
+        if improved:
+            comm.allreduce(reduced, "min")
+        trace.superstep(
+            method="sweep",
+            frontier=improved,
+            arcs=blocks.num_edges << both_ways,
+            edges=blocks.num_edges,
+            reduced_bytes=reduced.nbytes if improved else 0,
+        )
+    own = comm.rank * partition.stride
+    return Traversal(dist[own : own + shard.num_owned], None)

@@ -1,0 +1,76 @@
+// Edges that a thread has in flight: with one block of threads on a multiprocessor, latency is
+// hidden within a thread.
+
+#include "prelude.cuh"
+#include "tiles.cuh"
+
+constexpr int DEPTH = 4;
+
+// Lower *p; false where it was as small already. Most offers fail at the load and leave the address
+// alone.
+__device__ inline bool lower(dist_t* p, dist_t to) {
+  return to < load_relaxed(p) && to < atomic_min(p, to);
+}
+
+// A block of threads takes a unit: its segment is copied to shared memory, and what improved there
+// goes back.
+extern "C" __global__ void __launch_bounds__(1024)
+    sweep_distances(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
+                    const i64* tile_edges, const i64* tile_starts, const u32* words,
+                    const weight_t* weights, i64 segment_bits, i64 both_ways, const dist_t* limit,
+                    const dist_t* before, dist_t* dist, i64* counters) {
+  dist_t* segment = dynamic_shared<dist_t>();
+  i64 length = (i64)1 << segment_bits, improved = 0;
+  u32 mask = (u32)(length - 1);
+  dist_t most = limit[0];
+  for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
+    dist_t* home = dist + unit_segments[unit];
+    for (i64 i = threadIdx.x; i < length; i += blockDim.x) segment[i] = load_relaxed(&home[i]);
+    __syncthreads();
+    bool changed = false;
+    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
+    WarpShare share(tile_edges[first], tile_edges[last]);
+    i64 e = share.begin + lane_index();
+    if (e < share.end) {
+      TileReader tiles(tile_edges, tile_starts, first, last, e);
+      for (; e < share.end; e += 32 * DEPTH) {
+        u32 word[DEPTH];
+        dist_t w[DEPTH], near[DEPTH];
+        i64 u[DEPTH];
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+          if (e + 32 * k >= share.end) continue;
+          word[k] = load_readonly(&words[e + 32 * k]);
+          w[k] = (dist_t)load_readonly(&weights[e + 32 * k]);
+        }
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+          if (e + 32 * k >= share.end) continue;
+          u[k] = tiles.start_of(e + 32 * k) + (word[k] >> segment_bits);
+          near[k] = load_readonly(&before[u[k]]);
+        }
+#pragma unroll
+        for (int k = 0; k < DEPTH; k++) {
+          if (e + 32 * k >= share.end) continue;
+          dist_t* end = &segment[word[k] & mask];
+          dist_t far = load_relaxed(end);
+          if (near[k] < far) {
+            dist_t through = near[k] + w[k];
+            if (!(through < far && through <= most && lower(end, through))) continue;
+            changed = true;
+            improved++;
+          } else if (both_ways && far < near[k]) {
+            dist_t through = far + w[k];
+            if (through < near[k] && through <= most && lower(&dist[u[k]], through)) improved++;
+          }
+        }
+      }
+    }
+    // Also the barrier behind the last write to the segment, and before the next unit's first.
+    if (__syncthreads_or(changed)) {
+      for (i64 i = threadIdx.x; i < length; i += blockDim.x) lower(&home[i], segment[i]);
+      __syncthreads();
+    }
+  }
+  warp_add(&counters[0], improved);
+}

@@ -1,0 +1,154 @@
+"""The ways to make a graph: generate it, read it, or take it from arrays."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from mgraph.api.graph import Graph
+from mgraph.errors import UsageError
+from mgraph.generate.grid import Grid
+from mgraph.generate.rmat import Rmat
+from mgraph.generate.spec import is_spec, parse_spec
+from mgraph.generate.ssca2 import Ssca2
+from mgraph.generate.uniform import FixedOutDegree, Uniform
+from mgraph.io.arrays import csr_source, edges_source, scipy_source
+from mgraph.io.formats import read_source
+
+
+def rmat(
+    scale: int,
+    edge_factor: int = 16,
+    seed: int = 1,
+    *,
+    cluster: Any = None,
+    order: str = "auto",
+    layout: str = "rows",
+    **options: Any,
+) -> Graph:
+    """Make a Graph500 graph of 2**scale vertices and edge_factor * 2**scale edges.
+
+    Options are `weights` ("int", "float32", "float64" or None), `max_weight` and `scramble`.
+    """
+    return Graph.from_source(Rmat(scale, edge_factor, seed, **options), cluster=cluster, order=order, layout=layout)
+
+
+def uniform(
+    num_vertices: int,
+    degree: float = 16,
+    seed: int = 1,
+    *,
+    cluster: Any = None,
+    order: str = "auto",
+    layout: str = "rows",
+    **options: Any,
+) -> Graph:
+    """Make a graph of a mean degree whose edges join vertices drawn at random."""
+    return Graph.from_source(
+        Uniform(num_vertices, degree, seed, **options), cluster=cluster, order=order, layout=layout
+    )
+
+
+def fixed_out_degree(
+    num_vertices: int,
+    out_degree: int,
+    seed: int = 1,
+    *,
+    cluster: Any = None,
+    order: str = "auto",
+    layout: str = "rows",
+    **options: Any,
+) -> Graph:
+    """Make a directed graph in which every vertex has out_degree arcs to targets drawn at random."""
+    return Graph.from_source(
+        FixedOutDegree(num_vertices, out_degree, seed, **options), cluster=cluster, order=order, layout=layout
+    )
+
+
+def grid(
+    rows: int,
+    columns: int,
+    drop: float = 0.1,
+    seed: int = 1,
+    *,
+    cluster: Any = None,
+    order: str = "auto",
+    layout: str = "rows",
+    **options: Any,
+) -> Graph:
+    """Make a road-like grid with a share of its edges removed."""
+    return Graph.from_source(Grid(rows, columns, drop, seed, **options), cluster=cluster, order=order, layout=layout)
+
+
+def ssca2(scale: int, *, cluster: Any = None, order: str = "auto", layout: str = "rows", **options: Any) -> Graph:
+    """Make a graph of 2**scale vertices in cliques, joined by edges that get rarer with distance."""
+    return Graph.from_source(Ssca2(scale, **options), cluster=cluster, order=order, layout=layout)
+
+
+def read(
+    path: str | PathLike,
+    *,
+    cluster: Any = None,
+    order: str = "auto",
+    layout: str = "rows",
+    num_chunks: int | None = None,
+    **options: Any,
+) -> Graph:
+    """Read a graph from a file, or generate it from a spec such as `rmat:20`.
+
+    The file must be where every rank can read it. Of a packed one each process with a rank makes a temporary copy
+    without a name, in the folder that TMPDIR names, for as long as it builds. Options are those of
+    `mgraph.io.formats.read_source`: `weight` (a column), `directed`, `num_vertices`, `format`.
+    """
+    if not isinstance(path, (str, PathLike)):
+        raise UsageError(f"path {path!r} is neither a file's nor a spec such as 'rmat:20'")
+    if is_spec(str(path)):
+        if given := [name for name, value in options.items() if value is not None]:
+            raise UsageError(f"{given[0]} goes with a file, and {path} is generated")
+        source = parse_spec(str(path))
+    else:
+        source = read_source(path, **options)
+    return Graph.from_source(source, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
+
+
+def from_edges(
+    sources: Any,
+    targets: Any,
+    weights: Any = None,
+    *,
+    num_vertices: int | None = None,
+    directed: bool = False,
+    **how: Any,
+) -> Graph:
+    """Make a graph of the edges (sources[i], targets[i]); `how` is as for `Graph.from_source`: cluster, order, layout.
+
+    Undirected edges may be given once or both ways; of parallel edges the lightest stays, loops are
+    dropped, both are counted in `Graph.info`.
+    """
+    source = edges_source(sources, targets, weights, num_vertices=num_vertices, directed=directed)
+    return Graph.from_source(source, **how)
+
+
+def from_csr(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    directed: bool = False,
+    cluster: Any = None,
+    order: str = "auto",
+    layout: str = "rows",
+) -> Graph:
+    """Make a graph of a CSR: vertex u has arcs to indices[indptr[u] : indptr[u + 1]]."""
+    return Graph.from_source(
+        csr_source(indptr, indices, weights, directed=directed), cluster=cluster, order=order, layout=layout
+    )
+
+
+def from_scipy(
+    matrix: Any, *, directed: bool = False, cluster: Any = None, order: str = "auto", layout: str = "rows"
+) -> Graph:
+    """Make a graph of a SciPy sparse array: entry (u, v) is an edge and its value the weight."""
+    return Graph.from_source(scipy_source(matrix, directed=directed), cluster=cluster, order=order, layout=layout)

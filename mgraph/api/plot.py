@@ -1,0 +1,60 @@
+"""A picture of a search: the frontier of every superstep, and the time it took."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+from os import PathLike
+
+from mgraph.api.traversal_results import Stats
+from mgraph.errors import UsageError
+from mgraph.io.replace import replacing, require_place
+
+SUFFIXES = (".png", ".svg", ".pdf")
+# What searches call their supersteps.
+COLORS = {
+    "push": "tab:blue",
+    "pull": "tab:orange",
+    "sweep": "tab:green",
+    "walk": "tab:red",
+    "heavy": "tab:purple",
+    "scan": "tab:brown",
+    "split": "tab:gray",
+}
+
+
+def require_drawable(path: str | PathLike) -> None:
+    """Raise UsageError unless a picture can be drawn and written there."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("pictures need matplotlib: pip install matplotlib")
+    path = pathlib.Path(path)
+    if path.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"{path}: a picture is a file that ends in one of {', '.join(SUFFIXES)}")
+    require_place(path)
+
+
+def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "") -> None:
+    """Draw the frontier and the time of every superstep, coloured by its method, to a file."""
+    require_drawable(path)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    # Without pyplot: no window system is asked for, and no figure is kept.
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    sizes, times = figure.subplots(2, 1, sharex=True)
+    for method in dict.fromkeys(step["method"] for step in stats.supersteps):
+        steps = [i for i, step in enumerate(stats.supersteps) if step["method"] == method]
+        for axes, key in ((sizes, "frontier"), (times, "microseconds")):
+            heights = [max(stats.supersteps[i][key], 1e-1) for i in steps]
+            axes.bar(steps, heights, width=1.0, color=COLORS[method], label=method)
+    for axes, label in ((sizes, "frontier, vertices"), (times, "time, us")):
+        axes.set_yscale("log")
+        axes.set_ylabel(label)
+    times.set_xlabel("superstep")
+    sizes.set_title(title)
+    if stats.supersteps:
+        sizes.legend()
+    path = pathlib.Path(path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:].lower())

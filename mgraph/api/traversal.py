@@ -1,0 +1,211 @@
+"""bfs and sssp as users call them: check the arguments, choose the method, run it on the ranks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.variants import TraversalSpec
+from mgraph.api.graph import Graph, require_graph
+from mgraph.api.results import Kept
+from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
+from mgraph.errors import InputError, UsageError
+from mgraph.io.checks import as_flag, as_integer, check_vertex
+from mgraph.rank_jobs.jobs import traverse
+from mgraph.shard.shard import GraphInfo
+from mgraph.types import LEVEL, unreached_of
+
+METHODS = ("auto", "frontier", "sweep")
+REASONS = {
+    "rows": "work in proportion to the frontier, on any graph",
+    "compact": "the compact layout has blocks alone",
+}
+PATHS_NEED_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
+
+
+def bfs(
+    g: Graph,
+    source: int | Sequence[int],
+    *,
+    depth_limit: int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> Traversed:
+    """Find the hops from a source to every vertex, and a tree of shortest paths.
+
+    Parameters
+    ----------
+    g
+        The graph.
+    source
+        A vertex, or several: then the distance is to the nearest of them.
+    depth_limit
+        Vertices farther than this many hops count as not reached.
+    return_predecessors
+        Whether predecessors are wanted: the smallest, in the graph's order, that is a hop nearer.
+    method
+        `frontier` looks only at what changed, `sweep` at every edge in every superstep; `auto` chooses.
+    """
+    return _traverse(g, [_bfs_spec(g, source, depth_limit, return_predecessors, method)], method)[0]
+
+
+def bfs_many(
+    g: Graph,
+    roots: Iterable[int],
+    *,
+    depth_limit: int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> TraversedMany:
+    """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
+    specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
+    return TraversedMany(_traverse(g, specs, method))
+
+
+def sssp(
+    g: Graph,
+    source: int | Sequence[int],
+    *,
+    cutoff: float | int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> Traversed:
+    """Find the length of a shortest path from a source to every vertex, and a tree of such paths.
+
+    Float weights are added up in their own width, from the source on; integers exactly.
+
+    Parameters
+    ----------
+    g
+        A graph with weights that are not negative.
+    source
+        A vertex, or several: then the distance is to the nearest of them.
+    cutoff
+        Vertices farther than this count as not reached.
+    return_predecessors
+        Whether predecessors are wanted.
+    method
+        `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses.
+    """
+    return _traverse(g, [_sssp_spec(g, source, cutoff, return_predecessors, method)], method)[0]
+
+
+def sssp_many(
+    g: Graph,
+    roots: Iterable[int],
+    *,
+    cutoff: float | int | None = None,
+    return_predecessors: bool = True,
+    method: str = "auto",
+) -> TraversedMany:
+    """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
+    specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
+    return TraversedMany(_traverse(g, specs, method))
+
+
+def state_dtype(info: GraphInfo) -> np.dtype:
+    """Return what distances are held in: floats as the weights, integers as wide as the longest path may be."""
+    if info.weight_dtype is None:
+        raise UsageError(PATHS_NEED_WEIGHTS)
+    if info.min_weight < 0:
+        raise InputError(f"shortest paths need weights that are not negative, and one is {info.min_weight}")
+    weight = np.dtype(info.weight_dtype)
+    if weight.kind == "f":
+        return weight
+    # One arc more than a path can have: the farthest vertex is relaxed too, and that sum must not wrap.
+    longest = info.num_vertices * int(info.max_weight)
+    for dtype in (np.dtype(np.uint32), np.dtype(np.int64)):
+        if longest < unreached_of(dtype):
+            return dtype
+    raise InputError(
+        f"a path may be {longest} long, beyond 64-bit integers: scale the weights down or make them float64"
+    )
+
+
+def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    require_graph(g)
+    limit = as_depth_limit(g, limit)
+    predecessors = as_flag(predecessors, "return_predecessors")
+    return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL, limit, predecessors)
+
+
+def as_depth_limit(g: Graph, limit: Any) -> int | None:
+    """Return a limit of levels as an integer."""
+    if limit is None:
+        return None
+    limit = as_integer(limit, "depth_limit")
+    if limit < 0:
+        raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
+    # No vertex is farther.
+    return min(limit, g.num_vertices)
+
+
+def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
+    require_graph(g)
+    dtype = state_dtype(g.info)
+    if limit is not None:
+        if isinstance(limit, np.number):
+            limit = limit.item()
+        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+            raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
+        limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
+    predecessors = as_flag(predecessors, "return_predecessors")
+    return TraversalSpec("sssp", _method(g, method), as_sources(g.num_vertices, source), dtype, limit, predecessors)
+
+
+def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
+    """Return the largest value of the state's dtype that is not above the limit; None for no limit."""
+    farthest = float(np.finfo(dtype).max) if dtype.kind == "f" else unreached_of(dtype) - 1
+    if limit >= farthest:
+        return None
+    if dtype.kind != "f":
+        return math.floor(limit)
+    rounded = dtype.type(limit)
+    # Compared as Python's numbers: NumPy would round the limit first.
+    return (rounded if rounded.item() <= limit else np.nextafter(rounded, dtype.type(0))).item()
+
+
+def as_roots(g: Graph, roots: Any) -> list[int]:
+    """Return vertices of a graph as a list, in which one may stand again."""
+    require_graph(g)
+    if isinstance(roots, (str, bytes)) or not isinstance(roots, Iterable):
+        raise UsageError(f"roots {roots!r} are not several vertices: give a list, or search from one with bfs or sssp")
+    found = [as_integer(root, "root") for root in roots]
+    if not found:
+        raise UsageError("there is no root: give one or more")
+    return [check_vertex(g.num_vertices, root, "root") for root in found]
+
+
+def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
+    """Return one source or several as a tuple of distinct vertices of a graph of this size."""
+    several = isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and getattr(source, "ndim", 1) > 0
+    sources = tuple(dict.fromkeys(as_integer(s, "source") for s in (source if several else [source])))
+    if not sources:
+        raise UsageError("there is no source: give a vertex or several")
+    for s in sources:
+        check_vertex(num_vertices, s, "source")
+    return sources
+
+
+def _method(g: Graph, method: str) -> str:
+    if method not in METHODS:
+        raise UsageError(f"method {method!r} is not one of {', '.join(METHODS)}")
+    if method == "frontier":
+        g.require_rows("method='frontier'")
+    if method == "auto" and g.info.layout == "compact":
+        return "sweep"
+    return "frontier" if method == "auto" else method
+
+
+def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
+    """Run the traversals under one lease and wrap what is known of their answers."""
+    reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
+    kept = [Kept(g) for _ in specs]
+    by_rank = g.answer(traverse, kept, [one.key for one in kept], specs)
+    return [
+        Traversed(one, spec, Stats.of_ranks(g, spec, reason, parts))
+        for one, spec, parts in zip(kept, specs, zip(*by_rank, strict=True), strict=True)
+    ]

@@ -1,0 +1,170 @@
+"""What searches return: distances and predecessors, and how they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.variants import TraversalSpec
+from mgraph.api.graph import Graph
+from mgraph.api.results import Column, Costs, Kept, Result, costs_of_ranks
+from mgraph.errors import UsageError
+from mgraph.formatting import counted, readable_seconds
+from mgraph.io.checks import check_vertex
+from mgraph.rank_jobs.jobs import check, follow
+from mgraph.shard.user_ids import user_dtype
+from mgraph.validation.traversal import Violation
+
+
+@dataclass(frozen=True)
+class Stats(Costs):
+    """How an answer was found; phases are prepare (once for a graph), traverse, predecessors, translate.
+
+    Attributes
+    ----------
+    method, reason
+        Which method ran, and why that one.
+    form
+        How its supersteps went: "steps", each started by the host; "fused", all in one launch; "windows", all in
+        one launch a rank, whose kernels meet and exchange through each other's memory.
+    num_reached
+        Vertices reached.
+    num_edges
+        Half the arcs of the vertices reached (all of them, where the graph is directed): without a limit, the edges
+        of the component.
+    """
+
+    method: str
+    reason: str
+    form: str
+    num_reached: int
+    num_edges: int
+
+    @property
+    def teps(self) -> float:
+        """Traversed edges per second: `num_edges` over the time of the whole answer."""
+        return self.num_edges / self.total_s if self.total_s else 0.0
+
+    def __repr__(self) -> str:
+        steps, arcs = counted(len(self.supersteps), "superstep"), counted(sum(self.arcs), "arc")
+        return (
+            f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {steps}, {arcs} looked at, "
+            f"{readable_seconds(self.total_s)}>"
+        )
+
+    @classmethod
+    def of_ranks(cls, g: Graph, spec: TraversalSpec, reason: str, parts: Sequence[dict]) -> Stats:
+        """Put the ranks' parts together."""
+        arcs = sum(part["reached_arcs"] for part in parts)
+        return cls(
+            **costs_of_ranks(g, parts),
+            method=spec.method,
+            reason=reason,
+            form=parts[0]["form"],
+            num_reached=sum(part["reached"] for part in parts),
+            num_edges=arcs if g.info.directed else arcs // 2,
+        )
+
+
+class Traversed(Result):
+    """The answer of a breadth-first search or of shortest paths.
+
+    Unpacks like a tuple: `distances, predecessors = mg.bfs(g, 0)`.
+
+    Attributes
+    ----------
+    distances
+        bfs: int32, -1 where not reached. sssp: floats as the weights, inf where not reached; int64 for
+        integer weights, -1 where not reached.
+    predecessors
+        int64, -1 where not reached, a source its own; None if they were not asked for.
+    nearest_source
+        With several sources, the one each vertex is nearest to; None with one.
+    sources
+        Where it started from.
+    stats
+        How it was found.
+    """
+
+    stats: Stats
+
+    def __init__(self, kept: Kept, spec: TraversalSpec, stats: Stats) -> None:
+        super().__init__(kept)
+        self.spec, self.stats, self.sources = spec, stats, spec.sources
+        ids = np.dtype(np.int64)
+        self.distances = Column(self._kept, "distances", user_dtype(spec.dtype))
+        self.predecessors = Column(self._kept, "predecessors", ids) if spec.predecessors else None
+        self.nearest_source = Column(self._kept, "nearest_source", ids) if len(spec.sources) > 1 else None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        columns = (self.distances, self.predecessors, self.nearest_source)
+        return tuple(column for column in columns if column is not None)
+
+    def violations(self) -> Sequence[Violation]:
+        if self.predecessors is None:
+            raise UsageError("validation needs predecessors: search again without return_predecessors=False")
+        return self.run(check, self.graph.key)[0]
+
+    def path_to(self, target: int) -> list[int]:
+        """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
+        if self.predecessors is None:
+            raise UsageError("paths need predecessors: search again without return_predecessors=False")
+        return self.run(follow, check_vertex(self.graph.num_vertices, target, "target"))[0]
+
+    def __iter__(self) -> Iterator[Column | None]:
+        return iter((self.distances, self.predecessors))
+
+    def __repr__(self) -> str:
+        sources = ", ".join(map(str, self.sources[:3])) + (", ..." if len(self.sources) > 3 else "")
+        head = f"{self.spec.algorithm} of {self.graph.name} from {sources}"
+        if self.closed:
+            return f"<{head}: closed>"
+        stats = self.stats
+        return (
+            f"<{head}: {stats.num_reached:,} of {counted(self.graph.num_vertices, 'vertex')} reached, {stats.method}, "
+            f"{counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
+        )
+
+
+class TraversedMany(Sequence):
+    """One answer for each of many roots: a sequence of `Traversed`."""
+
+    def __init__(self, results: Sequence[Traversed]) -> None:
+        self.results = list(results)
+
+    @property
+    def distances(self) -> np.ndarray:
+        """A row of distances for each root."""
+        return np.stack([result.distances.to_numpy() for result in self.results])
+
+    @property
+    def predecessors(self) -> np.ndarray | None:
+        """A row of predecessors for each root; None if they were not asked for."""
+        columns = [result.predecessors for result in self.results]
+        return None if None in columns else np.stack([column.to_numpy() for column in columns if column is not None])
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __getitem__(self, index: Any) -> Any:
+        return TraversedMany(self.results[index]) if isinstance(index, slice) else self.results[index]
+
+    def close(self) -> None:
+        """Free the answers' memory on the ranks."""
+        for result in self.results:
+            result.close()
+
+    def __enter__(self) -> TraversedMany:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        total_s = sum(result.stats.total_s for result in self.results)
+        what = f"{self.results[0].spec.algorithm} of {self.results[0].graph.name}" if self.results else "nothing"
+        return f"<{what} from {counted(len(self), 'root')}: {readable_seconds(total_s)} in all>"

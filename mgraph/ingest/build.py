@@ -1,0 +1,86 @@
+"""From an edge source to this rank's shard: count, order, plan, route, sort."""
+
+from __future__ import annotations
+
+from mgraph.backends.base import Backend
+from mgraph.backends.totals import total
+from mgraph.comm.base import Communicator
+from mgraph.errors import UsageError, WouldNotFit
+from mgraph.ingest.chunks import read_chunk, steps
+from mgraph.ingest.compact import build_compact, would_fit
+from mgraph.ingest.memory_check import refusal
+from mgraph.ingest.plan import batch_arcs, default_chunks, plan_build
+from mgraph.ingest.survey import Survey, make_survey
+from mgraph.shard.rows import RowsBuilder
+from mgraph.shard.shard import Shard, degrees
+from mgraph.shard.user_ids import translated
+from mgraph.types import EdgeSource
+
+LAYOUTS = ("rows", "compact", "auto")
+
+
+def build(
+    source: EdgeSource,
+    backend: Backend,
+    comm: Communicator,
+    *,
+    order: str = "auto",
+    num_chunks: int | None = None,
+    layout: str = "rows",
+) -> Shard:
+    """Build this rank's shard; every rank calls it with the same arguments.
+
+    Parameters
+    ----------
+    source
+        The edges; read twice, or a few times for the compact layout, in parts that the ranks share.
+    order
+        `degree`, `natural`, or `auto`, which decides from the degrees.
+    num_chunks
+        In how many parts the input is read; more parts take less memory. The graph does not depend on it.
+    layout
+        `rows`, `compact` (blocks alone, for sweeps), or `auto`: compact where rows would not fit.
+    """
+    if layout not in LAYOUTS:
+        raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, layout)
+    survey, row_lengths = make_survey(source, backend, comm, order, chunks)
+    backend.release()
+    if layout == "compact":
+        del row_lengths
+        return build_compact(survey, backend, comm, chunks)
+    num_arcs = total(backend, row_lengths)
+    why = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
+    if why:
+        del row_lengths
+        chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
+        if layout == "auto":
+            return build_compact(survey, backend, comm, chunks)
+        raise WouldNotFit(why + "; the compact layout would fit" * would_fit(survey, backend, comm, chunks))
+    builder = RowsBuilder(backend, comm, survey.partition, row_lengths, survey.weight_dtype)
+    del row_lengths
+    _place(survey, builder, chunks)
+    rows, parallel = builder.finish(batch_arcs(num_arcs, backend.limits))
+    del builder
+    backend.release()
+    info = survey.describe(backend, comm, "rows", degrees(rows), rows.weights, 0, parallel)
+    positions = survey.positions_of_range(comm.rank)
+    return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
+
+
+def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
+    """Read the input again, in step with the other ranks, and hand every arc to the builder."""
+    backend, source, table = builder.backend, survey.source, survey.position_of_user
+    dtype = builder.partition.dtype
+    for k in steps(builder.comm, num_chunks):
+        backend.release()
+        u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
+        proper = u != v
+        if total(backend, proper) < len(proper):
+            u, v, w = u[proper], v[proper], None if w is None else w[proper]
+        if table is not None:
+            u, v = translated(backend, u, table), translated(backend, v, table)
+        u, v = u.astype(dtype, copy=False), v.astype(dtype, copy=False)
+        builder.add(u, v, w)
+        if not source.directed:
+            builder.add(v, u, w)

@@ -1,0 +1,134 @@
+"""The compact layout: blocks straight from the input, with no rows in between.
+
+    pass 1:            degrees, order (survey.py)
+    once:              count this rank's edges by bucket: runs of neighbouring keys, in the order of the blocks
+    for some buckets:  read the input; an edge goes to the owner of its start, which keeps the keys of these buckets
+                       sort them a batch at a time, drop parallel edges, append words and weights
+    last:              count degrees in the blocks
+
+Every edge starts where it does in blocks that are made from rows, and keys rise in their order: on one rank both
+come out the same. On more, a rank has the edges that start at its own vertices: not quite equal shares. (Where ranges
+are the owners', every other edge starts at its smaller end.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.comm.base import Communicator
+from mgraph.errors import UsageError
+from mgraph.ingest.chunks import read_chunk, route, steps
+from mgraph.ingest.compact_kernels import count_ends, orient_edges
+from mgraph.ingest.compact_plan import plan_compact
+from mgraph.ingest.fill import Filler, count_buckets, keys_of
+from mgraph.ingest.keys import KeyLayout, Pass, key_layout, plan_passes
+from mgraph.ingest.memory_check import refusal, refuse_unless_it_fits
+from mgraph.ingest.plan import state_bytes
+from mgraph.ingest.ranked import Positions, rank_positions
+from mgraph.ingest.survey import Survey
+from mgraph.shard.block_headers import choose_shape
+from mgraph.shard.shard import BlockShape, Shard
+from mgraph.types import Array
+
+
+def would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chunks: int) -> bool:
+    """Return whether the compact layout would, were the edges dealt evenly."""
+    width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
+    edges, partition = -(-survey.num_input_edges // comm.size), survey.partition
+    layout = key_layout(choose_shape(backend, width), partition.num_states, range(partition.stride), edges)
+    plan = plan_compact(survey.sizes(edges), partition, layout, backend.limits, num_chunks, width)
+    return layout.fits and refusal(plan, backend, comm) is None
+
+
+def build_compact(
+    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, shape: BlockShape | None = None
+) -> Shard:
+    """Build this rank's shard of blocks alone; every rank calls it."""
+    xp, partition = backend.xp, survey.partition
+    width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
+    shape = shape or choose_shape(backend, width)
+    base = comm.rank * partition.stride
+    starts = range(base, base + partition.stride)
+    layout = key_layout(shape, partition.num_states, starts, survey.num_input_edges // comm.size)
+    if not comm.sum(int(layout.fits))[0] == comm.size:
+        raise UsageError(f"{partition.num_positions:,} vertices with edges are too many for the compact layout")
+    positions = rank_positions(backend, partition, survey.position_of_user)
+    survey.position_of_user = None
+    backend.release()
+    edges = _Edges(survey, backend, comm, num_chunks, layout, positions)
+    ends = count_buckets(backend, layout, edges)
+    fullest = int(comm.allreduce(np.array([ends[-1]], np.int64), "max")[0])
+    sizes = survey.sizes(fullest)
+    plan = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
+    # No bucket may be larger than all there is room for.
+    while (passes := plan_passes(ends, plan.buffer_keys, plan.batch_keys)) is None:
+        plan = dataclasses.replace(plan, buffer_keys=2 * plan.buffer_keys, buffer=2 * plan.buffer)
+    backend.release()
+    refuse_unless_it_fits(plan, backend, comm)
+    # A rank with fewer passes than others reads for them.
+    num_passes = int(comm.allreduce(np.array([len(passes)], np.int64), "max")[0])
+    passes += [Pass(0, 0, 0)] * (num_passes - len(passes))
+    filler = Filler(backend, layout, ends, survey.weight_dtype, passes, plan.batch_keys)
+    for todo in passes:
+        filler.fill(todo, edges)
+    del edges
+    blocks = filler.finish()
+    dropped = int(ends[-1]) - blocks.num_edges
+    del filler
+    position_of_user = positions.of_range(backend, *survey.user_range(comm.rank), partition.dtype)
+    del positions
+    backend.release()
+    both_ways = 0 if survey.source.directed else 1
+    degrees = xp.zeros(partition.num_states, np.uint32)
+    count_ends[backend](0, blocks.num_units, *blocks.edges, shape.segment_bits, both_ways, degrees)
+    if comm.size > 1:
+        degrees = comm.allreduce(degrees, "sum")[base : base + partition.num_owned(comm.rank)].copy()
+    else:
+        degrees = degrees[: partition.num_owned(0)]
+    info = survey.describe(backend, comm, "compact", degrees, blocks.weights, both_ways, dropped << both_ways)
+    shard = Shard(backend, info, partition, comm.rank, None, survey.user_of_local, position_of_user)
+    shard.blocks[width], shard.stored_degrees = blocks, degrees
+    return shard
+
+
+class _Edges:
+    """The edges that start at this rank's vertices, read anew each time: keys and weights, a chunk at a time."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        backend: Backend,
+        comm: Communicator,
+        num_chunks: int,
+        layout: KeyLayout,
+        positions: Positions,
+    ) -> None:
+        self.survey, self.backend, self.comm = survey, backend, comm
+        self.num_chunks, self.layout, self.positions = num_chunks, layout, positions
+
+    def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
+        backend, survey = self.backend, self.survey
+        xp, partition = backend.xp, survey.partition
+        # Of the larger positions the last rank of a natural order would have the most.
+        by_parity = int(partition.num_ranks > 1 and not partition.cyclic)
+        for k in steps(self.comm, self.num_chunks):
+            ids, others, weights = read_chunk(survey.source, backend, k, self.num_chunks, survey.weight_dtype)
+            sources, targets = (xp.empty(len(ids), partition.dtype) for _ in range(2))
+            orient_edges[backend](
+                0, len(ids), ids, others, *self.positions.arrays, partition.stride, partition.multiplier,
+                int(survey.source.directed), by_parity, sources, targets,
+            )  # fmt: skip
+            del ids, others
+            if self.comm.size > 1:
+                # A loop has no owner: the last rank gets it, and leaves it out.
+                owners = xp.minimum(sources // partition.stride, self.comm.size - 1)
+                sources, targets, weights = route(backend, self.comm, owners, sources, targets, weights)
+                del owners
+            keys = keys_of(backend, self.layout, sources, targets)
+            del sources, targets
+            yield keys, weights
+            del keys, weights

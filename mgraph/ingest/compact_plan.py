@@ -1,0 +1,125 @@
+"""What the compact layout takes, and blocks beside rows, counted before it is taken."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mgraph.backends.base import Limits
+from mgraph.formatting import readable_bytes
+from mgraph.ingest.keys import KeyLayout
+from mgraph.ingest.plan import COMPACT_PARTS, LEAST_BATCH_ARCS, PARTS, Sizes, degrees_bytes, order_bytes
+from mgraph.ingest.ranked import ranked_bytes
+from mgraph.partition import Partition
+from mgraph.types import vertex_dtype
+
+# Beside the graph and the state of a search, a build may take 15 % of both; they are smaller than planned where
+# there are parallel edges.
+SLACK = 0.13
+LEAST_BUFFER_KEYS = 1 << 16
+LEAST_BUFFER_SHARE = 32
+
+
+@dataclass(frozen=True)
+class CompactPlan:
+    """Bytes on the fullest rank, by what they are for."""
+
+    num_ranks: int
+    order: int  # to find the order; before all of the following
+    tables: int  # between user ids and positions, while there are edges to translate
+    own_tables: int  # what is left of them
+    words: int  # with weights
+    headers: int  # of tiles and units
+    buffer_keys: int  # keys that a pass has room for beside the words
+    batch_keys: int  # keys sorted at once
+    buffer: int
+    place: int  # beside all that, while keys are placed
+    sort: int  # the same, while they are sorted
+    degrees: int  # of owned vertices
+    count: int  # beside words, headers and its own tables, while degrees are counted
+
+    @property
+    def shard_bytes(self) -> int:
+        """What stays."""
+        return self.own_tables + self.words + self.headers + self.degrees
+
+    @property
+    def to_allocate_bytes(self) -> int:
+        """What is still to be allocated once the order is found."""
+        build = self.buffer + max(self.place, self.sort)
+        return self.words + self.headers + max(build, self.count - (self.tables - self.own_tables))
+
+    @property
+    def peak_bytes(self) -> int:
+        """The build's high-water mark."""
+        return max(self.order, self.tables + self.to_allocate_bytes)
+
+    def refusal(self, free_bytes: int) -> str:
+        """Say how much is needed, how much there is, and what would fit."""
+        more = max(math.ceil(self.to_allocate_bytes / max(free_bytes, 1) * self.num_ranks), self.num_ranks + 1)
+        here = "here" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
+        return (
+            f"building the compact graph takes {readable_bytes(self.to_allocate_bytes)} more {here}, "
+            f"and {readable_bytes(free_bytes)} is free: use {more} ranks with as much, or fewer edges"
+        )
+
+
+def plan_compact(
+    sizes: Sizes, partition: Partition, layout: KeyLayout, limits: Limits, num_chunks: int, state_bytes: int
+) -> CompactPlan:
+    """Plan the compact layout; `sizes.row_arcs` is how many edges the fullest rank gets, parallel ones included."""
+    n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
+    user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
+    edges = sizes.row_arcs + (sizes.row_arcs & 1)
+    tables = (ranked_bytes(n, partition) or position * n) + user * owned if partition.cyclic else 0
+    own_tables = position * -(-n // partition.num_ranks) + user * owned if partition.cyclic else 0
+    words = edges * (4 + weight)
+    tiles = min(layout.num_windows * layout.num_tiles // (1 if sizes.directed else 2), edges)
+    headers = 16 * tiles
+    # An edge as it is read, with both ends oriented, and its key; sorted by owner, sent and received.
+    edge = 2 * user + given + 2 * position + 8 + (weight if weight != given else 0)
+    if partition.num_ranks > 1:
+        edge = max(edge, 8 * position + 4 * weight + 17)
+    batch = min(edges, max(edges // COMPACT_PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
+    buckets = 16 * layout.num_buckets
+    place, sort = buckets + edge * -(-sizes.num_input_edges // num_chunks), buckets + sort_bytes(weight, limits) * batch
+    degrees = 4 * owned
+    count = 4 * partition.num_states + (degrees if partition.num_ranks > 1 else 0)
+    kept = own_tables + words + headers + degrees
+    slack = SLACK * (kept + 2 * state_bytes * partition.num_states)
+    beside = tables - own_tables - degrees + max(place, sort)
+    # What is left is halved by every pass: without a buffer worth the name there would be no last one.
+    least = max(edges // LEAST_BUFFER_SHARE, LEAST_BUFFER_KEYS)
+    buffer_keys = min(max(int((slack - beside) // (8 + weight)), least), edges)
+    return CompactPlan(
+        partition.num_ranks,
+        order=degrees_bytes(n, sizes.directed) + (order_bytes(n, partition, limits) if partition.cyclic else 0),
+        tables=tables,
+        own_tables=own_tables,
+        words=words,
+        headers=headers,
+        buffer_keys=buffer_keys,
+        batch_keys=batch,
+        buffer=(8 + weight) * buffer_keys,
+        place=place,
+        sort=sort,
+        degrees=degrees,
+        count=count,
+    )
+
+
+def sort_bytes(weight: int, limits: Limits) -> int:
+    """Return what a key takes while it is sorted: itself, its order, the sorted key, where runs of equal ones start."""
+    return (33 if weight else 17) + limits.sort_scratch_bytes
+
+
+def block_batch(num_edges: int, limits: Limits) -> int:
+    """Return how many edges of blocks beside rows to list and to sort at once."""
+    return min(max(num_edges // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))
+
+
+def blocks_beside(num_edges: int, num_owned: int, weight: int, limits: Limits) -> int:
+    """Return what making blocks takes beside rows and blocks: where each row's edges begin, and a piece."""
+    # An edge of a piece: its word and weight, its tile, its place in their order and among all words.
+    edge = 28 + weight + 3 * limits.sort_scratch_bytes
+    return 8 * num_owned + edge * block_batch(num_edges, limits)

@@ -1,0 +1,177 @@
+"""Edges in any order into blocks: placed by bucket, sorted a batch at a time, written as words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.ingest.compact_kernels import count_keys, key_edges, place_keys
+from mgraph.ingest.keys import KeyLayout, Pass
+from mgraph.shard.block_headers import Headers
+from mgraph.shard.runs import drop_parallel, lengths_of_runs
+from mgraph.shard.shard import Blocks
+from mgraph.types import Array
+
+# Keys and weights of all edges, some at a time; the same ones each time it is iterated over.
+Edges = Iterable[tuple[Array, Array | None]]
+# A bucket that is too large to be sorted at once is cut by this many bits more.
+SPLIT_BITS = 16
+
+
+def keys_of(backend: Backend, layout: KeyLayout, sources: Array, targets: Array) -> Array:
+    """Return the keys of edges between state indices, -1 where there is none."""
+    keys, shape = backend.xp.empty(len(sources), np.int64), layout.shape
+    key_edges[backend](
+        0, len(keys), sources, targets, layout.first_window, shape.window_bits, shape.subwindow_bits,
+        shape.segment_bits, layout.tile_bits, keys,
+    )  # fmt: skip
+    return keys
+
+
+def count_buckets(backend: Backend, layout: KeyLayout, edges: Edges) -> np.ndarray:
+    """Return how many edges the buckets up to each have together, 0 in front."""
+    counts = backend.xp.zeros(layout.num_buckets, np.int64)
+    for keys, _ in edges:
+        count_keys[backend](0, len(keys), keys, layout.bucket_shift, 0, layout.num_buckets, counts)
+        del keys, _
+    return np.concatenate([[0], np.cumsum(backend.to_host(counts))])
+
+
+class Filler:
+    """Fills the words of a rank's blocks, pass by pass."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        layout: KeyLayout,
+        ends: np.ndarray,
+        weight_dtype: np.dtype | None,
+        passes: list[Pass],
+        batch_keys: int,
+    ) -> None:
+        self.backend, self.layout, self.ends, self.batch_keys = backend, layout, ends, batch_keys
+        xp, num_edges = backend.xp, int(ends[-1])
+        # Of an even length, so that keys of two words end where it does.
+        self.words = xp.empty(num_edges + (num_edges & 1), np.uint32)
+        self.weights = None if weight_dtype is None else xp.empty(len(self.words), weight_dtype)
+        room = max((int(ends[p.last] - ends[p.middle]) for p in passes), default=0)
+        self._keys = xp.empty(room, np.int64)
+        self._key_weights = None if weight_dtype is None else xp.empty(room, weight_dtype)
+        self._headers = Headers(layout.shape, layout.num_states)
+        self._window, self._tiles = 0, np.zeros(layout.num_tiles, np.int64)
+        self._done = 0
+
+    def fill(self, todo: Pass, edges: Edges) -> None:
+        """Read the input once, and append what is in the buckets of this pass."""
+        backend, shift = self.backend, self.layout.bucket_shift
+        regions = [region for region in (self._behind_words(todo), self._in_buffer(todo)) if region[0] < region[1]]
+        all_cursors = [
+            backend.to_device(self.ends[first:last] - self.ends[first]) for first, last, _, _ in regions
+        ]  # fmt: skip
+        for keys, weights in edges:
+            for (first, last, into, into_weights), cursors in zip(regions, all_cursors, strict=True):
+                place_keys[backend](0, len(keys), keys, weights, shift, first, last, cursors, into, into_weights)
+            del keys, weights
+        del all_cursors
+        backend.release()
+        for first, last, keys, weights in regions:
+            for window, columns in self._batches(first, last, keys, weights):
+                self._append(window, columns)
+                # No two batches are of one length: what a pool kept of this one would not fit the next.
+                backend.release()
+
+    def finish(self) -> Blocks:
+        """Return the blocks."""
+        self._close_window()
+        del self._keys, self._key_weights
+        self.backend.release()
+        tiles = [self.backend.to_device(array) for array in self._headers.finish()]
+        spare = len(self.words) - self._done
+        # What parallel edges took is given back where it is much and there is room for a copy.
+        edge_bytes = 4 + (0 if self.weights is None else self.weights.itemsize)
+        if spare > len(self.words) // 8 and edge_bytes * self._done < self.backend.free_bytes():
+            self.words = self.words[: self._done].copy()
+            self.weights = None if self.weights is None else self.weights[: self._done].copy()
+        weights = None if self.weights is None else self.weights[: self._done]
+        return Blocks(self.layout.shape, tiles[0], tiles[1], tiles[2], tiles[3], self.words[: self._done], weights)
+
+    def _behind_words(self, todo: Pass) -> tuple[int, int, Array, Array | None]:
+        """Return a region of the first buckets: the end of the words that are not filled yet."""
+        length = int(self.ends[todo.middle] - self.ends[todo.first])
+        keys = self.words[len(self.words) - 2 * length :].view(np.int64)
+        weights = None if self.weights is None else self.weights[len(self.weights) - length :]
+        return todo.first, todo.middle, keys, weights
+
+    def _in_buffer(self, todo: Pass) -> tuple[int, int, Array, Array | None]:
+        return todo.middle, todo.last, self._keys, self._key_weights
+
+    def _batches(self, first: int, last: int, keys: Array, weights: Array | None) -> Iterator[tuple[int, list[Array]]]:
+        """Yield copies of keys, and of weights if there are any, in rising runs of buckets of one window each."""
+        ends, shift = self.ends[first : last + 1] - self.ends[first], self.layout.window_shift
+        for low, high in _cut(ends, self.batch_keys, first, 1 << shift):
+            begin, end = int(ends[low]), int(ends[high])
+            window = (first + low) >> shift
+            columns = [keys[begin:end]] if weights is None else [keys[begin:end], weights[begin:end]]
+            if end - begin <= self.batch_keys or self.layout.bucket_shift == 0:
+                yield window, [column.copy() for column in columns]
+            else:
+                yield from ((window, part) for part in self._split(first + low, columns))
+
+    def _split(self, bucket: int, columns: list[Array]) -> Iterator[list[Array]]:
+        """Yield the keys of one large bucket in batches, with their weights."""
+        backend, xp, keys = self.backend, self.backend.xp, columns[0]
+        weights = columns[1] if len(columns) > 1 else None
+        bits = min(SPLIT_BITS, self.layout.bucket_shift)
+        shift, base = self.layout.bucket_shift - bits, bucket << bits
+        counts = xp.zeros(1 << bits, np.int64)
+        count_keys[backend](0, len(keys), keys, shift, base, base + len(counts), counts)
+        ends = np.concatenate([[0], np.cumsum(backend.to_host(counts))])
+        for low, high in _cut(ends, self.batch_keys):
+            part = [xp.empty(int(ends[high] - ends[low]), column.dtype) for column in columns]
+            cursors = backend.to_device(ends[low:high] - ends[low])
+            out_weights = None if weights is None else part[1]
+            place_keys[backend](
+                0, len(keys), keys, weights, shift, base + low, base + high, cursors, part[0], out_weights
+            )
+            yield part
+
+    def _append(self, window: int, columns: list[Array]) -> None:
+        """Sort a batch, drop its parallel edges and write the rest behind what is there, emptying `columns`."""
+        xp, layout = self.backend.xp, self.layout
+        keys, weights = drop_parallel(self.backend, columns)
+        out = slice(self._done, self._done + len(keys))
+        # The low bits of the key, first as many as a word has.
+        self.words[out] = keys
+        self.words[out] &= np.uint32((1 << layout.word_bits) - 1)
+        if self.weights is not None:
+            self.weights[out] = weights
+        self._done += len(keys)
+        if window != self._window:
+            self._close_window()
+            self._window = window
+        keys >>= layout.word_bits
+        keys &= (1 << layout.tile_bits) - 1
+        self._tiles += self.backend.to_host(lengths_of_runs(xp, keys, layout.num_tiles))
+
+    def _close_window(self) -> None:
+        if self._tiles.any():
+            first = (self.layout.first_window + self._window) << self.layout.shape.window_bits
+            self._headers.add(first, self._tiles)
+            self._tiles[:] = 0
+
+
+def _cut(ends: np.ndarray, most: int, first: int = 0, multiple: int = 1 << 62) -> Iterator[tuple[int, int]]:
+    """Cut buckets in runs of at most `most` keys that do not cross a multiple of `multiple`; leave empty ones out.
+
+    The buckets are numbered from `first`. One of more keys stands alone.
+    """
+    low, num_buckets = 0, len(ends) - 1
+    while low < num_buckets and ends[low] < ends[-1]:
+        reach = int(np.searchsorted(ends, ends[low] + most, side="right")) - 1
+        end_of_multiple = (first + low) // multiple * multiple + multiple - first
+        high = min(max(reach, low + 1), end_of_multiple, num_buckets)
+        if ends[high] > ends[low]:
+            yield low, high
+        low = high

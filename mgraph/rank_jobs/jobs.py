@@ -1,0 +1,309 @@
+"""What runs on a rank when a user calls: build a graph, traverse it, label it, span it, validate or fetch an answer.
+
+Each function gets its Rank first; `Cluster.run` calls it on every rank under one lease. Shards and
+answers stay in `rank.objects`; what a job returns travels to the caller and is small.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.components.afforest import find_components
+from mgraph.algorithms.components.labels import labels_of_users
+from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
+from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
+from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
+from mgraph.algorithms.spanning_forest.filter_boruvka import msf
+from mgraph.algorithms.variants import TraversalSpec, connected, prepare, search, search_giant
+from mgraph.backends.host_memory import FreeMemory
+from mgraph.backends.totals import total
+from mgraph.cluster.base import Rank
+from mgraph.ingest.build import build
+from mgraph.io.parts import PartEdges
+from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
+from mgraph.shard.result_routing import require_homes
+from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.shard.user_ids import edges_of_users, positions_of, tree_of_users
+from mgraph.types import Array, EdgeSource, unreached_of
+from mgraph.validation.components import labels_check_bytes, validate_labels
+from mgraph.validation.spanning_forest import forest_check_bytes, validate_forest
+from mgraph.validation.traversal import Violation, validate_traversal
+
+HASHED_AT_ONCE = 1 << 26
+
+
+@dataclass
+class Columns:
+    """An answer on one rank: a value for each user id (or edge) of this rank's range of them, in each column."""
+
+    first: int
+    columns: dict[str, Array]
+
+
+@dataclass
+class ForestEdges(Columns):
+    """A forest's edges on one rank, numbered over all ranks."""
+
+    maximum: bool
+
+
+@dataclass
+class Answer(Columns):
+    """A traversal's answer on one rank, by owned vertex too."""
+
+    spec: TraversalSpec
+    traversal: Traversal
+
+
+def shard_of(rank: Rank, graph: str) -> Shard:
+    """Return this rank's part of a graph; with it begins on every rank what may make more of it."""
+    shard: Shard = rank.objects[graph]
+    shard.begin_call(rank.comm)
+    return shard
+
+
+def free_bytes(rank: Rank) -> int:
+    """Return how much memory this rank can still allocate."""
+    return rank.backend.free_bytes()
+
+
+def free_memory(rank: Rank) -> FreeMemory:
+    """Return the same, and which limit leaves no more."""
+    return rank.backend.free_memory()
+
+
+def build_graph(
+    rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
+) -> tuple[GraphInfo, dict]:
+    """Build this rank's shard and keep it as `key`."""
+    started = time.perf_counter()
+    with rank.backend.high_water() as peak_bytes:
+        shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks, layout=layout)
+        rank.backend.synchronize()
+    rank.objects[key] = shard
+    seconds = time.perf_counter() - started
+    return shard.info, {"seconds": seconds, "bytes": shard.nbytes, "peak_bytes": peak_bytes()}
+
+
+def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:
+    """Build from edges of which each rank was sent its part."""
+    return build_graph(rank, part, *args)
+
+
+def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
+    """Traverse the graph as each spec says, keep the answers as `keys`, and return this rank's part of the stats."""
+    shard = shard_of(rank, graph)
+    return [_traverse(rank, shard, key, spec) for key, spec in zip(keys, specs, strict=True)]
+
+
+def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
+    trace = Trace(rank.backend, rank.comm)
+    with trace.phase("prepare"):
+        prepare(shard, rank, spec)
+        require_homes(shard, rank.comm)
+    sources, traversal = search(shard, rank, spec, trace)
+    return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
+
+
+def keep_traversal(
+    rank: Rank,
+    shard: Shard,
+    key: str,
+    spec: TraversalSpec,
+    sources: list[int],
+    traversal: Traversal,
+    trace: Trace,
+) -> dict[str, Any]:
+    """Find predecessors if they are wanted, keep the answer in user ids as `key`, and return this rank's stats."""
+    comm = rank.comm
+    # With several sources the chains of predecessors tell which one is nearest.
+    if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
+        with trace.phase("predecessors"):
+            found = shard, comm, connected(shard, sources), traversal.distances
+            traversal.predecessors = (
+                find_predecessors_by_sweep(*found)
+                if shard.is_compact
+                else find_predecessors(*found, everywhere=traversal.everywhere)
+            )
+    # The next search writes there.
+    traversal.everywhere = None
+    answer = Answer(shard.user_range[0], {}, spec, traversal)
+    with trace.phase("translate"):
+        # A source without arcs has no state, and reaches itself.
+        alone = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
+        num_alone = _translate(shard, rank, answer, alone)
+    rank.objects[key] = answer
+    num_reached, reached_arcs = _count_reached(shard, traversal)
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "form": trace.form,
+        "reached": num_reached + num_alone,
+        "reached_arcs": reached_arcs,
+    }
+
+
+def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
+    """Find the components of the graph, keep their labels as `key`, and return this rank's part of the stats."""
+    shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
+    searched = search_giant(shard, rank, trace)
+    with trace.phase("find"):
+        roots = find_components(shard, rank.comm, trace, searched)
+    with trace.phase("translate"):
+        labels = labels_of_users(shard, rank.comm, roots)
+    lo, hi = shard.user_range
+    rank.objects[key] = Columns(lo, {"labels": labels})
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
+    }
+
+
+def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
+    """Find a spanning forest, keep its edges as `key`, and return this rank's part of the stats."""
+    shard = shard_of(rank, graph)
+    refuse_forest_without_room(shard, rank.comm)
+    comm, trace = rank.comm, Trace(rank.backend, rank.comm)
+    with trace.phase("forest"):
+        arcs = msf(shard, comm, trace, maximum)
+    with trace.phase("translate"):
+        first, columns = edges_of_users(shard, comm, arcs)
+    rank.objects[key] = ForestEdges(first, columns, maximum)
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "edges": len(arcs),
+        "total": exact_sum(rank.backend.xp, columns["weights"]),
+    }
+
+
+def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
+    """Return how many vertices this rank has reached and how many arcs they have."""
+    if traversal.num_reached is not None and traversal.reached_arcs is not None:
+        return traversal.num_reached, traversal.reached_arcs
+    reached = traversal.distances != unreached_of(traversal.distances.dtype)
+    return total(shard.backend, reached), total(shard.backend, shard.degrees * reached)
+
+
+def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:
+    """Put the answer in user ids, that of the sources without arcs too; return how many of those are this rank's."""
+    comm, columns, traversal = rank.comm, answer.columns, answer.traversal
+    predecessors = traversal.predecessors if answer.spec.predecessors else None
+    tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
+    columns |= zip(("distances", "predecessors"), tree, strict=False)
+    if len(answer.spec.sources) > 1:
+        roots = find_roots(shard, comm, traversal.predecessors)
+        (columns["nearest_source"],) = tree_of_users(shard, comm, None, roots)
+    lo, hi = shard.user_range
+    own = [source for source in alone if lo <= source < hi]
+    for source in own:
+        columns["distances"][source - lo] = 0
+        for name in ("predecessors", "nearest_source"):
+            if name in columns:
+                columns[name][source - lo] = source
+    return len(own)
+
+
+def shard_bytes(rank: Rank, graph: str) -> int:
+    """Return how much memory this rank's shard takes, with what methods have had built for them."""
+    return rank.objects[graph].nbytes
+
+
+def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
+    """Return for each of a few vertices whether arcs leave it."""
+    shard: Shard = rank.objects[graph]
+    partition, degrees = shard.partition, shard.degrees
+    lengths = []
+    for position in positions_of(shard, rank.comm, users):
+        own = position < partition.num_positions and partition.owner(position) == rank.index
+        lengths.append(int(degrees[partition.local(position)]) if own else 0)
+    return (rank.comm.allreduce(np.array(lengths, np.int64), "max") > 0).tolist()
+
+
+def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
+    """Return the part of a column for user ids (or edges) lo..hi that this rank holds, as a host array."""
+    answer: Columns = rank.objects[key]
+    first, values = answer.first, answer.columns[column]
+    return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
+
+
+def count_values(rank: Rank, key: str) -> int:
+    """Return how many values of each column this rank holds."""
+    answer: Columns = rank.objects[key]
+    return len(next(iter(answer.columns.values())))
+
+
+def take(rank: Rank, key: str, column: str) -> np.ndarray:
+    """Return a copy of this rank's part of a column, which the caller may keep when the answer is closed."""
+    return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
+
+
+def digest(rank: Rank, key: str, column: str) -> int:
+    """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
+    answer: Columns = rank.objects[key]
+    values, xp, hashes = answer.columns[column], rank.backend.xp, 0
+    # A piece at a time: the hashes of a whole column would take several times its memory.
+    for lo in range(0, len(values), HASHED_AT_ONCE):
+        part = values[lo : lo + HASHED_AT_ONCE]
+        bits = part.view(f"u{part.dtype.itemsize}").astype(np.uint64)
+        # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.
+        vertices = xp.arange(answer.first + lo, answer.first + lo + len(part), dtype=np.uint64)
+        mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
+        for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
+        hashes += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+    return hashes % 2**64
+
+
+def follow(rank: Rank, key: str, target: int) -> list[int]:
+    """Return the path from a source to the target along predecessors, which may live on any rank."""
+    answer: Answer = rank.objects[key]
+    first, values = answer.first, answer.columns["predecessors"]
+    path: list[int] = []
+    vertex = target
+    while vertex >= 0 and (not path or vertex != path[-1]):
+        path.append(vertex)
+        own = int(values[vertex - first]) if 0 <= vertex - first < len(values) else -1
+        vertex = int(rank.comm.allreduce(np.array([own], np.int64), "max")[0])
+    return path[::-1] if vertex >= 0 else []
+
+
+def check(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check an answer by rules; every rank returns the same violations."""
+    shard, answer = shard_of(rank, graph), rank.objects[key]
+    sources = positions_of(shard, rank.comm, answer.spec.sources)
+    return validate_traversal(
+        shard,
+        rank.comm,
+        connected(shard, sources),
+        answer.traversal.distances,
+        answer.traversal.predecessors,
+        weighted=answer.spec.algorithm == "sssp",
+        limit=answer.spec.limit,
+    )
+
+
+def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check the labels of components by rules; every rank returns the same violations."""
+    shard, labels = shard_of(rank, graph), rank.objects[key].columns["labels"]
+    needed = labels_check_bytes(shard.partition, shard.info.num_vertices)
+    refuse_check_without_room("components", needed, shard, rank.comm)
+    return validate_labels(shard, rank.comm, labels)
+
+
+def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check a spanning forest by rules; every rank returns the same violations."""
+    shard, forest = shard_of(rank, graph), rank.objects[key]
+    info, weight = shard.info, np.dtype(shard.info.weight_dtype).itemsize
+    needed = forest_check_bytes(shard.partition, info.num_vertices, -(-info.num_edges // rank.size), weight)
+    refuse_check_without_room("a spanning forest", needed, shard, rank.comm)
+    return validate_forest(shard, rank.comm, forest.columns, forest.maximum)

@@ -1,0 +1,30 @@
+"""Pass 1 of the build: how many arcs each vertex has."""
+
+from __future__ import annotations
+
+from mgraph.backends.kernel import kernel
+from mgraph.backends.numba_atomics import atomic_add
+
+
+@kernel(id_t="sources")
+def count_degrees(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
+    """Count the arcs of every edge at both its ends; a loop counts only as a loop.
+
+    In- and out-degrees are one array where the graph is undirected.
+    """
+    loops = 0
+    for i in range(lo, hi):
+        u, v = sources[i], targets[i]
+        if u == v:
+            loops += 1
+        else:
+            atomic_add(out_degrees, u, 1)
+            atomic_add(in_degrees, v, 1)
+    atomic_add(num_loops, 0, loops)
+
+
+@kernel(vertex_t="values")
+def count_values(lo, hi, values, counts):
+    """Count how often each value occurs."""
+    for i in range(lo, hi):
+        atomic_add(counts, values[i], 1)

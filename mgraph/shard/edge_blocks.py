@@ -1,0 +1,175 @@
+"""The segment-sorted form of a graph's edges, from the rows; built when a sweep wants it.
+
+Every undirected edge is here once, taken from the arc that leads to the smaller position; of a directed
+graph every arc. It starts at the row's vertex and ends at the arc's target:
+
+- *The hub is the end.* In degree order few segments then have most edges, so that a copy of one in fast
+  memory serves many of them; the hubs' many improvements meet there and not in global memory; and the
+  starts, read in rising order, are the low end of the graph, where no two threads want one address.
+- *Shares are even before they are cut.* However many neighbours a vertex has, few have smaller positions, so
+  every rank has nearly its equal share in its own rows, and little is sent.
+
+Rows are in order of state index, so edges come sorted by their start. A window is a run of them; in it,
+a stable sort by tile (segment, then sub-window) leaves every tile in order of its starts. It is done a piece of the
+window at a time, so that little memory is needed beside rows and blocks: how many edges of a tile stand in the
+pieces before tells where those of a piece go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mgraph.comm.base import Communicator
+from mgraph.ingest.compact_plan import block_batch
+from mgraph.shard.block_headers import Headers, choose_shape
+from mgraph.shard.edge_blocks_kernels import count_lower, list_ends
+from mgraph.shard.runs import lengths_of_runs
+from mgraph.shard.shard import Blocks, BlockShape, Shard
+from mgraph.types import Array
+
+
+def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
+    """Return the blocks for states of `dtype`; narrow states (8-bit levels) share those of 4 bytes."""
+    if shard.is_compact:
+        (blocks,) = shard.blocks.values()  # of the compact layout: made once, for the widest states
+        return blocks
+    state_bytes = max(dtype.itemsize, 4)
+    if state_bytes not in shard.blocks:
+        shard.blocks[state_bytes] = build_blocks(shard, comm, choose_shape(shard.backend, state_bytes))
+    return shard.blocks[state_bytes]
+
+
+def build_blocks(shard: Shard, comm: Communicator, shape: BlockShape) -> Blocks:
+    """Build this rank's blocks; every rank calls it. The shape is a rank's own affair."""
+    share = _Share(shard, comm)
+    backend, xp, num_states = shard.backend, shard.backend.xp, shard.partition.num_states
+    words = xp.empty(share.num_edges, np.uint32)
+    weights = None if shard.rows.weights is None else xp.empty(share.num_edges, shard.rows.weights.dtype)
+    headers = Headers(shape, num_states)
+    size = block_batch(share.num_edges, backend.limits)
+    for first in range(0, num_states, 1 << shape.window_bits):
+        last = min(first + (1 << shape.window_bits), num_states)
+        counts = [_count_tiles(shard, headers, first, piece) for piece in share.starting_in(first, last, size)]
+        if not counts:
+            continue
+        # Where the edges of each tile begin, and in it those of each piece.
+        in_window = np.sum(counts, axis=0)
+        begins = headers.num_edges + np.cumsum(in_window) - in_window
+        headers.add(first, in_window)
+        for piece, own in zip(share.starting_in(first, last, size), counts, strict=True):
+            _place_piece(shard, headers, first, piece, begins - (np.cumsum(own) - own), words, weights)
+            begins += own
+            del piece
+    tiles = [backend.to_device(array) for array in headers.finish()]
+    return Blocks(shape, tiles[0], tiles[1], tiles[2], tiles[3], words, weights)
+
+
+def _tiles_of(headers: Headers, first: int, sources: Array, targets: Array) -> Array:
+    """Return the tile of every edge in the window of states from `first`."""
+    shape = headers.shape
+    tiles = (targets >> shape.segment_bits).astype(headers.tile_dtype)
+    tiles <<= headers.tile_shift
+    tiles |= ((sources - first) >> shape.subwindow_bits).astype(headers.tile_dtype)
+    return tiles
+
+
+def _count_tiles(shard: Shard, headers: Headers, first: int, columns: list[Array]) -> np.ndarray:
+    """Return how many edges of a piece each tile of its window has."""
+    tiles = _tiles_of(headers, first, *columns[:2])
+    del columns
+    tiles.sort()
+    return shard.backend.to_host(lengths_of_runs(shard.backend.xp, tiles, headers.num_tiles))
+
+
+def _place_piece(
+    shard: Shard,
+    headers: Headers,
+    first: int,
+    columns: list[Array],
+    offsets: np.ndarray,
+    words: Array,
+    weights: Array | None,
+) -> None:
+    """Write a piece's edges, emptying `columns`: the i-th in order of tiles, if of tile t, goes to offsets[t] + i."""
+    xp, shape = shard.backend.xp, headers.shape
+    sources, targets = columns[:2]
+    del columns[:2]
+    tiles = _tiles_of(headers, first, sources, targets)
+    packed = ((sources & ((1 << shape.subwindow_bits) - 1)) << shape.segment_bits).astype(np.uint32)
+    packed |= (targets & ((1 << shape.segment_bits) - 1)).astype(np.uint32)
+    del sources, targets
+    order = xp.argsort(tiles, kind="stable")
+    places = shard.backend.to_device(offsets)[tiles[order]]
+    del tiles
+    places += xp.arange(len(order), dtype=np.int64)
+    words[places] = packed[order]
+    if weights is not None:
+        weights[places] = columns[0][order]
+
+
+class _Share:
+    """The rank's equal share of the graph's edges, as columns: sources, targets and, if there are any, weights.
+
+    The ranks list the edges of their rows one behind the other, and the list is cut in equal parts. What
+    stands on the other side of a cut is sent; the rank's own edges are listed when they are asked for.
+    """
+
+    def __init__(self, shard: Shard, comm: Communicator) -> None:
+        xp, rank = shard.backend.xp, comm.rank
+        self.shard, self.base = shard, rank * shard.partition.stride
+        self.offsets = _edge_offsets(shard)
+        listed = int(self.offsets[-1])
+        counts = comm.allgather(np.array([listed], np.int64), np.empty(comm.size, np.int64))
+        start, total = int(counts[:rank].sum()), int(counts.sum())
+        shares = [total * r // comm.size for r in range(comm.size + 1)]
+        self.num_edges = shares[rank + 1] - shares[rank]
+        cuts = [min(max(share - start, 0), listed) for share in shares]
+        self.own = cuts[rank], cuts[rank + 1]
+        parts = [self._list(*cuts[r : r + 2] if r != rank else (0, 0)) for r in range(comm.size)]
+        came = [comm.alltoallv(column) for column in zip(*parts, strict=True)]
+        self.below = [xp.concatenate(column[: rank + 1]) for column in came]
+        self.above = [xp.concatenate(column[rank:]) for column in came]
+
+    def starting_in(self, first: int, last: int, size: int) -> Iterator[list[Array]]:
+        """Yield the columns of the edges that start in first..last, in order of their starts, `size` at a time."""
+        low, high = (min(max(state - self.base, 0), self.shard.num_owned) for state in (first, last))
+        begin, end = (min(max(int(self.offsets[row]), self.own[0]), self.own[1]) for row in (low, high))
+        if len((columns := self._slice(self.below, first, last))[0]):
+            yield columns
+        for start in range(begin, end, size):
+            yield self._list(start, min(start + size, end))
+        if len((columns := self._slice(self.above, first, last))[0]):
+            yield columns
+
+    def _slice(self, columns: list[Array], first: int, last: int) -> list[Array]:
+        if not len(columns[0]):
+            return columns  # CuPy reads in front of an empty array that it searches
+        bounds = self.shard.backend.to_device(np.array([first, last], columns[0].dtype))
+        low, high = self.shard.backend.xp.searchsorted(columns[0], bounds).tolist()
+        return [column[low:high] for column in columns]
+
+    def _list(self, begin: int, end: int) -> list[Array]:
+        xp, rows, count = self.shard.backend.xp, self.shard.rows, end - begin
+        sources, targets = (xp.empty(count, rows.targets.dtype) for _ in range(2))
+        weights = None if rows.weights is None else xp.empty(count, rows.weights.dtype)
+        list_ends[self.shard.backend](
+            begin, end, self.offsets, self.shard.num_owned, rows.indptr, rows.targets, rows.weights,
+            self.base, begin, sources, targets, weights,
+        )  # fmt: skip
+        return [sources, targets] if weights is None else [sources, targets, weights]
+
+
+def _edge_offsets(shard: Shard) -> Array:
+    """Return where each row's edges begin in the list of them all, and its length."""
+    rows, partition = shard.rows, shard.partition
+    if shard.info.directed:
+        return rows.indptr
+    offsets = shard.backend.xp.zeros(shard.num_owned + 1, np.int64)
+    count_lower[shard.backend](
+        0, shard.num_owned, rows.indptr, rows.targets,
+        partition.offset(shard.rank), partition.stride, partition.multiplier, offsets[1:],
+    )  # fmt: skip
+    shard.backend.xp.cumsum(offsets, out=offsets)
+    return offsets

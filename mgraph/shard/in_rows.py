@@ -1,0 +1,59 @@
+"""Rows by target of a directed graph, and the first of each row side by side; built when a method wants them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.comm.base import Communicator
+from mgraph.ingest.plan import batch_arcs
+from mgraph.shard.count_kernels import count_values
+from mgraph.shard.rows import RowsBuilder
+from mgraph.shard.rows_kernels import first_targets, unpack_rows
+from mgraph.shard.shard import Shard
+from mgraph.types import Array
+
+
+def require_in_rows(shard: Shard, comm: Communicator) -> None:
+    """Give the shard rows by target; an undirected graph's rows are that already."""
+    if not shard.info.directed or shard.in_rows is not None or shard.is_compact:
+        return
+    run, partition, rows = shard.backend, shard.partition, shard.rows
+    xp = run.xp
+    lengths = xp.zeros(partition.num_states, np.int64)
+    count_values[run](0, len(rows.targets), rows.targets, lengths)
+    comm.allreduce(lengths, "sum")
+    base = comm.rank * partition.stride
+    builder = RowsBuilder(
+        run,
+        comm,
+        partition,
+        lengths[base : base + shard.num_owned],
+        None if rows.weights is None else rows.weights.dtype,
+    )
+    del lengths
+    # All ranks take the same number of steps: routing an arc is a step of everyone.
+    num_arcs = len(rows.targets)
+    steps = int(comm.allreduce(np.array([-(-num_arcs // run.limits.chunk_edges)], np.int64), "max")[0])
+    for step in range(steps):
+        begin = min(step * run.limits.chunk_edges, num_arcs)
+        end = min(begin + run.limits.chunk_edges, num_arcs)
+        sources = xp.empty(end - begin, partition.dtype)
+        unpack_rows[run](
+            begin, end, rows.indptr, shard.num_owned, partition.offset(comm.rank), partition.multiplier, begin, sources
+        )
+        weights = None if rows.weights is None else rows.weights[begin:end]
+        builder.add(partition.position(rows.targets[begin:end]), sources, weights)
+    shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run.limits))
+
+
+def require_firsts(shard: Shard) -> Array:
+    """Return the first of every row by target, as a state index; an empty row has its own vertex.
+
+    How many of the last rows have one target at most is counted with them.
+    """
+    rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
+    if rows.firsts is None:
+        firsts, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
+        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, firsts, singles)
+        rows.firsts, rows.singles = firsts, int(singles[0])
+    return rows.firsts

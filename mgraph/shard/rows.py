@@ -1,0 +1,105 @@
+"""Pass 2: route arcs to the owners of their sources, place them in their rows, sort and deduplicate."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.comm.base import Communicator
+from mgraph.errors import UsageError
+from mgraph.ingest.chunks import route
+from mgraph.partition import Partition
+from mgraph.shard.rows_kernels import pack_keys, place_arcs
+from mgraph.shard.runs import drop_parallel, lengths_of_runs
+from mgraph.shard.shard import Rows
+from mgraph.types import Array
+
+
+class RowsBuilder:
+    """Takes arcs in any order, from every rank in step, and ends as this rank's rows.
+
+    The rows' sizes are known from pass 1, so an arc goes straight to its row: nothing is held twice.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        comm: Communicator,
+        partition: Partition,
+        row_lengths: Array,
+        weight_dtype: np.dtype | None,
+    ) -> None:
+        xp = backend.xp
+        self.backend, self.comm, self.partition = backend, comm, partition
+        self.indptr = xp.zeros(len(row_lengths) + 1, np.int64)
+        xp.cumsum(row_lengths, out=self.indptr[1:])
+        self._cursors = self.indptr[:-1].copy()
+        num_arcs = int(self.indptr[-1])
+        self.positions = xp.empty(num_arcs, partition.dtype)
+        self.weights = None if weight_dtype is None else xp.empty(num_arcs, weight_dtype)
+
+    def add(self, sources: Array, targets: Array, weights: Array | None) -> None:
+        """Place arcs given by positions; every rank calls it equally often, with nothing if need be."""
+        rows = self.partition.local(sources)
+        if self.comm.size > 1:
+            owners = self.partition.owner(sources)
+            rows, targets, weights = route(self.backend, self.comm, owners, rows, targets, weights)
+        place_arcs[self.backend](0, len(rows), rows, targets, weights, self._cursors, self.positions, self.weights)
+
+    def finish(self, batch_arcs: int) -> tuple[Rows, int]:
+        """Return the rows, sorted and free of parallel arcs, and how many of those were dropped."""
+        del self._cursors
+        kept = _sort_rows(self, batch_arcs)
+        dropped = len(self.positions) - kept
+        # The arrays end where the kept arcs do; a copy that gives the tail back pays only when it is large.
+        if dropped > len(self.positions) // 8:
+            self.positions = self.positions[:kept].copy()
+            self.weights = None if self.weights is None else self.weights[:kept].copy()
+        weights = None if self.weights is None else self.weights[:kept]
+        return Rows(self.indptr, self.positions[:kept], weights), dropped
+
+
+def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
+    """Sort and deduplicate every row in place, a batch of rows at a time; return how many arcs stay.
+
+    A batch is packed beside the arrays and written back over arcs that were read already.
+    """
+    backend, indptr, positions, weights = builder.backend, builder.indptr, builder.positions, builder.weights
+    xp, partition = backend.xp, builder.partition
+    num_rows = len(indptr) - 1
+    lengths = xp.zeros(num_rows, np.int64)
+    shift = max(partition.num_positions - 1, 1).bit_length()
+    written = 0
+    for first, last in _batches(backend.to_host(indptr), batch_arcs):
+        if shift + (last - first).bit_length() > 63:
+            raise UsageError(f"{partition.num_positions} vertices are too many for rows of {last - first}")
+        # No two batches are of one length: what a pool kept of the one before would not fit this one.
+        backend.release()
+        begin, end = int(indptr[first]), int(indptr[last])
+        keys = xp.empty(end - begin, np.int64)
+        pack_keys[backend](first, last, indptr, positions, shift, first, keys)
+        columns = [keys] if weights is None else [keys, weights[begin:end]]
+        del keys
+        keys, lightest = drop_parallel(backend, columns)
+        if weights is not None:
+            weights[written : written + len(keys)] = lightest
+            del lightest
+        lengths[first:last] = lengths_of_runs(xp, keys >> shift, last - first)
+        keys &= (1 << shift) - 1
+        positions[written : written + len(keys)] = partition.state(keys.astype(partition.dtype))
+        written += len(keys)
+        del keys
+    xp.cumsum(lengths, out=indptr[1:])
+    return written
+
+
+def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
+    """Cut the rows into runs of at most `batch_arcs` arcs; a longer row stands alone."""
+    cuts, num_rows = [0], len(indptr) - 1
+    while cuts[-1] < num_rows:
+        first = cuts[-1]
+        last = int(np.searchsorted(indptr, indptr[first] + batch_arcs, side="right")) - 1
+        cuts.append(min(max(last, first + 1), num_rows))
+    return list(itertools.pairwise(cuts))

@@ -1,0 +1,58 @@
+"""Runs of equal values in sorted arrays: counting them, and keeping one of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.shard.rows_kernels import lightest_of_runs
+from mgraph.types import Array
+
+
+def lengths_of_runs(xp: Any, ordered: Array, num_values: int) -> Array:
+    """Return how often each of 0..num_values-1 occurs in an array that is in order.
+
+    CuPy's bincount takes more than a gigabyte beside its input, whatever its size.
+    """
+    if len(ordered) == 0 or num_values == 0:
+        return xp.zeros(num_values, np.int64)
+    ends = xp.searchsorted(ordered, xp.arange(num_values, dtype=ordered.dtype), side="right")
+    lengths = ends.copy()
+    lengths[1:] -= ends[:-1]
+    return lengths
+
+
+def runs_of(backend: Backend, ordered: Array) -> tuple[np.ndarray, np.ndarray]:
+    """Return the different values of an array that is in order and not empty, and how often each occurs."""
+    starts = backend.xp.flatnonzero(_are_first(backend.xp, ordered))
+    values = backend.to_host(ordered[starts]).astype(np.int64)
+    return values, np.diff(backend.to_host(starts), append=len(ordered))
+
+
+def drop_parallel(backend: Backend, columns: list[Array]) -> tuple[Array, Array | None]:
+    """Return the keys in order, each once, and the lightest weight of each; empties `columns`, keys and any weights."""
+    xp = backend.xp
+    keys, weights = columns.pop(0), columns.pop() if columns else None
+    if weights is None:
+        keys.sort()
+        return keys[_are_first(xp, keys)], None
+    order = xp.argsort(keys)
+    keys = keys[order]
+    is_first = _are_first(xp, keys)
+    starts = xp.flatnonzero(is_first)
+    kept = len(starts)
+    starts = xp.append(starts, len(keys))
+    lightest = xp.empty(kept, weights.dtype)
+    lightest_of_runs[backend](0, kept, starts, order, weights, lightest)
+    del order, starts
+    return keys[is_first], lightest
+
+
+def _are_first(xp: Any, ordered: Array) -> Array:
+    """Return which elements differ from the one before them."""
+    is_first = xp.empty(len(ordered), bool)
+    is_first[:1] = True
+    xp.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return is_first

@@ -1,0 +1,104 @@
+// A warp sorts a row; one of LONG arcs or more is sorted by all warps of a block, each a slice of
+// it. Class by class, what a slice has stands behind what the slices before it have, so that arcs
+// of a class stay in order.
+
+#include "prelude.cuh"
+
+constexpr i64 LONG = 4096;
+constexpr int WARPS = 32;
+
+// How many arcs of begin .. end are of each class, added to `counts`.
+__device__ inline void count_classes(i64 begin, i64 end, const weight_t* weights, double scale,
+                                     u32* counts) {
+  for (i64 i = begin + lane_index(); i < end; i += 32)
+    atomic_add(&counts[class_of(weights[i], scale)], 1u);
+  __syncwarp();
+}
+// Write the arcs of begin .. end from `row` on, those of a class from its place in `places` on,
+// which moves.
+__device__ inline void place_by_class(i64 row, i64 begin, i64 end, const vertex_t* targets,
+                                      const weight_t* weights, double scale, u32* places,
+                                      vertex_t* out_targets, weight_t* out_weights) {
+  for (i64 first = begin; first < end; first += 32) {
+    i64 i = first + lane_index();
+    int arc_class = i < end ? class_of(weights[i], scale) : WEIGHT_CLASSES;
+    u32 same = __match_any_sync(0xFFFFFFFFu, arc_class);
+    u32 place = i < end ? places[arc_class] : 0, before = __popc(same & ((1u << lane_index()) - 1));
+    __syncwarp();
+    if (i < end) {
+      if (before == 0) places[arc_class] = place + __popc(same);
+      out_targets[row + place + before] = targets[i],
+                                out_weights[row + place + before] = weights[i];
+    }
+    __syncwarp();
+  }
+}
+
+// Make counts of classes the places where they start, a warp together.
+__device__ inline void start_classes(u32* counts) {
+  constexpr int EACH = WEIGHT_CLASSES / 32;
+  u32* own = counts + lane_index() * EACH;
+  u32 sum = 0;
+  for (int c = 0; c < EACH; c++) sum += own[c];
+  u32 place = WarpScan(sum).before;
+  for (int c = 0; c < EACH; c++) {
+    u32 count = own[c];
+    own[c] = place;
+    place += count;
+  }
+  __syncwarp();
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+    sort_rows(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights,
+              double scale, vertex_t* out_targets, weight_t* out_weights) {
+  __shared__ u32 counts[WARPS][WEIGHT_CLASSES], totals[WEIGHT_CLASSES];
+  int warp = threadIdx.x >> 5, num_warps = blockDim.x >> 5;
+  u32* own = counts[warp];
+  // In degree order the longest rows are neighbours: each block gets one of them.
+  for (i64 first = lo; first < hi; first += (i64)gridDim.x * num_warps) {
+    i64 row = first + (i64)warp * gridDim.x + blockIdx.x;
+    i64 begin = row < hi ? indptr[row] : 0, end = row < hi ? indptr[row + 1] : 0;
+    bool is_long = end - begin >= LONG;
+    if (begin < end && !is_long) {
+      for (int c = lane_index(); c < WEIGHT_CLASSES; c += 32) own[c] = 0;
+      __syncwarp();
+      count_classes(begin, end, weights, scale, own);
+      start_classes(own);
+      place_by_class(begin, begin, end, targets, weights, scale, own, out_targets, out_weights);
+    }
+    if (!__syncthreads_or(is_long)) continue;
+    for (int other = 0; other < num_warps; other++) {
+      i64 long_row = first + (i64)other * gridDim.x + blockIdx.x;
+      if (long_row >= hi) break;
+      begin = indptr[long_row], end = indptr[long_row + 1];
+      if (end - begin < LONG) continue;
+      i64 slice = (end - begin + num_warps - 1) / num_warps;
+      i64 from = begin + warp * slice < end ? begin + warp * slice : end,
+          to = from + slice < end ? from + slice : end;
+      __syncthreads();  // the row before is placed
+      for (int c = lane_index(); c < WEIGHT_CLASSES; c += 32) own[c] = 0;
+      __syncwarp();
+      count_classes(from, to, weights, scale, own);
+      __syncthreads();
+      for (int c = threadIdx.x; c < WEIGHT_CLASSES; c += blockDim.x) {
+        u32 sum = 0;
+        for (int w = 0; w < num_warps; w++) sum += counts[w][c];
+        totals[c] = sum;
+      }
+      __syncthreads();
+      for (int c = threadIdx.x; c < WEIGHT_CLASSES; c += blockDim.x) {
+        u32 place = 0;
+        for (int lower = 0; lower < c; lower++) place += totals[lower];
+        for (int w = 0; w < num_warps; w++) {
+          u32 count = counts[w][c];
+          counts[w][c] = place;
+          place += count;
+        }
+      }
+      __syncthreads();
+      place_by_class(begin, from, to, targets, weights, scale, own, out_targets, out_weights);
+    }
+    __syncthreads();  // before the next turn's counts
+  }
+}

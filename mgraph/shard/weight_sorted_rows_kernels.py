@@ -1,0 +1,37 @@
+"""Rows by weight, the light arcs of each first, in 256 classes of weights: within one they stay in order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.backends.kernel import kernel
+from mgraph.backends.numba_helpers import WEIGHT_CLASSES, class_of
+
+
+@kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights")
+def sort_rows(lo, hi, indptr, targets, weights, scale, out_targets, out_weights):
+    """Copy the rows lo..hi, their arcs in order of class; `scale` is what makes a class of a weight."""
+    places = np.empty(WEIGHT_CLASSES + 1, np.int64)
+    for row in range(lo, hi):
+        begin, end = indptr[row], indptr[row + 1]
+        if end - begin <= 32:
+            # Few arcs are sorted by insertion.
+            for i in range(begin, end):
+                weight, target = weights[i], targets[i]
+                arc_class = class_of(weight, scale)
+                place = i
+                while place > begin and class_of(out_weights[place - 1], scale) > arc_class:
+                    out_weights[place], out_targets[place] = out_weights[place - 1], out_targets[place - 1]
+                    place -= 1
+                out_weights[place], out_targets[place] = weight, target
+            continue
+        places[:] = 0
+        for i in range(begin, end):
+            places[class_of(weights[i], scale) + 1] += 1
+        places[0] = begin
+        for c in range(WEIGHT_CLASSES):
+            places[c + 1] += places[c]
+        for i in range(begin, end):
+            arc_class = class_of(weights[i], scale)
+            out_targets[places[arc_class]], out_weights[places[arc_class]] = targets[i], weights[i]
+            places[arc_class] += 1

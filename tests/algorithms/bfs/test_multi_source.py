@@ -1,0 +1,190 @@
+"""Many roots at once: each one's levels are those it has alone, on any number of ranks and at any depth."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import oracles
+import pytest
+from click.testing import CliRunner
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_shard import build_shards, positions_of
+from on_ranks import run_on_ranks
+from rank_programs import nothing
+from strategies import graphs, orders, rank_counts
+from sweep_checks import of_users
+from test_traversals import graph_of
+from zoo import CASES, ZOO, make_case, random_case
+
+import mgraph as mg
+from mgraph.algorithms.bfs.multi_source import MOST_ROOTS, Together, bfs_together
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.api.graph500 import Graph500, run_graph500
+from mgraph.cli.main import main
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import GraphClosed, UsageError
+from mgraph.types import LEVEL, unreached_of
+
+
+def rank_program(shard, comm, roots, limit):
+    """Return a rank's levels of every root, and its supersteps."""
+    trace = Trace(shard.backend, comm)
+    found = bfs_together(shard, comm, roots, trace, limit)
+    return [shard.backend.to_host(found.levels(shard, bit)) for bit in range(len(roots))], trace.supersteps
+
+
+def check(case, roots, num_ranks, order="degree", backend=None, limit=None):
+    """Compare every root's levels with the oracles'; return the supersteps of all ranks."""
+    shards = build_shards(case, num_ranks, order, backend)
+    positions = positions_of(shards)[roots].tolist() if roots else []
+    with_arcs = [p if p < shards[0].partition.num_positions else None for p in positions]
+    answers = run_on_ranks(rank_program, shards, with_arcs, limit)
+    for bit, root in enumerate(roots):
+        levels = of_users(shards, [root], [parts[bit] for parts, _ in answers])
+        np.testing.assert_array_equal(levels, oracles.bfs(case, [root], limit))
+    return [steps for _, steps in answers]
+
+
+def some_roots(case, count=9):
+    """Return vertices of a case, in an order of their own, some of them again."""
+    return (np.random.default_rng(7).integers(0, case.num_vertices, count)).tolist() if case.num_vertices else []
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
+def test_levels_are_the_oracles(case, order):
+    for num_ranks in (1, 3):
+        check(case, some_roots(case), num_ranks, order)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs(), st.integers(1, MOST_ROOTS), rank_counts, orders, st.none() | st.integers(0, 3))
+def test_drawn_graphs(case, count, num_ranks, order, limit):
+    check(case, some_roots(case, count), num_ranks, order, limit=limit)
+
+
+@pytest.mark.parametrize("case", [ZOO["grid"], ZOO["dag"], random_case(3, 150)], ids=lambda case: case.name)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_levels_on_the_emulator(case, num_ranks):
+    check(case, some_roots(case, MOST_ROOTS), num_ranks, backend=EmulatedBackend(seed=5, block=32, blocks=3))
+
+
+def test_levels_of_any_depth_are_kept():
+    path = make_case("path", 300, [(v, v + 1) for v in range(299)])
+    for num_ranks in (1, 2):
+        check(path, [0, 299, 150], num_ranks, "natural")
+
+
+def test_a_small_world_is_pulled_and_a_path_is_pushed():
+    case = random_case(1, 300)
+    (steps,) = check(case, list(range(64)), 1)
+    assert "pull" in [step["method"] for step in steps]
+    path = make_case("path", 300, [(v, v + 1) for v in range(299)])
+    (steps,) = check(path, [0], 1, "natural")
+    assert [step["method"] for step in steps].count("push") > 100
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def cluster(request):
+    with InProcessCluster(request.param) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_answers_are_those_of_single_searches(cluster, order):
+    with mg.rmat(9, cluster=cluster, order=order) as g:
+        # More than a word has bits, vertices without arcs among them, and one twice.
+        roots = [*range(70), 3]
+        with mg.bfs_together(g, roots) as found:
+            assert len(found) == 71
+            assert repr(found).startswith("<bfs of rmat9 from 71 roots together: ")
+            for i in (0, 63, 64, 70, -1):
+                alone, answer = mg.bfs(g, roots[i]), found.answer(i)
+                mg.validate(answer)
+                for one, other in zip(answer.columns, alone.columns, strict=True):
+                    np.testing.assert_array_equal(one, other)
+                assert (answer.stats.num_reached, answer.stats.num_edges) == (
+                    alone.stats.num_reached,
+                    alone.stats.num_edges,
+                )
+                assert found[i].predecessors is None
+            rows = found.distances
+            assert rows.shape == (71, 512)
+            np.testing.assert_array_equal(rows[3], rows[70])
+            np.testing.assert_array_equal(rows, mg.bfs_many(g, roots).distances)
+        assert "closed" in repr(found)
+        with pytest.raises(GraphClosed):
+            found.answer(0)
+        # What was taken stays.
+        assert answer.distances[roots[-1]] == 0
+
+
+def test_a_directed_graph_and_a_limit(cluster):
+    case = ZOO["dag"]
+    with graph_of(case, cluster) as g, mg.bfs_together(g, range(case.num_vertices), depth_limit=2) as found:
+        for root, answer in enumerate(found):
+            np.testing.assert_array_equal(answer.distances, oracles.bfs(case, [root], 2))
+
+
+def test_what_cannot_be_is_refused(cluster):
+    with mg.rmat(5, cluster=cluster) as g:
+        for roots, error, text in (
+            ([], UsageError, "there is no root"),
+            (3, UsageError, "roots 3 are not several vertices"),
+            ([32], UsageError, "root 32 is not a vertex"),
+        ):
+            with pytest.raises(error, match=text):
+                mg.bfs_together(g, roots)
+        with pytest.raises(UsageError, match="depth_limit is -1"):
+            mg.bfs_together(g, [0], depth_limit=-1)
+        with mg.bfs_together(g, [0]) as found, pytest.raises(IndexError):
+            found.answer(1)
+        with (
+            mg.bfs_together(g, [0, 1]) as found,
+            pytest.raises(UsageError, match=r"root slice\(0, 1, None\) is not an"),
+        ):
+            found[0:1]
+    cluster.run(nothing)
+    assert not any(cluster._objects)
+    with mg.rmat(5, cluster=cluster, layout="compact") as g, pytest.raises(UsageError, match="needs rows"):
+        mg.bfs_together(g, [0])
+
+
+def test_graph500_reports_roots_at_once_beside_the_others(cluster, monkeypatch):
+    run = run_graph500(Graph500(8, num_roots=70, kernels=("bfs",), roots_at_once=True), cluster=cluster)
+    searched = run.searches["bfs"]
+    assert run.at_once.num_roots == len(searched) == 70
+    assert run.at_once.num_edges == sum(search.num_edges for search in searched)
+    assert run.at_once.total_s > run.at_once.search_s > 0
+    assert "once" not in run.output_block()
+    assert run_graph500(Graph500(5, num_roots=2), cluster=cluster).at_once is None
+
+
+def test_graph500_prints_roots_at_once():
+    def run(*options):
+        arguments = ["graph500", "--scale", "6", "--roots", "5", "--kernel", "bfs", "--backend", "cpu", *options]
+        result = CliRunner().invoke(main, arguments, prog_name="mgraph", env={"CUDA_VISIBLE_DEVICES": ""})
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    line = run("--roots-at-once").splitlines()[-1]
+    assert line.startswith("5 roots at once, levels alone, all validated: ")
+    assert "roots/s" in line
+    assert json.loads(run("--roots-at-once", "--json"))["at_once"]["num_roots"] == 5
+    assert "at once" not in run()
+
+
+def test_levels_found_together_are_checked(cluster, monkeypatch):
+    levels = Together.levels
+
+    def too_few(self, shard, root):
+        found = levels(self, shard, root)
+        found[found > 1] = unreached_of(LEVEL)
+        return found
+
+    monkeypatch.setattr(Together, "levels", too_few)
+    with pytest.raises(mg.ValidationFailed):
+        run_graph500(Graph500(6, num_roots=3, kernels=("bfs",), roots_at_once=True), cluster=cluster)

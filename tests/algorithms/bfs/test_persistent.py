@@ -1,0 +1,262 @@
+"""The search in one launch: equal to the bit to the step form, in any order of threads and for any grid."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from emulator.backend import EmulatedBackend
+from naive_shard import as_seen, build_shards
+from on_ranks import run_on_ranks
+from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
+
+from mgraph.algorithms.bfs import persistent as fused
+from mgraph.algorithms.bfs.persistent import bfs_fused
+from mgraph.algorithms.bfs.step import bfs
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.backends.base import make_backend
+from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import build
+from mgraph.shard.shard import degrees
+from mgraph.types import LEVEL, NARROW_LEVEL
+
+
+def search(program, case, sources, order, backend=None, limit=None):
+    """Return the answer on one rank, as host arrays, and the supersteps."""
+    (shard,) = build_shards(case, 1, order, backend)
+    starts = sorted({int(p) for p in positions(shard, sources) if p < shard.partition.num_positions})
+
+    def on_rank(shard, comm):
+        trace = Trace(shard.backend, comm)
+        found = program(shard, comm, starts, trace, limit)
+        return found, trace.supersteps
+
+    ((found, steps),) = run_on_ranks(on_rank, [shard])
+    to_host = shard.backend.to_host
+    return found, as_seen(to_host(found.distances)), to_host(found.predecessors)[: shard.num_owned], steps
+
+
+def positions(shard, sources):
+    if shard.position_of_user is None:
+        return list(sources)
+    return shard.backend.to_host(shard.position_of_user)[list(sources)].tolist()
+
+
+def check(case, sources, order="degree", backend=None, limit=None):
+    """Compare the fused form on a backend with the step form on the CPU; return the fused supersteps."""
+    _, levels, parents, _ = search(bfs, case, sources, order, limit=limit)
+    found, fused_levels, fused_parents, steps = search(bfs_fused, case, sources, order, backend, limit)
+    np.testing.assert_array_equal(fused_levels, levels)
+    np.testing.assert_array_equal(fused_parents, parents)
+    reached = levels != np.iinfo(np.int32).max
+    assert found.num_reached == reached.sum()
+    (shard,) = build_shards(case, 1, order)
+    assert found.reached_arcs == np.diff(shard.rows.indptr)[reached].sum()
+    return steps
+
+
+def emulators():
+    """Grids of a few blocks; the walk is for those in which a frontier can be narrow."""
+    return [
+        EmulatedBackend(seed=1, block=64, blocks=3),
+        EmulatedBackend(seed=2, block=96, blocks=1),
+        EmulatedBackend(seed=3, block=96, blocks=5),
+    ]
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
+def test_equal_to_the_step_form(case, order):
+    for backend in emulators():
+        for sources in zoo_sources(case) if case.num_vertices else [[]]:
+            check(case, sources, order, backend)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 20, 40, 299])
+def test_what_is_deeper_than_the_limit_is_not_reached(limit):
+    for name in ("grid", "long-chain", "unreachable-part"):
+        for backend in emulators():
+            check(ZOO[name], [0], "natural", backend, limit)
+
+
+def grid_with_holes(width, height, seed):
+    """Return a grid of which some edges are missing, with a vertex that has a long row."""
+    rng = np.random.default_rng(seed)
+    at = np.arange(width * height).reshape(height, width)
+    edges = np.concatenate([np.c_[at[:, 1:].ravel(), at[:, :-1].ravel()], np.c_[at[1:].ravel(), at[:-1].ravel()]])
+    edges = edges[rng.random(len(edges)) < 0.9].tolist()
+    # A star of which one leaf is on the grid: whoever comes to it has a long row in a narrow frontier.
+    hub = width * height
+    leaves = rng.choice(hub, 5, replace=False).tolist() + list(range(hub + 1, hub + 200))
+    edges += [(hub, leaf) for leaf in leaves]
+    return make_case(f"holes-{seed}", hub + 200, [tuple(edge) for edge in edges])
+
+
+@pytest.mark.parametrize("capacity", [1024, 40], ids=["roomy", "too-short"])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_deep_graph_is_walked(seed, capacity, monkeypatch):
+    """A queue too short loses what a stride found, which is then found anew."""
+    monkeypatch.setattr(fused, "queue_capacity", lambda num, sources: max(capacity, sources))
+    sources, limit = [([0], None), ([5], 60), ([3, 4], None)][seed]
+    steps = check(grid_with_holes(150, 3, seed), sources, "natural", emulators()[seed], limit)
+    assert "walk" in {step["method"] for step in steps}
+
+
+def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
+    """A dense core with a chain behind it: pushed, pulled, and pushed at the end."""
+    core = random_case(5, 400)
+    edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
+    edges += [(u, u + 1) for u in range(399, 500)]
+    case = make_case("tailed", 501, edges)
+    for backend in emulators():
+        for order in ("natural", "degree"):
+            methods = [step["method"] for step in check(case, [7], order, backend)]
+            assert "pull" in methods and methods[-1] != "pull"
+
+
+# As if some of COSTS were nothing, and others more than all else; in front of them stands the number of parts.
+DEAR = 1 << 34
+FORMS = {
+    "queue": (1, DEAR, 0, DEAR, DEAR, DEAR, DEAR, DEAR),
+    "offer": (3, 0, DEAR, 0, 0, 1, DEAR, DEAR),
+    "pull": (1, 0, DEAR, DEAR, DEAR, 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize(("form", "alike"), [("queue", 4), ("offer", 0), ("offer", 1000), ("pull", 4)])
+def test_the_form_of_a_level_does_not_show_in_the_answer(form, alike, monkeypatch):
+    """With a limit, too, behind which nobody counts the arcs of those found by offers."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS[form])
+    monkeypatch.setattr(fused, "ALIKE", alike)
+    for backend in emulators():
+        check(random_case(1, 400), [3], "degree", backend, 2)
+    methods = set()
+    for case in (random_case(1, 400), random_case(2, 300, directed=True), *CASES[::4]):
+        for backend in emulators():
+            methods |= {step["method"] for step in check(case, zoo_sources(case)[0], "degree", backend)}
+    assert ("pull" in methods) == (form != "queue")
+
+
+@pytest.mark.parametrize("limit", [None, 6])
+def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
+    """A dense core with a chain; beside it is what nobody reaches."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS["pull"])
+    core = random_case(5, 700)
+    edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
+    edges += [(9, 700), *((u, u + 1) for u in range(700, 706)), (3, 706), (707, 708)]
+    for backend in emulators():
+        for order in ("natural", "degree"):
+            steps = check(make_case("few-left", 709, edges), [7], order, backend, limit)
+            # Who is listed stays so: every level looks at the same arcs.
+            assert [(step["method"], step["arcs"]) for step in steps[-2:]] == [("pull", 8)] * 2
+
+
+@pytest.mark.parametrize("limit", [None, 6])
+def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
+    """A dense core with a tail of some width; beside it is what nobody reaches, too much for one block."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS["pull"])
+    core, width, depth = random_case(5, 3000), 7, 8
+    tail = np.arange(3000, 3000 + width * depth).reshape(depth, width)
+    ring = np.arange(3000 + width * depth, 3000 + width * depth + 290)
+    edges = [
+        *zip(core.sources.tolist(), core.targets.tolist(), strict=True),
+        *((9 + i, v) for i, v in enumerate(tail[0])),
+    ]
+    edges += [(u, v) for above, below in itertools.pairwise(tail) for u, v in zip(above, below[::-1], strict=True)]
+    edges += zip(ring, np.roll(ring, 1), strict=True)
+    case = make_case("more-left", int(ring[-1]) + 1, [(int(u), int(v)) for u, v in edges])
+    for backend in emulators():
+        for order in ("natural", "degree"):
+            steps = check(case, [7], order, backend, limit)
+            assert {step["method"] for step in steps[-4:]} == {"pull"}
+
+
+def test_a_trace_that_is_too_short_adds_up_what_comes_after(monkeypatch):
+    # How many arcs a walk looks at is up to the order of threads.
+    monkeypatch.setattr(fused, "may_be_deep", lambda _: False)
+    case = ZOO["grid"]
+    whole = check(case, [0], "degree", EmulatedBackend())
+    monkeypatch.setattr(fused, "TRACE_ROWS", 2)
+    short = check(case, [0], "degree", EmulatedBackend())
+    assert len(whole) > len(short) == 2
+    for name in ("arcs", "frontier", "levels"):
+        assert sum(step[name] for step in short) == sum(step[name] for step in whole)
+
+
+def test_wide_state_indices(monkeypatch):
+    from mgraph.partition import Partition
+
+    monkeypatch.setattr(Partition, "dtype", property(lambda self: np.dtype(np.int64)))
+    for case, backend in zip((random_case(1, 300), random_case(2, 300, directed=True)), emulators(), strict=False):
+        assert check(case, [3], "natural", backend)
+
+
+def test_an_aborted_search_raises_and_the_next_one_is_right(monkeypatch):
+    backend = EmulatedBackend(blocks=3, block=32)
+    with monkeypatch.context() as patch:
+        # As if every block had seen the abort word: nothing is written.
+        patch.setattr(fused, "search_levels", {backend: lambda *args: None})
+        backend.arrived[:] = 5
+        with pytest.raises(CommAborted):
+            check(random_case(0, 300), [3], backend=backend)
+    check(random_case(0, 300), [3], backend=backend)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    "spec", ["rmat:16", "rmat:19", "uniform:2^18:16", "uniform:2^18:3", "grid:700x300", "grid:64x5000"]
+)
+def test_larger_graphs_on_a_gpu(spec):
+    source = parse_spec(spec)
+    backend = make_backend("cuda")
+    rng = np.random.default_rng(5)
+
+    def on_rank(_, comm):
+        shard = build(source, backend, comm)
+        for count, limit in ((1, None), (1, None), (5, None), (1, 3)):
+            sources = rng.integers(0, shard.num_owned, count).tolist()
+            wanted = bfs(shard, comm, sources, Trace(backend, comm), limit)
+            found = bfs_fused(shard, comm, sources, Trace(backend, comm), limit)
+            levels = as_seen(backend.to_host(found.distances))
+            np.testing.assert_array_equal(levels, backend.to_host(wanted.distances))
+            assert bool((found.predecessors == wanted.predecessors[: shard.num_owned]).all())
+            reached = wanted.distances != np.iinfo(np.int32).max
+            assert found.num_reached == int(reached.sum())
+            assert found.reached_arcs == int(degrees(shard.rows)[reached].sum())
+
+    run_on_ranks(on_rank, [None])
+    backend.close()
+
+
+@pytest.mark.parametrize("limit", [None, 253, 254, 255])
+def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
+    """And the graph is known to be deep from then on."""
+    (shard,) = build_shards(chain_of_cliques(), 1, "degree", EmulatedBackend(block=32))
+    (source,) = positions(shard, [0])
+
+    def search_twice(shard, comm):
+        traces = [Trace(shard.backend, comm) for _ in range(2)]
+        return [(bfs_fused(shard, comm, [source], trace, limit), len(trace.supersteps)) for trace in traces]
+
+    ((first, again),) = run_on_ranks(search_twice, [shard])
+    wide = limit is None or limit > 254
+    assert first[1] - again[1] == (254 if wide else 0)
+    _, levels, parents, _ = search(bfs, chain_of_cliques(), [0], "degree", limit=limit)
+    for found, _ in (first, again):
+        assert found.distances.dtype == (LEVEL if wide else NARROW_LEVEL)
+        np.testing.assert_array_equal(as_seen(found.distances), levels)
+        np.testing.assert_array_equal(found.predecessors, parents)
+
+
+def test_graphs_of_few_arcs_are_not_searched_in_bytes():
+    found, *_ = search(bfs_fused, ZOO["grid"], [0], "degree", EmulatedBackend())
+    assert found.distances.dtype == LEVEL
+
+
+def test_a_walk_is_not_taken_for_one_level():
+    """Where those without arcs count too, a deep graph of many arcs a vertex may have few of them in the mean."""
+    case = chain_of_cliques(num_isolated=300)
+    for order in ("natural", "degree"):
+        check(case, [0], order, EmulatedBackend(), limit=None)

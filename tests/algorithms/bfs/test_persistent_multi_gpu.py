@@ -1,0 +1,289 @@
+"""Breadth-first search through windows: equal to the bit to the step form, on any number of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from comm_ranks import check
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from naive_shard import as_seen, build_shards, distance_parts, positions_of
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from zoo import CASES, chain_of_cliques, make_case, random_case, zoo_sources
+
+import mgraph as mg
+from mgraph.algorithms.bfs import persistent_multi_gpu as module
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.bfs.step import bfs
+from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.variants import connected
+from mgraph.backends.base import CpuBackend, make_backend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import build
+from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
+
+# Every level is two meetings of emulated ranks: thousands take minutes.
+SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 300) for seed in range(4)]
+
+
+DENSE = random_case(2, 60)
+
+
+def step_form(shard, comm, sources, limit):
+    return bfs(shard, comm, sources, Trace(shard.backend, comm), limit)
+
+
+def through_windows(shard, comm, sources, limit, seed):
+    """Search twice over the same windows: what the first leaves there must not matter."""
+    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
+    shard, trace = replace(shard, backend=backend), Trace(backend, comm)
+    assert require_bfs_windows(shard, comm)
+    for k, others in enumerate((sources[-1:], sources)):
+        trace = Trace(backend, comm)
+        answer = bfs_peers(shard, comm, others, trace, limit if k else None)
+    return answer, trace
+
+
+def search(case, sources, num_ranks, order, limit=None, seed=0):
+    """Return the shards, and the answers and traces of the ranks, which are equal to those of the step form."""
+    shards = build_shards(case, num_ranks, order)
+    starts = connected(shards[0], positions_of(shards)[sources].tolist())
+    expected = run_on_ranks(step_form, shards, starts, limit)
+    users = list(dict.fromkeys(sources))
+    answers = run_on_ranks(through_windows, shards, users, limit, seed) if users else []
+    for shard, (answer, _), wanted in zip(shards if users else [], answers, expected, strict=bool(users)):
+        assert answer.sources == positions_of(shards)[users].tolist()
+        levels = as_seen(answer.distances)
+        np.testing.assert_array_equal(levels, wanted.distances)
+        np.testing.assert_array_equal(answer.predecessors, wanted.predecessors)
+        reached = levels != unreached_of(LEVEL)
+        assert answer.num_reached == reached.sum()
+        assert answer.reached_arcs == np.diff(shard.rows.indptr)[reached].sum()
+    return shards, answers
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
+def test_levels_and_parents_are_those_of_the_step_form(case, order):
+    for seed, sources in enumerate(zoo_sources(case)):
+        shards, answers = search(case, sources, 2 + (seed + len(order)) % 2, order, seed=seed)
+        levels = distance_parts(shards, oracles.bfs(case, sources), LEVEL)
+        for (answer, _), wanted in zip(answers, levels, strict=bool(answers)):
+            np.testing.assert_array_equal(as_seen(answer.distances), wanted)
+
+
+@settings(max_examples=40, deadline=None)
+@given(graphs_and_sources(), orders)
+def test_drawn_graphs(drawn, order):
+    case, sources = drawn
+    search(case, sources, 2 + case.num_vertices % 3, order, seed=case.num_vertices)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_a_depth_limit_ends_a_search(limit):
+    search(random_case(1, 200), [0, 7], 3, "degree", limit=limit, seed=limit)
+
+
+def test_each_rank_and_direction_is_told_of():
+    """A star is pushed in two levels, a dense graph is pulled; both ranks count their own arcs and bytes."""
+    for case, methods in (make_case("hub", 2000, [(0, v) for v in range(1, 2000)]), "push"), (DENSE, "pull"):
+        _, answers = search(case, [5], 2, "degree")
+        steps = [trace.supersteps for _, trace in answers]
+        assert methods in {step["method"] for step in steps[0]}
+        assert [s["frontier"] for s in steps[0]] == [s["frontier"] for s in steps[1]]
+        assert steps[0][0]["frontier"] == 1
+        assert all(
+            sum(step["bytes"] for step in of_rank) == trace.bytes_sent > 0
+            for of_rank, (_, trace) in zip(steps, answers, strict=True)
+        )
+
+
+def test_offers_that_find_no_room_travel_as_bits():
+    """All neighbours of one vertex have one owner, whose inbox has 64 places."""
+    near = [(0, v) for v in range(300, 380)]
+    case = make_case("lopsided", 600, [*near, *((v, v + 1) for v in (*range(1, 299, 2), *range(380, 600, 2)))])
+    _, answers = search(case, [0], 3, "natural")
+    first = [trace.supersteps[0] for _, trace in answers]
+    assert {step["method"] for step in first} == {"push"}
+    # The first rank pushes twice; who is found looks for its parent, which offers would have told.
+    assert [step["arcs"] for step in first] == [160, 80, 0]
+
+
+@pytest.mark.parametrize("blocks", [(8, 8), (1, 8), (8, 1)], ids=["alike", "more", "fewer"])
+def test_many_blocks_offer_and_take(blocks):
+    """Blocks each have a part of the arcs of one vertex, and places of their own with the owners."""
+    n, rng = 16_000, np.random.default_rng(0)
+    near = [(0, int(v)) for v in 1 + rng.permutation(n - 1)[:700]]
+    shards = build_shards(make_case("fan", n, [*near, *((v, v + 1) for v in range(1, n - 1))]), 2, "degree")
+
+    def fan_out(shard, comm):
+        backend = EmulatedBackend(seed=comm.rank, block=32, blocks=blocks[comm.rank])
+        shard = replace(shard, backend=backend)
+        assert require_bfs_windows(shard, comm)
+        return bfs_peers(shard, comm, [0], Trace(backend, comm), 3)
+
+    for ours, wanted in zip(
+        run_on_ranks(fan_out, shards), run_on_ranks(step_form, shards, [positions_of(shards)[0]], 3), strict=True
+    ):
+        np.testing.assert_array_equal(ours.distances, wanted.distances)
+        np.testing.assert_array_equal(ours.predecessors, wanted.predecessors)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_a_block_looks_at_hubs(order, monkeypatch):
+    """Words of hubs that were pushed go to blocks, a row to a warp."""
+    monkeypatch.setattr(module, "HUB_ARCS", 4)
+    for seed in range(6):
+        search(random_case(seed, 300), [0, 7] if seed % 2 else [11], 2 + seed % 2, order, seed=seed)
+
+
+def test_offers_may_be_more_than_vertices():
+    edges = [*((0, v) for v in range(2, 33)), *((1, v) for v in range(29, 60))]
+    clique = [(u, v) for u in range(2, 60) for v in range(u + 1, 60)]
+    search(make_case("clique", 60, [*edges, *clique]), [0, 1], 2, "degree")
+
+
+def test_a_frontier_that_many_offers_found_is_pushed_alone():
+    """It is known by words, as what few offers found before it is not: nothing of that is pushed again."""
+    twigs = [(branch, 11 + 20 * (branch - 1) + k) for branch in range(1, 11) for k in range(20)]
+    edges = [*((0, branch) for branch in range(1, 11)), *twigs, *((v, v + 200) for v in range(11, 211))]
+    case = make_case("tree", 16_000, [*edges, *((v, v + 1) for v in range(411, 15_999))])
+    for num_ranks in (2, 3):
+        _, answers = search(case, [0], num_ranks, "degree", seed=num_ranks)
+        steps = list(zip(*(trace.supersteps for _, trace in answers), strict=True))
+        assert {step["method"] for of_level in steps for step in of_level} == {"push"}
+        assert [sum(step["arcs"] for step in of_level) for of_level in steps] == [10, 210, 400, 200]
+
+
+def test_the_last_few_are_listed():
+    """A core is pulled; of a tail on it and a pair apart, which are few, levels are pulled by those listed alone."""
+    random = np.random.default_rng(3)
+    core = [(v, int(u)) for v in range(1, 600) for u in random.integers(0, v, 4)]
+    case = make_case("tail", 608, [*core, *((v, v + 1) for v in range(599, 605)), (606, 607)])
+    for num_ranks in (2, 3):
+        _, answers = search(case, [0], num_ranks, "degree", seed=num_ranks)
+        by_rank = [[(s["method"], s["arcs"]) for s in trace.supersteps[-4:]] for _, trace in answers]
+        assert all(method == "pull" for steps in by_rank for method, _ in steps)
+        assert all(0 < sum(arcs) <= 2 * 9 for arcs in zip(*([a for _, a in steps] for steps in by_rank), strict=True))
+
+
+def test_a_list_with_a_long_row_is_given_up():
+    """Of those left one has a long row, which nobody reaches: what is behind the core is pushed."""
+    random, core = np.random.default_rng(5), 72_000
+    sources = np.repeat(np.arange(1, core), 3)
+    near = np.stack([sources, random.integers(0, sources)], axis=1).tolist()
+    tail, star = range(core - 1, core + 3), range(core + 5, core + 1100)
+    case = make_case("star", core + 1100, [*near, *((v, v + 1) for v in tail), *((core + 4, v) for v in star)])
+    # From all of the core the first level is pulled while the sources are in the queue, where a list would stand.
+    for starts in [0], list(range(core)):
+        _, answers = search(case, starts, 2, "degree")
+        methods = [step["method"] for step in answers[0][1].supersteps]
+        assert methods[-3:] == ["push"] * 3
+        assert "pull" in methods
+        # All of a slice is told behind the list.
+        behind = len(methods) - methods[::-1].index("pull")
+        assert all(trace.supersteps[behind]["bytes"] >= case.num_vertices // 2 // 8 for _, trace in answers)
+
+
+def test_many_are_pushed_behind_a_list_that_is_given_up():
+    """Who was marked there looks for a parent in all words, of which the last are dealt out when they are asked for."""
+    random, num, width, star = np.random.default_rng(1), 92_000, 120, 1032
+    core = num - 2 * width - star - 1
+    sources = np.repeat(np.arange(1, core), 3)
+    near = np.stack([sources, random.integers(0, sources)], axis=1)
+    levels = oracles.bfs(make_case("core", core, near.tolist()), [0])
+    behind = num - np.cumsum(np.bincount(levels))
+    hub = int(np.flatnonzero(levels == np.argmax(behind < num / 64))[0])
+    rays, fan, last = core + 1 + np.arange(star), core + 1 + star + np.arange(width), num - width + np.arange(width)
+    pairs = np.stack(np.meshgrid(fan, last), axis=-1).reshape(-1, 2)
+    edges = [*near.tolist(), *((hub, int(v)) for v in fan), *((core, int(v)) for v in rays), *pairs.tolist()]
+    _, answers = search(make_case("dirty", num, edges), [0], 2, "natural")
+    steps = answers[0][1].supersteps
+    assert [step["method"] for step in steps[-4:]] == ["pull", "pull", "push", "push"]
+    assert steps[-1]["frontier"] == width
+
+
+def test_levels_beyond_the_trace_are_added_up(monkeypatch):
+    case = make_case("line", 12, [(v, v + 1) for v in range(11)])
+    _, whole = search(case, [0], 2, "degree")
+    for name in (module, search_peers):
+        monkeypatch.setattr(name, "TRACE_ROWS", 3)
+    _, short = search(case, [0], 2, "degree")
+    for (_, all_rows), (_, rows) in zip(whole, short, strict=True):
+        assert (len(all_rows.supersteps), len(rows.supersteps)) == (12, 3)
+        for fact in ("frontier", "arcs", "bytes"):
+            assert sum(step[fact] for step in rows.supersteps) == sum(step[fact] for step in all_rows.supersteps)
+
+
+@pytest.mark.parametrize(("num_ranks", "name", "form"), [(2, "cpu", "steps"), (1, "emulated", "fused")])
+def test_other_clusters_search_in_other_forms(num_ranks, name, form):
+    make = EmulatedBackend if name == "emulated" else lambda: CpuBackend(1)
+    with InProcessCluster(num_ranks, make_backend=make) as cluster, mg.grid(3, 4, cluster=cluster) as g:
+        assert mg.bfs(g, 0).stats.form == form
+        assert mg.bfs(g, 0, method="sweep").stats.form == "steps"
+
+
+def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
+    backends = iter(range(2))
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.grid(6, 7, cluster=cluster) as g, mg.bfs(g, 0) as levels:
+        mg.validate(levels)
+        assert levels.stats.form == "windows"
+        assert levels.distances[41] == 11
+
+
+def search_both(comm, xp, spec, num_roots):
+    """Search through windows and by steps; return for each root whether the answers are equal, and both traces."""
+    backend, facts = make_backend("cuda"), []
+    shard = build(parse_spec(spec), backend, comm)
+    assert require_bfs_windows(shard, comm)
+    for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
+        traces = Trace(backend, comm), Trace(backend, comm)
+        ours = bfs_peers(shard, comm, [root], traces[0])
+        theirs = bfs(shard, comm, connected(shard, ours.sources), traces[1])
+        levels, wanted = as_seen(backend.to_host(ours.distances)), backend.to_host(theirs.distances)
+        equal = np.array_equal(levels, wanted) and bool((ours.predecessors == theirs.predecessors).all())
+        facts.append((equal, *traces))
+    return [(equal, [t.supersteps for t in traces]) for equal, *traces in facts]
+
+
+@pytest.mark.gpus
+@pytest.mark.parametrize("spec", ["rmat:18", "ssca2:12", "grid:60x70", "uniform:2^14:4"])
+def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
+    for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
+        assert all(equal for equal, _ in answers)
+        for _, (ours, theirs) in answers:
+            assert [step["frontier"] for step in ours] == [step["frontier"] for step in theirs]
+            assert sum(step["bytes"] for step in ours) > 0 or len(ours) < 3
+
+
+@pytest.mark.parametrize("limit", [None, 253, 254, 255])
+def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
+    case = chain_of_cliques()
+    shards = build_shards(case, 2, "degree")
+    expected = run_on_ranks(step_form, shards, [positions_of(shards)[0]], limit)
+
+    def search_again(shard, comm):
+        backend = EmulatedBackend(seed=comm.rank, block=32)
+        shard = replace(shard, backend=backend)
+        assert require_bfs_windows(shard, comm)
+        traces = [Trace(backend, comm) for _ in range(2)]
+        answers = [bfs_peers(shard, comm, [0], trace, limit) for trace in traces]
+        return answers, [len(trace.supersteps) for trace in traces]
+
+    wide = limit is None or limit > 254
+    for (answers, steps), wanted in zip(run_on_ranks(search_again, shards), expected, strict=True):
+        for answer in answers:
+            assert answer.distances.dtype == (LEVEL if wide else NARROW_LEVEL)
+            np.testing.assert_array_equal(as_seen(answer.distances), wanted.distances)
+            np.testing.assert_array_equal(answer.predecessors, wanted.predecessors)
+            assert answer.num_reached == (wanted.distances != unreached_of(LEVEL)).sum()
+        # The graph is known to be deep from then on.
+        assert steps[0] - steps[1] == (254 if wide else 0)

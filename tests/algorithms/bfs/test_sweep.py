@@ -1,0 +1,123 @@
+"""Breadth-first search by sweeps: equal to the oracles and to the frontier form on any number of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from naive_shard import build_shards, predecessor_parts
+from on_ranks import RANKS
+from strategies import graphs_and_sources, orders, rank_counts
+from sweep_checks import TINY, WHOLE, SnapshotBackend, of_users, run_sweep
+from zoo import CASES, ZOO, make_case, random_case, zoo_sources
+
+from mgraph.algorithms.bfs.step import bfs
+from mgraph.algorithms.bfs.sweep import bfs_sweep
+from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
+from mgraph.algorithms.predecessors.rows import find_predecessors
+from mgraph.types import LEVEL
+
+
+def sweep_with_predecessors(shard, comm, sources, trace, depth_limit=None):
+    traversal = bfs_sweep(shard, comm, sources, trace, depth_limit)
+    traversal.predecessors = find_predecessors(shard, comm, sources, traversal.distances)
+    return traversal
+
+
+def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY, limit=None):
+    """Compare levels and predecessors with the oracles'; weights must not matter."""
+    shards = build_shards(case, num_ranks, order, backend)
+    answers, steps = run_sweep(sweep_with_predecessors, shards, sources, limit, shape=shape)
+    levels = oracles.bfs(case, sources, limit)
+    assert answers[0].distances.dtype == LEVEL
+    np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in answers]), levels)
+    chosen = oracles.predecessors(case, levels, sources, oracles.positions(case, order), weighted=False)
+    for shard, answer, wanted in zip(shards, answers, predecessor_parts(shards, chosen), strict=True):
+        np.testing.assert_array_equal(shard.backend.to_host(answer.predecessors), wanted)
+    return shards, steps
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(6))], ids=lambda case: case.name)
+def test_levels_and_predecessors_are_the_oracles(case, order):
+    for sources in zoo_sources(case):
+        for num_ranks in RANKS:
+            check(case, sources, num_ranks, order)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs_and_sources(), rank_counts, orders)
+def test_drawn_graphs(drawn, num_ranks, order):
+    check(*drawn, num_ranks, order)
+
+
+@pytest.mark.parametrize("name", ["path", "dag"])
+def test_a_graph_without_weights(name):
+    check(ZOO[name].unweighted, [0], 3)
+
+
+@pytest.mark.parametrize("deepest", [253, 254, 255, 256, 600])
+def test_levels_beyond_8_bits_widen(deepest):
+    path = make_case("path", deepest + 2, [(v, v + 1) for v in range(deepest)])
+    for num_ranks in (1, 2):
+        for order in ("degree", "natural"):
+            _, steps = check(path, [0], num_ranks, order)
+            widths = {step["reduced_bytes"] for step in steps[0]}
+            assert len(widths - {0}) == (2 if deepest > 254 else 1)
+
+
+@pytest.mark.parametrize("limit", [0, 1, 3, 254, 255, 299])
+def test_what_is_deeper_than_the_limit_is_not_reached(limit):
+    for name in ("grid", "long-chain", "unreachable-part"):
+        check(ZOO[name], [0], 3, limit=limit)
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_a_snapshot_leads_to_the_same_levels(directed):
+    backend = SnapshotBackend(threads=2)
+    for num_ranks in (1, 3):
+        check(random_case(3, 300, directed=directed), [5, 299], num_ranks, backend=backend)
+    check(ZOO["long-chain"], [0], 2, backend=backend)
+    backend.close()
+
+
+@pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
+def test_any_backend(backend, shape):
+    for case in (random_case(0, 400), random_case(1, 400), ZOO["long-chain"]):
+        check(case, [3], 2, backend=backend, shape=shape)
+
+
+def test_equal_to_the_frontier_form():
+    for seed in range(6):
+        shards = build_shards(random_case(seed), 3)
+        answers, steps = run_sweep(bfs_sweep, shards, [0, 17])
+        answers_too, levels = run_sweep(bfs, shards, [0, 17])
+        # One sweep a level, the last of which finds nothing.
+        assert len(steps[0]) == len(levels[0])
+        for one, other in zip(answers, answers_too, strict=True):
+            np.testing.assert_array_equal(one.distances, other.distances)
+
+
+def test_supersteps_show_equal_shares_and_what_was_reduced():
+    shards, steps = check(random_case(0, directed=True), [0], 4)
+    for of_rank in zip(*steps, strict=True):
+        shares = [step["edges"] for step in of_rank]
+        assert sum(shares) == shards[0].info.num_edges
+        assert max(shares) - min(shares) <= 1
+        assert [step["arcs"] for step in of_rank] == shares
+    *full, last = steps[0]
+    assert all(step["reduced_bytes"] == shards[0].partition.num_states for step in full)
+    assert last["reduced_bytes"] == 0
+
+
+def test_no_source_reaches_nothing():
+    _, steps = check(ZOO["grid"], [], 2)
+    assert [len(of_rank) for of_rank in steps] == [1, 1]
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("uint8", 32 << 10), ("int32", 128 << 10)])
+def test_a_segment_of_levels_fits_the_shared_memory_of_a_launch(dtype, expected):
+    args = dict.fromkeys(sweep_levels.parameters)
+    args.update(segment_bits=15, levels=np.empty(0, dtype))
+    assert sweep_levels.shared_bytes(tuple(args.values())) == expected

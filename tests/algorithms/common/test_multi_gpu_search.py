@@ -1,0 +1,145 @@
+"""Sources looked up through windows: where the verbs find them, on every rank, and searches go on from there."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from comm_ranks import check
+from emulator.backend import EmulatedBackend
+from naive_shard import as_seen, build_shards, distance_parts
+from naive_shard import positions_of as naive_positions
+from on_ranks import run_on_ranks
+from zoo import make_case
+
+import mgraph as mg
+from mgraph.algorithms import variants as forms
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import make_backend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import build
+from mgraph.shard.in_rows import require_in_rows
+from mgraph.shard.user_ids import positions_of
+from mgraph.types import LEVEL
+
+# Every third vertex has no arcs.
+THIRDS = make_case("thirds", 45, [(v, v + 1) for v in range(0, 45, 3)])
+FEW = make_case("few", 3, [(0, 2)])
+
+
+def search_from(shard, comm, lists):
+    """Return where each list of user ids stands, and whom it reaches breadth first and for shortest paths in turn."""
+    found, dtype = [], state_dtype(shard.info)
+    for users in lists:
+        assert require_bfs_windows(shard, comm)
+        near = bfs_peers(shard, comm, users, Trace(shard.backend, comm))
+        assert require_sssp_windows(shard, comm, dtype)
+        far = sssp_peers(shard, comm, users, Trace(shard.backend, comm), dtype)
+        assert near.sources == far.sources
+        found.append((near.sources, near.distances, far.distances))
+    return found
+
+
+def emulate(shard, comm, seed, lists):
+    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
+    return search_from(replace(shard, backend=backend), comm, lists)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("case", [THIRDS, FEW], ids=lambda case: case.name)
+def test_searches_find_their_sources(case, num_ranks, order, monkeypatch):
+    """One, again another, one without arcs, as many as meet at once, one more, and all, which the verbs find."""
+    n = case.num_vertices
+    monkeypatch.setattr(search_peers, "FEW_SOURCES", n - 1)
+    everyone = np.random.default_rng(num_ranks).permutation(n).tolist()
+    lists = [[0], [n - 1], [everyone[0]], everyone[:4], everyone[:5], everyone]
+    shards = build_shards(case, num_ranks, order)
+    by_rank = run_on_ranks(emulate, shards, num_ranks, lists)
+    for k, users in enumerate(dict.fromkeys(map(tuple, lists))):
+        levels = distance_parts(shards, oracles.bfs(case, users), LEVEL)
+        paths = distance_parts(shards, oracles.sssp(case, users), state_dtype(shards[0].info))
+        for of_rank, near, far in zip(by_rank, levels, paths, strict=True):
+            positions, *distances = of_rank[lists.index(list(users))]
+            assert positions == naive_positions(shards)[list(users)].tolist(), k
+            np.testing.assert_array_equal(as_seen(distances[0]), near)
+            np.testing.assert_array_equal(distances[1], far)
+
+
+@pytest.mark.parametrize("users", [[3], [3, 8, 1, 0, 5]], ids=["one", "several"])
+def test_a_rank_that_is_gone_ends_the_wait_of_the_others(users):
+    def come_alone(shard, comm):
+        shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
+        assert require_bfs_windows(shard, comm)
+        if comm.rank == 1:
+            threading.Timer(0.3, comm.abort, ("rank 1 is gone",)).start()
+            return
+        with pytest.raises(CommAborted, match="rank 1 is gone"):
+            bfs_peers(shard, comm, users, Trace(shard.backend, comm))
+
+    run_on_ranks(come_alone, build_shards(THIRDS, 3, "degree"))
+
+
+def test_what_is_not_done_is_refused():
+    """Also where nothing failed that the communicator knows of."""
+
+    def end_the_waits(shard, comm):
+        shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
+        assert require_bfs_windows(shard, comm)
+        comm.windows.given[0][:] = 1
+        if comm.rank == 1:
+            comm.barrier()
+            return
+        with pytest.raises(CommAborted, match="was ended while its ranks waited"):
+            bfs_peers(shard, comm, [3], Trace(shard.backend, comm))
+
+    run_on_ranks(end_the_waits, build_shards(THIRDS, 2, "degree"))
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_only_searches_through_windows_find_their_sources(monkeypatch, order):
+    by_verbs, backends = [], iter(range(2))
+
+    def noted(shard, comm, users):
+        by_verbs.append(users)
+        return positions_of(shard, comm, users)
+
+    monkeypatch.setattr(forms, "positions_of", noted)
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    ends = THIRDS.sources, THIRDS.targets
+    with cluster, mg.from_edges(*ends, num_vertices=45, order=order, cluster=cluster) as g:
+        for method, sources, asked in ("frontier", [4, 5, 9, 30, 43], 0), ("sweep", 7, 2), ("frontier", 7, 2):
+            with mg.bfs(g, sources, method=method) as found:
+                wanted = oracles.bfs(THIRDS, np.atleast_1d(sources).tolist())
+                np.testing.assert_array_equal(found.distances.to_numpy(), wanted)
+            assert len(by_verbs) == asked
+
+
+def find_on_gpus(comm, xp, spec, lists):
+    shard = build(parse_spec(spec), make_backend("cuda"), comm)
+    require_in_rows(shard, comm)
+    return [
+        (found, positions_of(shard, comm, users))
+        for users, (found, *_) in zip(lists, search_from(shard, comm, lists), strict=True)
+    ]
+
+
+@pytest.mark.gpus
+@pytest.mark.parametrize("spec", ["rmat:14", "grid:60x70"])
+def test_gpus_find_sources_where_the_verbs_do(gang, spec):
+    everyone = np.random.default_rng(0).permutation(4200).tolist()
+    lists = [*([user] for user in everyone[:20]), everyone[:4], everyone[:5], everyone]
+    answers = check(gang.run(find_on_gpus, spec, lists, on_host=False))
+    for ours, theirs in answers[0]:
+        assert ours == theirs
+    assert all(answer == answers[0] for answer in answers)

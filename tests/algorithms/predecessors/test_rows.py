@@ -1,0 +1,127 @@
+"""Predecessors from distances that are known to be right: the designed ones, on any number of ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders, rank_counts
+from zoo import CASES, make_case, random_case, zoo_sources
+
+from mgraph.algorithms.predecessors import rows as predecessors
+from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
+from mgraph.shard.user_ids import gather_states
+from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+
+
+def predecessors_and_roots(shard, comm, dist, sources):
+    parents = find_predecessors(shard, comm, sources, dist)
+    return parents, find_roots(shard, comm, parents)
+
+
+def check(case, sources, num_ranks, order, *, num_by_weight=0):
+    """Compare predecessors and nearest sources with the oracles'; some ranks have rows by weight."""
+    shards = build_shards(case, num_ranks, order)
+    for shard in shards[:num_by_weight]:
+        require_rows_by_weight(shard)
+    positions, num_positions = positions_of(shards), shards[0].partition.num_positions
+    dist = oracles.sssp(case, sources)
+    chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
+    with_state = [p for p in positions[sources].tolist() if p < num_positions]
+    parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
+    answers = run_on_ranks(predecessors_and_roots, shards, with_state, parts=parts)
+    for (parents, roots), wanted, wanted_roots in zip(
+        answers,
+        predecessor_parts(shards, chosen),
+        predecessor_parts(shards, oracles.nearest_sources(chosen)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(parents, wanted)
+        np.testing.assert_array_equal(roots, wanted_roots)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
+    for sources in zoo_sources(case):
+        for num_ranks in (1, 2, 3, 4, 7):
+            check(case, sources, num_ranks, order)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
+def test_long_rows_by_weight_give_the_same(case, order):
+    for num_ranks, sources in enumerate(zoo_sources(case), start=1):
+        check(case, sources, num_ranks, order, num_by_weight=num_ranks)
+
+
+def test_a_long_row_by_weight_explains_nothing_in_a_directed_graph():
+    """Vertex 2 has many arcs, one of them to a nearer vertex, which is as far as would explain its distance."""
+    arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
+    check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)
+
+
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_last_bytes_of_distances_tell_which_arcs_explain_nothing(case, monkeypatch):
+    """On graphs so large that the distances are not in a cache, integers are told apart by these first."""
+    monkeypatch.setattr(predecessors, "wants_digests", lambda info, dist, cache_bytes: dist.dtype.kind != "f")
+    for sources in zoo_sources(case):
+        for num_ranks in (1, 3):
+            check(case, sources, num_ranks, "natural")
+
+
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_what_lies_before_the_core_offers_itself(case, monkeypatch):
+    """Wherever the core begins, and where there is no room for the offers; on graphs so large that it is looked for."""
+    for sources in zoo_sources(case):
+        for num_ranks, core, share in (1, 3, 1), (3, 40, 1), (2, 3, 1 << 40):
+            found = lambda shard, dist, core=core: None if dist.dtype.kind == "f" else np.array([core], dist.dtype)  # noqa: E731
+            monkeypatch.setattr(predecessors, "_find_core", found)
+            monkeypatch.setattr(predecessors, "OFFER_SHARE", share)
+            monkeypatch.setattr(predecessors, "SAMPLE", 1 if share > 1 else 1 << 12)
+            check(case, sources, num_ranks, "degree", num_by_weight=2)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_the_core_begins_where_arcs_do(order, monkeypatch):
+    """A source hangs on a heavy arc of a dense part, that of a hundred vertices which reach each other."""
+    arcs = [(100, 0, 50), *((u, v, 2 + (u + v) % 7) for u in range(100) for v in range(u))]
+    shards = build_shards(make_case("hanging", 101, arcs, np.uint8), 2, order)
+    dist = oracles.sssp(make_case("hanging", 101, arcs, np.uint8), [100])
+
+    def core(shard, comm, part):
+        return predecessors._find_core(shard, gather_states(shard, comm, part))
+
+    parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
+    assert run_on_ranks(core, shards, parts=parts) == [None, None]
+    monkeypatch.setattr(predecessors, "CORE_ARCS", 1)
+    monkeypatch.setattr(predecessors, "SAMPLE", 20)
+    least, other = run_on_ranks(core, shards, parts=parts)
+    assert least == other and 50 <= least <= 56
+
+
+def test_blocks_search_long_rows_at_the_same_time():
+    """Every leaf leads to three hubs, the nearest of them last; blocks of the emulated grid take a hub each."""
+    hubs, leaves = range(3), range(3, 1103)
+    arcs = [(v, hub, 1 + (v < 1102)) for hub in hubs for v in leaves]
+    case = make_case("hubs", 1103, arcs, np.uint8, directed=True)
+    (shard,) = build_shards(case, 1, "natural")
+    dist = oracles.sssp(case, [3, 1102])
+    chosen = oracles.predecessors(case, dist, [3, 1102], positions_of([shard]), weighted=True)
+    (part,) = distance_parts([shard], dist, np.uint32)
+    for seed in range(2):
+        emulated = replace(shard, backend=EmulatedBackend(seed=seed, block=64, blocks=3))
+        ((parents, _),) = run_on_ranks(predecessors_and_roots, [emulated], [3, 1102], parts=[(part,)])
+        np.testing.assert_array_equal(parents, predecessor_parts([shard], chosen)[0])
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs_and_sources(), rank_counts, orders)
+def test_drawn_graphs(drawn, num_ranks, order):
+    check(*drawn, num_ranks, order)

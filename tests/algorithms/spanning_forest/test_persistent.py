@@ -1,0 +1,156 @@
+"""Boruvka's rounds in one launch: the edges that the rounds step by step take, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from backends import BACKENDS
+from emulator.backend import EmulatedBackend
+from forest_checks import FORESTS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_shard import build_shards
+from on_ranks import run_on_ranks
+from zoo import random_case
+
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.spanning_forest import filter_boruvka as loop
+from mgraph.algorithms.spanning_forest import persistent as fused
+from mgraph.algorithms.spanning_forest.boruvka import WorkList, boruvka, join_and_renumber
+from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
+from mgraph.backends.base import CpuBackend
+from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import build
+
+HOST = CpuBackend(1)
+
+
+def draw_list(seed, num_trees, num_edges, wide, dtype=np.uint32):
+    """Return a list of edges between trees, many of equal weight, most of them of few trees."""
+    random = np.random.default_rng(seed)
+    ends = random.integers(0, num_trees, (num_edges, 2)) // random.integers(1, 5, (num_edges, 2))
+    ends = ends[ends[:, 0] != ends[:, 1]]
+    weights, edges = random.integers(-3, 4, len(ends)), random.permutation(len(ends))
+    keys = weights if wide else weights << 32 | edges
+    return WorkList(ends.astype(dtype).ravel(), keys, edges if wide else None)
+
+
+def copy_of(work, backend):
+    """Return the list on a backend, in memory that nobody else has."""
+    columns = (None if column is None else backend.to_device(column) for column in (work.ends, work.keys, work.edges))
+    return WorkList(*columns)
+
+
+def as_parts(labels):
+    """Return for each tree the first of those that it is joined with: numbers are free."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return first[inverse]
+
+
+def check_list(work, num_trees, backend):
+    """Compare one launch with the rounds on the host."""
+    taken, tree_of, left = boruvka(HOST, work, num_trees)
+    got = fused.boruvka_fused(backend, copy_of(work, backend), num_trees)
+    np.testing.assert_array_equal(np.sort(backend.to_host(got[0])), np.sort(taken))
+    labels = backend.to_host(got[1])
+    assert set(labels.tolist()) == set(range(left))
+    assert got[2] == left
+    np.testing.assert_array_equal(as_parts(labels), as_parts(tree_of))
+    last = fused.boruvka_fused(backend, copy_of(work, backend), num_trees, last=True)
+    assert (last[1], last[2]) == (None, left)
+    np.testing.assert_array_equal(np.sort(backend.to_host(last[0])), np.sort(taken))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32), st.integers(2, 400), st.integers(1, 1500), st.booleans(), st.sampled_from(["u4", "i8"]),
+    st.sampled_from([(32, 1), (32, 7), (64, 3), (128, 2)]),
+)  # fmt: skip
+def test_lists(seed, num_trees, num_edges, wide, dtype, grid):
+    work = draw_list(seed, num_trees, num_edges, wide, np.dtype(dtype))
+    if len(work):
+        check_list(work, num_trees, EmulatedBackend(seed=seed, block=grid[0], blocks=grid[1]))
+
+
+@pytest.mark.parametrize("wide", [False, True], ids=["packed", "wide"])
+def test_a_way_as_long_as_the_list(wide):
+    """Every tree's best edge leads to the next one, so that one round joins all."""
+    n = 500
+    ends = np.repeat(np.arange(n), 2)[1:-1].astype(np.uint32)
+    keys, names = np.arange(n - 1)[::-1].copy(), np.arange(n - 1)
+    work = WorkList(ends, keys if wide else keys << 32 | names, names if wide else None)
+    for seed in range(3):
+        check_list(work, n, EmulatedBackend(seed=seed, block=64, blocks=3))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_vertices(seed):
+    random, n = np.random.default_rng(seed), [1, 2, 31, 64, 700, 3000][seed]
+    # Every vertex below one that its lightest arc leads to; of a cycle the arcs are one edge.
+    parent = random.integers(0, np.maximum(np.arange(n), 1))
+    names = random.permutation(n)
+    above = np.empty(n, np.uint32)
+    above[names] = names[parent]
+    arcs = np.where(above == np.arange(n), TOP, np.arange(n) + 10)
+    for root in np.flatnonzero((above == np.arange(n)) & (random.random(n) < 0.8)):
+        below = np.flatnonzero((above == root) & (np.arange(n) != root))
+        if len(below):
+            above[root], arcs[root] = below[0], 5 + n + root
+    backend = EmulatedBackend(seed=seed, block=64, blocks=3)
+    taken, labels, num_trees = fused.join_vertices_fused(backend, above.copy(), arcs)
+    expected = above.copy()
+    remove_cycles[HOST](0, n, expected)
+    joined, _ = join_and_renumber(HOST, expected)
+    stepped = np.empty(n, np.int64)
+    take_edges[HOST](0, n, expected, arcs, joined.numbers, 0, -1, stepped)
+    np.testing.assert_array_equal(np.sort(taken), np.sort(stepped[: n - joined.num_trees]))
+    assert num_trees == joined.num_trees == len(set(labels.tolist()))
+    np.testing.assert_array_equal(as_parts(labels), as_parts(joined.labels))
+
+
+def forest_arcs(case, backend, order="degree", maximum=False):
+    """Return one rank's arcs of the forest, in order."""
+
+    def program(shard, comm):
+        return np.sort(backend.to_host(loop.msf(shard, comm, Trace(backend, comm), maximum)))
+
+    return run_on_ranks(program, build_shards(case, 1, order, backend))[0]
+
+
+@pytest.mark.parametrize("case", [c for c in FORESTS if 0 < c.num_vertices <= 700], ids=lambda case: case.name)
+def test_forests_are_those_of_the_steps(case, monkeypatch):
+    for order, maximum in ("degree", False), ("natural", True):
+        wanted = forest_arcs(case, HOST, order, maximum)
+        np.testing.assert_array_equal(forest_arcs(case, EmulatedBackend(seed=3), order, maximum), wanted)
+        monkeypatch.setattr(loop, "LIGHT", 1)
+        monkeypatch.setattr(loop, "SHARE", 10**6)
+        np.testing.assert_array_equal(forest_arcs(case, EmulatedBackend(seed=4), order, maximum), wanted)
+        monkeypatch.undo()
+
+
+def test_an_aborted_launch_raises(monkeypatch):
+    # As if every block had seen the abort word: nothing is written.
+    backend, case = EmulatedBackend(), random_case(1, directed=False)
+    for name in ("join_vertices", "join_trees"):
+        monkeypatch.setattr(fused, name, {backend: lambda *args: None})
+        with pytest.raises(CommAborted):
+            forest_arcs(case, backend)
+        monkeypatch.undo()
+    np.testing.assert_array_equal(forest_arcs(case, backend), forest_arcs(case, HOST))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["int", "float64"])
+@pytest.mark.parametrize("spec", ["rmat:16", "rmat:19", "uniform:2^18:16", "grid:700x300", "ssca2:16"])
+def test_larger_graphs_on_a_gpu(spec, weights, monkeypatch):
+    backend = BACKENDS["cuda"].make()
+
+    def both(_, comm):
+        shard = build(parse_spec(f"{spec},weights={weights}"), backend, comm, order="auto")
+        found = [backend.xp.sort(loop.msf(shard, comm, Trace(backend, comm)))]
+        monkeypatch.setattr(loop, "FusingBackend", type("none", (), {}))
+        found.append(backend.xp.sort(loop.msf(shard, comm, Trace(backend, comm))))
+        assert bool((found[0] == found[1]).all())
+
+    run_on_ranks(both, [None])

@@ -1,0 +1,87 @@
+"""Shortest paths over rows by weight, step by step: equal to the oracle, to the bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from one_rank import distances
+from strategies import graphs_and_sources, orders
+from sweep_checks import of_users
+from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
+
+from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
+from mgraph.backends.base import CpuBackend
+
+
+def check(case, sources, order="degree", backend=None, **options):
+    """Compare with the oracle; return the trace."""
+    backend = backend or CpuBackend(2)
+    (got, trace), shards = distances(sssp_by_weight, case, sources, order, backend, by_weight=True, **options)
+    np.testing.assert_array_equal(of_users(shards, sources, [got]), oracles.sssp(case, sources, options.get("cutoff")))
+    return trace
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_the_zoo(case, order):
+    for sources in zoo_sources(case):
+        check(case, sources, order)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs_and_sources(), orders)
+def test_drawn_graphs(drawn, order):
+    check(*drawn, order)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "uint16", "int64"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+@pytest.mark.parametrize("delta", [None, 1, 3, 20])
+def test_all_widths_and_any_delta(directed, dtype, delta):
+    case = random_case(1, 300, directed=directed).unweighted
+    # Weights of one class and of neighbouring ones, sums that end on a bound, and one far off that widens the classes.
+    weights = np.random.default_rng(3).integers(0, 40, len(case.sources))
+    weights[:2] = {"int64": 2**33, "uint16": 60_000}.get(dtype, 255)
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
+    check(case.with_weights(dtype), [5, 299], delta=delta)
+
+
+@pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
+def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+    case = ZOO[name]
+    farthest = oracles.sssp(case, [0]).max()
+    for cutoff in (0, farthest // 2, farthest):
+        check(case, [0], cutoff=cutoff)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_distance_may_be_the_largest_float(dtype):
+    most = np.finfo(dtype).max
+    check(make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], dtype), [0])
+
+
+def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
+    """A path to a hub with heavy arcs to all the others, which are many and have few arcs each."""
+    ends = [(v, v + 1, 1) for v in range(30)] + [(v % 10 + 20, v, 100 + v % 50) for v in range(31, 400)]
+    trace = check(make_case("hubs", 400, ends, np.uint8), [0], delta=8)
+    methods = [step["method"] for step in trace.supersteps]
+    assert methods.index("heavy") < methods.index("pull")
+    arcs = sum(step["arcs"] for step in trace.supersteps)
+    assert arcs <= 2 * len(ends), "few arcs are looked at twice"
+
+
+def test_what_is_left_behind_the_second_pull_is_one_bucket():
+    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    trace = check(trailing_chains(), [0], delta=12)
+    methods = [step["method"] for step in trace.supersteps]
+    last = len(methods) - methods[::-1].index("pull")
+    assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
+    assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
+
+
+def test_in_the_emulator():
+    for seed in range(3):
+        check(random_case(seed, 150), [3, 100], backend=EmulatedBackend(seed=seed, block=64, blocks=2))

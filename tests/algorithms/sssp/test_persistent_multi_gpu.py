@@ -1,0 +1,358 @@
+"""Shortest paths through windows: equal to the bit to the oracle and the step form, on any number of ranks."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from comm_ranks import check
+from emulator.backend import EmulatedBackend
+from hypothesis import given, settings
+from naive_shard import build_shards
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders
+from sweep_checks import of_users
+from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
+
+import mgraph as mg
+from mgraph.algorithms import variants as forms
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.common import dtype_ladder as narrowing
+from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.sssp import persistent_multi_gpu as module
+from mgraph.algorithms.sssp.near_far import sssp
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.algorithms.variants import connected
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import CpuBackend, make_backend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import build
+from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+from mgraph.types import unreached_of
+
+NARROWEST = np.dtype(np.uint16)
+# Every round is two meetings of emulated ranks: thousands take minutes.
+SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 200) for seed in range(3)]
+
+
+def through_windows(shard, comm, sources, dtype, seed, options):
+    """Search from one source and then from all, over the same windows: what the first leaves there must not matter."""
+    options = dict(options)
+    block, blocks = 32 << seed % 2, options.pop("blocks", 1 + (seed + comm.rank) % 3)
+    backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
+    shard = replace(shard, backend=backend)
+    # Now and then a rank has no room for rows by weight.
+    if (seed + comm.rank) % 3:
+        require_rows_by_weight(shard)
+    assert require_sssp_windows(shard, comm, dtype)
+    for k, others in enumerate((sources[-1:], sources)):
+        trace = Trace(backend, comm)
+        answer = sssp_peers(shard, comm, others, trace, dtype, **(options if k else {}))
+    return answer.distances, trace, None if answer.everywhere is None else answer.everywhere.copy()
+
+
+def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False, finishes=None, **options):
+    """Return what the ranks found and their traces, with or without heavy arcs; it is what the oracle says.
+
+    Distances are of 16 bits if those fit, unless they are not to be `narrow`.
+    Where they know all distances, those are the owners'; whether they do may be `finishes`.
+    """
+    shards = build_shards(case, num_ranks, order)
+    users = list(dict.fromkeys(sources))
+    if not users:
+        return []
+    wanted, info = oracles.sssp(case, sources, options.get("cutoff")), shards[0].info
+    dtype = state_dtype(info)
+    fits = dtype.kind != "f" and max(wanted) + 2 * int(info.max_weight) < unreached_of(NARROWEST)
+    if options.pop("narrow", True) and fits:
+        dtype = NARROWEST
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "wants_rows_by_weight", lambda info: heavies)
+        answers = run_on_ranks(through_windows, shards, users, dtype, seed, options)
+    np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in answers]), wanted)
+    known = [everywhere.reshape(num_ranks, -1) for _, _, everywhere in answers if everywhere is not None]
+    assert len(known) in ([0, num_ranks] if finishes is None else [num_ranks * finishes])
+    for parts in known:
+        for part, (found, *_) in zip(parts, answers, strict=True):
+            np.testing.assert_array_equal(part[: len(found)], found)
+    return [(found, trace) for found, trace, _ in answers]
+
+
+@pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
+def test_the_zoo(case):
+    for seed, sources in enumerate(zoo_sources(case)):
+        order = ["degree", "natural"][seed // 2 % 2]
+        search(case, sources, 2 + seed % 2, order, seed=seed, heavies=seed == 1, narrow=seed % 2 > 0)
+
+
+@settings(max_examples=15, deadline=None)
+@given(graphs_and_sources(), orders)
+def test_drawn_graphs(drawn, order):
+    case, sources = drawn
+    n = case.num_vertices
+    search(case, sources, 2 + n % 3, order, seed=n, heavies=n % 2 > 0, narrow=n // 2 % 2 > 0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int64"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_all_widths(directed, dtype):
+    case = random_case(0, 60, directed=directed).unweighted
+    weights = np.random.default_rng(7).integers(0, 200, len(case.sources))
+    # A weight that sums to more than 32 bits makes the state int64.
+    weights[:2] = 2**31 if dtype == "int64" else 255
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
+    for narrow, held in ((False, {"uint8": "uint32"}), (True, {"uint8": "uint16"})):
+        answers = search(case.with_weights(dtype), [5, 59], 3, heavies=True, narrow=narrow)
+        assert answers[0][0].dtype == held.get(dtype, dtype)
+
+
+@pytest.mark.parametrize(("delta", "heavies"), [(1, False), (40, False), (40, True), (10_000, True)])
+def test_any_delta(delta, heavies):
+    answers = search(random_case(3, 40), [7], 2, delta=delta, heavies=heavies, finishes=heavies)
+    steps = [trace.supersteps for _, trace in answers]
+    methods = {step["method"] for step in steps[0]}
+    assert {"push", "scan"} <= methods <= {"push", "scan", *["heavy", "pull"][: 2 * heavies]}
+    assert [(s["method"], s["frontier"]) for s in steps[0]] == [(s["method"], s["frontier"]) for s in steps[1]]
+    for of_rank, (_, trace) in zip(steps, answers, strict=True):
+        assert sum(step["bytes"] for step in of_rank) == trace.bytes_sent > 0
+
+
+def test_weights_may_be_the_smallest_numbers_there_are():
+    """A bucket narrower than the least distance would have no end."""
+    ends = [(u, v, 1e-45) for u in range(12) for v in range(u)]
+    search(make_case("denormal", 12, ends, np.float32), [0])
+
+
+@pytest.mark.parametrize("first", [25, 21], ids=["in a bucket", "over a border"])
+def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it(first):
+    """A path to hubs with heavy arcs to all the others; a bucket that ends among hubs is widened."""
+    leaves = [(first + v % 5, v, 100 + v % 20) for v in range(31, 1031)]
+    ends = [(v, v + 1, 1) for v in range(30)] + leaves
+    answers = search(make_case("hubs", 1031, ends, np.uint8), [0], seed=1, delta=8, heavies=True)
+    steps = [step for _, trace in answers for step in trace.supersteps]
+    methods = [step["method"] for step in steps]
+    assert methods.index("heavy") < methods.index("pull")
+    assert sum(step["arcs"] for step in steps if step["method"] == "heavy") < len(leaves) // 5, "none of a hub's"
+    assert sum(step["arcs"] for step in steps) <= 2 * len(ends), "few arcs are looked at twice"
+
+
+def test_vertices_pull_from_others_that_pull_meanwhile():
+    """Most vertices are neither settled nor far at the peak, and their neighbours are on the same rank too."""
+    random = np.random.default_rng(0)
+    ends = [*zip(*random.integers(0, 200, (2, 2400)).tolist(), random.integers(1, 200, 2400).tolist(), strict=True)]
+    answers = search(make_case("dense", 200, ends, np.uint8), [5], seed=1, delta=20, heavies=True)
+    assert "pull" in {step["method"] for step in answers[0][1].supersteps}
+
+
+def test_what_is_left_behind_the_second_pull_is_one_bucket():
+    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True, finishes=True)
+    methods = [step["method"] for step in trace.supersteps]
+    last = len(methods) - methods[::-1].index("pull")
+    assert methods.count("pull") == 2 and set(methods[last:]) == {"push"}
+    assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
+
+
+def test_who_has_nothing_to_pull_from_is_queued_in_a_pull():
+    """Of two vertices that hang on a crowd the farther leads to another crowd, which nobody else does.
+
+    When the nearer is settled, the farther is near, and all its arcs are heavier than the way from the bucket before.
+    """
+    crowds = [
+        (u, v, 1 + (u + v) % 3)
+        for first, last in ((0, 60), (62, 92))
+        for u in range(first, last)
+        for v in range(first, u)
+    ]
+    case = make_case("two crowds", 92, [*crowds, (0, 60, 12), (0, 61, 25), (61, 62, 40)], np.uint8)
+    methods = [step["method"] for step in search(case, [0], seed=1, delta=10, heavies=True)[0][1].supersteps]
+    assert methods.count("pull") >= 3
+
+
+def test_all_warps_pull_long_rows():
+    """A vertex that is far, with many arcs, most of them from what is settled before."""
+    many = 300
+    ends = [(0, v, 1 + v % 3) for v in range(1, many)] + [(v, many, 90 + v % 100) for v in range(1, many)]
+    answers = search(make_case("fan", many + 1, ends, np.uint8), [0], 2, seed=1, delta=4, heavies=True)
+    assert "pull" in {step["method"] for step in answers[0][1].supersteps}
+
+
+def crowd_and_chain(seed, heaviest, *, directed):
+    """Return a crowd of many arcs and a chain out of it; weights stand around the edges of their classes."""
+    random, n = np.random.default_rng(seed), 150
+    crowd = random.integers(0, n // 3, (2, 3 * n))
+    sources, targets = np.concatenate([np.stack([np.arange(n - 1), np.arange(1, n)]), crowd], axis=1)
+    classes = random.integers(0, 256, len(sources)) * heaviest // 255
+    weights = np.clip(classes + random.integers(-1, 2, len(sources)), 0, heaviest)
+    weights[0] = heaviest
+    return GraphCase(f"crowd-{seed}", n, sources.astype(np.uint32), targets.astype(np.uint32), weights, directed)
+
+
+@pytest.mark.parametrize(("crowd", "source"), [(15, 39), (4, 1)])
+def test_a_round_that_marks_lines_comes_behind_one_that_marks_none(crowd, source):
+    """In a directed graph heavy arcs of many are pushed, then of few."""
+    search(crowd_and_chain(crowd, 300, directed=True), [source], 2, "natural", seed=2, heavies=True, delta=3)
+
+
+@pytest.mark.parametrize(
+    ("crowd", "heaviest", "source", "order", "seed", "delta"),
+    [(19, 300, 100, "degree", 2, None), (0, 100, 72, "degree", 1, 40), (12, 20, 60, "natural", 3, None)],
+)
+def test_what_was_settled_before_anyone_pulled_is_told_at_last(crowd, heaviest, source, order, seed, delta):
+    options = {"finishes": True, "heavies": True, "seed": seed}
+    search(crowd_and_chain(crowd, heaviest, directed=False), [source], 2, order, delta=delta, **options)
+
+
+def test_a_thread_looks_at_a_long_slice_in_many_turns():
+    search(random_case(0, 3000), [5], 2, seed=2, blocks=1)
+
+
+@pytest.mark.parametrize("heaviest", [70_000, 2**55 + 3])
+def test_a_pull_looks_at_all_of_a_class_that_has_what_is_light_enough(heaviest):
+    """A vertex of which a heavier arc of a class stands before the lightest that leads to it."""
+    scale = 255 / heaviest
+    first = [next(w for w in range(int(c / scale) - 40, heaviest) if int(w * scale) == c) for c in (64, 65, 66)]
+    crowd = [(u, v, 1 + (u + v) % 3) for u in range(60) for v in range(u)]
+    light = [(5, 60, 2), (60, 61, 0), (1, 70, first[2] - 1), (5, 70, first[1]), (60, 70, first[1] - 1)]
+    case = make_case("wide", 72, [*crowd, *light, (70, 71, heaviest)], np.int64)
+    for order in ("natural", "degree"):
+        for seed in range(4):
+            search(case, [5], 2, order, seed=seed, heavies=True, delta=first[0] + 100)
+
+
+@pytest.mark.parametrize("name", ["dag", "rounding", "large-weights"])
+def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+    farthest = oracles.sssp(ZOO[name], [0]).max()
+    for cutoff in (0, farthest // 2, farthest):
+        search(ZOO[name], [0], 2, cutoff=cutoff)
+
+
+def test_rounds_beyond_the_trace_are_added_up(monkeypatch):
+    case = make_case("line", 12, [(v, v + 1, 1) for v in range(11)], np.uint8)
+    whole = search(case, [0], delta=2)
+    for name in (module, search_peers):
+        monkeypatch.setattr(name, "TRACE_ROWS", 3)
+    for (_, all_rows), (_, rows) in zip(whole, search(case, [0], delta=2), strict=True):
+        assert len(rows.supersteps) == 3 < len(all_rows.supersteps)
+        for fact in ("frontier", "arcs", "bytes"):
+            assert sum(step[fact] for step in rows.supersteps) == sum(step[fact] for step in all_rows.supersteps)
+
+
+def in_turn(shard, comm, sources):
+    """Search breadth first, then for shortest paths, then breadth first again, in the same windows."""
+    shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
+    levels = []
+    for _ in range(2):
+        assert require_bfs_windows(shard, comm)
+        levels.append(bfs_peers(shard, comm, sources, Trace(shard.backend, comm)).distances)
+        assert require_sssp_windows(shard, comm, state_dtype(shard.info))
+        sssp_peers(shard, comm, sources, Trace(shard.backend, comm), state_dtype(shard.info))
+    return levels
+
+
+def test_searches_of_both_kinds_take_turns_in_the_windows():
+    shards = build_shards(random_case(1, 120), 2, "degree")
+    for before, after in run_on_ranks(in_turn, shards, [3]):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
+    backends = iter(range(2))
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.grid(3, 4, cluster=cluster) as g, mg.sssp(g, 0) as paths, mg.sssp(g, 0, method="sweep") as swept:
+        mg.validate(paths)
+        assert (paths.stats.form, swept.stats.form) == ("windows", "steps")
+        np.testing.assert_array_equal(paths.distances.to_numpy(), swept.distances.to_numpy())
+    with InProcessCluster(2, make_backend=lambda: CpuBackend(1)) as cluster, mg.grid(3, 4, cluster=cluster) as g:
+        assert mg.sssp(g, 0).stats.form == "steps"
+
+
+def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
+    """The first of two searches fits; the second is repeated, over windows that are opened anew."""
+    monkeypatch.setattr(narrowing, "FEWEST_ARCS", 1)
+    backends = iter(range(2))
+    ends = np.arange(6)
+    weights = np.array([1, 2, 2**30, 2**30, 2**30, 2**30], np.int32)
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
+        assert state_dtype(g.info) == np.int64
+        near, all_of_it = mg.sssp(g, 0, cutoff=2**30 + 2), mg.sssp(g, 0)
+        assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
+        assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
+        assert near.stats.form == all_of_it.stats.form == "windows"
+
+
+@pytest.mark.parametrize(("chain", "searched"), [(30, "HHHH"), (90, "HHHII")], ids=["fits", "too long"])
+def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searched, monkeypatch):
+    """A crowd, so that the mean degree is no mesh's, and a chain of heavy arcs that leads out of it."""
+    dtypes, heaviest, real = [], 400, forms.sssp_peers
+    monkeypatch.setattr(forms, "sssp_peers", lambda *a: (a[1].rank or dtypes.append(a[4].char), real(*a))[1])
+    crowd = [(u, v, 1 + (u + v) % 3) for u in range(40) for v in range(u)]
+    ends = np.array([*crowd, *((v, v + 1, heaviest) for v in range(39, 39 + chain))])
+    backends = iter(range(2))
+    cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
+    with cluster, mg.from_edges(*ends[:, :2].T, ends[:, 2].astype(np.int32), cluster=cluster) as g:
+        cutoffs = (1000, 2), (31_300, min(chain, 78)), (40_000, chain), (None, chain)
+        for cutoff, arcs in cutoffs:
+            with mg.sssp(g, 39, cutoff=cutoff) as paths:
+                mg.validate(paths)
+                assert paths.stats.form == "windows"
+                assert paths.distances.to_numpy()[40:].max() == heaviest * arcs
+    assert "".join(dtypes) == searched
+
+
+def test_which_widths_are_tried():
+    def tried(dtype, heaviest, degree, has_windows=True):
+        found = narrowing.dtypes_to_try(np.dtype(dtype), heaviest, degree, has_windows=has_windows)
+        return "".join(d.char for d in found)
+
+    assert tried("int64", 488, 16) == "HI" and tried("int64", 489, 16) == "I"
+    assert tried("uint32", 255, 6) == "H" and tried("uint32", 489, 6) == ""
+    assert tried("int64", 255, 5.9) == tried("int64", 255, 16, has_windows=False) == "I"
+    assert tried("int64", 2**26, 16) == tried("float32", 1, 16) == ""
+
+
+def come_alone(shard, comm, search):
+    """Search on rank 0, which rank 1 has left for good."""
+    shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
+    dtype = state_dtype(shard.info)
+    assert require_sssp_windows(shard, comm, dtype) and require_bfs_windows(shard, comm)
+    if comm.rank == 1:
+        threading.Timer(0.3, comm.abort, ("rank 1 is gone",)).start()
+        return
+    with pytest.raises(CommAborted, match="rank 1 is gone"):
+        search(shard, comm, [3], Trace(shard.backend, comm), *([dtype] if search is sssp_peers else []))
+
+
+@pytest.mark.parametrize("search", [bfs_peers, sssp_peers])
+def test_a_rank_that_is_gone_ends_the_search_of_the_others(search):
+    run_on_ranks(come_alone, build_shards(random_case(1, 60), 2, "degree"), search)
+
+
+def search_both(comm, xp, spec, num_roots):
+    """Search through windows and by steps; return for each root whether the answers are equal, and the trace."""
+    backend, facts = make_backend("cuda"), []
+    shard = build(parse_spec(spec), backend, comm)
+    dtype = state_dtype(shard.info)
+    assert require_sssp_windows(shard, comm, dtype)
+    require_rows_by_weight(shard)
+    for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
+        trace = Trace(backend, comm)
+        ours = sssp_peers(shard, comm, [root], trace, dtype)
+        theirs = sssp(shard, comm, connected(shard, ours.sources), Trace(backend, comm), dtype)
+        facts.append((bool((ours.distances == theirs.distances).all()), trace.supersteps))
+    return facts
+
+
+@pytest.mark.gpus
+@pytest.mark.parametrize("spec", ["rmat:18", "rmat:16,weights=float32", "ssca2:12", "grid:60x70", "uniform:2^14:4"])
+def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
+    for answers in zip(*check(gang.run(search_both, spec, 4, on_host=False)), strict=True):
+        assert all(equal for equal, _ in answers)
+        assert {step["method"] for _, steps in answers for step in steps} <= {"push", "scan", "heavy", "pull"}

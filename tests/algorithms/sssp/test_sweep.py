@@ -1,0 +1,130 @@
+"""Shortest paths by sweeps: equal to the oracles and to the frontier form, to the bit, on any number of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from naive_shard import build_shards, predecessor_parts
+from on_ranks import RANKS, run_on_ranks
+from strategies import graphs_and_sources, orders, rank_counts
+from sweep_checks import TINY, WHOLE, WHOLE_WIDE, SnapshotBackend, of_users, run_sweep
+from zoo import CASES, ZOO, random_case, zoo_sources
+
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.predecessors.rows import find_predecessors
+from mgraph.algorithms.sssp.near_far import sssp
+from mgraph.algorithms.sssp.sweep import sssp_sweep
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import CpuBackend
+
+
+def sweep_with_predecessors(shard, comm, sources, trace, dtype, cutoff=None):
+    traversal = sssp_sweep(shard, comm, sources, trace, dtype, cutoff)
+    traversal.predecessors = find_predecessors(shard, comm, sources, traversal.distances)
+    return traversal
+
+
+def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY):
+    """Compare distances and predecessors with the oracles'."""
+    shards = build_shards(case, num_ranks, order, backend)
+    dtype = state_dtype(shards[0].info)
+    shape = WHOLE_WIDE if shape is WHOLE and dtype.itemsize == 8 else shape
+    answers, steps = run_sweep(sweep_with_predecessors, shards, sources, dtype, shape=shape)
+    dist = oracles.sssp(case, sources)
+    assert answers[0].distances.dtype == dtype
+    np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in answers]), dist)
+    chosen = oracles.predecessors(case, dist, sources, oracles.positions(case, order), weighted=True)
+    for shard, answer, wanted in zip(shards, answers, predecessor_parts(shards, chosen), strict=True):
+        np.testing.assert_array_equal(shard.backend.to_host(answer.predecessors), wanted)
+    return shards, steps
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(6))], ids=lambda case: case.name)
+def test_distances_and_predecessors_are_the_oracles(case, order):
+    for sources in zoo_sources(case):
+        for num_ranks in RANKS:
+            check(case, sources, num_ranks, order)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs_and_sources(), rank_counts, orders)
+def test_drawn_graphs(drawn, num_ranks, order):
+    check(*drawn, num_ranks, order)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint32", "int64"])
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_a_snapshot_leads_to_the_same_distances(directed, dtype):
+    case = random_case(0, 300, directed=directed).unweighted
+    weights = np.random.default_rng(7).integers(0, 200, len(case.sources))
+    # A weight that sums to more than 32 bits makes the state int64.
+    weights[:2] = 2**31 if dtype == "int64" else 255
+    case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
+    case = case.with_weights(dtype)
+    for backend in (SnapshotBackend(threads=2), CpuBackend(threads=2)):
+        for num_ranks in (1, 3):
+            shards, _ = check(case, [5, 299], num_ranks, backend=backend)
+            assert state_dtype(shards[0].info) == dtype
+        backend.close()
+
+
+@pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
+def test_any_backend(backend, shape):
+    for seed in (0, 1):
+        check(random_case(seed, 400), [3], 2, backend=backend, shape=shape)
+
+
+def test_equal_to_the_frontier_form_to_the_bit():
+    for seed in range(6):
+        shards = build_shards(random_case(seed), 3)
+        dtype = state_dtype(shards[0].info)
+        answers, _ = run_sweep(sssp_sweep, shards, [0, 17], dtype)
+        answers_too, _ = run_sweep(sssp, shards, [0, 17], dtype)
+        for one, other in zip(answers, answers_too, strict=True):
+            assert one.distances.tobytes() == other.distances.tobytes()
+
+
+@pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
+def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+    case = ZOO[name]
+    for cutoff in (0, 1, 3, 2**40):
+        for num_ranks in (1, 3):
+            shards = build_shards(case, num_ranks)
+            dtype = state_dtype(shards[0].info)
+            limit = min(cutoff, 2**31) if dtype == np.uint32 else cutoff
+            answers, _ = run_sweep(sssp_sweep, shards, [0], dtype, limit)
+            expected = oracles.sssp(case, [0], cutoff)
+            np.testing.assert_array_equal(of_users(shards, [0], [a.distances for a in answers]), expected)
+
+
+def test_no_source_reaches_nothing():
+    shards = build_shards(ZOO["grid"], 2)
+    answers, steps = run_sweep(sssp_sweep, shards, [], np.dtype(np.float64))
+    assert all(np.isinf(answer.distances).all() for answer in answers)
+    assert [len(of_rank) for of_rank in steps] == [1, 1]
+
+
+def test_supersteps_show_equal_shares_and_what_was_reduced():
+    case = ZOO["grid"]
+    shards, steps = check(case, [0], 4)
+    num_states = shards[0].partition.num_states
+    for of_rank in zip(*steps, strict=True):
+        shares = [step["edges"] for step in of_rank]
+        assert sum(shares) == shards[0].info.num_edges
+        assert max(shares) - min(shares) <= 1
+        assert [step["arcs"] for step in of_rank] == [2 * share for share in shares]
+    *full, last = steps[0]
+    assert full
+    assert all(step["frontier"] and step["reduced_bytes"] == 8 * num_states for step in full)
+    assert (last["frontier"], last["reduced_bytes"]) == (0, 0)
+
+
+def test_blocks_are_built_when_the_sweep_finds_none():
+    shards = build_shards(ZOO["grid"], 3)
+    run_on_ranks(
+        lambda shard, comm: sssp_sweep(shard, comm, [0], Trace(shard.backend, comm), np.dtype(np.float64)), shards
+    )
+    assert [list(shard.blocks) for shard in shards] == [[8]] * 3

@@ -1,0 +1,250 @@
+"""Searches of compact graphs: every answer is the one of rows, for any number of ranks and any communicator."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse
+from backends import gpu_count
+from comm_ranks import open_socket_threads
+from hypothesis import given, settings
+from naive_shard import build_shards, distance_parts, predecessor_parts
+from on_ranks import run_on_ranks
+from strategies import graphs_and_sources, orders, rank_counts
+from sweep_checks import TINY
+from test_build import CaseEdges
+from test_compact import compact_on, squeeze
+from test_traversals import check
+from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
+from zoo import ZOO, make_case, random_case, zoo_sources
+
+import mgraph as mg
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
+from mgraph.api.graph import Graph
+from mgraph.backends.base import CpuBackend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.generate.rmat import Rmat
+from mgraph.planning.memory import plan_graph
+from mgraph.rank_jobs.jobs import have_arcs
+from mgraph.types import none_of, unreached_of
+from mgraph.validation.traversal import validate_traversal
+
+# Hundreds of supersteps of seven ranks take long, and add nothing to those of three.
+DEEP = ZOO["long-chain"]
+
+
+def compact_graph(case, cluster, order="auto", layout="compact"):
+    return Graph.from_source(CaseEdges(case), cluster=cluster, order=order, layout=layout)
+
+
+@pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
+def test_answers_are_the_oracles_for_any_number_of_ranks(case, clusters):
+    for num_ranks, cluster in clusters.items():
+        if case is DEEP and num_ranks > 3:
+            continue
+        for order in ORDERS:
+            with compact_graph(case, cluster, order) as g:
+                for sources in zoo_sources(case) if case.num_vertices else []:
+                    for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
+                        with search(g, sources) as result:
+                            assert result.stats.method == "sweep"
+                            check(result, case, sources, order)
+                            mg.validate(result)
+
+
+class SocketCluster(InProcessCluster):
+    """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
+
+    @staticmethod
+    def open_comms(size, timeout_s):
+        return open_socket_threads(size, 60)
+
+
+@pytest.mark.parametrize("num_ranks", [2, 3])
+def test_answers_over_sockets(num_ranks):
+    with SocketCluster(num_ranks) as cluster:
+        for case in STARTABLE:
+            if case is DEEP and num_ranks > 2:
+                continue
+            with compact_graph(case, cluster, "degree") as g:
+                for search in SEARCHES.values():
+                    check(search(g, 0), case, [0], "degree")
+
+
+@pytest.mark.gpu
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_answers_on_a_gpu(num_ranks, order):
+    with InProcessCluster(num_ranks, backend="cuda") as cluster:
+        for case in STARTABLE:
+            with compact_graph(case, cluster, order) as g:
+                for search in SEARCHES.values():
+                    result = search(g, 0)
+                    check(result, case, [0], order)
+                    mg.validate(result)
+
+
+@pytest.mark.gpus
+@pytest.mark.timeout(300)
+def test_answers_over_nccl():
+    for num_ranks in range(2, min(gpu_count(), 4) + 1):
+        with mg.connect(num_ranks=num_ranks, backend="cuda") as cluster:
+            for case in STARTABLE:
+                with compact_graph(case, cluster, "degree") as g:
+                    for search in SEARCHES.values():
+                        check(search(g, 0), case, [0], "degree")
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs_and_sources(), rank_counts, orders)
+def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
+    """Zero and absorbed weights included: drawn weights are such more often than not."""
+    case, sources = drawn
+    shards = compact_on(case, num_ranks, order, TINY)
+    naive = build_shards(case, num_ranks, order)
+    positions = oracles.positions(case, order)
+    for weighted in (False, True):
+        dist = oracles.sssp(case, sources) if weighted else oracles.bfs(case, sources)
+        parts = distance_parts(naive, dist, dist.dtype if weighted else np.int32)
+        with_state = [int(p) for p in positions[sources] if p < shards[0].partition.num_positions]
+
+        def program(shard, comm, part, starts=with_state):
+            return find_predecessors_by_sweep(shard, comm, starts, part)
+
+        answers = run_on_ranks(program, shards, parts=[(part,) for part in parts])
+        wanted = predecessor_parts(naive, oracles.predecessors(case, dist, sources, positions, weighted=weighted))
+        for got, want in zip(answers, wanted, strict=True):
+            np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("seed", range(6))
+def test_validation_finds_what_it_finds_in_rows(seed, num_ranks):
+    """Right answers, and answers with a few values changed: the same rules, counts and vertices."""
+    case = random_case(seed, 250)
+    compact, plain = compact_on(case, num_ranks), build_shards(case, num_ranks)
+    positions, random = oracles.positions(case, "degree"), np.random.default_rng(seed)
+    dist = oracles.sssp(case, [3])
+    chosen = oracles.predecessors(case, dist, [3], positions, weighted=True)
+    dtype = oracles.state_dtype(case) if oracles.state_dtype(case).kind == "f" else np.dtype(np.int64)
+    for spoiled in range(4):
+        parts = [part.copy() for part in distance_parts(plain, dist, dtype)]
+        parents = [part.copy() for part in predecessor_parts(plain, chosen)]
+        for of_rank, above in zip(parts, parents, strict=True):
+            for _ in range(spoiled):
+                place = random.integers(len(of_rank))
+                of_rank[place] = random.choice([0, 1, unreached_of(dtype), of_rank[random.integers(len(of_rank))]])
+                above[place] = random.choice([none_of(above.dtype), above[random.integers(len(above))]])
+
+        def program(shard, comm, distances, predecessors):
+            return validate_traversal(shard, comm, [int(positions[3])], distances, predecessors, weighted=True)
+
+        both = [run_on_ranks(program, s, parts=list(zip(parts, parents, strict=True))) for s in (compact, plain)]
+        assert both[0] == both[1]
+        assert bool(both[0][0]) == bool(spoiled) or spoiled == 1
+
+
+def test_facts_are_those_of_rows(clusters):
+    for case in (random_case(0), random_case(1), ZOO["unreachable-part"], ZOO["isolated"]):
+        for order in ORDERS:
+            for cluster in clusters.values():
+                with compact_graph(case, cluster, order) as g, compact_graph(case, cluster, order, "rows") as rows:
+                    assert g.info.layout == "compact"
+                    assert rows.info.layout == "rows"
+                    for name in ("num_edges", "num_arcs", "num_parallel", "num_loops", "max_degree", "num_isolated"):
+                        assert getattr(g.info, name) == getattr(rows.info, name)
+                    users = list(range(case.num_vertices))
+                    assert cluster.run(have_arcs, g.key, users) == cluster.run(have_arcs, rows.key, users)
+                    for search in SEARCHES.values():
+                        one, other = search(g, 0).stats, search(rows, 0).stats
+                        assert (one.num_reached, one.num_edges) == (other.num_reached, other.num_edges)
+
+
+def test_limits_paths_and_many_roots(clusters):
+    case = ZOO["grid"]
+    with compact_graph(case, clusters[3]) as g:
+        check(mg.bfs(g, 0, depth_limit=3), case, [0], g.info.order, 3)
+        check(mg.sssp(g, 0, cutoff=9), case, [0], g.info.order, 9)
+        assert [r.stats.method for r in mg.bfs_many(g, [0, 5])] == ["sweep", "sweep"]
+        result = mg.sssp(g, [0, 70])
+        chosen = np.asarray(result.predecessors)
+        assert all(result.path_to(v) == oracles.path_to(chosen, v) for v in range(case.num_vertices))
+
+
+@pytest.mark.parametrize("largest", [255, 65535, 2**32 - 1, 2**40])
+def test_integers_are_stored_in_as_few_bytes_as_they_take(largest, clusters):
+    case = make_case("line", 6, [(v, v + 1, largest) for v in range(5)], np.int64)
+    with compact_graph(case, clusters[1]) as g:
+        assert np.dtype(g.info.weight_dtype).itemsize == max(np.min_scalar_type(largest).itemsize, 1)
+        assert mg.sssp(g, 0).distances[5] == 5 * largest
+
+
+def test_what_needs_rows_is_refused_in_one_line(clusters):
+    with compact_graph(ZOO["path"], clusters[2]) as g:
+        assert "compact" in repr(g)
+        for search in (mg.bfs, mg.sssp):
+            with pytest.raises(mg.UsageError, match=r"'frontier' needs rows, .* compact layout: .* \(--layout rows on"):
+                search(g, 0, method="frontier")
+            assert "blocks alone" in search(g, 0).stats.reason
+        with pytest.raises(mg.UsageError, match="connected_components needs rows"):
+            mg.connected_components(g)
+        with pytest.raises(mg.UsageError, match="minimum_spanning_forest needs rows"):
+            mg.minimum_spanning_forest(g)
+    with pytest.raises(mg.UsageError, match="layout 'dense' is not one of rows, compact, auto"):
+        mg.rmat(5, layout="dense")
+
+
+def test_auto_is_compact_where_rows_would_not_fit(clusters, monkeypatch):
+    rows, compact = (plan_graph(Rmat(17), 1, "cpu", 1 << 40, layout=name) for name in ("rows", "compact"))
+    few = (rows.parts["while it is built"] + compact.parts["while it is built"]) // 2
+    for free, layout in ((1 << 40, "rows"), (few, "compact")):
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: free)
+        with mg.rmat(17, cluster=clusters[1], layout="auto") as g:
+            assert g.info.layout == layout
+            mg.validate(mg.bfs(g, 1))
+    with pytest.raises(mg.WouldNotFit, match="or fewer edges; the compact layout would fit"):
+        mg.rmat(17, cluster=clusters[1])
+    monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: int(0.8 * compact.parts["while it is built"]))
+    for layout in ("compact", "auto"):
+        with pytest.raises(mg.WouldNotFit, match=r"building the compact graph takes .* use \d+ ranks with"):
+            mg.rmat(17, cluster=clusters[1], layout=layout)
+
+
+@pytest.mark.parametrize("how", ["from_edges", "from_csr", "from_scipy", "grid", "read"])
+def test_every_way_to_make_a_graph_takes_a_layout(how, clusters, tmp_path):
+    u, v = np.arange(5), np.arange(1, 6)
+    np.savez(tmp_path / "a.npz", sources=u, targets=v)
+    make = {
+        "from_edges": lambda **given: mg.from_edges(u, v, **given),
+        "from_csr": lambda **given: mg.from_csr(np.array([0, 1, 2, 2]), np.array([1, 2]), **given),
+        "from_scipy": lambda **given: mg.from_scipy(scipy.sparse.coo_array((np.ones(5), (u, v)), (6, 6)), **given),
+        "grid": lambda **given: mg.grid(5, 5, **given),
+        "read": lambda **given: mg.read(tmp_path / "a.npz", **given),
+    }[how]
+    with make(cluster=clusters[2], layout="compact") as g:
+        assert g.info.layout == "compact"
+        mg.validate(mg.bfs(g, 0))
+
+
+def test_many_passes_change_no_answer(clusters, monkeypatch):
+    squeeze(monkeypatch)
+    for case in (random_case(4, 200), random_case(5, 200)):
+        with compact_graph(case, clusters[3], "degree") as g:
+            for search in SEARCHES.values():
+                check(search(g, 1), case, [1], "degree")
+
+
+def test_supersteps_look_at_every_edge_once():
+    (shard,) = compact_on(random_case(0, 200), 1)
+    from mgraph.algorithms.bfs.sweep import bfs_sweep
+
+    def program(shard, comm):
+        trace = Trace(shard.backend, comm)
+        bfs_sweep(shard, comm, [0], trace)
+        return trace.supersteps
+
+    ((*steps,),) = run_on_ranks(program, [shard])
+    assert {step["edges"] for step in steps} == {shard.info.num_edges}

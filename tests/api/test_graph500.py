@@ -1,0 +1,206 @@
+"""The Graph500 run: its roots, its sums, and that it does validate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from rank_programs import nothing
+
+import mgraph as mg
+from mgraph.api import graph500
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import Graph500, Graph500Run, Search, random_roots, run_graph500
+from mgraph.api.traversal_results import Stats
+from mgraph.backends.base import CpuBackend
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.generate.rmat import Rmat
+from mgraph.rank_jobs import jobs
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def cluster(request):
+    with InProcessCluster(request.param) as cluster:
+        yield cluster
+
+
+def test_a_run_of_scale_10(cluster):
+    said = []
+    run = run_graph500(Graph500(10, num_roots=5), cluster=cluster, progress=said.append)
+    assert (run.graph, run.launcher, run.backend) == ("rmat10", "in-process", "cpu")
+    assert (run.num_ranks, run.num_vertices, run.num_edges) == (cluster.num_ranks, 1024, 10_459)
+    assert run.validated
+    assert run.construction_s > 0
+    assert run.generation_s > 0
+    assert len(set(run.roots)) == 5
+    assert said[0] == "building rmat10"
+    assert said[1:3] == ["bfs 1 of 5", "bfs 2 of 5"]
+    assert said[-1] == "sssp 5 of 5"
+    for kernel in ("bfs", "sssp"):
+        assert len(run.searches[kernel]) == 5
+        # Almost all edges are in one component, and every search counts them once.
+        searches = run.searches[kernel]
+        assert all(0.9 * run.num_edges < search.stats.num_edges <= run.num_edges for search in searches)
+        assert all(search.num_edges == edges_from(root) for search, root in zip(searches, run.roots, strict=True))
+        assert all(search.validate_s > 0 for search in searches)
+        assert run.summary(kernel)["harmonic_mean_TEPS"] > 0
+    cluster.run(nothing)
+    assert not any(cluster._objects)
+
+
+def test_only_the_kernels_and_roots_asked_for(cluster):
+    spec = Graph500(6, edge_factor=4, num_roots=100, root_seed=5, kernels=("sssp",), check=False)
+    run = run_graph500(spec, cluster=cluster)
+    assert list(run.searches) == ["sssp"]
+    assert not run.validated
+    with mg.rmat(6, 4, cluster=cluster) as g:
+        assert len(run.roots) == 64 - g.info.num_isolated < 64
+        assert sorted(run.roots) == np.flatnonzero(degrees(6, 4)).tolist()
+
+
+@pytest.mark.parametrize("few", [True, False])
+def test_what_compiles_kernels_is_not_timed(cluster, few, monkeypatch):
+    searched = []
+
+    def noted(g, root):
+        searched.append(root)
+        return mg.bfs(g, root)
+
+    monkeypatch.setitem(graph500.KERNELS, "bfs", noted)
+    monkeypatch.setattr(graph500, "FEW_EDGES", 16 << 7 if few else 16 << 6)
+    run = run_graph500(Graph500(7, num_roots=4, kernels=("bfs",), check=False), cluster=cluster)
+    assert searched == (run.roots if few else run.roots[:1]) + run.roots
+
+
+def edges_from(root):
+    """Count by SciPy the generated edges of scale 10 in a root's component."""
+    chunk = Rmat(10).chunk(0, 1, CpuBackend(1))
+    matrix = scipy.sparse.coo_array((np.ones(len(chunk)), (chunk.sources, chunk.targets)), (1024, 1024))
+    labels = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
+    return (labels[chunk.sources] == labels[root]).sum()
+
+
+def test_edges_are_counted_in_every_component():
+    # A sparse graph has many components; each search counts the generated edges of its own.
+    with InProcessCluster(2) as cluster:
+        run = run_graph500(Graph500(9, edge_factor=1, num_roots=400, kernels=("bfs",), check=False), cluster=cluster)
+    chunk = Rmat(9, 1).chunk(0, 1, CpuBackend(1))
+    matrix = scipy.sparse.coo_array((np.ones(len(chunk)), (chunk.sources, chunk.targets)), (512, 512))
+    labels = scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
+    edges = np.bincount(labels[chunk.sources], minlength=labels.max() + 1)
+    assert len(set(labels[run.roots])) > 3
+    assert [search.num_edges for search in run.searches["bfs"]] == edges[labels[run.roots]].tolist()
+
+
+def degrees(scale, edge_factor):
+    chunk = Rmat(scale, edge_factor).chunk(0, 1, CpuBackend(1))
+    proper = chunk.sources != chunk.targets
+    ends = np.concatenate([chunk.sources[proper], chunk.targets[proper]])
+    return np.bincount(ends, minlength=1 << scale)
+
+
+def test_roots_are_distinct_have_edges_and_are_fresh(cluster):
+    has_edges = degrees(9, 2) > 0
+    assert 0 < has_edges.sum() < 512
+    with mg.rmat(9, 2, cluster=cluster) as g:
+        first, second = random_roots(g, 64, None), random_roots(g, 64, None)
+        assert first != second
+        assert random_roots(g, 64, 7) == random_roots(g, 64, 7) != random_roots(g, 64, 8)
+        for roots in (first, second):
+            assert len(set(roots)) == 64
+            assert has_edges[roots].all()
+        # Drawn from all of them alike: each is as likely to come first.
+        drawn = {random_roots(g, 1, seed)[0] for seed in range(300)}
+        assert len(drawn) > 100
+
+
+def test_roots_do_not_depend_on_the_ranks():
+    drawn = []
+    for num_ranks in (1, 2, 4):
+        with InProcessCluster(num_ranks) as cluster, mg.rmat(8, cluster=cluster) as g:
+            drawn.append(random_roots(g, 10, 3))
+    assert drawn[0] == drawn[1] == drawn[2]
+
+
+def test_a_graph_without_edges_has_no_root(cluster):
+    with (
+        mg.from_edges([0, 1], [0, 1], cluster=cluster) as g,
+        pytest.raises(mg.InputError, match="edges has no edges: there is no root"),
+    ):
+        random_roots(g, 1, None)
+
+
+def test_searches_at_once_without_rows_are_refused_before_any_work():
+    with pytest.raises(mg.UsageError, match="all roots at once needs rows"):
+        Graph500(5, layout="compact", roots_at_once=True)
+
+
+def test_searches_at_once_take_rows_where_the_layout_is_left_open(cluster, monkeypatch):
+    layouts, build = [], Graph.from_source
+
+    def noted(*args, **options):
+        layouts.append(options["layout"])
+        return build(*args, **options)
+
+    monkeypatch.setattr(Graph, "from_source", noted)
+    spec = Graph500(5, num_roots=2, kernels=("bfs",), layout="auto", roots_at_once=True)
+    found = run_graph500(spec, cluster=cluster).at_once
+    assert found is not None and found.num_roots == 2
+    assert layouts == ["rows", "rows"]
+
+
+def search_of(seconds, num_edges):
+    phases = {"prepare": 100.0, "traverse": seconds / 2, "translate": seconds / 2}
+    return Search(Stats(phases, [], [], [], "1 rank", "frontier", "", "steps", 2, 7), num_edges, None)
+
+
+def test_the_summary_is_what_the_specification_asks_for():
+    times, edges = [1.0, 2.0, 4.0, 8.0, 16.0], [100, 100, 300, 800, 100]
+    searches = {"bfs": [*map(search_of, times, edges)]}
+    run = Graph500Run("g", "here", "cpu", 3, 4, 5, 9, 9, 0.5, 1.0, [1, 2, 3, 4, 5], True, searches)
+    summary = run.summary("bfs")
+    names = ("min", "firstquartile", "median", "thirdquartile", "max")
+    assert [summary[f"{name}_time"] for name in names] == times
+    assert summary["mean_time"] == pytest.approx(31 / 5)
+    assert summary["stddev_time"] == pytest.approx(np.std(times, ddof=1))
+    assert [summary[f"{name}_nedge"] for name in names] == [100, 100, 100, 300, 800]
+    rates = np.array([100, 50, 75, 100, 6.25])
+    assert [summary[f"{name}_TEPS"] for name in names] == sorted(rates)
+    assert summary["harmonic_mean_TEPS"] == pytest.approx(5 / (1 / rates).sum())
+    spread = np.std(1 / rates, ddof=1) / np.mean(1 / rates) ** 2 / np.sqrt(4)
+    assert summary["harmonic_stddev_TEPS"] == pytest.approx(spread)
+    assert "mean_TEPS" not in summary
+    assert not any("validate" in name for name in summary)
+    lines = dict(line.split(":") for line in run.output_block().splitlines())
+    assert list(lines)[:6] == [
+        "SCALE", "edgefactor", "NBFS", "graph_generation", "num_mpi_processes", "construction_time",
+    ]  # fmt: skip
+    assert [float(value) for value in list(lines.values())[:6]] == [4, 5, 5, 0.5, 3, 1]
+    assert lines["bfs  harmonic_mean_TEPS"].split() == ["!", f"{summary['harmonic_mean_TEPS']:.9g}"]
+    assert {name.removeprefix("bfs  ") for name in list(lines)[6:]} == summary.keys()
+
+
+@pytest.mark.parametrize("kernel", ["bfs", "sssp"])
+@pytest.mark.parametrize("check", [True, False])
+def test_every_answer_is_validated(kernel, check, cluster, monkeypatch):
+    def wrong(shard, rank, answer, alone):
+        # The sixth search goes wrong, on every rank that has a vertex reached; the first four, one a root, warm up.
+        num_alone = translate(shard, rank, answer, alone)
+        searches[rank.index] += 1
+        if searches[rank.index] == 6:
+            dist = answer.traversal.distances
+            dist[np.flatnonzero((dist > 0) & (dist != np.iinfo(dist.dtype).max))[-1:]] += 1
+        return num_alone
+
+    translate, searches = jobs._translate, [0] * cluster.num_ranks
+    monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", wrong)
+    spec = Graph500(7, num_roots=4, kernels=(kernel,), check=check)
+    if check:
+        with pytest.raises(mg.ValidationFailed, match=r"rule \d: "):
+            run_graph500(spec, cluster=cluster)
+        assert searches == [6] * cluster.num_ranks
+    else:
+        run_graph500(spec, cluster=cluster)
+        assert searches == [8] * cluster.num_ranks
+    cluster.run(nothing)
+    assert not any(cluster._objects)

@@ -1,0 +1,209 @@
+"""What is free is what the least limit leaves: of the host, of every control group above, of the process itself."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import subprocess
+import sys
+import uuid
+
+import pytest
+from cli_runs import ENVIRONMENT
+
+from mgraph.backends.host_memory import control_groups, host_memory
+
+MIB = 1 << 20
+AVAILABLE = 4096 * MIB
+# As version 1 says that there is no limit.
+UNLIMITED = 9223372036854771712
+V1 = "/sys/fs/cgroup/memory"
+V2 = "/sys/fs/cgroup"
+
+
+def write(file: pathlib.Path, text: object) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"{text}\n")
+
+
+def host(root: pathlib.Path, cgroup: str, *mounts: str) -> pathlib.Path:
+    """Write what /proc says of a host with these mounts, and of a process in these groups."""
+    write(root / "proc/meminfo", f"MemTotal:  8388608 kB\nMemFree:  1024 kB\nMemAvailable:  {AVAILABLE >> 10} kB")
+    write(root / "proc/self/cgroup", cgroup)
+    lines = ["22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/vda rw", *mounts]
+    write(root / "proc/self/mountinfo", "\n".join(lines))
+    return root
+
+
+def v2_mount(top: str = "/", folder: str = V2) -> str:
+    return f"30 22 0:26 {top} {folder} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
+
+
+def v1_mount(top: str = "/", folder: str = V1, controllers: str = "memory") -> str:
+    return f"35 22 0:32 {top} {folder} rw,relatime - cgroup cgroup rw,{controllers}"
+
+
+def v2_group(root: pathlib.Path, group: str, limit: object, used: int = 0, high: object = "max", **stat: int) -> None:
+    write(root / group.lstrip("/") / "memory.max", limit)
+    write(root / group.lstrip("/") / "memory.high", high)
+    write(root / group.lstrip("/") / "memory.current", used)
+    write(root / group.lstrip("/") / "memory.stat", "\n".join(f"{name} {value}" for name, value in stat.items()))
+
+
+def v1_group(root: pathlib.Path, group: str, limit: int = UNLIMITED, used: int = 0, hierarchy: int = 1, **stat: int):
+    write(root / group.lstrip("/") / "memory.limit_in_bytes", limit)
+    write(root / group.lstrip("/") / "memory.usage_in_bytes", used)
+    write(root / group.lstrip("/") / "memory.use_hierarchy", hierarchy)
+    write(root / group.lstrip("/") / "memory.stat", "\n".join(f"{name} {value}" for name, value in stat.items()))
+
+
+def test_a_host_without_control_groups_has_what_is_available(tmp_path):
+    assert host_memory(host(tmp_path, "0::/")).num_bytes == AVAILABLE
+    assert host_memory(host(tmp_path, "0::/")).limit == ""
+    (tmp_path / "proc/self/cgroup").unlink()
+    assert host_memory(tmp_path).num_bytes == AVAILABLE
+
+
+@pytest.mark.parametrize("lowest", ["/", "/system.slice", "/system.slice/job.service"])
+def test_the_lowest_limit_of_nested_groups_holds(tmp_path, lowest):
+    host(tmp_path, "0::/system.slice/job.service", v2_mount())
+    for group in ("/", "/system.slice", "/system.slice/job.service", "/system.slice/other.service"):
+        limit = 700 * MIB if group == lowest else "max" if group == "/" else 10 * MIB if "other" in group else 900 * MIB
+        v2_group(tmp_path, f"{V2}{group}", limit, used=100 * MIB)
+    free = host_memory(tmp_path)
+    assert free.num_bytes == 600 * MIB
+    assert free.limit == f"the control group {tmp_path}{V2}{lowest} is limited to 700 MiB".replace("/ is", " is")
+
+
+def test_a_lower_limit_below_more_use_holds(tmp_path):
+    host(tmp_path, "0::/a/b", v2_mount())
+    v2_group(tmp_path, f"{V2}/a", 1000 * MIB, used=900 * MIB)
+    v2_group(tmp_path, f"{V2}/a/b", 500 * MIB, used=100 * MIB)
+    assert host_memory(tmp_path).num_bytes == 100 * MIB
+
+
+def test_files_that_the_kernel_keeps_are_free(tmp_path):
+    host(tmp_path, "0::/job", v2_mount())
+    stat = {"anon": 10 * MIB, "inactive_file": 200 * MIB, "active_file": 50 * MIB, "slab_reclaimable": 5 * MIB}
+    v2_group(tmp_path, f"{V2}/job", 300 * MIB, used=290 * MIB, **stat)
+    assert host_memory(tmp_path).num_bytes == (300 - 290 + 255) * MIB
+
+
+def test_a_group_is_slowed_down_before_it_is_ended(tmp_path):
+    host(tmp_path, "0::/job", v2_mount())
+    v2_group(tmp_path, f"{V2}/job", 500 * MIB, used=100 * MIB, high=400 * MIB)
+    assert host_memory(tmp_path).num_bytes == 300 * MIB
+
+
+def test_version_1_counts_all_below_a_group(tmp_path):
+    host(
+        tmp_path,
+        "9:name=systemd:/\n4:memory,hugetlb:/job/step\n1:cpu:/elsewhere",
+        v1_mount(controllers="hugetlb,memory"),
+    )
+    v1_group(tmp_path, V1)
+    v1_group(tmp_path, f"{V1}/job", 400 * MIB, 300 * MIB, inactive_file=1, total_inactive_file=150 * MIB)
+    v1_group(tmp_path, f"{V1}/job/step")
+    assert host_memory(tmp_path).num_bytes == 250 * MIB
+    # Where it counts only its own processes, its limit is not theirs.
+    v1_group(tmp_path, f"{V1}/job", 400 * MIB, 300 * MIB, hierarchy=0)
+    other = tmp_path / "again"
+    host(other, "4:memory:/job/step", v1_mount())
+    v1_group(other, f"{V1}/job", 400 * MIB, 300 * MIB, hierarchy=0)
+    v1_group(other, f"{V1}/job/step", 800 * MIB, 0, hierarchy=0)
+    assert host_memory(other).num_bytes == 800 * MIB
+
+
+def test_a_hybrid_host_has_limits_in_the_version_that_has_the_controller(tmp_path):
+    host(tmp_path, "4:memory:/job\n0::/job", v1_mount(), v2_mount(folder="/sys/fs/cgroup/unified"))
+    (tmp_path / "sys/fs/cgroup/unified/job").mkdir(parents=True)
+    v1_group(tmp_path, f"{V1}/job", 400 * MIB, 100 * MIB)
+    assert host_memory(tmp_path).num_bytes == 300 * MIB
+
+
+def test_a_container_that_sees_only_its_own_groups(tmp_path):
+    # The mount begins at the container's group, and /proc names that from the host's root, from its own, or from above.
+    for i, (cgroup, top) in enumerate(
+        (("/docker/a1", "/docker/a1"), ("/", "/"), ("/../../elsewhere", "/"), ("/docker/a1", "/kubepods/b2"))
+    ):
+        for version, mount, make in (("0:", v2_mount, v2_group), ("4:memory", v1_mount, v1_group)):
+            root = host(tmp_path / f"{i}{version[0]}", f"{version}:{cgroup}", mount(top))
+            make(root, V2 if make is v2_group else V1, 400 * MIB, 100 * MIB)
+            assert host_memory(root).num_bytes == 300 * MIB, (cgroup, top, version)
+
+
+def test_a_mount_of_other_groups_says_nothing(tmp_path):
+    host(tmp_path, "0::/mine", v2_mount(), v2_mount("/other", "/mnt/other\\040groups"))
+    v2_group(tmp_path, f"{V2}/mine", 400 * MIB, 100 * MIB)
+    v2_group(tmp_path, "/mnt/other groups", 50 * MIB, 10 * MIB)
+    assert host_memory(tmp_path).num_bytes == 300 * MIB
+    # As far as it is mounted, a group is found under a name with a space too.
+    host(tmp_path, "0::/other/job", v2_mount("/other", "/mnt/other\\040groups"))
+    assert host_memory(tmp_path).num_bytes == 40 * MIB
+
+
+# Real limits, of real processes.
+
+
+@contextlib.contextmanager
+def limited_group(limit: int):
+    """Make a control group below that of this process; yield the file that takes processes in."""
+    for group, version in control_groups():
+        made = group / f"mgraph-test-{uuid.uuid4().hex}"
+        limit_file = made / ("memory.max" if version == 2 else "memory.limit_in_bytes")
+        try:
+            made.mkdir()
+        except OSError:
+            continue
+        try:
+            limit_file.write_text(str(limit))
+            yield made / "cgroup.procs"
+            return
+        except OSError:
+            continue
+        finally:
+            made.rmdir()
+    pytest.skip("no control group can be made here that limits memory")
+
+
+FREE = "from mgraph.backends.base import CpuBackend; b = CpuBackend(1); print(b.free_bytes(), b.free_memory().limit)"
+
+
+def test_a_control_group_of_this_machine_limits_what_is_free():
+    with limited_group(700 * MIB) as processes:
+        join = lambda: processes.write_text(str(os.getpid()))  # noqa: E731
+        command = [sys.executable, "-c", FREE]
+        out = subprocess.run(
+            command, env=ENVIRONMENT, preexec_fn=join, check=True, capture_output=True, text=True
+        ).stdout
+    free, words = out.split(" ", 1)
+    assert 300 * MIB < int(free) < 700 * MIB
+    assert "is limited to 700 MiB" in words
+
+
+LIMITED = """
+import resource, sys
+from click.testing import CliRunner
+import mgraph as mg
+from mgraph.cli.main import main
+import mgraph.cli.traverse
+with mg.rmat(6) as g, mg.bfs(g, 0): pass  # threads and kernels are there
+which, counted = getattr(resource, sys.argv[1]), {"RLIMIT_AS": "VmSize", "RLIMIT_DATA": "VmData"}[sys.argv[1]]
+used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith(counted))
+resource.setrlimit(which, (used + (200 << 20), resource.RLIM_INFINITY))
+main(["bfs", sys.argv[2], "--source", "1", "--backend", "cpu"])
+"""
+
+
+@pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_a_graph_beyond_the_limit_of_its_process_is_refused(name):
+    def run(spec):
+        command = [sys.executable, "-c", LIMITED, name, spec]
+        return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)
+
+    refused = run("rmat:21")
+    assert refused.returncode == 5, refused.stderr
+    assert f"{name} is " in refused.stderr.splitlines()[-1]
+    assert "MiB" in refused.stderr.splitlines()[-1]
+    assert run("rmat:14").returncode == 0

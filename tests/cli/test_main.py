@@ -1,0 +1,283 @@
+"""The command line: what every command prints and writes; what is refused is in test_cli_refusals.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import dask
+import numpy as np
+import oracles
+import pandas
+import pytest
+from cli_runs import CASE, ENVIRONMENT, refused, run, start
+from dask_processes import make_security, scheduler_by_hand, worker_by_hand
+
+import mgraph
+from mgraph.cli.main import COMMANDS
+from mgraph.errors import ClusterError
+
+pytestmark = pytest.mark.usefixtures("no_gpus")
+
+
+def test_help_tells_every_command_and_loads_none():
+    # What matters is loaded at all, so in a process of its own.
+    code = """
+import sys
+from mgraph.cli.main import main
+try:
+    main(["--help"], prog_name="mgraph")
+finally:
+    heavy = {"numpy", "numba", "scipy", "rich", "dask", "distributed", "cupy"} & sys.modules.keys()
+    assert not heavy, heavy
+"""
+    answer = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +[A-Z].*", answer.stdout, re.MULTILINE)
+    # Lines are as long as a terminal is wide.
+    assert run("-h").stdout == run("--help").stdout == run().stdout
+    assert run("-h").stdout.split() == answer.stdout.split()
+
+
+def test_version():
+    assert run("--version").output == f"mgraph, version {mgraph.__version__}\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command(command):
+    text = run(command, "--help").output
+    assert text.startswith(f"Usage: mgraph {command} [OPTIONS]")
+    options = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE))
+    assert "help" in options
+    assert ("json" in options) == (command != "generate")
+    if command in ("graph500", "bfs", "sssp", "components", "msf", "info"):
+        assert options >= {"scheduler", "scheduler-file", "workers", "backend"}
+
+
+def test_bfs_says_what_it_found(folder):
+    result = run("bfs", "edges.wel", "--source", 0, "--path-to", 3, "--validate", "--trace")
+    head, path, *tables = result.stdout.splitlines()
+    assert re.fullmatch(
+        r"<bfs of edges from 0: 72 of 72 vertices reached, frontier, 17 supersteps, [\d.]+ [mu]?s>, validated", head
+    )
+    assert path == "0 -> 1 -> 2 -> 3"
+    assert re.search(r"arcs looked at . +us ", "".join(tables))
+    assert "traverse" in "".join(tables)
+
+
+@pytest.mark.parametrize("command", ["bfs", "sssp"])
+@pytest.mark.parametrize("method", ["frontier", "sweep"])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_output_files_hold_the_answer(command, method, workers, folder):
+    search = oracles.bfs if command == "bfs" else oracles.sssp
+    options = "--method", method, "--workers", workers, "--backend", "cpu", "--order", "degree"
+    for name in ("answer.npz", "answer.csv", "answer.parquet"):
+        run(command, "edges.wel", "-s", 5, "-s", 60, "-o", name, *options)
+    frame = pandas.read_csv("answer.csv")
+    assert list(frame) == ["distances", "predecessors", "nearest_source"]
+    np.testing.assert_array_equal(frame["distances"], search(CASE, [5, 60]))
+    pandas.testing.assert_frame_equal(pandas.read_parquet("answer.parquet"), frame, check_dtype=False)
+    with np.load("answer.npz") as archive:
+        np.testing.assert_array_equal(archive["predecessors"], frame["predecessors"])
+
+
+def test_limits(folder):
+    run("bfs", "edges.wel", "-s", 0, "--depth-limit", 3, "-o", "bfs.npz")
+    run("sssp", "edges.wel", "-s", 0, "--cutoff", 7.5, "-o", "sssp.npz")
+    np.testing.assert_array_equal(np.load("bfs.npz")["distances"], oracles.bfs(CASE, [0], 3))
+    np.testing.assert_array_equal(np.load("sssp.npz")["distances"], oracles.sssp(CASE, [0], 7.5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keys"),
+    [
+        (["graph500", "--scale", 5, "--roots", 2], {"graph", "roots", "searches", "validated", "construction_s"}),
+        (["bfs", "rmat:5", "-s", 0, "--path-to", 3], {"graph", "info", "sources", "stats", "path", "seconds"}),
+        (["sssp", "rmat:5", "-s", 0, "--method", "sweep"], {"graph", "info", "sources", "stats", "path", "seconds"}),
+        (["msf", "rmat:5", "--validate"], {"graph", "info", "stats", "total_weight", "num_trees", "validated"}),
+        (["components", "rmat:5"], {"graph", "info", "num_components", "stats", "seconds", "validated"}),
+        (["info", "rmat:5"], {"name", "num_vertices", "num_edges", "order", "build_s", "shard_bytes"}),
+        (["plan", "rmat:5"], {"name", "parts", "needed_bytes", "fits", "memory_bytes"}),
+        (["doctor"], {"facts", "problems"}),
+    ],
+)
+def test_json_is_one_object_and_nothing_else(arguments, keys):
+    result = run(*arguments, "--json")
+    assert json.loads(result.stdout).keys() >= keys
+    assert result.stdout.count("\n") == 1
+    assert result.stderr == ""
+
+
+def test_json_tells_the_trace():
+    told = json.loads(run("bfs", "rmat:5", "-s", 0, "--trace", "--json").stdout)
+    assert {"method", "frontier", "arcs", "microseconds"} <= told["stats"]["supersteps"][0].keys()
+
+
+def test_graph500_prints_a_table():
+    result = run("graph500", "--scale", 6, "--roots", 3, "--root-seed", 1, "--workers", 2)
+    assert result.stdout.startswith("rmat6: 64 vertices, 369 edges, built in ")
+    assert "2 cpu ranks, in-process" in result.stdout
+    assert "3 roots, all validated" in result.stdout
+    assert all(kernel in result.stdout for kernel in ("bfs", "sssp"))
+    only = run("graph500", "--scale", 6, "--roots", 2, "--kernel", "sssp", "--no-validate").stdout
+    assert "2 roots, not validated" in only
+    assert "bfs" not in only
+    block = run("graph500", "--scale", 6, "--roots", 3, "--official").stdout.splitlines()
+    assert block[0].split() == ["SCALE:", "6"]
+    assert len(block) == 6 + 2 * (7 + 7 + 7 + 7)
+    assert all(float(line.split()[-1]) >= 0 for line in block)
+
+
+def test_info_counts_what_was_dropped():
+    facts = json.loads(run("info", "rmat:6", "--json").stdout)
+    assert facts["num_loops"] + facts["num_parallel"] + facts["num_edges"] == 16 * 64
+    table = run("info", "rmat:6").stdout
+    assert re.search(r"num loops .* 56", table)
+    assert re.search(r"bytes a rank .* KiB", table)
+
+
+def test_columns_that_are_no_weights_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pathlib.Path("four.el").write_text("0 1 7 x\n")
+    assert "four.el has 4 columns: say which is the weight, or that there is none" in refused("info", "four.el", code=2)
+    for column, dtype in (("none", None), ("2", "uint8")):
+        assert json.loads(run("info", "four.el", "--weight", column, "--json").stdout)["weight_dtype"] == dtype
+
+
+@pytest.mark.parametrize("name", ["g.npz", "g.csv", "g.csr", "g.parquet"])
+def test_what_is_generated_can_be_read(name, folder):
+    assert run("generate", "rmat:6,weights=float32", name).stderr == f"writing rmat6-float32 to {name}\n"
+    # A .csv file says nothing of vertices beyond the last edge.
+    options = ["--num-vertices", 64] if name == "g.csv" else []
+    facts = json.loads(run("info", name, *options, "--json").stdout)
+    assert (facts["num_vertices"], facts["num_edges"]) == (64, 369)
+
+
+def test_plan_tells_what_fits():
+    made = json.loads(run("plan", "--scale", 20, "--gpus", 4, "--memory", "1GiB", "--json").stdout)
+    assert made["fits"]
+    assert made["needed_bytes"] <= made["memory_bytes"] == 1 << 30
+    table = run("plan", "uniform:100000:8", "--ranks", 2, "--memory", "0.5g").stdout
+    assert "on each of 2 ranks" in table
+    # What only some searches need is in the table and not in the sum.
+    assert "not counted as needed: blocks, if a sweep is asked for; rows" in run("plan", "rmat:9").stdout
+    assert "not counted" not in run("plan", "rmat:9", "--layout", "compact").stdout
+    line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)
+    advised = re.search(r"takes .* on each of 2 ranks, and there is 1.0 GiB: use (\d+) ranks with as much", line)[1]
+    run("plan", "rmat:24", "--ranks", advised, "--memory", "1GiB")
+    refused("plan", "rmat:24", "--ranks", int(advised) - 1, "--memory", "1GiB", code=5)
+    line = refused("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", code=5)
+    assert re.search(r"use 2 ranks with as much, the compact layout \(\d.* GiB\), or fewer edges", line)
+    assert "compact on 1 rank" in run("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--layout", "compact").stdout
+    auto = json.loads(run("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--layout", "auto", "--json").stdout)
+    assert (auto["layout"], auto["fits"]) == ("compact", True)
+    # All states are on every rank: of a gigabyte no number is enough.
+    assert "use ranks with more memory" in refused("plan", "rmat:30", "--memory", "1GiB", code=5)
+
+
+def test_doctor_finds_nothing_wrong(monkeypatch):
+    text = run("doctor").stdout
+    assert "numba" in text
+    assert text.endswith("nothing is wrong\n")
+    monkeypatch.setattr("mgraph.cli.doctor._version", lambda name: None)
+    result = run("doctor", code=ClusterError.exit_code)
+    assert "problem: numba is not installed: pip install numba" in result.stdout
+    assert json.loads(run("doctor", "--json", code=4).stdout)["problems"]
+
+
+def test_doctor_says_whether_others_can_reach_a_cluster(tmp_path):
+    security = make_security(tmp_path)
+
+    def tls() -> str:
+        return json.loads(run("doctor", "--json").stdout)["facts"]["tls"]
+
+    with dask.config.set({"scheduler-address": "tcp://10.0.0.1:8786"}):
+        assert "no certificates are set; Dask's scheduler-address tcp://10.0.0.1:8786 is without: whoever" in tls()
+    files = {"ca-file": security.tls_ca_file} | {
+        f"client.{what}": getattr(security, f"tls_client_{what}") for what in ("cert", "key")
+    }
+    with dask.config.set({f"distributed.comm.tls.{name}": file for name, file in files.items()}):
+        assert tls().startswith("certificates are set")
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal():
+    result = run("graph500", "--scale", 5, "--roots", 20)
+    assert result.stderr.splitlines() == ["building rmat5", "bfs", "sssp"]
+    assert "\x1b" not in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments", [["bfs", "rmat:6", "-s", 0, "--validate"], ["graph500", "--scale", 6, "--roots", 2]]
+)
+def test_a_wrong_answer_is_told(arguments, monkeypatch):
+    def wrong(shard, comm, sources, *rest):
+        traversal = search(shard, comm, sources, *rest)
+        traversal.distances[traversal.distances == 1] = 2
+        return traversal
+
+    from mgraph.algorithms.variants import bfs as search
+
+    monkeypatch.setattr("mgraph.algorithms.variants.bfs", wrong)
+    assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
+
+
+def test_a_scheduler_by_address_and_by_file(tmp_path):
+    with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file):
+        address = json.loads(pathlib.Path(file).read_text())["address"]
+        for where in (
+            ["--scheduler-file", file, "--backend", "cpu"],
+            ["--scheduler", address, "--backend", "cpu", "--workers", 1],
+        ):
+            result = run("bfs", "rmat:6", "-s", 0, "--validate", *where)
+            assert ", validated" in result.stdout
+            assert "1 cpu rank>" in result.stderr
+
+
+def test_interrupted_ends_in_one_line():
+    process = start("graph500", "--scale", "21")
+    assert process.stderr.readline() == "building rmat21\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "mgraph: interrupted\n")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr"])
+def test_edges_that_the_disk_cannot_hold_are_refused(tmp_path, suffix):
+    result = run("generate", "rmat:50", tmp_path / f"edges{suffix}", code=5)
+    assert re.search(r"edges\.\w+ would take [\d,.]+ \w+ at least, and [\d,.]+ \w+ are free there", result.stderr)
+    assert list(tmp_path.iterdir()) == []
+
+
+def _writes_in(process: int, folder) -> bool:
+    """Return whether a process has a file of a folder open, with a name or without."""
+    try:
+        return any(os.readlink(link).startswith(str(folder)) for link in pathlib.Path(f"/proc/{process}/fd").iterdir())
+    except FileNotFoundError:  # closed meanwhile
+        return False
+
+
+def test_a_job_that_is_terminated_leaves_nothing_half_written(tmp_path):
+    """As SLURM ends it when its time is over."""
+    process = start("generate", "rmat:24", str(tmp_path / "edges.csv"))
+    while not _writes_in(process.pid, tmp_path):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.terminate()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err.splitlines()[-1]) == (143, "", "mgraph: terminated")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_left_is_no_error():
+    process = start("plan", "rmat:20")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(60) == 1

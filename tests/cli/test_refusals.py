@@ -1,0 +1,221 @@
+"""What the command line refuses: every exit code, one line for whatever is wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from cli_runs import refused, run, start
+
+from mgraph.backends.base import CpuBackend
+from mgraph.errors import InputError
+
+pytestmark = pytest.mark.usefixtures("no_gpus")
+
+BAD = {
+    "badid.txt": "0 1\n1 x\n",
+    "negative.txt": "0 1\n-3 1\n",
+    "nan.wel": "0 1 1\n1 2 nan\n",
+    "weight.csv": "source,target,weight\n0,1,2\n1,2,heavy\n",
+    "short.el": "0 1\n2\n",
+    "minus.wel": "0 1 -5\n",
+    "plain.el": "0 1\n",
+    "names.csv": "tx_id,user,shop\n0,1,2\n",
+    "time.csv": "time,dst,src\n1600000000,1,0\n",
+    "long.mtx": "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 9223372036854775808\n",
+    "noise.dat": "\x00\x01\x02",
+    "noise.npz": "PK\x03\x04 but not really",
+    "noise.mtx": "%%MatrixMarket nonsense\n",
+}
+
+
+@pytest.fixture
+def bad(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in BAD.items():
+        (tmp_path / name).write_text(text)
+    run("generate", "rmat:5", "whole.csr")
+    whole = (tmp_path / "whole.csr").read_bytes()
+    (tmp_path / "cut.csr").write_bytes(whole[: len(whole) // 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ("bfs none.txt -s 0", 3, r"/none\.txt: no such file$"),
+        ("bfs . -s 0", 3, "is not a file"),
+        ("bfs badid.txt -s 0", 3, r"/badid\.txt:2: vertex 'x' is not "),
+        ("bfs negative.txt -s 0", 3, r"/negative\.txt:2: vertex '-3' is negative"),
+        ("sssp nan.wel -s 0", 3, r"/nan\.wel:2: weight 'nan' is not a finite number"),
+        ("sssp weight.csv -s 0", 3, r"/weight\.csv:3: weight 'heavy' is not a number"),
+        (
+            "bfs names.csv -s 0",
+            3,
+            r"/names\.csv has the columns tx_id, user, shop, and no two of them are known as the ends",
+        ),
+        (
+            "bfs time.csv -s 0",
+            2,
+            r"/time\.csv has 3 columns \(time, dst, src\): say which is the weight, .*--weight none$",
+        ),
+        ("sssp long.mtx -s 0", 3, r"/long\.mtx:3: weight 9223372036854775808 is beyond 64 signed bits"),
+        ("bfs short.el -s 0", 3, r"/short\.el:2: "),
+        ("bfs noise.dat -s 0", 3, "is of no format known"),
+        ("bfs noise.npz -s 0", 3, r"noise\.npz"),
+        ("bfs noise.mtx -s 0", 3, r"noise\.mtx"),
+        ("bfs cut.csr -s 0", 3, r"cut\.csr"),
+        ("info cut.csr", 3, r"cut\.csr"),
+        ("components none.txt", 3, r"/none\.txt: no such file$"),
+        ("components short.el", 3, r"/short\.el:2: "),
+        ("components", 2, "Missing argument 'INPUT'"),
+        ("bfs plain.el -s 0 --verb-timeout 0", 2, "'--verb-timeout': '0' is not a positive number of seconds"),
+        ("info plain.el --verb-timeout nan", 2, "'--verb-timeout': 'nan' is not a positive number of seconds"),
+        ("graph500 --open-timeout inf", 2, "'--open-timeout': 'inf' is not a positive number of seconds"),
+        ("msf plain.el --open-timeout soon", 2, "'--open-timeout': 'soon' is not a positive number of seconds"),
+        ("components plain.el --source 0", 2, "No such option"),
+        ("components plain.el -o out.xml", 2, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
+        ("components plain.el -o out", 2, r"its ending must be one of \.npz, \.csv, \.parquet"),
+        ("components plain.el -o .", 2, r"is a folder: name a file in it$"),
+        ("components plain.el --backend cuda", 2, "wants a GPU"),
+        ("components rmat:4 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
+        ("plan none.csr", 3, "no such file"),
+        ("sssp minus.wel -s 0", 3, "weights that are not negative, and one is -5"),
+        ("sssp plain.el -s 0", 2, "the graph has no weights: use bfs"),
+        ("bfs plain.el -s 2", 2, r"source 2 is not a vertex: ids are 0\.\.1"),
+        ("bfs plain.el -s -1", 2, "source -1 is not a vertex"),
+        ("bfs plain.el -s one", 2, "'one' is not a valid integer: see .* bfs --help"),
+        ("bfs plain.el", 2, "Missing option '--source'"),
+        ("bfs", 2, "Missing argument 'INPUT'"),
+        ("bfs plain.el -s 0 --depth-limit -1", 2, "-1 is not in the range"),
+        ("sssp minus.wel -s 0 --cutoff -1", 2, "-1.0 is not in the range"),
+        ("sssp rmat:4 -s 0 --cutoff nan", 2, "'--cutoff': nan is not a distance"),
+        ("bfs plain.el -s 0 --plot steps.txt", 2, "steps.txt: a picture is a file that ends in one of .png"),
+        ("bfs plain.el -s 0 --plot nowhere/a.png", 2, "there is no folder nowhere"),
+        ("bfs plain.el -s 0 --path-to 5", 2, r"target 5 is not a vertex: ids are 0\.\.1"),
+        ("bfs plain.el -s 0 --format xml", 2, "format 'xml' is not one of text"),
+        ("bfs plain.el -s 0 --num-vertices 1", 3, r"/plain\.el:1: "),
+        ("bfs plain.el -s 0 -o nowhere/out.npz", 2, "there is no folder nowhere"),
+        ("bfs plain.el -s 0 -o out.xml", 2, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
+        ("bfs plain.el -s 0 --backend cuda", 2, "wants a GPU"),
+        ("bfs plain.el -s 0 --workers 0", 2, "0 is not in the range"),
+        ("bfs rmat:4 -s 0 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
+        ("bfs rmat:x -s 0", 2, "'rmat:x': scale 'x' is not a number"),
+        ("bfs rmat:5,weights=7 -s 0", 2, "rmat:5,weights=7"),
+        ("generate rmat:4 out.xml", 2, r"'\.xml' is not one of"),
+        ("generate rmat:4 nowhere/out.csv", 2, "there is no folder nowhere"),
+        ("generate plain.el out.csv", 2, "'plain.el' is not one of rmat"),
+        ("bfs rmat:4 -s 0 --layout compact --method frontier", 2, "--method frontier needs rows"),
+        ("plan", 2, "give INPUT, a file or a spec, or --scale: one of them"),
+        ("plan rmat:5 --gpus 2", 2, "how much memory has each GPU. Give it, as in --gpus 2 --memory 139GiB"),
+        ("plan rmat:5 --gpus 2 --ranks 2", 2, "--gpus plans for GPUs and --ranks for ranks on the CPU: give one"),
+        ("plan rmat:5 --directed", 2, "--directed goes with a file"),
+        (f"plan rmat:5 --memory {'9' * 400}", 2, "is not an amount such as 139GiB"),
+        ("plan rmat:5 --memory much", 2, "'much' is not an amount such as 139GiB"),
+        ("graph500 --scale 5 --official --json", 2, "--official and --json .* give one of them"),
+        ("bfs plain.el -s 0 --workers 99999", 2, "num_ranks is 99999: one process has at most 256"),
+        ("graph500 --scale 0", 2, "0 is not in the range"),
+        ("graph500 --kernel msf", 2, "'msf' is not one of 'bfs', 'sssp'"),
+        ("nonsense", 2, "No such command 'nonsense'"),
+        ("bfs --nonsense", 2, "No such option"),
+        (f"bfs {'x' * 300} -s 0", 3, "x cannot be read: File name too long"),
+        (f"bfs rmat:4 -s 0 -o {'x' * 300}.csv", 2, "x.csv cannot be written: File name too long"),
+        (f"generate rmat:4 {'x' * 300}.csv", 2, "x.csv cannot be written: File name too long"),
+        ("bfs rmat:4 -s 0 --scheduler nonsense", 2, "'nonsense' is not an address of a scheduler"),
+        ("bfs rmat:4 -s 0 --scheduler tcp://127.0.0.1:1", 4, "no scheduler answers at tcp://127.0.0.1:1"),
+        ("bfs rmat:4 -s 0 --scheduler-file none.json", 4, "none.json was not there after 0.1 s"),
+        ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a file in which a scheduler left"),
+    ],
+)
+def test_what_is_wrong_ends_in_one_line(arguments, code, message, bad, monkeypatch):
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_S", 0.1)
+    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
+    line = refused(*arguments.split(), code=code)
+    assert re.search(message, line), line
+
+
+def test_a_table_is_read_without_its_other_columns(bad):
+    found = json.loads(run("info", "time.csv", "--weight", "none", "--json").stdout)
+    assert (found["num_vertices"], found["weight_dtype"]) == (2, None)
+
+
+def test_bad_input_is_refused_before_any_work(bad):
+    for arguments in (
+        "bfs plain.el -s 9",
+        "sssp plain.el -s 0",
+        "bfs rmat:20 -s 0 -o x/y.csv",
+        "bfs rmat:9 -s 0 --path-to 512",
+        "graph500 --layout compact --roots-at-once",
+    ):
+        assert len(run(*arguments.split(), code=2).stderr.splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_written(bad, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *args: False)
+    assert "no file may be written in ." in refused("bfs", "plain.el", "-s", 0, "-o", "out.csv", code=2)
+
+
+def test_what_does_not_fit(monkeypatch):
+    for free, text in (
+        ("2", r"17\.9 KiB is needed on each rank for the order of 256 vertices, and 2 KiB is free: use ranks"),
+        ("19", r"takes .* more here, and 19 KiB is free: use ranks with more memory"),
+    ):
+        monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: int(free) << 10)
+        assert re.search(text, refused("info", "rmat:8", code=5))
+    monkeypatch.setattr("mgraph.cli.info.Graph.from_source", lambda *args, **options: np.empty(1 << 55))
+    assert "out of memory: Unable to allocate" in refused("info", "rmat:8", code=5)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "gone.el"), "mgraph: gone.el: No such file or directory\n"),
+        (
+            InputError("Couldn't deserialize thrift:\ninvalid TType\n"),
+            "mgraph: Couldn't deserialize thrift: invalid TType\n",
+        ),
+    ],
+)
+def test_errors_of_others_end_in_one_line(error, line, monkeypatch):
+    def fail(*args, **options):
+        raise error
+
+    monkeypatch.setattr("mgraph.cli.info.Graph.from_source", fail)
+    assert run("info", "rmat:4", code=3).stderr == f"building rmat4\n{line}"
+
+
+@pytest.mark.parametrize("library", [None, ImportError("a library could not be loaded")])
+def test_an_interrupt_is_one_whatever_a_library_makes_of_it(library, monkeypatch):
+    def interrupt(*args, **options):
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise library or KeyboardInterrupt from None
+
+    monkeypatch.setattr("mgraph.cli.main.importlib.import_module", interrupt)
+    assert run("info", "rmat:4", code=130).stderr == "mgraph: interrupted\n"
+
+
+def test_output_that_cannot_be_written_ends_in_one_line():
+    with open("/dev/full", "w") as full:
+        process = start("plan", "rmat:4", stdout=full)
+        assert process.communicate(timeout=60)[1] == "mgraph: No space left on device\n"
+    assert process.returncode == 3
+
+
+def test_processes_end_with_the_code_and_no_traceback(bad):
+    process = start("bfs", "badid.txt", "-s", "0")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (3, "")
+    assert re.fullmatch(r"mgraph: \S+badid\.txt:2: vertex 'x' is not .*\n", err)
+
+
+@pytest.mark.parametrize("command", ["bfs", "msf", "components"])
+def test_an_answer_over_its_input_is_refused(folder, command):
+    (folder / "edges.csv").write_text("source,target\n0,1\n")
+    (folder / "link.csv").symlink_to("edges.csv")
+    source = ["-s", 0] if command == "bfs" else []
+    for output in ("edges.csv", "link.csv"):
+        assert f"{output} is the input" in refused(command, "edges.csv", *source, "-o", output, code=2)
+    assert (folder / "edges.csv").read_text() == "source,target\n0,1\n"

@@ -1,0 +1,348 @@
+"""Ranks in this process and on Dask workers do the same things."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import rank_programs as programs
+from dask_processes import ENVIRONMENT, held, make_security, wait_until
+from distributed import Client, LocalCluster, SchedulerPlugin
+
+from mgraph.backends.base import CpuBackend
+from mgraph.cluster.connect import connect
+from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
+
+
+@pytest.fixture(params=["one rank here", "three ranks here", "dask"])
+def cluster(request):
+    if request.param == "dask":
+        with DaskCluster(request.getfixturevalue("client"), open_timeout_s=30) as cluster:
+            yield cluster
+    else:
+        with InProcessCluster(1 if "one" in request.param else 3) as cluster:
+            yield cluster
+
+
+# The same on every kind of cluster.
+
+
+def test_run_returns_what_each_rank_returned(cluster):
+    p = cluster.num_ranks
+    assert cluster.run(programs.total, "a", 2) == [(r, p, p * (p + 1) // 2, ("a", 2)) for r in range(p)]
+
+
+def test_parts_go_to_their_ranks(cluster):
+    p = cluster.num_ranks
+    assert [args for *_, args in cluster.run(programs.total, 7, parts=list("abcdef"[:p]))] == [
+        ("abcdef"[r], 7) for r in range(p)
+    ]
+    # Larger than what travels with a task.
+    parts = [np.full(300_000, r, np.float64) for r in range(p)]
+    assert cluster.run(programs.length, parts=parts) == [(r, 2_400_000, r) for r in range(p)]
+
+
+def test_parts_must_be_one_a_rank(cluster):
+    with pytest.raises(UsageError, match=f"5 objects for {cluster.num_ranks} ranks"):
+        cluster.run(programs.total, parts=range(5))
+
+
+def test_objects_stay_until_forgotten(cluster):
+    p = cluster.num_ranks
+    cluster.run(programs.keep, "graph", [1, 2])
+    cluster.run(programs.keep, "other", 3)
+    assert cluster.run(programs.recall, "graph") == [[1, 2]] * p
+    cluster.forget("graph")
+    cluster.forget("never there")
+    with pytest.raises(GraphClosed, match="'graph'"):
+        cluster.run(programs.recall, "graph")
+    assert cluster.run(programs.recall, "other") == [3] * p
+
+
+def test_error_of_a_rank_reaches_the_caller_and_frees_the_others(cluster):
+    cluster.run(programs.keep, "graph", 1)
+    for bad in range(cluster.num_ranks):
+        start = time.monotonic()
+        with pytest.raises(ZeroDivisionError, match=f"rank {bad} fails"):
+            cluster.run(programs.fail_on, bad)
+        assert time.monotonic() - start < 10
+    with pytest.raises(ZeroDivisionError, match="every rank fails"):
+        cluster.run(programs.fail_alike)
+    # The next call has a network again, and nothing was lost.
+    assert len(cluster.run(programs.total)) == cluster.num_ranks
+    assert cluster.run(programs.recall, "graph") == [1] * cluster.num_ranks
+
+
+def test_jobs_of_several_threads_take_turns(cluster, tmp_path):
+    log = str(tmp_path / "log")
+    jobs = [threading.Thread(target=cluster.run, args=(programs.linger, log, f"job{i}", 0.05)) for i in range(4)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join(30)
+    check_turns(log, 4, cluster.num_ranks)
+
+
+def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        cluster.run(programs.interrupt_caller, os.getpid(), str(tmp_path / "m"))
+    start = time.monotonic()
+    assert len(cluster.run(programs.total)) == cluster.num_ranks
+    assert time.monotonic() - start < 10
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_call_interrupted_while_it_waits_leaves_others_their_turn(num_ranks, tmp_path):
+    log = tmp_path / "log"
+    with InProcessCluster(num_ranks, timeout_s=20) as cluster:
+        first = threading.Thread(target=cluster.run, args=(programs.linger, str(log), "job", 1.0))
+        first.start()
+        wait_until(log.exists)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run(programs.keep, "graph", 1)
+        assert first.is_alive()
+        first.join(30)
+        check_turns(str(log), 1, num_ranks)
+        assert len(cluster.run(programs.total)) == num_ranks
+        assert not any(cluster._objects)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_calls_that_wait_are_refused_when_the_cluster_is_closed(num_ranks, tmp_path):
+    cluster, errors = InProcessCluster(num_ranks, timeout_s=20), []
+
+    def call(name):
+        with pytest.raises((ClusterError, CommAborted)) as caught:
+            cluster.run(programs.linger, str(tmp_path / "log"), name, 1.0)
+        errors.append(caught.value)
+
+    callers = [threading.Thread(target=call, args=(f"job{i}",)) for i in range(3)]
+    for caller in callers:
+        caller.start()
+    wait_until((tmp_path / "log").exists)
+    for closer in (closers := [threading.Thread(target=cluster.close) for _ in range(2)]):
+        closer.start()
+    for thread in (*closers, *callers):
+        thread.join(30)
+        assert not thread.is_alive()
+    assert sorted(type(error).__name__ for error in errors) == ["ClusterError", "ClusterError", "CommAborted"]
+
+
+def test_a_cluster_that_is_not_closed_ends_its_threads():
+    threads = set(threading.enumerate())
+    cluster = InProcessCluster(3)
+    cluster.run(programs.keep, "graph", 1)
+    assert len(set(threading.enumerate()) - threads) >= 3
+    del cluster
+    wait_until(lambda: set(threading.enumerate()) <= threads)
+
+
+def test_threads_that_cannot_start_end_no_call(monkeypatch):
+    real, starts = threading.Thread.start, itertools.count()
+
+    def start(thread):
+        if next(starts) == 1:
+            raise RuntimeError("can't start new thread")
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(ClusterError, match=r"3 ranks in this process want a thread each \(can't start"):
+        InProcessCluster(3)
+
+
+def test_closed_cluster_says_so(cluster):
+    cluster.close()
+    cluster.close()
+    cluster.forget("graph")
+    with pytest.raises(ClusterError, match="closed"):
+        cluster.run(programs.nothing)
+
+
+def test_repr(cluster):
+    ranks = "1 cpu rank" if cluster.num_ranks == 1 else f"{cluster.num_ranks} cpu ranks"
+    assert repr(cluster) == f"<Cluster: {ranks}, {cluster.launcher}>"
+
+
+# In this process.
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_ranks_run_beside_the_caller_in_threads_that_stay(num_ranks):
+    with InProcessCluster(num_ranks) as cluster:
+        places = [place[:2] for place in cluster.run(programs.where)]
+        assert {pid for pid, _ in places} == {os.getpid()}
+        threads = {ident for _, ident in places}
+        assert len(threads) == num_ranks
+        assert threading.get_ident() not in threads
+        assert [place[:2] for place in cluster.run(programs.where)] == places
+
+
+def test_ranks_share_the_cores():
+    cores = len(os.sched_getaffinity(0))
+    for p in (1, 3):
+        with InProcessCluster(p) as cluster:
+            assert {threads for *_, threads in cluster.run(programs.where)} == {max(1, cores // p)}
+
+
+def test_backend_can_be_handed_in():
+    class Emulated(CpuBackend):
+        name = "emulated"
+
+    with InProcessCluster(2, make_backend=Emulated) as cluster:
+        assert cluster.backend == "emulated"
+        assert [name for _, _, name, _ in cluster.run(programs.where)] == ["emulated"] * 2
+
+
+# On Dask.
+
+
+class Counter(SchedulerPlugin):
+    """Counts what reaches the scheduler and what it sends to workers."""
+
+    name = "counter"
+
+    def __init__(self, scheduler) -> None:
+        self.scheduler = scheduler
+        self.seen: collections.Counter = collections.Counter()
+        self.put_back = dict(scheduler.handlers), dict(scheduler.stream_handlers)
+        for handlers in (scheduler.handlers, scheduler.stream_handlers):
+            for op, handler in handlers.items():
+                if op.startswith("mgraph"):
+                    handlers[op] = self.counted(op, handler)
+        for stream in scheduler.stream_comms.values():
+            stream.send = self.counted_send(stream.send)
+        scheduler.add_plugin(self)
+
+    def counted(self, op, handler):
+        def count(*args, **kwargs):
+            self.seen[op] += 1
+            return handler(*args, **kwargs)
+
+        return count
+
+    def counted_send(self, send):
+        def count(*messages):
+            self.seen.update(message["op"] for message in messages)
+            send(*messages)
+
+        return count
+
+    def transition(self, key, start, finish, *args, **kwargs) -> None:
+        self.seen[finish] += finish == "processing"
+
+    def close_counter(self) -> None:
+        self.scheduler.handlers, self.scheduler.stream_handlers = self.put_back
+        for stream in self.scheduler.stream_comms.values():
+            del stream.send
+        self.scheduler.remove_plugin("counter")
+
+
+def test_warm_call_is_one_lease_message_and_one_task_a_worker(workers, client):
+    with DaskCluster(client) as cluster:
+        cluster.run(programs.total)
+        counter = Counter(workers.scheduler)
+        try:
+            for _ in range(5):
+                cluster.run(programs.total)
+        finally:
+            counter.close_counter()
+    seen = {op: n for op, n in counter.seen.items() if n and op != "free-keys"}
+    assert seen == {"mgraph_lease": 5, "processing": 10, "compute-task": 10}
+
+
+def test_ranks_are_numbered_by_address_and_stay(client):
+    with DaskCluster(client) as one, DaskCluster(client) as other:
+        pids = [pid for pid, *_ in one.run(programs.where)]
+        addresses = sorted(client.run(os.getpid).items())
+        assert pids == [pid for _, pid in addresses]
+        assert [pid for pid, *_ in other.run(programs.where)] == pids
+
+
+def test_worker_keeps_its_own_threads_for_others(client):
+    with DaskCluster(client) as cluster:
+        futures = client.map(lambda i: i + 1, range(50), pure=False)
+        assert len(cluster.run(programs.total)) == 2
+        assert client.gather(futures) == list(range(1, 51))
+
+
+def test_close_frees_what_ranks_hold(client):
+    with DaskCluster(client) as one, DaskCluster(client) as other:
+        one.run(programs.keep, "graph", 1)
+        other.run(programs.keep, "graph", 2)
+        one.close()
+        assert other.run(programs.recall, "graph") == [2, 2]
+        assert set(client.run(held).values()) == {1}
+    wait_until(lambda: set(client.run(held).values()) == {0})
+
+
+def test_cluster_that_nobody_holds_is_closed(client):
+    DaskCluster(client).run(programs.keep, "graph", 1)
+    wait_until(lambda: set(client.run(held).values()) == {0})
+
+
+def test_clients_of_several_processes_take_turns(workers, client, tmp_path):
+    log = str(tmp_path / "log")
+    code = (
+        "import sys, rank_programs as programs; from mgraph.cluster.connect import connect\n"
+        "with connect(scheduler=sys.argv[1]) as cluster:\n"
+        "    for i in range(3): cluster.run(programs.linger, sys.argv[2], sys.argv[3] + str(i), 0.02)\n"
+    )
+    jobs = [
+        subprocess.Popen([sys.executable, "-c", code, workers.scheduler_address, log, name], env=ENVIRONMENT)
+        for name in "ab"
+    ]
+    with connect(client) as cluster:
+        for i in range(3):
+            cluster.run(programs.linger, log, f"c{i}", 0.02)
+    assert [job.wait(60) for job in jobs] == [0, 0]
+    check_turns(log, 9, 2)
+
+
+def test_workers_of_this_process():
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
+        Client(workers, set_as_default=False) as client,
+        connect(client) as cluster,
+    ):
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        with pytest.raises(ZeroDivisionError):
+            cluster.run(programs.fail_on, 0)
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_tls(tmp_path):
+    security = make_security(tmp_path)
+    with (
+        LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            protocol="tls",
+            security=security,
+            dashboard_address=":0",
+        ) as workers,
+        Client(workers, set_as_default=False) as client,
+        connect(client) as cluster,
+    ):
+        assert workers.scheduler_address.startswith("tls://")
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+        assert cluster.run(programs.kinds_of_links) == [["SSLSocket"]] * 2
+
+
+def check_turns(log: str, jobs: int, num_ranks: int) -> None:
+    """Read a log of `linger`: one job ends on every rank before the next begins on any."""
+    lines = sorted(line.split(" ", 1) for line in pathlib.Path(log).read_text().splitlines())
+    assert len(lines) == 2 * jobs * num_ranks
+    for i in range(0, len(lines), 2 * num_ranks):
+        assert len({line.split()[0] for _, line in lines[i : i + 2 * num_ranks]}) == 1, lines

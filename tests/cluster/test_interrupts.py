@@ -1,0 +1,193 @@
+"""An interrupted caller leaves no lock held and nothing on the ranks, wherever the interrupt comes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import rank_programs as programs
+from dask_processes import held_keys, wait_until
+from interrupts import interrupt_often, interrupted_at, of_package
+
+import mgraph as mg
+from mgraph.backends.base import CpuBackend
+from mgraph.backends.totals import total
+from mgraph.cluster.base import BLAME_S, Objects
+from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.in_process import InProcessCluster
+
+# How long ranks sleep behind their last verb.
+LATE_S = 3.0
+CALLS = {
+    "build": lambda g: mg.rmat(4, cluster=g.cluster),
+    "bfs": lambda g: mg.bfs(g, 0),
+    "bfs_many": lambda g: mg.bfs_many(g, [0, 1]),
+    "bfs_together": lambda g: mg.bfs_together(g, [0, 1]),
+    "components": mg.connected_components,
+    "forest": mg.minimum_spanning_forest,
+    "column": lambda g: mg.bfs(g, 0).distances.to_numpy(),
+}
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
+    files = of_package("cluster/in_process.py", "cluster/rank_threads.py")
+    with InProcessCluster(num_ranks, timeout_s=20) as cluster:
+        for step in itertools.count():
+            if not interrupted_at(step, lambda: cluster.run(programs.keep, "answer", 1), files):
+                break
+            wait_until(lambda: not any(cluster._objects))
+            assert len(cluster.run(programs.total)) == num_ranks
+        assert step > 50
+        assert cluster.run(programs.recall, "answer") == [1] * num_ranks
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_an_answer_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
+    with InProcessCluster(num_ranks, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
+        CALLS[name](g)
+        for step in itertools.count():
+            if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
+                break
+            wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g.key}] * num_ranks)
+        assert step > 50
+        assert len(cluster.run(programs.total)) == num_ranks
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_cluster_interrupted_at_any_instruction_of_its_closing_can_be_closed(num_ranks):
+    files = of_package("cluster/in_process.py", "cluster/rank_threads.py")
+    for step in itertools.count():
+        cluster = InProcessCluster(num_ranks)
+        cluster.run(programs.keep, "graph", 1)
+        was_interrupted = interrupted_at(step, cluster.close, files)
+        cluster.close()
+        assert not any(cluster._objects)
+        if not was_interrupted:
+            break
+    assert step > 20
+
+
+def test_a_launch_interrupted_at_any_instruction_leaves_the_next_one_its_threads():
+    # The libraries of threads too, which leave locks behind where they are interrupted.
+    files = *of_package("kernels"), threading.__file__, os.path.dirname(concurrent.futures.__file__)
+    values, backend = np.arange(1 << 16), CpuBackend(3)
+    expected = int(values.sum())
+    for step in itertools.count():
+        was_interrupted = interrupted_at(step, lambda: total(backend, values), files)
+        assert total(backend, values) == expected
+        if not was_interrupted:
+            break
+    assert step > 50
+    backend.close()
+    assert total(backend, values) == expected
+
+
+@pytest.mark.parametrize("scale", [8, 14])
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_searches_go_on_behind_many_interrupts(num_ranks, scale):
+    interrupt_often(
+        f"cluster = mg.connect(num_ranks={num_ranks}, backend='cpu'); g = mg.rmat({scale}, cluster=cluster)\n"
+        "mg.bfs(g, 0)",
+        "mg.bfs(g, 0)",
+        "time.sleep(1); cluster.run(mg.jobs.free_bytes)\n"
+        f"assert [set(objects) for objects in cluster._objects] == [{{g.key}}] * {num_ranks}, cluster._objects",
+        times=300,
+    )
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_ranks_that_call_no_verb_stop_when_their_call_is_given_up(num_ranks, tmp_path):
+    marker = str(tmp_path / "m")
+    with InProcessCluster(num_ranks) as cluster:
+        interrupter = threading.Thread(target=interrupt_when_filled, args=(tmp_path, num_ranks))
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            cluster.run(programs.launch_on_and_on, marker)
+        interrupter.join()
+        assert len(cluster.run(programs.total)) == num_ranks
+        mg.rmat(4, cluster=cluster).close()
+
+
+def interrupt_when_filled(folder, count):
+    wait_until(lambda: len(list(folder.iterdir())) == count)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(params=[1, 2, "dask"])
+def cluster(request):
+    if request.param == "dask":
+        with DaskCluster(request.getfixturevalue("client"), open_timeout_s=30) as cluster:
+            yield cluster
+    else:
+        with InProcessCluster(request.param) as cluster:
+            yield cluster
+
+
+def keys_of_ranks(cluster):
+    """Return the keys that each rank holds, asked of the process where it runs."""
+    if isinstance(cluster, InProcessCluster):
+        return [set(objects) for objects in cluster._objects]
+    return list(cluster.client.run(held_keys).values())
+
+
+def test_an_answer_given_up_behind_the_last_verb_is_dropped(cluster):
+    with mg.rmat(4, cluster=cluster) as g:
+        # Its gang is open.
+        mg.bfs(g, 0).close()
+        threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            g.answer(programs.keep_late, [], "answer", LATE_S)
+        # It was given up while the ranks slept.
+        assert time.monotonic() - began < LATE_S
+        wait_until(lambda: keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks)
+        cluster.run(programs.total)
+        assert keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks
+
+
+@pytest.mark.parametrize("cluster", [2, "dask"], indirect=True)
+def test_what_a_rank_keeps_of_a_call_that_failed_on_another_is_dropped(cluster):
+    with pytest.raises(ZeroDivisionError):
+        cluster.run(programs.keep_behind_a_failure, "answer", BLAME_S + 1)
+    cluster.run(programs.total)
+    assert not any(keys_of_ranks(cluster))
+
+
+def test_a_key_forgotten_before_its_call_adds_it_goes_with_the_call():
+    objects = Objects()
+    objects["kept"] = 1
+    with objects.of_call():
+        objects["answer"] = 2
+        objects.forget("late")
+        objects["late"] = 3
+    assert objects == {"kept": 1, "answer": 2}
+
+
+def test_a_key_of_a_call_that_fails_goes_with_it():
+    objects = Objects()
+    objects["kept"] = 1
+
+    def add_and_fail():
+        with objects.of_call():
+            objects["answer"] = 2
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        add_and_fail()
+    assert objects == {"kept": 1}
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_rank_that_calls_its_own_cluster_is_refused(num_ranks):
+    with InProcessCluster(num_ranks) as cluster:
+        with pytest.raises(mg.UsageError, match="called its own cluster"):
+            cluster.run(lambda rank: cluster.run(programs.total))
+        assert len(cluster.run(programs.total)) == num_ranks

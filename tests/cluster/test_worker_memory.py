@@ -1,0 +1,272 @@
+"""Workers with a memory limit of Dask's: what does not fit is refused, and what fits runs to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import dask
+import numpy as np
+import psutil
+import pytest
+import rank_programs as programs
+from dask_processes import wait_until
+from distributed import Client, LocalCluster
+
+import mgraph as mg
+from mgraph.cluster.dask import DaskCluster
+from mgraph.cluster.worker_memory import free_of_worker
+from mgraph.errors import ClusterError, GangLost, WouldNotFit
+from mgraph.formatting import readable_bytes
+from mgraph.rank_jobs.jobs import free_bytes
+
+MB = 10**6
+
+
+@contextlib.contextmanager
+def limited(memory_limit, n_workers=2, **options):
+    """Start workers with a limit; yield a client of theirs, and the ranks on them."""
+    made = LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        memory_limit=memory_limit,
+        dashboard_address=":0",
+        **({"env": {"CUDA_VISIBLE_DEVICES": ""}} if options.get("processes", True) else {}),
+        **options,
+    )
+    with made as workers, Client(workers, set_as_default=False) as client, DaskCluster(client) as cluster:
+        yield client, cluster
+
+
+def memory_of_workers(client: Client) -> dict[str, int]:
+    return client.run(lambda dask_worker: dask_worker.monitor.get_process_memory())
+
+
+@pytest.fixture(scope="module")
+def small_limit() -> int:
+    """Return a limit that leaves a worker 60 MB beside what it takes for small graphs."""
+    with limited(0, n_workers=1) as (client, cluster):
+        with mg.rmat(15, cluster=cluster) as g, mg.minimum_spanning_forest(g) as forest, mg.bfs(g, 1) as found:
+            mg.validate(forest)
+            mg.validate(found)
+        return int((max(memory_of_workers(client).values()) + 60 * MB) / 0.8)
+
+
+@pytest.mark.parametrize("larger", [1.0, 1.6])
+def test_what_does_not_fit_a_worker_is_refused_by_its_limit(small_limit, larger):
+    memory_limit = int(larger * small_limit)
+    said = readable_bytes(memory_limit)
+    with limited(memory_limit) as (client, cluster):
+        begun = client.run(lambda dask_worker: dask_worker.id)
+        with pytest.raises(WouldNotFit, match="MiB") as refused:
+            mg.minimum_spanning_forest(mg.rmat(21, cluster=cluster))
+        assert f"at 80% of the worker's memory limit, {said}: start workers with --memory-limit 0" in str(refused.value)
+        assert "memory_limit=0" in str(refused.value)
+        # None of them was ended for it, and what fits runs to its end.
+        assert client.run(lambda dask_worker: dask_worker.id) == begun
+        with mg.rmat(15, cluster=cluster) as g, mg.minimum_spanning_forest(g) as forest, mg.bfs(g, 1) as found:
+            mg.validate(forest)
+            mg.validate(found)
+        assert client.run(lambda dask_worker: dask_worker.id) == begun
+
+
+def test_a_forest_that_does_not_fit_beside_its_graph_is_refused():
+    with limited("600MB") as (_, cluster), mg.rmat(20, cluster=cluster) as g:
+        # The forest takes 50 MB.
+        cluster.run(programs.fill, "other data", min(cluster.run(free_bytes)) - 25 * MB)
+        with pytest.raises(WouldNotFit, match=r"a spanning forest takes .* at 80% of the worker's memory limit"):
+            mg.minimum_spanning_forest(g)
+        cluster.forget("other data")
+        with mg.minimum_spanning_forest(g) as forest:
+            mg.validate(forest)
+
+
+def test_what_is_free_is_what_a_worker_has_left_of_its_limit():
+    with limited("1GB") as (client, cluster):
+        for free, used in zip(cluster.run(free_bytes), memory_of_workers(client).values(), strict=True):
+            # A limit of its own is not shared with the other worker of the host.
+            assert free == pytest.approx(800 * MB - used, abs=20 * MB)
+
+
+@pytest.mark.parametrize(
+    ("pause", "terminate", "fraction"), [(0.5, 0.95, 0.5), (False, 0.9, 0.9), (0.8, False, 0.8), (False, False, None)]
+)
+def test_fractions_are_those_of_the_worker(pause, terminate, fraction):
+    fractions = {"distributed.worker.memory.pause": pause, "distributed.worker.memory.terminate": terminate}
+    with dask.config.set(fractions), limited("1GB", n_workers=1) as (client, cluster):
+        left = client.run(lambda dask_worker: free_of_worker(dask_worker))
+        (used,) = memory_of_workers(client).values()
+        (free,) = left.values()
+        if fraction is None:
+            assert free is None
+            assert cluster.run(free_bytes)[0] > 1000 * MB
+        else:
+            assert free.num_bytes == pytest.approx(fraction * 1000 * MB - used, abs=20 * MB)
+            assert f"at {fraction:.0%} of" in free.limit
+
+
+def test_a_worker_without_a_limit_has_what_its_host_has():
+    with limited(0, n_workers=1) as (client, cluster):
+        assert list(client.run(lambda dask_worker: free_of_worker(dask_worker)).values()) == [None]
+        assert cluster.run(free_bytes)[0] > 1000 * MB
+
+
+def test_workers_of_one_process_share_its_limit():
+    # This process runs other tests too: what they have left it with does not count.
+    memory_limit = int((psutil.Process().memory_info().rss + 800 * MB) / 0.8)
+    with limited(memory_limit, processes=False) as (client, cluster):
+        used = max(memory_of_workers(client).values())
+        for free in cluster.run(free_bytes):
+            assert free == pytest.approx((0.8 * memory_limit - used) / 2, abs=40 * MB)
+
+
+# Workers that are paused or ended for what they use. They are given memory to hold as user code gives it: not by ranks.
+
+
+def hold(num_bytes, dask_worker):
+    """Have a worker use so much memory, and no longer what it held; none beside its own where that is less."""
+    dask_worker.held_by_test = None
+    dask_worker.held_by_test = np.ones(max(num_bytes - dask_worker.monitor.get_process_memory(), 0), np.uint8)
+
+
+def plugin_of(client):
+    return client.cluster.scheduler.plugins["mgraph"]
+
+
+def address_of(client, rank):
+    (gang,) = plugin_of(client)._gangs.values()
+    return gang.workers[rank]
+
+
+def status_of(client, address):
+    return client.cluster.scheduler.workers[address].status.name
+
+
+@pytest.fixture
+def paused():
+    """Two ranks on workers with 400 MB, and what makes the worker of rank 1 hold enough to be paused, or too little."""
+    with limited("400MB") as (client, cluster):
+        cluster.run(programs.nothing)
+        address = address_of(client, 1)
+
+        def pause(*, wanted=True):
+            client.run(hold, 350 * MB if wanted else 0, workers=[address])
+            wait_until(lambda: status_of(client, address) == ("paused" if wanted else "running"))
+
+        yield client, cluster, address, pause
+
+
+def check_pause_is_named(error, address):
+    assert f"worker {address} is paused by Dask" in str(error.value)
+    assert re.search(r"it uses \d+ MiB of its memory limit, 381 MiB", str(error.value))
+    assert "--memory-limit 0" in str(error.value)
+
+
+def test_a_worker_paused_before_a_call_is_named(paused):
+    _, cluster, address, pause = paused
+    pause()
+    for _ in range(2):
+        with pytest.raises(ClusterError) as error:
+            cluster.run(programs.total)
+        check_pause_is_named(error, address)
+    pause(wanted=False)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_a_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monkeypatch):
+    client, cluster, address, pause = paused
+
+    async def too_early(workers):
+        pass
+
+    monkeypatch.setattr(plugin_of(client)._pauses, "refuse", too_early)
+    pause()
+    with pytest.raises(ClusterError) as error:
+        cluster.run(programs.total)
+    check_pause_is_named(error, address)
+    pause(wanted=False)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_a_worker_paused_when_the_task_of_a_call_has_come_is_named(paused, tmp_path):
+    client, cluster, address, pause = paused
+    marker = str(tmp_path / "m")
+    # Its only thread is taken, so that the task waits there.
+    napping = client.submit(programs.nap, marker, workers=[address], pure=False)
+    wait_until(lambda: os.path.exists(f"{marker}-begun"))
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(cluster.run, programs.total)
+        wait_until(lambda: len(client.cluster.scheduler.workers[address].processing) == 2)
+        pause()
+        with pytest.raises(ClusterError) as error:
+            called.result(30)
+    check_pause_is_named(error, address)
+    (tmp_path / "m-over").write_text("")
+    pause(wanted=False)
+    napping.result(30)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_worker_that_resumes_at_once_ends_no_call(paused, seen, monkeypatch):
+    client, cluster, _, pause = paused
+    monkeypatch.setattr("mgraph.cluster.pauses.RESUME_S", 30.0)
+    pauses, waits = plugin_of(client)._pauses, threading.Event()
+    refuse = pauses.refuse
+
+    async def asked(workers):
+        waits.set()
+        if seen:
+            await refuse(workers)
+
+    monkeypatch.setattr(pauses, "refuse", asked)
+    pause()
+    with ThreadPoolExecutor(1) as pool:
+        called = pool.submit(cluster.run, programs.total)
+        wait_until(waits.is_set)
+        pause(wanted=False)
+        assert [r[2] for r in called.result(30)] == [3, 3]
+
+
+def test_a_worker_that_its_nanny_ends_for_its_memory_is_replaced(paused, tmp_path):
+    client, cluster, address, _ = paused
+    marker = str(tmp_path / "m")
+
+    def fill():
+        wait_until(lambda: os.path.exists(f"{marker}-1"))
+        client.run(hold, 395 * MB, workers=[address], on_error="ignore")
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(fill)
+        # The nanny says why it ends a worker while it does so: the broken connection may be heard of first.
+        with pytest.raises(
+            GangLost, match=r"its nanny ended it, as it used|its connection to the scheduler broke"
+        ) as lost:
+            cluster.run(programs.compute, marker)
+    assert (lost.value.rank, lost.value.worker) == (1, address)
+    (tmp_path / "m-over").write_text("")
+    client.wait_for_workers(2, timeout=30)
+    assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
+
+
+def test_what_a_nanny_said_of_a_worker_is_the_cause_of_its_end(paused, tmp_path):
+    client, cluster, address, _ = paused
+    marker, said = str(tmp_path / "m"), {"worker": address, "rss": 390 * MB}
+    pid = client.run(os.getpid, workers=[address])[address]
+
+    def say_and_kill():
+        wait_until(lambda: os.path.exists(f"{marker}-1"))
+        client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.log_event("worker-restart-memory", said))
+        os.kill(pid, signal.SIGKILL)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(say_and_kill)
+        with pytest.raises(
+            GangLost, match=r"its nanny ended it, as it used 372 MiB.* start workers with --memory-limit 0"
+        ):
+            cluster.run(programs.compute, marker)
+    (tmp_path / "m-over").write_text("")

@@ -1,0 +1,119 @@
+"""Windows: every rank's kernels write into every rank's memory, meet there, and are let go when a rank fails."""
+
+from __future__ import annotations
+
+import peer_cases
+import pytest
+import rank_programs as programs
+from comm_ranks import Gang, Raised, check, run_threads
+from emulator.backend import EmulatedBackend
+from test_cluster_failures import Killer, exist
+
+import mgraph as mg
+from mgraph.backends.base import make_backend
+from mgraph.comm.peers import MOST_RANKS, require_windows
+from mgraph.comm.threads import open_threads
+from mgraph.errors import CommAborted, GangLost
+
+SIZES = [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_ranks_write_into_each_others_windows(size):
+    comms = open_threads(size, timeout_s=60)
+    for answers in zip(*check(run_threads(comms, peer_cases.twice)), strict=True):
+        rounds = len(answers[0]["sums"])
+        peer_cases.check_round(list(answers), rounds)
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_an_abort_ends_the_wait_for_a_rank(size):
+    comms = open_threads(size, timeout_s=60)
+    assert check(run_threads(comms, peer_cases.part_early))[0] == 0
+    with pytest.raises(CommAborted, match="had enough"):
+        comms[0].barrier()
+
+
+def test_a_failure_before_the_windows_open_is_not_missed():
+    (comm,) = open_threads(1)
+    backend = EmulatedBackend()
+    windows = require_windows(comm, backend, 64)
+    assert windows.given[0].tolist() == [0]
+    comm.abort()
+    assert windows.given[0].tolist() == [1]
+    late = []
+    comm.when_failed(lambda: late.append(1))
+    assert late == [1]
+
+
+def unreachable(comm, xp):
+    backend = EmulatedBackend()
+    if comm.rank == 1:
+        backend.reach = lambda name, num_bytes: None
+    return require_windows(comm, backend, 64), comm.windows, comm.may_reach, len(backend.windows)
+
+
+def test_one_pair_out_of_reach_leaves_all_without():
+    assert check(run_threads(open_threads(3, timeout_s=60), unreachable)) == [(None, None, False, 1)] * 3
+
+
+def test_no_more_ranks_than_a_head_has_room_for():
+    answers = check(run_threads(open_threads(MOST_RANKS + 1, timeout_s=60), unreachable))
+    assert answers == [(None, None, True, 0)] * (MOST_RANKS + 1)
+
+
+def share_a_gpu(comm, xp):
+    return require_windows(comm, make_backend("cuda"), 64)
+
+
+@pytest.mark.gpu
+def test_ranks_on_one_gpu_get_no_windows():
+    """Their kernels might wait for each other without ever running together."""
+    assert check(run_threads(open_threads(2, timeout_s=60), share_a_gpu)) == [None, None]
+
+
+@pytest.mark.gpu
+def test_one_rank_on_a_gpu():
+    import cupy
+
+    (comm,) = open_threads(1)
+    for answer in peer_cases.twice(comm, cupy):
+        peer_cases.check_round([answer], len(answer["sums"]))
+
+
+@pytest.mark.gpus
+def test_gpus_write_into_each_others_windows(gang):
+    for answers in zip(*check(gang.run(peer_cases.twice, on_host=False)), strict=True):
+        peer_cases.check_round(list(answers), len(answers[0]["sums"]))
+
+
+@pytest.mark.gpus
+def test_an_abort_ends_the_wait_for_a_gpu(gang):
+    assert check(gang.run(peer_cases.part_early, 1.0, on_host=False))[0] == 0
+
+
+@pytest.mark.gpus
+def test_a_gpu_works_on_when_a_peer_is_killed_in_the_loop():
+    gang = Gang("nccl", 2, 60.0)
+    try:
+        answers = gang.run(peer_cases.die_in_the_loop, on_host=False)
+    finally:
+        gang.kill()
+    assert isinstance(answers[1], Raised)
+    met, seconds = check([answers[0]])[0]
+    assert met == 0
+    assert seconds < 5
+
+
+@pytest.mark.gpus
+@pytest.mark.parametrize("loop", ["meet", "bfs", "sssp"])
+def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path, loop):
+    marker = str(tmp_path / "m")
+    case = (peer_cases.loop_until_lost,) if loop == "meet" else (peer_cases.search_until_lost, loop)
+    with mg.connect(num_ranks=2, backend="cuda") as cluster:
+        killer = Killer(cluster.run(programs.where)[1][0], exist(f"{marker}-0", f"{marker}-1"))
+        with pytest.raises(GangLost) as lost:
+            cluster.run(case[0], marker, *case[1:])
+        killer.check_prompt()
+        assert lost.value.rank == 1
+        assert [r[2] for r in cluster.run(programs.total)] == [3, 3]

@@ -1,0 +1,120 @@
+"""The build against shards made the naive way: every table and every row, for any ranks and chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive_shard import assert_equal_shards, build_shards
+from on_ranks import run_on_ranks
+from strategies import graphs, orders, rank_counts
+from zoo import CASES, ZOO, GraphCase, make_case, random_case
+
+from mgraph.backends.base import CpuBackend
+from mgraph.ingest.build import build
+from mgraph.shard.in_rows import require_in_rows
+from mgraph.types import EdgeChunk, vertex_dtype
+
+BACKEND = CpuBackend(threads=1)
+
+
+@dataclass(frozen=True)
+class CaseEdges:
+    """A graph of the zoo as an edge source."""
+
+    case: GraphCase
+
+    @property
+    def name(self):
+        return self.case.name
+
+    @property
+    def num_vertices(self):
+        return self.case.num_vertices
+
+    @property
+    def directed(self):
+        return self.case.directed
+
+    @property
+    def weight_dtype(self):
+        return None if self.case.weights is None else self.case.weights.dtype
+
+    @property
+    def num_input_edges(self):
+        return len(self.case.sources)
+
+    def chunk(self, k, num_chunks, backend):
+        m = self.num_input_edges
+        part = slice(m * k // num_chunks, m * (k + 1) // num_chunks)
+        dtype = vertex_dtype(self.case.num_vertices)
+        columns = [self.case.sources[part].astype(dtype), self.case.targets[part].astype(dtype)]
+        weights = None if self.case.weights is None else backend.to_device(self.case.weights[part])
+        return EdgeChunk(*map(backend.to_device, columns), weights)
+
+
+def build_on(case, num_ranks, order, num_chunks=None):
+    """Return the shards that the build makes, with rows by target."""
+
+    def program(_, comm):
+        shard = build(CaseEdges(case), BACKEND, comm, order=order, num_chunks=num_chunks)
+        require_in_rows(shard, comm)
+        return shard
+
+    return run_on_ranks(program, [None] * num_ranks)
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
+def test_shards_equal_the_naive_ones(case, order):
+    for num_ranks in (1, 2, 3, 4, 7):
+        assert_equal_shards(build_on(case, num_ranks, order), build_shards(case, num_ranks, order))
+
+
+@pytest.mark.parametrize("num_chunks", [1, 2, 5, 64])
+@pytest.mark.parametrize("name", ["parallel", "star-of-stars", "unreachable-part", "no-edges"])
+def test_the_number_of_chunks_changes_nothing(name, num_chunks):
+    case = ZOO[name]
+    assert_equal_shards(build_on(case, 3, "degree", num_chunks), build_shards(case, 3, "degree"))
+
+
+@pytest.mark.parametrize("name", ["parallel", "dag", "no-vertex"])
+def test_graphs_without_weights_have_none(name):
+    case = ZOO[name].unweighted
+    assert_equal_shards(build_on(case, 3, "degree"), build_shards(case, 3, "degree"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), rank_counts, orders, st.sampled_from([None, 1, 3]))
+def test_drawn_graphs(case, num_ranks, order, num_chunks):
+    assert_equal_shards(build_on(case, num_ranks, order, num_chunks), build_shards(case, num_ranks, order))
+
+
+@pytest.mark.parametrize("extreme", [-(2**63), 2**63 - 1])
+def test_the_extremes_of_64_bits_are_weights(extreme):
+    case = make_case("extreme", 3, [(0, 1, extreme), (1, 2, extreme)], np.int64)
+    for shard in build_on(case, 2, "natural"):
+        assert (shard.info.min_weight, shard.info.max_weight) == (extreme, extreme)
+        assert shard.rows.weights.dtype == np.int64
+        assert (shard.rows.weights == extreme).all()
+
+
+def test_weights_that_have_no_sum():
+    ends = [(0, v, (-1) ** v * np.finfo(np.float64).max) for v in range(1, 33)]
+    case = make_case("signs", 33, ends, np.float64, directed=True)
+    for num_ranks in (1, 3):
+        for shard in build_on(case, num_ranks, "natural"):
+            assert np.isfinite(shard.info.sum_weights)
+
+
+def test_minus_zero_becomes_zero():
+    case = ZOO["zero-triangle"]
+    case.weights[2] = -0.0
+    try:
+        for shard in build_on(case, 2, "natural"):
+            assert not np.signbit(shard.rows.weights).any()
+    finally:
+        case.weights[2] = 0.0

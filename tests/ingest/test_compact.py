@@ -1,0 +1,180 @@
+"""The compact layout: the same blocks as from rows, the same answers, from any number of passes and ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from naive_shard import build_shards, positions_of
+from on_ranks import RANKS, run_on_ranks
+from strategies import graphs, orders, rank_counts
+from sweep_checks import TINY, WHOLE
+from test_blocks import check_order, edges_of
+from test_build import CaseEdges
+from zoo import CASES, ZOO, random_case
+
+from mgraph.backends.base import CpuBackend
+from mgraph.ingest import compact_plan, keys
+from mgraph.ingest.compact import build_compact
+from mgraph.ingest.keys import Pass, plan_passes
+from mgraph.ingest.survey import make_survey
+from mgraph.shard.edge_blocks import build_blocks
+
+BACKEND = CpuBackend(threads=1)
+GRAPHS = [*CASES, *map(random_case, range(4))]
+
+
+@pytest.fixture(params=["one-pass", "many-passes"])
+def few_keys(request, monkeypatch):
+    """Let small graphs have buckets, batches and passes as large ones do, or none of them."""
+    if request.param == "many-passes":
+        squeeze(monkeypatch)
+
+
+def squeeze(monkeypatch):
+    monkeypatch.setattr(compact_plan, "LEAST_BUFFER_KEYS", 3)
+    monkeypatch.setattr(compact_plan, "LEAST_BATCH_ARCS", 4)
+    monkeypatch.setattr(keys, "EDGES_A_BUCKET", 2)
+
+
+def compact_on(case, num_ranks, order="degree", shape=TINY, backend=BACKEND, num_chunks=5):
+    """Return the shards of every rank."""
+
+    def program(_, comm):
+        survey, _ = make_survey(CaseEdges(case), backend, comm, order, num_chunks)
+        return build_compact(survey, backend, comm, num_chunks, shape)
+
+    return run_on_ranks(program, [None] * num_ranks)
+
+
+def check_positions(shard, plain):
+    """Compare positions; of vertices that have none it is enough that they are no positions."""
+    if plain.position_of_user is None:
+        assert shard.position_of_user is None
+        return
+    n = plain.partition.num_positions
+    assert shard.position_of_user.dtype == plain.partition.dtype
+    np.testing.assert_array_equal(np.minimum(shard.position_of_user, n), np.minimum(plain.position_of_user, n))
+
+
+def check(case, num_ranks, order, shape=TINY):
+    """Compare tables, facts, degrees and edges with those of a shard that is made the naive way."""
+    shards, naive = compact_on(case, num_ranks, order, shape), build_shards(case, num_ranks, order)
+    user_of_position = np.argsort(positions_of(naive))
+    found = {}
+    for shard, plain in zip(shards, naive, strict=True):
+        assert shard.partition == plain.partition
+        assert replace(shard.info, sum_weights=0, layout="rows") == replace(plain.info, sum_weights=0)
+        assert np.isclose(shard.info.sum_weights, plain.info.sum_weights, rtol=1e-12, atol=0)
+        np.testing.assert_array_equal(shard.user_of_local, plain.user_of_local)
+        check_positions(shard, plain)
+        np.testing.assert_array_equal(shard.degrees, plain.degrees)
+        (blocks,) = shard.blocks.values()
+        check_order(blocks)
+        if blocks.weights is not None:
+            assert blocks.weights.dtype == plain.rows.weights.dtype
+        for u, v, w in edges_of(blocks):
+            ends = tuple(int(user_of_position[shard.partition.position(state)]) for state in (u, v))
+            assert ends not in found, "an edge is there twice"
+            assert shard.partition.owner(shard.partition.position(u)) == shard.rank
+            found[ends] = w
+    arcs = oracles.arcs_of(case)
+    if not case.directed:
+        # In natural order on several ranks either end may be the start; else the larger position is.
+        position, either = positions_of(naive), order == "natural" and num_ranks > 1
+        assert either or all(position[v] < position[u] for u, v in found)
+        found |= {(v, u): w for (u, v), w in found.items()}
+        assert len(found) == 2 * sum(blocks.num_edges for shard in shards for blocks in shard.blocks.values())
+    assert found == arcs
+    return shards, naive
+
+
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
+def test_every_edge_is_there_once_whatever_the_passes(case, order, few_keys):
+    for num_ranks in RANKS:
+        check(case, num_ranks, order)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), rank_counts, orders)
+def test_drawn_graphs(case, num_ranks, order):
+    with pytest.MonkeyPatch.context() as patch:
+        squeeze(patch)
+        check(case, num_ranks, order)
+
+
+@pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
+@pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
+def test_on_one_rank_the_blocks_are_those_made_from_rows(case, shape, few_keys):
+    (shard,), naive = check(case, 1, "degree", shape)
+    (blocks,), (wanted,) = shard.blocks.values(), run_on_ranks(build_blocks, naive, shape)
+    for got, want in zip((*blocks.edges, blocks.weights), (*wanted.edges, wanted.weights), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_any_backend(backend, few_keys):
+    case = random_case(2, 150)
+    for num_ranks in (1, 2):
+        plain = compact_on(case, num_ranks)
+        for shard, wanted in zip(compact_on(case, num_ranks, backend=backend), plain, strict=True):
+            (blocks,), (others,) = shard.blocks.values(), wanted.blocks.values()
+            for got, want in zip((*blocks.edges, blocks.weights), (*others.edges, others.weights), strict=True):
+                np.testing.assert_array_equal(backend.to_host(got), want)
+            np.testing.assert_array_equal(backend.to_host(shard.degrees), wanted.degrees)
+
+
+def test_shares_are_about_equal():
+    case = random_case(2, directed=False)
+    for order in ("degree", "natural"):
+        shares = [blocks.num_edges for s in compact_on(case, 4, order) for blocks in s.blocks.values()]
+        assert max(shares) < 1.3 * sum(shares) / 4
+
+
+def test_edges_given_both_ways_leave_no_room_behind():
+    case = random_case(1, 300, directed=False)
+    twice = replace(
+        case,
+        sources=np.concatenate([case.sources, case.targets]),
+        targets=np.concatenate([case.targets, case.sources]),
+        weights=np.concatenate([case.weights, case.weights]),
+    )
+    (once,), (both,) = compact_on(case, 1), compact_on(twice, 1)
+    (blocks,), (others,) = once.blocks.values(), both.blocks.values()
+    np.testing.assert_array_equal(blocks.words, others.words)
+    assert others.words.base is None or others.words.base.nbytes < 1.2 * others.words.nbytes
+    assert both.info.num_parallel == once.info.num_edges + 2 * once.info.num_parallel
+
+
+@pytest.mark.parametrize(
+    ("sizes", "buffer", "batch", "expected"),
+    [
+        ([], 4, 4, []),
+        ([0, 0, 0], 4, 4, []),
+        # All in the buffer, where it is large enough; else half of what is left, and the buffer.
+        ([3, 3, 2], 100, 8, [Pass(0, 1, 3)]),
+        ([4, 4, 4, 4], 1, 8, None),
+        ([4, 4, 4, 4], 4, 8, [Pass(0, 2, 3), Pass(3, 3, 4)]),
+        # A bucket that is more than a batch keeps as many words free; one with room nowhere makes a larger buffer.
+        ([6, 2, 2, 2], 4, 8, [Pass(0, 1, 3), Pass(3, 3, 4)]),
+        ([6, 2, 2, 2], 6, 4, [Pass(0, 0, 1), Pass(1, 2, 4)]),
+        ([6, 2, 2, 2], 4, 4, None),
+        ([2, 2, 9], 5, 20, None),
+    ],
+)
+def test_passes_take_what_there_is_room_for(sizes, buffer, batch, expected):
+    ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    assert plan_passes(ends, buffer, batch) == expected
+
+
+def test_a_build_in_many_passes_reads_as_often_as_it_must(monkeypatch):
+    squeeze(monkeypatch)
+    reads = []
+    chunk = CaseEdges.chunk
+    monkeypatch.setattr(CaseEdges, "chunk", lambda self, k, *args: reads.append(k) or chunk(self, k, *args))
+    compact_on(ZOO["grid"], 1)
+    # Degrees, buckets, and about half of what is left each time: of 126 edges 60, 30, 15, ...
+    assert 6 <= len(reads) / 5 <= 9

@@ -1,0 +1,116 @@
+"""The plans of builds against what they take of a GPU's memory."""
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import mgraph as mg
+from mgraph.comm.threads import open_threads
+from mgraph.generate.rmat import Rmat
+from mgraph.ingest import build as build_module
+from mgraph.ingest import compact
+from mgraph.ingest.compact_plan import blocks_beside
+from mgraph.planning.memory import plan_graph
+from mgraph.shard.edge_blocks import require_blocks
+
+
+@contextlib.contextmanager
+def high_water(backend):
+    """Yield two lists that get the most that was used at a time, and the most that the pool held."""
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+
+    class HighWater(cupy.cuda.MemoryHook):
+        name = "high water"
+        used = most = pooled = 0
+
+        def malloc_postprocess(self, **event):
+            self.used += event["mem_size"]
+            self.most = max(self.most, self.used)
+            self.pooled = max(self.pooled, pool.total_bytes())
+
+        def free_postprocess(self, **event):
+            self.used -= event["mem_size"]
+
+    backend.release()
+    before, found = pool.total_bytes(), []
+    with HighWater() as seen:
+        yield found
+    found += [seen.most, seen.pooled - before]
+
+
+@pytest.fixture(scope="module")
+def cuda():
+    from mgraph.backends.cuda import CudaBackend
+
+    backend, comm = CudaBackend(), open_threads(1)[0]
+    for layout in ("rows", "compact"):
+        for weights in ("int", "float32", None):
+            require_blocks(
+                build_module.build(Rmat(10, weights=weights), backend, comm, layout=layout), comm, np.dtype(np.int32)
+            )
+    return backend, comm
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["int", "float32", None])
+@pytest.mark.parametrize(("layout", "num_chunks"), [("rows", 4), ("rows", 64), ("compact", 64), ("compact", 256)])
+def test_high_water_mark_is_as_planned(monkeypatch, cuda, num_chunks, weights, layout):
+    plans = []
+    for module, name in ((build_module, "plan_build"), (compact, "plan_compact")):
+        plan = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, plan=plan: plans.append(plan(*args)) or plans[-1])
+    backend, comm = cuda
+    with high_water(backend) as seen:
+        shard = build_module.build(Rmat(22, weights=weights), backend, comm, num_chunks=num_chunks, layout=layout)
+    ratios = [most / plans[-1].peak_bytes for most in seen]
+    print(f"{layout}, chunks {num_chunks}, weights {weights}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
+    assert abs(ratios[0] - 1) < 0.1
+    assert abs(ratios[1] - 1) < 0.1
+    # What comes out is the larger part of what it took.
+    assert seen[0] < 2 * shard.nbytes
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["int", "float32", None])
+def test_blocks_beside_rows_take_what_was_planned(cuda, weights):
+    backend, comm = cuda
+    shard = build_module.build(Rmat(22, weights=weights), backend, comm)
+    with high_water(backend) as seen:
+        blocks = require_blocks(shard, comm, np.dtype(np.int32))
+    weight = 0 if blocks.weights is None else blocks.weights.itemsize
+    beside = blocks_beside(blocks.num_edges, shard.num_owned, weight, backend.limits)
+    ratios = [most / (blocks.nbytes + beside) for most in seen]
+    print(f"blocks, weights {weights}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
+    # Of both, the pool is what must fit: it keeps what does not fit the next piece.
+    assert 0.85 < ratios[0] < 1.1
+    assert 0.85 < ratios[1] < 1.1
+    # With the rows, of which they are made, at most twice what stays.
+    assert seen[1] + shard.nbytes - blocks.nbytes <= 2 * shard.nbytes
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("weights", ["int", None])
+@pytest.mark.parametrize("layout", ["rows", "compact"])
+def test_graph_and_searches_take_what_was_planned(layout, weights):
+    import cupy
+
+    pool = cupy.get_default_memory_pool()
+    source = Rmat(24, weights=weights)
+    made = plan_graph(source, 1, "cuda", 1 << 40, layout=layout)
+    cluster = mg.connect(num_ranks=1, backend="cuda")
+    with cluster, mg.Graph.from_source(source, cluster=cluster, layout=layout) as g:
+        held = g.build_stats[0]["bytes"]
+        for search in (mg.bfs, mg.sssp) if weights else (mg.bfs,):
+            search(g, 1).close()
+            pool.free_all_blocks()
+            before = pool.total_bytes()
+            with search(g, 1):
+                took = held + pool.total_bytes() - before
+            planned = made.parts["graph"] + made.parts[f"while {search.__name__} runs"]
+            print(f"{layout}, weights {weights}, {search.__name__}: over the plan {took / planned:.3f}")
+            assert abs(took / planned - 1) < 0.1

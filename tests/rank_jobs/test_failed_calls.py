@@ -1,0 +1,94 @@
+"""What a call that failed leaves behind: a graph that is as good as before, and no more than that."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import weakref
+from functools import partial
+
+import pytest
+from dask_processes import wait_until
+from emulator.backend import EmulatedBackend
+from test_traversals import check
+from user_graphs import graph_of
+from zoo import ZOO, random_case
+
+import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
+
+HALF_MADE = {
+    "homes": ("mgraph.shard.result_routing._counted", False, "frontier"),
+    "in_rows": ("mgraph.shard.in_rows.batch_arcs", True, "frontier"),
+    "blocks": ("mgraph.shard.edge_blocks.block_batch", False, "sweep"),
+}
+
+
+@pytest.mark.parametrize("part", HALF_MADE)
+def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypatch, part):
+    place, directed, method = HALF_MADE[part]
+    case = random_case(7, directed=directed)
+    module, _, name = place.rpartition(".")
+    real, first = getattr(importlib.import_module(module), name), iter([True])
+    cluster = clusters[2]
+    with graph_of(case, cluster, order="degree") as g:
+
+        def have():
+            return sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects)
+
+        def fail_on_one(*args):
+            # Behind the last exchange: the rank that comes first fails, when the other has its part.
+            if next(first, False):
+                wait_until(lambda: have() == [False, True])
+                raise ZeroDivisionError
+            return real(*args)
+
+        monkeypatch.setattr(place, fail_on_one)
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(g, 0, method=method)
+        assert have() == [False, True]
+        check(mg.bfs(g, 0, method=method), case, [0], "degree")
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+def test_a_launch_that_failed_leaves_nothing_unwritten(num_ranks):
+    launches = iter([True])
+
+    class Failing(EmulatedBackend):
+        def launch(self, kernel, args):
+            if kernel.name == "first_targets" and next(launches, False):
+                raise ZeroDivisionError
+            super().launch(kernel, args)
+
+    with (
+        InProcessCluster(num_ranks, make_backend=lambda: Failing(block=32)) as cluster,
+        mg.rmat(6, cluster=cluster) as g,
+    ):
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(g, 0)
+        found = mg.bfs(g, 0)
+        assert found.distances.digest() == mg.bfs(g, 0, method="sweep").distances.digest()
+        mg.validate(found)
+
+
+def test_an_idle_graph_keeps_no_communicator_that_failed(monkeypatch):
+    with InProcessCluster(2, make_backend=lambda: EmulatedBackend(block=32)) as cluster:
+        idle, other = mg.rmat(7, cluster=cluster), graph_of(ZOO["path"], cluster)
+        for find in (mg.connected_components, partial(mg.bfs, source=0), partial(mg.sssp, source=0)):
+            assert find(idle).stats.supersteps
+        kept = [weakref.ref(rank.comm) for rank in cluster._ranks]
+        assert all(comm().windows for comm in kept)
+        monkeypatch.setattr("mgraph.rank_jobs.jobs.search", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(other, 0)
+        gc.collect()
+        assert [comm() for comm in kept] == [None, None]
+
+
+def test_answers_of_many_roots_outlive_a_failed_search(clusters, monkeypatch):
+    case = random_case(7, directed=True)
+    with graph_of(case, clusters[2]) as g, mg.bfs_together(g, [0, 1]) as together:
+        monkeypatch.setattr("mgraph.rank_jobs.jobs.search", lambda *args: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            mg.bfs(g, 0)
+        check(together.answer(1), case, [1], g.info.order)

@@ -1,0 +1,333 @@
+"""Every kernel has both twins, they agree, and every .cu compiles: no GPU, no CuPy."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pathlib
+import re
+
+import contract
+import pytest
+from nvrtc import compile_text
+
+import mgraph.kernels
+from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_peers
+from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
+from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_peers
+from mgraph.algorithms.sssp.delta_stepping import LAST_SHARE, TAIL_SHARE
+from mgraph.backends.cuda_source import module_text
+from mgraph.backends.kernel import TYPEDEFS, Kernel, kernel
+from mgraph.backends.numba_helpers import WEIGHT_CLASSES
+from mgraph.backends.shared_names import Names, Offsets
+from mgraph.comm import peers
+
+FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
+SOURCES = sorted(FOLDER.glob("*.cu"))
+INCLUDED = sorted(FOLDER.glob("*.cuh"))
+ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+# Of a multiprocessor, for the threads of a block, on all of them.
+REGISTERS = 1 << 16
+# The widths a module meets beside the defaults: wide floats, integer distances, wide ids, of users alone too, and all.
+VARIANTS = (
+    {},
+    {"dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
+    {"dist_t": "int64", "weight_t": "int64"},
+    {"dist_t": "int32", "weight_t": "uint8"},
+    {"dist_t": "uint16", "weight_t": "uint8"},
+    {"id_t": "int64"},
+    {"vertex_t": "int64", "id_t": "int64"},
+    {"vertex_t": "int64", "id_t": "int64", "dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
+)
+
+
+def kernels_of(stem: str) -> dict[str, Kernel]:
+    """Return the kernels that the Python file of a stem defines."""
+    if not (FOLDER / f"{stem}.py").exists():
+        return {}
+    module = importlib.import_module(f"mgraph.kernels.{stem}")
+    own = (value for value in vars(module).values() if isinstance(value, Kernel) and value.source.stem == stem)
+    return {kernel.name: kernel for kernel in own}
+
+
+@functools.cache
+def stems() -> dict[str, dict[str, Kernel]]:
+    """Return the kernels of every stem that has a .cu file, or a Python file with kernels."""
+    python = (path.stem for path in FOLDER.glob("*.py") if "@kernel(" in path.read_text() and path.stem != "pair")
+    return {stem: kernels_of(stem) for stem in sorted({*python, *(source.stem for source in SOURCES)})}
+
+
+def typedefs_of(source: pathlib.Path) -> list[dict[str, str]]:
+    """Return the typedefs to compile a file with: those variants that it can tell apart."""
+    used = [name for name in TYPEDEFS if re.search(rf"\b{name}\b", text_of(source.stem))]
+    told_apart = {
+        tuple((TYPEDEFS | variant)[name] for name in used): TYPEDEFS | variant for variant in reversed(VARIANTS)
+    }
+    return list(told_apart.values())
+
+
+def test_there_are_kernels():
+    assert sum(map(len, stems().values())) >= len(SOURCES) > 0
+
+
+@pytest.mark.parametrize("stem", stems())
+def test_twins_agree(stem):
+    assert contract.stem_faults(FOLDER / f"{stem}.cu", stems()[stem]) == []
+
+
+# The prelude has what the others must not.
+@pytest.mark.parametrize("path", [p for p in INCLUDED if p.stem != "prelude"], ids=lambda path: path.name)
+def test_included_files_hold_to_the_rules_of_kernel_files(path):
+    assert contract.forbidden(path.read_text()) == []
+
+
+@pytest.mark.parametrize("stem", stems())
+def test_kernels_name_known_typedefs(stem):
+    for each in stems()[stem].values():
+        assert each.types.keys() <= TYPEDEFS.keys(), each
+
+
+def text_of(*stems: str) -> str:
+    """Return the CUDA text of some stems without comments, lower parts included."""
+    paths = (path for stem in stems for path in sorted(FOLDER.glob(f"{stem}.*cu*")))
+    return "".join(contract.without_comments(path.read_text()) for path in paths)
+
+
+def constant(name: str, text: str) -> int:
+    """Return the number that a CUDA text gives a name."""
+    return int(re.search(rf"constexpr [^;]*\b{name} = (\d+)", text)[1])
+
+
+def test_names_shared_with_a_kernel_have_one_order():
+    names = Names("Report", "done num_rows")
+    assert names.c_text() == "enum Report { DONE, NUM_ROWS, NUM_REPORTS };\n"
+    assert names.arranged(num_rows=2, done=1) == (1, 2)
+    assert names.arranged(behind=1, num_rows=2) == (2,)
+    with pytest.raises(TypeError, match="done"):
+        names.arranged(num_rows=2)
+    with pytest.raises(TypeError, match="rows"):
+        names.arranged(num_rows=2, done=1, rows=3)
+
+
+def test_parts_of_an_array_begin_where_those_before_end():
+    parts = Offsets(asked=16, found=3, sources=0)
+    assert (parts["asked"], parts["found"], parts["sources"], parts.total) == (0, 16, 19, 19)
+    assert parts.c_text() == "constexpr i64 ASKED = 0;\nconstexpr i64 FOUND = 16;\nconstexpr i64 SOURCES = 19;\n"
+
+
+@pytest.mark.parametrize("stem", [stem for stem in stems() if re.search(r"\bBLOCK = ", text_of(stem))])
+def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
+    assert {each.block for each in stems()[stem].values()} == {constant("BLOCK", text_of(stem))}
+
+
+def test_weights_have_one_number_of_classes():
+    assert constant("WEIGHT_CLASSES", text_of("prelude")) == WEIGHT_CLASSES
+
+
+def test_the_tail_and_the_last_bucket_are_one_share():
+    assert constant("TAIL_SHARE", text_of("frontiers")) == TAIL_SHARE
+    assert constant("LAST_SHARE", text_of("frontiers")) == LAST_SHARE
+
+
+def test_vertices_of_a_queue_are_counted_beside_its_arcs():
+    assert 1 << (63 - constant("ARC_BITS", text_of("frontiers"))) == MOST_QUEUED
+
+
+def test_windows_begin_alike():
+    assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
+    assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
+    assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
+    assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
+    assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
+    assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
+    assert constant("LONG_ROW", text_of("sssp_peers")) == sssp_peers.LONG_ROW
+    for stem in ("bfs_peers", "sssp_peers"):
+        kernels = importlib.import_module(f"mgraph.kernels.{stem}")
+        assert constant("ROW", text_of("frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS
+        assert kernels.REPORT[:2] == ("done", "num_rows") and len(kernels.REPORT) == search_peers.NUM_REPORTS
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+def test_compiles_without_a_warning(source, architecture):
+    # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
+    widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
+    for typedefs in widths:
+        # Assembled, which takes most of the time, are the usual and the widest, which comes first.
+        between = typedefs not in (TYPEDEFS, widths[0])
+        built = compile_text(module_text(source, typedefs), "compute_90" if between else architecture)
+        assert built.log == "", typedefs
+        assert between or built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
+        for name, registers in built.registers.items():
+            # A warp gets them by the 256; a launch whose blocks have too few is refused.
+            assert -(-registers // 8) * 8 * stems()[source.stem][name].block <= REGISTERS, (name, typedefs)
+
+
+@pytest.mark.parametrize("path", INCLUDED, ids=lambda path: path.name)
+def test_included_files_compile_by_themselves(path):
+    """Whatever an included file uses it includes, so that no file depends on what comes before it."""
+    assert compile_text(module_text(path, TYPEDEFS), "compute_90").log == ""
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_minima_of_16_bits_are_assembled(architecture):
+    """They are inline PTX where devices have it, and compared and swapped elsewhere."""
+    typedefs = TYPEDEFS | {"dist_t": "uint16", "weight_t": "uint8"}
+    built = compile_text(module_text(FOLDER / "sssp_peers.cu", typedefs), architecture)
+    assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("vertex", ["uint32", "int64"])
+@pytest.mark.parametrize("level", ["uint8", "int32"])
+@pytest.mark.parametrize("stem", ["bfs_fused", "bfs_peers", "bfs_sweep", "components", "translate", "validation"])
+def test_levels_are_assembled(stem, level, vertex, architecture):
+    typedefs = TYPEDEFS | {"dist_t": level, "out_t": "int32", "vertex_t": vertex, "id_t": vertex, "RANKS": "2"}
+    built = compile_text(module_text(FOLDER / f"{stem}.cu", typedefs), architecture)
+    assert built.log == "" and built.registers.keys() == stems()[stem].keys()
+    for name, registers in built.registers.items():
+        assert -(-registers // 8) * 8 * stems()[stem][name].block <= REGISTERS, name
+
+
+# ---- the checkers can fail -------------------------------------------------------------------------
+GOOD = """#include "prelude.cuh"
+// extern "C" __global__ void commented_out(int x) { #include
+extern "C" __global__ void __launch_bounds__(256) relax(i64 lo, i64 hi, const i64* __restrict__ indptr, double limit,
+                                                        const vertex_t *targets, dist_t* dist, i64* count) {
+  for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
+    if (dist[i] > limit) atomic_add(count, (i64)targets[indptr[i]]);
+  }
+}
+"""
+
+
+def test_a_kernel_is_read():
+    (function,) = contract.functions(GOOD)
+    assert (function.name, function.line, function.length) == ("relax", 3, 6)
+    assert [(p.name, p.type, p.is_array, p.is_output) for p in function.parameters] == [
+        ("lo", "i64", False, False),
+        ("hi", "i64", False, False),
+        ("indptr", "i64", True, False),
+        ("limit", "double", False, False),
+        ("targets", "vertex_t", True, False),
+        ("dist", "dist_t", True, True),
+        ("count", "i64", True, True),
+    ]
+    assert contract.text_faults(GOOD) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("i64 lo, i64 hi", "i64 hi, i64 lo", "relax: the first two parameters are not `i64 lo, i64 hi`"),
+        ("i64 lo,", "int lo,", "relax: the first two parameters are not"),
+        (
+            "dist_t* dist, i64* count",
+            "dist_t* dist, const i64* count",
+            "relax: count is an input behind the output dist",
+        ),
+        ("dist_t* dist, i64* count", "dist_t* dist, i64 count", "relax: count is an input behind the output dist"),
+        ("dist_t* dist, i64* count", "const dist_t* dist, i64 count", "relax: no array is written"),
+        ("double limit", "float limit", "relax: scalar limit is float"),
+        ("double limit", "u32 limit", "relax: scalar limit is u32"),
+        ("\nextern", "\n#include <cuda_fp16.h>\nextern", "#include"),
+        ("\nextern", "\n # include<cuda_fp16.h>\nextern", "#include"),
+        ("  for", '  asm volatile("nop;");\n  for', "inline PTX"),
+        ("  for", "  extern __shared__ int tile[];\n  for", "bare `extern __shared__`"),
+        ("  for", "  auto twice = [&](auto v) { return 2 * v; };\n  for", "generic lambda"),
+        ('extern "C" __global__ void __launch', "__global__ void __launch", "1 functions are __global__, 0 read as"),
+        ("double limit", "Pair<int> limit", "relax: scalar Pair<int> limit is unreadable"),
+    ],
+)
+def test_a_fault_in_the_text_is_found(old, new, fault):
+    assert GOOD.count(old) == 1 or old == "  for"
+    assert any(found.startswith(fault) for found in contract.text_faults(GOOD.replace(old, new, 1)))
+
+
+@kernel(vertex_t="targets")
+def relax(lo, hi, indptr, limit, targets, dist, count):
+    """Stand for a kernel that agrees with GOOD."""
+    for i in range(lo, hi):
+        if dist[i] > limit + 0.0:
+            dist[i] = limit
+            count[0] += targets[indptr[i]]
+
+
+def plant(tmp_path: pathlib.Path, text: str, name: str = "stem.cu") -> pathlib.Path:
+    """Write a .cu file."""
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def test_twins_that_agree_pass(tmp_path):
+    assert contract.stem_faults(plant(tmp_path, GOOD), {"relax": relax}) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        (
+            "const i64* __restrict__ indptr, double limit",
+            "double limit, const i64* indptr",
+            "the CUDA twin (lo, hi, limit, indptr",
+        ),
+        ("double limit", "double bound", "the Python twin takes (lo, hi, indptr, limit"),
+        (", i64* count", "", "the CUDA twin (lo, hi, indptr, limit, targets, dist)"),
+        (
+            "const vertex_t *targets",
+            "const u32* targets",
+            "vertex_t is taken from targets, which is not a pointer to it",
+        ),
+        ("double limit", "const double* limit", "limit is a number in Python, an array in CUDA"),
+        ("const i64* __restrict__ indptr", "i64 indptr", "indptr is an array in Python, a scalar in CUDA"),
+        ("dist_t* dist", "const dist_t* dist", "dist is written in Python, const in CUDA"),
+        ("const vertex_t *targets", "vertex_t* targets", "targets is an output in CUDA, never written in Python"),
+        ("relax", "relaxed", "relaxed: no Python twin"),
+        ("relax", "relaxed", "relax: no CUDA twin"),
+    ],
+)
+def test_twins_that_differ_are_found(tmp_path, old, new, fault):
+    assert old in GOOD
+    found = contract.stem_faults(plant(tmp_path, GOOD.replace(old, new)), {"relax": relax})
+    assert any(fault in each for each in found), found
+
+
+def test_a_missing_file_is_found(tmp_path):
+    assert contract.stem_faults(tmp_path / "stem.cu", {"relax": relax}) == ["relax: no CUDA twin, stem.cu is missing"]
+
+
+def test_a_fused_loop_needs_no_twin(tmp_path):
+    assert contract.stem_faults(plant(tmp_path, GOOD, "stem_fused.cu"), {}) == []
+    assert contract.stem_faults(plant(tmp_path, GOOD), {}) == ["relax: no Python twin"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("targets[indptr[i]]", "targets[", "broken.cu(6): error"),
+        ("atomic_add(count, (i64)targets", "atomic_add(limit, (i64)targets", "broken.cu(6): error"),
+        ("  for", "  int unused;\n  for", "broken.cu(5): warning"),
+    ],
+)
+def test_the_compiler_names_the_file_and_the_line(tmp_path, old, new, message):
+    source = plant(tmp_path, GOOD.replace(old, new, 1), "broken.cu")
+    assert message in compile_text(module_text(source, TYPEDEFS), "sm_90").log
+
+
+def test_a_file_is_included_once_and_errors_keep_their_lines(tmp_path):
+    plant(tmp_path, "constexpr int HALF = 21;\n", "low.cuh")
+    plant(tmp_path, '#include "low.cuh"\nconstexpr int WHOLE = 2 * HALF;\n', "high.cuh")
+    text = '#include "high.cuh"\n#include "low.cuh"\nstatic_assert(WHOLE == 42, "");\nconstexpr int BROKEN = MISSING;\n'
+    log = compile_text(module_text(plant(tmp_path, text), TYPEDEFS), "sm_90").log
+    assert re.findall(r"(\w+\.cuh?)\((\d+)\): error", log) == [("stem.cu", "4")]
+
+
+def test_a_missing_include_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"absent\.cuh"):
+        module_text(plant(tmp_path, '#include "absent.cuh"\n'), TYPEDEFS)
+
+
+def test_the_compiler_says_what_is_in_a_module(tmp_path):
+    built = compile_text(module_text(plant(tmp_path, GOOD), TYPEDEFS), "sm_75")
+    assert (built.log, set(built.registers)) == ("", {"relax"})

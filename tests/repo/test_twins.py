@@ -1,0 +1,91 @@
+"""Both twins of every kernel give the same answer, to the bit, on random arguments.
+
+The CUDA twin runs in the emulator, in an order of threads that hypothesis draws too, and on a real GPU where
+there is one. The arguments of mgraph/kernels/STEM.py: KERNEL come from twins/STEM.py: KERNEL.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+from emulator.backend import SANITIZE, EmulatedBackend
+from emulator.example.lightest import find_lightest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_contract import FOLDER, stems
+from twins.case import check, cpu
+
+from mgraph.backends.base import make_backend
+from mgraph.backends.kernel import Kernel
+from mgraph.backends.numba_helpers import order_of
+
+KERNELS = {"lightest.find_lightest": find_lightest} | {
+    f"{stem}.{name}": kernel
+    for stem, kernels in stems().items()
+    for name, kernel in kernels.items()
+    if kernel.source.exists() and not kernel.cooperative
+}
+# Enough for most choices of dtypes to come; from run to run others do.
+EXAMPLES = 2 if SANITIZE else 8
+
+emulators = st.builds(
+    EmulatedBackend,
+    seed=st.integers(0, 2**32),
+    block=st.sampled_from([32, 64, 96]),
+    blocks=st.integers(1, 3),
+)
+
+
+def strategy_of(kernel: Kernel):
+    """Return the function that draws a kernel's arguments, None where there is none."""
+    name = f"twins.{kernel.source.stem}"
+    return getattr(importlib.import_module(name), kernel.name, None) if importlib.util.find_spec(name) else None
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_has_a_strategy(name):
+    kernel = KERNELS[name]
+    assert strategy_of(kernel), f"write twins/{kernel.source.stem}.py: {kernel.name}(draw), which returns a Case"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32", "int64", "float32", "float64"])
+def test_the_order_of_weights_is_that_of_their_integers(dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        weights = np.array([-np.inf, -2.5, -1, -1e-40, 0, 1e-40, 0.5, np.inf], dtype)
+    else:
+        weights = np.array([np.iinfo(dtype).min, 3, 7, np.iinfo(dtype).max], dtype)
+    orders = [order_of(weight) for weight in weights]
+    assert orders == sorted(set(orders))
+    if dtype.itemsize <= 4:
+        assert [np.int32(order) for order in orders] == orders
+
+
+def test_every_fused_loop_has_a_test():
+    """A fused loop has no twin: it is tested against its step form."""
+    fused = [path.stem for kind in ("fused", "peers") for path in FOLDER.glob(f"*_{kind}.cu")]
+    assert len(fused) >= 3
+    assert [stem for stem in fused if not pathlib.Path(__file__).with_name(f"test_{stem}.py").exists()] == []
+
+
+@pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
+@pytest.mark.parametrize("name", KERNELS)
+def test_twins_agree(name, device):
+    kernel = KERNELS[name]
+    strategy = strategy_of(kernel)
+    backends = emulators if device == "emulated" else st.just(make_backend("cuda"))
+
+    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(data=st.data())
+    def agree(data):
+        case = strategy(data.draw)
+        cut = data.draw(st.none() | st.integers(case.args["lo"], case.args["hi"]), label="cut")
+        check(kernel, dataclasses.replace(case, cut=cut), data.draw(backends, label="backend"))
+
+    agree()
+    cpu().synchronize()

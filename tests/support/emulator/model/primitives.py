@@ -1,0 +1,49 @@
+"""Names for the kernels of primitives.cu; test_emulator_model.py computes in NumPy what they must give."""
+
+from __future__ import annotations
+
+from mgraph.backends.kernel import fused, kernel
+
+
+@kernel()
+def shuffle(lo, hi, values, out): ...
+
+
+@kernel(shared_bytes=4096)
+def block_sums(lo, hi, values, out): ...
+
+
+@fused(block=256)
+def rounds(lo, hi, abort, n, state, arrived): ...
+
+
+@fused(block=256)
+def miss_meeting(lo, hi, abort, met, arrived): ...
+
+
+@fused(block=256)
+def pass_on(lo, hi, abort, windows, window, num_rounds, out): ...
+
+
+@kernel()
+def queue_up(lo, hi, values, count, queue, out): ...
+
+
+@kernel()
+def update(lo, hi, values, words, wide, floats): ...
+
+
+@kernel()
+def wait_for_flag(lo, hi, flag, abort, out): ...
+
+
+@kernel()
+def read_own(lo, hi, values, words, out): ...
+
+
+@fused(block=256)
+def read_after_meeting(lo, hi, abort, values, words, arrived, out): ...
+
+
+@fused(block=256)
+def read_since_meeting(lo, hi, abort, values, words, arrived, out): ...

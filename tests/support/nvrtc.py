@@ -1,0 +1,74 @@
+"""NVRTC without CuPy and without a GPU: text in; log and names of the kernels out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from cuda.bindings import nvrtc
+
+from mgraph.backends.cuda_source import OPTIONS
+
+
+@dataclass(frozen=True)
+class Built:
+    """What became of a text: every message, and the kernels in the code with their registers a thread.
+
+    Where it failed there are none.
+    """
+
+    log: str
+    registers: dict[str, int]
+    usage: dict[str, dict[str, int]] = field(default_factory=dict)  # registers, spills and shared memory, by kernel
+    cubin: bytes = b""
+
+
+def compile_text(text: str, architecture: str) -> Built:
+    """Compile for one architecture, such as sm_90."""
+    program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], []))
+    try:
+        # What NVRTC has in its cache it does not assemble again, and says nothing of its registers.
+        told = f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache"
+        options = [option.encode() for option in (*OPTIONS, *told)]
+        (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
+        if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+            return Built(log or status.name, {})
+        entries = re.findall(r"entry function '(\w+)'(.*?Used \d+ registers[^\n]*)", log, re.DOTALL)
+        usage = {name: _usage(report) for name, report in entries}
+        messages = [line for line in log.splitlines() if not re.match(r"ptxas (info|  )", line)]
+        registers = {name: used["registers"] for name, used in usage.items()}
+        cubin = _read_bytes(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN) if entries else b""
+        return Built("\n".join(messages), registers, usage, cubin)
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _usage(report: str) -> dict[str, int]:
+    """Return what the assembler says of one kernel."""
+    patterns = {
+        "registers": r"Used (\d+) registers",
+        "spill_stores": r"(\d+) bytes spill stores",
+        "spill_loads": r"(\d+) bytes spill loads",
+        "shared": r"(\d+) bytes smem",
+    }
+    found = {name: re.search(pattern, report) for name, pattern in patterns.items()}
+    return {name: int(match[1]) if match else 0 for name, match in found.items()}
+
+
+def _read(program, size_of, read) -> str:
+    return _read_bytes(program, size_of, read).rstrip(b"\0").decode()
+
+
+def _read_bytes(program, size_of, read) -> bytes:
+    # One more than it takes: Python shares bytes of length one, and this one is written to.
+    buffer = b" " * (_checked(size_of(program)) + 1)
+    _checked(read(program, buffer))
+    return buffer[:-1]
+
+
+def _checked(answer: tuple):
+    status, *values = answer
+    if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise RuntimeError(f"NVRTC: {status.name}")
+    return values[0] if values else None

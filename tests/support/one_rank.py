@@ -1,0 +1,29 @@
+"""Shortest paths by one form of the loop, on one rank of a graph that was built the naive way."""
+
+from __future__ import annotations
+
+import oracles
+from naive_shard import build_shards
+from on_ranks import run_on_ranks
+
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import CpuBackend
+from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+
+
+def distances(search, case, sources, order="degree", backend=None, *, by_weight=False, **options):
+    """Return one rank's distances, and its trace."""
+    backend = backend or CpuBackend(1)
+    shards = build_shards(case, 1, order, backend)
+    if by_weight:
+        require_rows_by_weight(shards[0])
+    positions = oracles.positions(case, order)[sources].tolist()
+    starts = [p for p in positions if p < shards[0].partition.num_positions]
+
+    def program(shard, comm):
+        trace = Trace(backend, comm)
+        found = search(shard, comm, starts, trace, state_dtype(shard.info), **options)
+        return backend.to_host(found.distances), trace
+
+    return run_on_ranks(program, shards)[0], shards

@@ -1,0 +1,33 @@
+"""What a build takes, by what it asks for: NumPy tells tracemalloc of every array.
+
+The resident set of a process would not do: Linux counts it by CPU and adds up only roughly, to within dozens of
+megabytes on a machine of many cores, and pages of a heap are used again.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+
+from mgraph.backends.base import CpuBackend
+from mgraph.comm.threads import open_threads
+from mgraph.generate.rmat import Rmat
+from mgraph.ingest import build as builder
+from mgraph.ingest import compact
+
+
+def peak_of_build(monkeypatch, scale: int, num_chunks: int | None, weights: str | None, layout: str = "rows") -> tuple:
+    """Build an RMAT graph; return its shard, the plan, and the most that was held at a time."""
+    plans = []
+    for module, name in ((builder, "plan_build"), (compact, "plan_compact")):
+        plan = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda *args, plan=plan: plans.append(plan(*args)) or plans[-1])
+    backend, (comm,) = CpuBackend(1), open_threads(1)
+    # A small build first, which compiles the kernels.
+    builder.build(Rmat(6, weights=weights), backend, comm, layout=layout)
+    tracemalloc.start(1)
+    try:
+        shard = builder.build(Rmat(scale, weights=weights), backend, comm, num_chunks=num_chunks, layout=layout)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return shard, plans[-1], peak

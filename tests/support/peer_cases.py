@@ -1,0 +1,137 @@
+"""What every rank does in the tests of windows; processes of their own import this module."""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import signal
+import threading
+import time
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator.model.primitives import pass_on
+
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import Backend, make_backend
+from mgraph.cluster.base import Rank
+from mgraph.comm.base import Communicator
+from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
+from mgraph.errors import CommAborted
+from mgraph.generate.spec import parse_spec
+from mgraph.ingest.build import build
+
+N = 96
+ROUNDS = 7
+
+
+@functools.cache
+def _backend_of(thread: int, name: str, rank: int) -> Backend:
+    from emulator.backend import EmulatedBackend
+
+    return EmulatedBackend(seed=rank, block=32, blocks=1 + rank) if name == "numpy" else make_backend("cuda")
+
+
+def open_both(comm: Communicator, xp: ModuleType) -> tuple[Backend, Windows]:
+    backend = _backend_of(threading.get_ident(), xp.__name__, comm.rank)
+    windows = require_windows(comm, backend, 3 * N * 4)
+    assert windows is not None
+    return backend, windows
+
+
+def hand_round(comm: Communicator, xp: ModuleType, rounds: int = ROUNDS) -> dict[str, Any]:
+    """Return what is in this rank's window, and what the kernel was told, after some rounds."""
+    backend, windows = open_both(comm, xp)
+    windows.own.view(np.uint32)[2 * N : 3 * N] = 2**32 - 1
+    out = xp.zeros(2 * rounds + 1, np.int64)
+    pass_on[backend](0, N, *windows.given, rounds, out)
+    comm.wait()
+    words = backend.to_host(windows.own)[: 3 * N * 4].view(np.uint32).reshape(3, N)
+    told = backend.to_host(out)
+    return {"data": words[rounds % 2], "least": words[2], "sums": told[:-1:2], "blocks": told[1::2], "met": told[-1]}
+
+
+def check_round(answers: list[dict[str, Any]], rounds: int = ROUNDS) -> None:
+    size = len(answers)
+    data = np.arange(N) + np.arange(size)[:, None]
+    for k in range(rounds):
+        data = np.roll(data + np.arange(size)[:, None], 1, axis=0)
+        for answer in answers:
+            assert answer["sums"][k] == data.sum()
+    for rank, answer in enumerate(answers):
+        np.testing.assert_array_equal(answer["data"], data[rank])
+        np.testing.assert_array_equal(answer["least"], np.arange(N) + (rank - 1) % size)
+        assert answer["met"] == 1
+        assert (answer["blocks"] == answer["blocks"][0]).all()
+
+
+def twice(comm: Communicator, xp: ModuleType) -> list[dict[str, Any]]:
+    """Two launches over the same windows, of different lengths, and one over larger ones."""
+    answers = [hand_round(comm, xp, 3), hand_round(comm, xp)]
+    before = comm.windows
+    grown = require_windows(comm, open_both(comm, xp)[0], 64 * N * 4)
+    assert grown is comm.windows is not before
+    return [*answers, hand_round(comm, xp, 4)]
+
+
+def part_early(comm: Communicator, xp: ModuleType, patience_s: float = 0.0) -> int:
+    """Rank 0 stays for more meetings than the others come to, until it is told; return whether it met them all."""
+    backend, windows = open_both(comm, xp)
+    rounds = 5 if comm.rank == 0 else 2
+    out = xp.full(2 * rounds + 1, -1, np.int64)
+    if comm.rank == 0 and patience_s:
+        threading.Timer(patience_s, comm.abort, ("rank 1 has had enough",)).start()
+    pass_on[backend](0, N, *windows.given, rounds, out)
+    if comm.rank == 1 and not patience_s:
+        comm.abort("rank 1 has had enough")
+    backend.synchronize()
+    return int(backend.to_host(out)[-1])
+
+
+def die_in_the_loop(comm: Communicator, xp: ModuleType) -> tuple[int, float]:
+    """Lose rank 1 while both write into each other's memory; the abort comes later, as a cluster's does."""
+    backend, windows = open_both(comm, xp)
+    rounds = 10_000_000
+    out = xp.full(2 * rounds + 1, -1, np.int64)
+    comm.barrier()
+    if comm.rank == 1:
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    else:
+        threading.Timer(1.5, comm.abort, ("rank 1 was lost",)).start()
+    pass_on[backend](0, N, *windows.given, rounds, out)
+    with pytest.raises(CommAborted, match="rank 1 was lost"):
+        comm.wait()
+    started = time.monotonic()
+    backend.synchronize()
+    seconds = time.monotonic() - started
+    assert int(xp.arange(1000).sum()) == 499500, "the device works on"
+    return int(backend.to_host(out[-1:])[0]), seconds
+
+
+def loop_until_lost(rank: Rank, marker: str) -> None:
+    """Write into the other ranks' memory and meet them until the gang is lost."""
+    windows = require_windows(rank.comm, rank.backend, 3 * N * 4)
+    rounds, xp = 10_000_000, rank.backend.xp
+    out = xp.zeros(2 * rounds + 1, np.int64)
+    rank.comm.barrier()
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    pass_on[rank.backend](0, N, *windows.given, rounds, out)
+    wait_for_ranks(rank.comm, rank.backend)
+
+
+def search_until_lost(rank: Rank, marker: str, algorithm: str) -> None:
+    """Search in the windows, again and again, until the gang is lost."""
+    comm, backend = rank.comm, rank.backend
+    shard = build(parse_spec("rmat:14"), backend, comm)
+    dtype, trace = state_dtype(shard.info), Trace(backend, comm)
+    assert require_bfs_windows(shard, comm) if algorithm == "bfs" else require_sssp_windows(shard, comm, dtype)
+    comm.barrier()
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    while True:
+        bfs_peers(shard, comm, [0], trace) if algorithm == "bfs" else sssp_peers(shard, comm, [0], trace, dtype)

@@ -1,0 +1,252 @@
+"""What the cluster tests run on ranks: workers import this module."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.backends.totals import total as total_of
+from mgraph.cluster.base import Rank
+from mgraph.errors import WouldNotFit
+from mgraph.generate.rmat import Rmat
+from mgraph.types import EdgeChunk
+
+
+def total(rank: Rank, *args: Any) -> tuple:
+    """Return who this is, and a sum that needs every rank."""
+    return rank.index, rank.size, rank.comm.sum(rank.index + 1)[0], args
+
+
+def where(rank: Rank) -> tuple:
+    return os.getpid(), threading.get_ident(), rank.backend.name, getattr(rank.backend, "threads", None)
+
+
+def kinds_of_links(rank: Rank) -> list[str]:
+    """Return the types of the sockets to the other ranks."""
+    return [type(link.sock).__name__ for link in rank.comm._network._links.values()]
+
+
+def kind_of_comm(rank: Rank) -> str:
+    return type(rank.comm).__name__
+
+
+def nothing(rank: Rank) -> None:
+    pass
+
+
+def length(rank: Rank, part: np.ndarray) -> tuple:
+    return rank.index, part.nbytes, float(part[-1])
+
+
+def keep(rank: Rank, key: str, value: Any) -> None:
+    rank.objects[key] = value
+
+
+def fill(rank: Rank, key: str, num_bytes: int) -> None:
+    """Keep so much memory, written to."""
+    rank.objects[key] = np.ones(num_bytes, np.uint8)
+
+
+def keep_late(rank: Rank, graph: str, key: str, delay_s: float) -> None:
+    """End as every job does: behind the last verb, an answer is kept."""
+    time.sleep(delay_s)
+    rank.objects[key] = bytearray(1 << 20)
+
+
+def keep_behind_a_failure(rank: Rank, key: str, delay_s: float) -> None:
+    """Fail on one rank long before the others keep something."""
+    rank.comm.barrier()
+    if rank.index == 0:
+        raise ZeroDivisionError
+    time.sleep(delay_s)
+    rank.objects[key] = 1
+
+
+class Tracked:
+    """An argument of which each process knows how many it has."""
+
+    living: ClassVar[weakref.WeakSet[Tracked]] = weakref.WeakSet()
+
+    def __init__(self) -> None:
+        self.living.add(self)
+
+    def __reduce__(self) -> tuple:
+        return Tracked, ()
+
+
+def hold_and_fail(rank: Rank, held: Tracked) -> None:
+    """Fail on every rank."""
+    raise ZeroDivisionError
+
+
+def hold_in_a_verb(rank: Rank, held: Tracked) -> None:
+    """Fail on one rank while the others wait for it."""
+    if rank.index == 0:
+        raise ZeroDivisionError
+    rank.comm.barrier()
+
+
+def hold_behind_a_failure(rank: Rank, held: Tracked) -> None:
+    """Fail on one rank long before the others return."""
+    rank.comm.barrier()
+    if rank.index == 0:
+        raise ZeroDivisionError
+    time.sleep(0.5)
+
+
+def recall(rank: Rank, key: str) -> Any:
+    return rank.objects[key]
+
+
+def fail_on(rank: Rank, bad: int, delay_s: float = 0.0) -> None:
+    """Fail on one rank while the others wait for it."""
+    if rank.index == bad:
+        time.sleep(delay_s)
+        raise ZeroDivisionError(f"rank {bad} fails")
+    rank.comm.barrier()
+
+
+def leave_waiting(rank: Rank, seconds: float) -> None:
+    """Let rank 0 wait for rank 1."""
+    if rank.index == 1:
+        time.sleep(seconds)
+    rank.comm.barrier()
+
+
+def stop_self(rank: Rank, victim: int) -> None:
+    """Stop one rank's process while no other waits for it."""
+    if rank.index == victim:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def stop_behind(rank: Rank, victim: int) -> Any:
+    """Stop one rank's process when its result is fetched."""
+    return _Stopping(os.getpid()) if rank.index == victim else rank.index
+
+
+class _Stopping:
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def __reduce__(self) -> tuple:
+        os.kill(self.pid, signal.SIGSTOP)
+        return int, ()
+
+
+def fail_alike(rank: Rank) -> None:
+    raise ZeroDivisionError("every rank fails")
+
+
+@dataclass(frozen=True)
+class Unallocatable(Rmat):
+    """A graph whose plan fits, and whose edges ask for more memory than any machine has."""
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        np.empty(1 << 58, np.int64)
+        return super().chunk(k, num_chunks, backend)
+
+
+class TooLarge(WouldNotFit):
+    """An error with arguments of its own, and two bases built into Python."""
+
+    def __init__(self, needed_bytes: int, free_bytes: int) -> None:
+        super().__init__(f"{needed_bytes} bytes are needed and {free_bytes} are free")
+        self.needed_bytes, self.free_bytes = needed_bytes, free_bytes
+
+
+class Unsendable(Exception):
+    """An error that cannot be pickled."""
+
+    def __init__(self) -> None:
+        super().__init__("holds a lock")
+        self.lock = threading.Lock()
+
+
+def raise_error(rank: Rank, kind: type[Exception], args: tuple, cause: type[Exception]) -> None:
+    """Raise an error that came of another, on one rank while the other waits for it."""
+    if rank.index == 0:
+        try:
+            raise cause
+        except cause as behind:
+            raise kind(*args) from behind
+    rank.comm.barrier()
+
+
+@dataclass(frozen=True)
+class TooLargeForOneRank(Rmat):
+    """A graph that is found not to fit while a rank reads it, if that rank has to read all of it."""
+
+    marker: str = ""
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        if k == 0:
+            pathlib.Path(self.marker).write_text(str(os.getpid()))
+        elif k == 1 and os.path.exists(self.marker) and pathlib.Path(self.marker).read_text() == str(os.getpid()):
+            raise WouldNotFit("more than its size told")
+        return super().chunk(k, num_chunks, backend)
+
+
+def linger(rank: Rank, log: str, name: str, seconds: float) -> None:
+    """Write when this begins and ends, with a verb between."""
+    write(log, f"{name} begins on {rank.index}")
+    rank.comm.barrier()
+    time.sleep(seconds)
+    rank.comm.barrier()
+    write(log, f"{name} ends on {rank.index}")
+
+
+def nap(marker: str, seconds: float = 60.0) -> None:
+    """Compute, until the test says that it has seen enough."""
+    pathlib.Path(f"{marker}-begun").write_text("")
+    over = time.monotonic() + seconds
+    while time.monotonic() < over and not os.path.exists(f"{marker}-over"):
+        time.sleep(0.02)
+
+
+def wait_for(rank: Rank, late: int, marker: str) -> int:
+    """All but rank `late` wait in a verb; that one computes."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    if rank.index == late:
+        nap(marker)
+    return rank.comm.sum(1)[0]
+
+
+def compute(rank: Rank, marker: str) -> None:
+    """No rank is in a verb."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    nap(marker)
+
+
+def launch_on_and_on(rank: Rank, marker: str) -> None:
+    """Launch kernels, between which no verb is called, until they are stopped."""
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    values = np.arange(1 << 16)
+    while True:
+        total_of(rank.backend, values)
+
+
+def interrupt_caller(rank: Rank, pid: int, marker: str) -> None:
+    """Interrupt the process that called, as a user does, while all ranks wait for one that never comes."""
+    import signal
+
+    pathlib.Path(f"{marker}-{rank.index}").write_text("")
+    if rank.index == 0:
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGINT)
+        time.sleep(1.0)
+    else:
+        rank.comm.barrier()
+
+
+def write(log: str, line: str) -> None:
+    with open(log, "a") as lines:
+        lines.write(f"{time.time()} {line}\n")

@@ -1,0 +1,50 @@
+"""What the tests of blocks and sweeps share: block shapes so small that small graphs cross every edge."""
+
+from __future__ import annotations
+
+import numpy as np
+from naive_shard import by_user, positions_of
+from on_ranks import run_on_ranks
+
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.backends.base import Backend, CpuBackend
+from mgraph.shard.edge_blocks import build_blocks
+from mgraph.shard.shard import BlockShape, Shard
+from mgraph.types import unreached_of
+
+# Segments of 8, sub-windows of 4 in windows of 16, units of 5 edges; and one segment, one window, one unit a rank.
+TINY = BlockShape(segment_bits=3, subwindow_bits=2, window_bits=4, unit_size=5)
+WHOLE = BlockShape(segment_bits=15, subwindow_bits=17, window_bits=22, unit_size=1 << 17)
+# As large, for states of 8 bytes: a segment of more would not fit the shared memory of a GPU.
+WHOLE_WIDE = BlockShape(segment_bits=14, subwindow_bits=18, window_bits=22, unit_size=1 << 17)
+
+
+class SnapshotBackend(CpuBackend):
+    """The CPU with the snapshots of a GPU: what starts an edge is as it was before the sweep."""
+
+    snapshot = Backend.snapshot
+
+
+def run_sweep(program, shards: list[Shard], sources: list[int], *args, shape: BlockShape = TINY):
+    """Return this sweep's answers, in owner layout, and the supersteps of every rank."""
+    with_state = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
+
+    def run(shard: Shard, comm):
+        shard.blocks = {width: build_blocks(shard, comm, shape) for width in (4, 8)}
+        trace = Trace(shard.backend, comm)
+        return program(shard, comm, with_state, trace, *args), trace.supersteps
+
+    answers = run_on_ranks(run, shards)
+    return [traversal for traversal, _ in answers], [steps for _, steps in answers]
+
+
+def of_users(shards: list[Shard], sources: list[int], parts: list) -> np.ndarray:
+    """Return distances by user id as the oracles give them: -1 where an integer is unreached."""
+    parts = [shard.backend.to_host(part) for shard, part in zip(shards, parts, strict=True)]
+    top = unreached_of(parts[0].dtype)
+    whole = by_user(shards, parts, missing=top)
+    # A source without arcs has no place on any rank; whoever asked knows its answer.
+    whole[sources] = 0
+    if whole.dtype.kind == "f":
+        return whole
+    return np.where(whole == top, -1, whole.astype(np.int64))

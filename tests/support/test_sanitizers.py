@@ -1,0 +1,61 @@
+"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, and faults that only those see."""
+
+from __future__ import annotations
+
+import pytest
+from emulator.sanitizers import run_python
+from test_contract import FOLDER
+
+PLANTED = """
+import numpy as np
+from emulator.backend import EmulatedBackend
+from emulator.faults import planted
+values = np.arange(200, dtype=np.uint32)
+planted.{kernel}[EmulatedBackend()](0, 200, values, np.zeros(200, np.uint32))
+"""
+CAUGHT = {
+    "read_past_end": "AddressSanitizer: heap-buffer-overflow",
+    "write_past_end": "AddressSanitizer: heap-buffer-overflow",
+    "overrun_shared": "AddressSanitizer: global-buffer-overflow",
+    "shift_too_far": "runtime error: shift exponent",
+}
+
+
+@pytest.mark.parametrize("kernel", CAUGHT)
+def test_a_planted_fault_ends_the_process(kernel):
+    done = run_python("-c", PLANTED.format(kernel=kernel), timeout_s=100)
+    assert done.returncode, done.stdout
+    assert CAUGHT[kernel] in done.stderr
+    assert "planted.cu" in done.stderr, "the report names the line"
+
+
+def look_at(*tests):
+    """Run tests under the sanitizers; uncaptured, because a process that they end would take the report with it."""
+    done = run_python("-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *tests, timeout_s=380)
+    assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
+    assert " passed" in done.stdout
+
+
+@pytest.mark.timeout(400)
+def test_no_kernel_has_a_fault():
+    look_at("tests/repo/test_twins.py", "tests/support/test_emulator_model.py", "-k", "emulated or model")
+
+
+# What covers each fused loop and does not take long.
+FUSED = {
+    "bfs_fused": "depth or deeper or walked",
+    "sssp_fused": "any_grid and 128-2-1",
+    "msf_fused": "lists or vertices or way",
+    "bfs_peers": "depth_limit or told_of or last_few or blocks_offer or more_than_vertices or offers_found",
+    "sssp_peers": "rounds_beyond",
+}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("stem", FUSED)
+def test_no_fused_loop_has_a_fault(stem):
+    look_at(f"tests/test_{stem}.py", "-k", f"({FUSED[stem]}) and not gpu")
+
+
+def test_every_fused_loop_is_looked_at():
+    assert {path.stem for kind in ("fused", "peers") for path in FOLDER.glob(f"*_{kind}.cu")} == FUSED.keys()

@@ -1,0 +1,94 @@
+"""One launch of a kernel pair: its arguments, and what of the answer must be the same on every backend."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from emulator.backend import POISONS, poisoned
+
+from mgraph.backends.base import Backend, CpuBackend
+from mgraph.backends.kernel import Kernel
+
+Answer = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Unwritten:
+    """An output array that the kernel is the first to write; bytes hold values up to 100, as no pattern does."""
+
+    shape: int
+    dtype: Any
+
+
+@dataclass(frozen=True)
+class Case:
+    """Arguments by name, `lo` and `hi` included; `normal` takes out of the answer what is free."""
+
+    args: dict[str, Any]
+    normal: Callable[[Answer], Answer] = lambda answer: answer
+    # Where the range is cut in two launches.
+    cut: int | None = None
+
+
+@functools.cache
+def cpu() -> CpuBackend:
+    return CpuBackend(threads=2)
+
+
+def answer(kernel: Kernel, case: Case, backend: Backend, poison: int) -> Answer:
+    """Return every array argument after the launches, those not written at first with a mask of what was."""
+    mine = {name: _fresh(value, poison) for name, value in case.args.items()}
+    device = {name: backend.to_device(v) if isinstance(v, np.ndarray) else v for name, v in mine.items()}
+    lo, hi = device.pop("lo"), device.pop("hi")
+    cut = hi if case.cut is None else min(max(case.cut, lo), hi)
+    for first, last in (lo, cut), (cut, hi):
+        kernel[backend](first, last, *device.values())
+    backend.synchronize()
+    arrays = {name: backend.to_host(v) for name, v in device.items() if isinstance(mine[name], np.ndarray)}
+    return case.normal(dict(_with_masks(case, arrays, poison)))
+
+
+def _fresh(value: Any, poison: int) -> Any:
+    if isinstance(value, Unwritten):
+        return poisoned(value.shape, value.dtype, poison)
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+def _with_masks(case: Case, arrays: Answer, poison: int):
+    for name, array in arrays.items():
+        if isinstance(case.args[name], Unwritten):
+            raw, pattern = (a.view(np.uint8) for a in (array, poisoned(array.shape, array.dtype, poison)))
+            written = (raw != pattern).reshape(len(array), array.itemsize).any(axis=1)
+            yield f"written {name}", written
+            array = np.where(written, array, array.dtype.type(0))
+        yield name, array
+
+
+def check(kernel: Kernel, case: Case, backend: Backend) -> None:
+    """Compare a backend with the CPU twin, to the bit; each starts from another pattern of unwritten memory."""
+    assert tuple(case.args) == kernel.parameters, "a strategy gives the arguments by name and in order"
+    expected = answer(kernel, Case(case.args, case.normal), cpu(), POISONS[1])
+    for name, array in answer(kernel, case, backend, getattr(backend, "poison", POISONS[0])).items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=f"{kernel}: {name}", strict=True)
+
+
+def queues(**counts: tuple[str, ...]) -> Callable[[Answer], Answer]:
+    """Sort queues, whose order is free: counters_0=("found",) has counters[0] entries in `found`.
+
+    Entries of parallel arrays stay together. What lies behind a queue's end must be unwritten.
+    """
+
+    def normal(answer: Answer) -> Answer:
+        for counter, names in counts.items():
+            array, _, place = counter.rpartition("_")
+            length = int(answer[array][int(place)])
+            order = np.lexsort([answer[name][:length] for name in names])
+            for name in names:
+                answer[name][:length] = answer[name][:length][order]
+        return answer
+
+    return normal
