@@ -2,8 +2,7 @@
 PYTHON ?= python3
 # Where the tools of that Python are (clang-format and shellcheck are programs, not modules).
 BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
-CUDA_FILES := $(wildcard mgraph/kernels/*.cu mgraph/kernels/*.cuh tests/emulator/*.h tests/emulator/*.cpp \
-	tests/emulator/*/*.cu bench/papers/*.cu)
+CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -name '*.h' -o -name '*.cpp')
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
 .PHONY: help check format test test-all gpu gpu-sanitize bench docs

@@ -48,7 +48,7 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
 
     def noted(launch: Callable) -> Callable:
         def note(backend: CudaBackend, kernel: Kernel, *args: Any) -> Any:
-            launched.add(f"{kernel.source.stem}.{kernel.name}")
+            launched.add(f"{kernel.module}.{kernel.name}")
             return launch(backend, kernel, *args)
 
         return note

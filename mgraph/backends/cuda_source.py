@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 from mgraph.backends.shared_names import Names, Offsets
 
-# Where an included file is looked for if it is not beside the file that includes it.
-FOLDER = pathlib.Path(__file__).parent
+PACKAGE = pathlib.Path(__file__).parents[1]
+# Where an included file is searched if it is not beside the file that includes it.
+DEVICE = PACKAGE / "backends" / "device"
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"\s*')
 # What every compiler of this text is told.
 OPTIONS = ("--std=c++17",)
@@ -49,13 +50,13 @@ def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
         if include[1] not in included:
             included.add(include[1])
             beside = path.with_name(include[1])
-            found = beside if beside.exists() else FOLDER / include[1]
+            found = beside if beside.exists() else DEVICE / include[1]
             yield from _shared_names(found) if found.suffix == ".py" else _with_includes(found, included)
         yield f'#line {number + 1} "{path.name}"\n'
 
 
 def _shared_names(path: pathlib.Path) -> Iterator[str]:
     """Yield what a Python file of kernels shares with their CUDA text."""
-    module = importlib.import_module(f"{__package__}.{path.stem}")
+    module = importlib.import_module(".".join(("mgraph", *path.relative_to(PACKAGE).with_suffix("").parts)))
     yield f'#line 1 "{path.name}"\n'
     yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, (Names, Offsets)))

@@ -63,6 +63,7 @@ class Kernel:
         cooperative: bool = False,
     ) -> None:
         self.name = function.__name__
+        self.module = function.__module__.removeprefix("mgraph.")
         self.source = pathlib.Path(inspect.getfile(function)).with_suffix(".cu")
         self.parameters = tuple(inspect.signature(function).parameters)
         self.lanes = lanes
@@ -100,7 +101,7 @@ class Kernel:
         return self._shared_bytes(**dict(zip(self.parameters, args, strict=True)))
 
     def __repr__(self) -> str:
-        return f"<kernel {self.source.stem}.{self.name}>"
+        return f"<kernel {self.module}.{self.name}>"
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY
 from test_build import CaseEdges
 from test_compact import compact_on, squeeze
-from test_traversals import check
+from test_traversal import check
 from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case, zoo_sources
 

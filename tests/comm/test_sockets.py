@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from comm_cases import same
 from comm_ranks import Gang, Raised, check, open_socket_threads, run_threads
-from test_comm import AMPLE_S, open_in_process, repeat
+from test_conformance import AMPLE_S, open_in_process, repeat
 
 from mgraph.comm.exchange import FAREWELL_S
 from mgraph.comm.links import BUFFER_BYTES, JOIN_BYTES, TURN_BYTES

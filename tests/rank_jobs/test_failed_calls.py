@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from dask_processes import wait_until
 from emulator.backend import EmulatedBackend
-from test_traversals import check
+from test_traversal import check
 from user_graphs import graph_of
 from zoo import ZOO, random_case
 

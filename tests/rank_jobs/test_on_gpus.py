@@ -7,7 +7,7 @@ from backends import gpu_count
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
 from test_components import check_components, planted
-from test_traversals import check
+from test_traversal import check
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
 import mgraph as mg

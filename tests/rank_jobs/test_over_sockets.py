@@ -7,7 +7,7 @@ from comm_ranks import open_socket_threads
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
 from test_components import check_components
-from test_traversals import check
+from test_traversal import check
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 from zoo import ZOO
 

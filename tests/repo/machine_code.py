@@ -17,8 +17,8 @@ import struct
 import sys
 from collections.abc import Iterator
 
+from kernel_files import SOURCES, typedefs_of
 from nvrtc import compile_text
-from test_contract import SOURCES, typedefs_of
 
 from mgraph.backends.cuda_source import module_text
 

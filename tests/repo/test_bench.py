@@ -10,7 +10,7 @@ import pytest
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
 
-BENCH = pathlib.Path(__file__).parents[1] / "bench"
+BENCH = pathlib.Path(__file__).parents[2] / "bench"
 HEAD, END = (
     "========= COMPUTE-SANITIZER\n",
     "========= RACECHECK SUMMARY: {} hazards displayed (1 errors, 0 warnings)\n",

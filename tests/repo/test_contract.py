@@ -2,69 +2,29 @@
 
 from __future__ import annotations
 
-import functools
-import importlib
 import pathlib
 import re
 
 import contract
 import pytest
+from kernel_files import INCLUDED, SOURCES, source_of, stem_of, stems, text_of, typedefs_of
 from nvrtc import compile_text
 
-import mgraph.kernels
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_peers
 from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
 from mgraph.algorithms.common import multi_gpu_search as search_peers
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_peers
 from mgraph.algorithms.sssp.delta_stepping import LAST_SHARE, TAIL_SHARE
 from mgraph.backends.cuda_source import module_text
-from mgraph.backends.kernel import TYPEDEFS, Kernel, kernel
+from mgraph.backends.kernel import TYPEDEFS, kernel
 from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.backends.shared_names import Names, Offsets
 from mgraph.comm import peers
 
-FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
-SOURCES = sorted(FOLDER.glob("*.cu"))
-INCLUDED = sorted(FOLDER.glob("*.cuh"))
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 # Of a multiprocessor, for the threads of a block, on all of them.
 REGISTERS = 1 << 16
-# The widths a module meets beside the defaults: wide floats, integer distances, wide ids, of users alone too, and all.
-VARIANTS = (
-    {},
-    {"dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
-    {"dist_t": "int64", "weight_t": "int64"},
-    {"dist_t": "int32", "weight_t": "uint8"},
-    {"dist_t": "uint16", "weight_t": "uint8"},
-    {"id_t": "int64"},
-    {"vertex_t": "int64", "id_t": "int64"},
-    {"vertex_t": "int64", "id_t": "int64", "dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
-)
-
-
-def kernels_of(stem: str) -> dict[str, Kernel]:
-    """Return the kernels that the Python file of a stem defines."""
-    if not (FOLDER / f"{stem}.py").exists():
-        return {}
-    module = importlib.import_module(f"mgraph.kernels.{stem}")
-    own = (value for value in vars(module).values() if isinstance(value, Kernel) and value.source.stem == stem)
-    return {kernel.name: kernel for kernel in own}
-
-
-@functools.cache
-def stems() -> dict[str, dict[str, Kernel]]:
-    """Return the kernels of every stem that has a .cu file, or a Python file with kernels."""
-    python = (path.stem for path in FOLDER.glob("*.py") if "@kernel(" in path.read_text() and path.stem != "pair")
-    return {stem: kernels_of(stem) for stem in sorted({*python, *(source.stem for source in SOURCES)})}
-
-
-def typedefs_of(source: pathlib.Path) -> list[dict[str, str]]:
-    """Return the typedefs to compile a file with: those variants that it can tell apart."""
-    used = [name for name in TYPEDEFS if re.search(rf"\b{name}\b", text_of(source.stem))]
-    told_apart = {
-        tuple((TYPEDEFS | variant)[name] for name in used): TYPEDEFS | variant for variant in reversed(VARIANTS)
-    }
-    return list(told_apart.values())
+BFS, SSSP = "algorithms/bfs/persistent", "algorithms/sssp/persistent"
 
 
 def test_there_are_kernels():
@@ -73,11 +33,11 @@ def test_there_are_kernels():
 
 @pytest.mark.parametrize("stem", stems())
 def test_twins_agree(stem):
-    assert contract.stem_faults(FOLDER / f"{stem}.cu", stems()[stem]) == []
+    assert contract.stem_faults(source_of(stem), stems()[stem]) == []
 
 
 # The prelude has what the others must not.
-@pytest.mark.parametrize("path", [p for p in INCLUDED if p.stem != "prelude"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [p for p in INCLUDED if p.stem != "prelude"], ids=stem_of)
 def test_included_files_hold_to_the_rules_of_kernel_files(path):
     assert contract.forbidden(path.read_text()) == []
 
@@ -86,12 +46,6 @@ def test_included_files_hold_to_the_rules_of_kernel_files(path):
 def test_kernels_name_known_typedefs(stem):
     for each in stems()[stem].values():
         assert each.types.keys() <= TYPEDEFS.keys(), each
-
-
-def text_of(*stems: str) -> str:
-    """Return the CUDA text of some stems without comments, lower parts included."""
-    paths = (path for stem in stems for path in sorted(FOLDER.glob(f"{stem}.*cu*")))
-    return "".join(contract.without_comments(path.read_text()) for path in paths)
 
 
 def constant(name: str, text: str) -> int:
@@ -122,34 +76,33 @@ def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
 
 
 def test_weights_have_one_number_of_classes():
-    assert constant("WEIGHT_CLASSES", text_of("prelude")) == WEIGHT_CLASSES
+    assert constant("WEIGHT_CLASSES", text_of("backends/device/prelude")) == WEIGHT_CLASSES
 
 
 def test_the_tail_and_the_last_bucket_are_one_share():
-    assert constant("TAIL_SHARE", text_of("frontiers")) == TAIL_SHARE
-    assert constant("LAST_SHARE", text_of("frontiers")) == LAST_SHARE
+    assert constant("TAIL_SHARE", text_of("backends/device/frontiers")) == TAIL_SHARE
+    assert constant("LAST_SHARE", text_of("backends/device/frontiers")) == LAST_SHARE
 
 
 def test_vertices_of_a_queue_are_counted_beside_its_arcs():
-    assert 1 << (63 - constant("ARC_BITS", text_of("frontiers"))) == MOST_QUEUED
+    assert 1 << (63 - constant("ARC_BITS", text_of("backends/device/frontiers"))) == MOST_QUEUED
 
 
 def test_windows_begin_alike():
-    assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
-    assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
-    assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
-    assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
-    assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
-    assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
-    assert constant("LONG_ROW", text_of("sssp_peers")) == sssp_peers.LONG_ROW
-    for stem in ("bfs_peers", "sssp_peers"):
-        kernels = importlib.import_module(f"mgraph.kernels.{stem}")
-        assert constant("ROW", text_of("frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS
+    assert constant("MOST_RANKS", text_of("backends/device/ranks")) == peers.MOST_RANKS
+    assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peers.HEAD_BYTES
+    assert constant("FEW_SOURCES", text_of("backends/device/ranks")) == search_peers.FEW_SOURCES
+    assert constant("NUM_COUNTERS", text_of(f"{BFS}_multi_gpu_kernels")) == bfs_peers.COUNTERS
+    assert constant("MOST_BLOCKS", text_of(f"{BFS}_multi_gpu_kernels")) == bfs_peers.MOST_BLOCKS
+    assert constant("NUM_COUNTERS", text_of(f"{SSSP}_multi_gpu_kernels")) == sssp_peers.COUNTERS
+    assert constant("LONG_ROW", text_of(f"{SSSP}_multi_gpu_kernels")) == sssp_peers.LONG_ROW
+    for kernels in bfs_peers, sssp_peers:
+        assert constant("ROW", text_of("backends/device/frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS
         assert kernels.REPORT[:2] == ("done", "num_rows") and len(kernels.REPORT) == search_peers.NUM_REPORTS
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
+@pytest.mark.parametrize("source", SOURCES, ids=stem_of)
 def test_compiles_without_a_warning(source, architecture):
     # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
     widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
@@ -161,10 +114,10 @@ def test_compiles_without_a_warning(source, architecture):
         assert between or built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
         for name, registers in built.registers.items():
             # A warp gets them by the 256; a launch whose blocks have too few is refused.
-            assert -(-registers // 8) * 8 * stems()[source.stem][name].block <= REGISTERS, (name, typedefs)
+            assert -(-registers // 8) * 8 * stems()[stem_of(source)][name].block <= REGISTERS, (name, typedefs)
 
 
-@pytest.mark.parametrize("path", INCLUDED, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", INCLUDED, ids=stem_of)
 def test_included_files_compile_by_themselves(path):
     """Whatever an included file uses it includes, so that no file depends on what comes before it."""
     assert compile_text(module_text(path, TYPEDEFS), "compute_90").log == ""
@@ -174,17 +127,27 @@ def test_included_files_compile_by_themselves(path):
 def test_minima_of_16_bits_are_assembled(architecture):
     """They are inline PTX where devices have it, and compared and swapped elsewhere."""
     typedefs = TYPEDEFS | {"dist_t": "uint16", "weight_t": "uint8"}
-    built = compile_text(module_text(FOLDER / "sssp_peers.cu", typedefs), architecture)
+    built = compile_text(module_text(source_of(f"{SSSP}_multi_gpu_kernels"), typedefs), architecture)
     assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("vertex", ["uint32", "int64"])
 @pytest.mark.parametrize("level", ["uint8", "int32"])
-@pytest.mark.parametrize("stem", ["bfs_fused", "bfs_peers", "bfs_sweep", "components", "translate", "validation"])
+@pytest.mark.parametrize(
+    "stem",
+    [
+        f"{BFS}_kernels",
+        f"{BFS}_multi_gpu_kernels",
+        "algorithms/bfs/sweep_kernels",
+        "algorithms/components/kernels",
+        "shard/user_ids_kernels",
+        "validation/traversal_kernels",
+    ],
+)
 def test_levels_are_assembled(stem, level, vertex, architecture):
     typedefs = TYPEDEFS | {"dist_t": level, "out_t": "int32", "vertex_t": vertex, "id_t": vertex, "RANKS": "2"}
-    built = compile_text(module_text(FOLDER / f"{stem}.cu", typedefs), architecture)
+    built = compile_text(module_text(source_of(stem), typedefs), architecture)
     assert built.log == "" and built.registers.keys() == stems()[stem].keys()
     for name, registers in built.registers.items():
         assert -(-registers // 8) * 8 * stems()[stem][name].block <= REGISTERS, name
@@ -295,11 +258,6 @@ def test_twins_that_differ_are_found(tmp_path, old, new, fault):
 
 def test_a_missing_file_is_found(tmp_path):
     assert contract.stem_faults(tmp_path / "stem.cu", {"relax": relax}) == ["relax: no CUDA twin, stem.cu is missing"]
-
-
-def test_a_fused_loop_needs_no_twin(tmp_path):
-    assert contract.stem_faults(plant(tmp_path, GOOD, "stem_fused.cu"), {}) == []
-    assert contract.stem_faults(plant(tmp_path, GOOD), {}) == ["relax: no Python twin"]
 
 
 @pytest.mark.parametrize(

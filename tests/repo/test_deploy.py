@@ -13,7 +13,7 @@ import psutil
 import pytest
 from dask_processes import listening, processes_below, wait_until
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Both twins of every kernel give the same answer, to the bit, on random arguments.
 
 The CUDA twin runs in the emulator, in an order of threads that hypothesis draws too, and on a real GPU where
-there is one. The arguments of mgraph/kernels/STEM.py: KERNEL come from twins/STEM.py: KERNEL.
+there is one. The arguments of mgraph/STEM.py: KERNEL come from support/twins/STEM.py: KERNEL.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.util
-import pathlib
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from emulator.backend import SANITIZE, EmulatedBackend
 from emulator.example.lightest import find_lightest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_contract import FOLDER, stems
+from kernel_files import PACKAGE, persistent_stems, stem_of, stems, test_of
 from twins.case import check, cpu
 
 from mgraph.backends.base import make_backend
@@ -41,16 +40,23 @@ emulators = st.builds(
 )
 
 
+def strategies_of(kernel: Kernel) -> str:
+    """Return the path of the file below twins/ with the kernel's strategy."""
+    return stem_of(kernel.source) if PACKAGE in kernel.source.parents else kernel.source.stem
+
+
 def strategy_of(kernel: Kernel):
     """Return the function that draws a kernel's arguments, None where there is none."""
-    name = f"twins.{kernel.source.stem}"
+    name = f"twins.{strategies_of(kernel)}".replace("/", ".")
     return getattr(importlib.import_module(name), kernel.name, None) if importlib.util.find_spec(name) else None
 
 
 @pytest.mark.parametrize("name", KERNELS)
 def test_every_kernel_has_a_strategy(name):
     kernel = KERNELS[name]
-    assert strategy_of(kernel), f"write twins/{kernel.source.stem}.py: {kernel.name}(draw), which returns a Case"
+    assert strategy_of(kernel), (
+        f"write tests/support/twins/{strategies_of(kernel)}.py: {kernel.name}(draw), which returns a Case"
+    )
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32", "int64", "float32", "float64"])
@@ -68,9 +74,8 @@ def test_the_order_of_weights_is_that_of_their_integers(dtype):
 
 def test_every_fused_loop_has_a_test():
     """A fused loop has no twin: it is tested against its step form."""
-    fused = [path.stem for kind in ("fused", "peers") for path in FOLDER.glob(f"*_{kind}.cu")]
-    assert len(fused) >= 3
-    assert [stem for stem in fused if not pathlib.Path(__file__).with_name(f"test_{stem}.py").exists()] == []
+    assert len(persistent_stems()) >= 3
+    assert [stem for stem in persistent_stems() if not test_of(stem).exists()] == []
 
 
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])

@@ -12,7 +12,7 @@ from zoo import ZOO
 
 from mgraph.cli.main import main
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 # What a command does is the same on any backend; here it is told of no GPU, wherever the tests run.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 IMPORTS = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}

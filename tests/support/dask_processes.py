@@ -15,8 +15,8 @@ import time
 import psutil
 from distributed import Security
 
-ROOT = pathlib.Path(__file__).parents[1]
-_PATHS = filter(None, (str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH")))
+ROOT = pathlib.Path(__file__).parents[2]
+_PATHS = filter(None, (str(ROOT), str(ROOT / "tests" / "support"), os.environ.get("PYTHONPATH")))
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)}
 
 

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 # Python looks for signals neither before it returns a value nor before it cleans up behind an error.
 WITHOUT_SIGNALS = {"RETURN_VALUE", "RERAISE", "POP_EXCEPT", "COPY", "PUSH_EXC_INFO"}
 

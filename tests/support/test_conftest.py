@@ -13,6 +13,7 @@ import pytest
 from backends import BACKENDS, available_backends
 
 HERE = pathlib.Path(__file__).parent
+TESTS = HERE.parent
 # Appended to the copy of backends.py: a machine with so many GPUs, as far as the session asks.
 PRETEND = "\ndef has_gpu():\n    return True\n\ndef gpu_count():\n    return {}\n"
 
@@ -21,11 +22,19 @@ def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) 
     """Run one test file under this suite's settings and conftest, in a folder of its own."""
     pretended = PRETEND.format(gpus) if gpus else ""
     (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + pretended)
-    shutil.copy(HERE / "conftest.py", tmp_path)
+    shutil.copy(TESTS / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
     # A copy of pyproject.toml, so that the settings are these and the paths are not.
-    shutil.copy(HERE.parent / "pyproject.toml", tmp_path)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", f"pythonpath={tmp_path} {HERE.parent}"]
+    shutil.copy(TESTS.parent / "pyproject.toml", tmp_path)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        f"pythonpath={tmp_path} {TESTS.parent} {HERE}",
+    ]
     # What this session was asked for, such as several processes, is not asked of that one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(

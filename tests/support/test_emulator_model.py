@@ -133,7 +133,7 @@ def test_ranks_launch_at_once(order, values):
 
 
 def test_the_worked_example_of_the_guide():
-    guide = pathlib.Path(__file__).parents[1] / "docs" / "kernel_pair.md"
+    guide = pathlib.Path(__file__).parents[2] / "docs" / "kernel_pair.md"
     (example,) = re.findall(r"^```python\n(.*?)^```$", guide.read_text(), re.MULTILINE | re.DOTALL)
     exec(compile(example, guide.name, "exec"), {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from emulator.sanitizers import run_python
-from test_contract import FOLDER
+from kernel_files import persistent_stems, test_of
 
 PLANTED = """
 import numpy as np
@@ -43,19 +43,19 @@ def test_no_kernel_has_a_fault():
 
 # What covers each fused loop and does not take long.
 FUSED = {
-    "bfs_fused": "depth or deeper or walked",
-    "sssp_fused": "any_grid and 128-2-1",
-    "msf_fused": "lists or vertices or way",
-    "bfs_peers": "depth_limit or told_of or last_few or blocks_offer or more_than_vertices or offers_found",
-    "sssp_peers": "rounds_beyond",
+    "algorithms/bfs/persistent_kernels": "depth or deeper or walked",
+    "algorithms/sssp/persistent_kernels": "any_grid and 128-2-1",
+    "algorithms/spanning_forest/persistent_kernels": "lists or vertices or way",
+    "algorithms/bfs/persistent_multi_gpu_kernels": "depth_limit or told_of or last_few or blocks_offer or more_than_vertices or offers_found",
+    "algorithms/sssp/persistent_multi_gpu_kernels": "rounds_beyond",
 }
 
 
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stem", FUSED)
 def test_no_fused_loop_has_a_fault(stem):
-    look_at(f"tests/test_{stem}.py", "-k", f"({FUSED[stem]}) and not gpu")
+    look_at(str(test_of(stem)), "-k", f"({FUSED[stem]}) and not gpu")
 
 
 def test_every_fused_loop_is_looked_at():
-    assert {path.stem for kind in ("fused", "peers") for path in FOLDER.glob(f"*_{kind}.cu")} == FUSED.keys()
+    assert set(persistent_stems()) == FUSED.keys()

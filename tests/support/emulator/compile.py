@@ -16,7 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 HEADERS = ("runtime.h", "cuda_model.h", "regions.h", "fibers.h", "grid.h", "checker.h")
-CACHE = pathlib.Path(os.environ.get("MGRAPH_EMULATOR_CACHE") or HERE.parents[1] / ".pytest_cache" / "emulator")
+CACHE = pathlib.Path(os.environ.get("MGRAPH_EMULATOR_CACHE") or HERE.parents[2] / ".pytest_cache" / "emulator")
 COMPILER = os.environ.get("CXX", "g++")
 
 # An uninitialised local is an error; kernels that are watched compile at -O1, where a load is still where the text has

@@ -13,7 +13,8 @@ import sys
 
 from emulator.compile import COMPILER
 
-TESTS = pathlib.Path(__file__).parents[1]
+SUPPORT = pathlib.Path(__file__).parents[1]
+ROOT = SUPPORT.parents[1]
 
 
 def environment() -> dict[str, str]:
@@ -28,7 +29,7 @@ def environment() -> dict[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
         "MGRAPH_EMULATOR_SANITIZE": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, (str(TESTS.parent), str(TESTS), os.environ.get("PYTHONPATH")))),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), str(SUPPORT), os.environ.get("PYTHONPATH")))),
     }
 
 
@@ -36,7 +37,7 @@ def run_python(*arguments: str, timeout_s: float) -> subprocess.CompletedProcess
     """Run Python under the sanitizers."""
     command = [sys.executable, *arguments]
     return subprocess.run(
-        command, env=environment(), cwd=TESTS.parent, capture_output=True, text=True, timeout=timeout_s, check=False
+        command, env=environment(), cwd=ROOT, capture_output=True, text=True, timeout=timeout_s, check=False
     )
 
 

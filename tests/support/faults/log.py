@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-RECORD = pathlib.Path(__file__).parents[2] / "bench" / "record.py"
+RECORD = pathlib.Path(__file__).parents[3] / "bench" / "record.py"
 
 
 def summary(tallies: Sequence[dict[str, Any]], seed: int) -> str:
