@@ -1,0 +1,4 @@
+"""Where kernels run: the CPU by Numba, GPUs by CUDA; how a kernel pair is declared, compiled and launched.
+
+`device/` has the CUDA headers that kernels of several algorithms include.
+"""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
 
@@ -21,6 +22,15 @@ KERNEL_PARAMETERS = 14
 # Functions under these decorators are compiled by Numba, which infers what they return.
 COMPILED = ("kernel", "inline", "fused")
 README_LINES = 120
+CUDA_COLUMNS = 100
+ROOT_FILES = 8
+# A struct or class, with the bases that it has in the package.
+CLASS_LINES = 150
+# Larger ones from before this budget: the list only shrinks.
+LARGE_CLASSES: frozenset[str] = frozenset()
+# Tools and ignore lists take folders of these names for output.
+OUTPUT_FOLDERS = {"build", "dist", "lib", "out"}
+STRUCT = re.compile(r"^struct (\w+)(?: : (?:public )?(\w+))?[^;{]*\{", re.MULTILINE)
 SUFFIXES = (".py", ".cu", ".cuh", ".sh", ".sbatch", ".cpp", ".h")
 TREES = ("mgraph", "tests", "bench", "deploy")
 
@@ -33,10 +43,67 @@ def faults(root: pathlib.Path) -> list[str]:
     texts = {path.relative_to(root).as_posix(): path.read_text() for path in paths}
     explained = {name for path, text in texts.items() if path.endswith(".py") for name in _protocol_methods(text)}
     wrong = [fault for name, text in texts.items() for fault in _file_faults(name, text, explained)]
+    wrong += [*_folder_faults(texts), *_class_faults(texts)]
     readme = root / "README.md"
     if readme.exists() and (length := len(readme.read_text().splitlines())) > README_LINES:
         wrong.append(f"README.md: {length} lines, the budget is {README_LINES}")
     return wrong
+
+
+def _folder_faults(texts: dict[str, str]) -> Iterator[str]:
+    """Yield what is wrong with folders: their names, their docstrings, and tests that mirror none of them."""
+    folders = {folder.as_posix() for name in texts for folder in pathlib.PurePath(name).parents}
+    for folder in sorted(folders):
+        if pathlib.PurePath(folder).name in OUTPUT_FOLDERS:
+            yield f"{folder}: tools take a folder of this name for output"
+    for name, text in texts.items():
+        path = pathlib.PurePath(name)
+        if path.name == "__init__.py" and path.parts[0] == "mgraph" and not ast.get_docstring(ast.parse(text)):
+            yield f"{name}: no docstring says what belongs in the folder"
+        if path.parts[0] == "tests" and path.name.startswith("test_") and path.parts[1] not in ("repo", "support"):
+            mirrored = "/".join(("mgraph", *path.parts[1:-1]))
+            if mirrored not in folders:
+                yield f"{name}: its folder mirrors none: there is no {mirrored}"
+    root = [name for name in texts if name.startswith("mgraph/") and name.count("/") == 1]
+    if len(root) > ROOT_FILES:
+        yield f"mgraph: {len(root)} files in its root, the budget is {ROOT_FILES}"
+
+
+def _class_faults(texts: dict[str, str]) -> Iterator[str]:
+    """Yield structs and classes of the package that are too long with their bases."""
+    found: dict[tuple[str, str], tuple[int, list[str]]] = {}
+    for name, text in texts.items():
+        if name.startswith("mgraph/"):
+            classes = _python_classes(text) if name.endswith(".py") else _cuda_structs(text)
+            found |= {(name, own): (length, bases) for own, length, bases in classes}
+
+    def length_of(name: str, own: str) -> int:
+        length, bases = found[name, own]
+        return length + sum(length_of(*base) for each in bases if (base := base_of(name, each)))
+
+    def base_of(name: str, own: str) -> tuple[str, str] | None:
+        """Return the class of this name that is nearest to the file: beside it, or anywhere in the package."""
+        folder = name.rpartition("/")[0]
+        places = sorted((key for key in found if key[1] == own), key=lambda key: (key[0] != name, folder not in key[0]))
+        return places[0] if places else None
+
+    for name, own in found:
+        if (length := length_of(name, own)) > CLASS_LINES and f"{name}:{own}" not in LARGE_CLASSES:
+            yield f"{name}:{own} has {length} lines with its bases, the budget is {CLASS_LINES}"
+
+
+def _python_classes(text: str) -> Iterator[tuple[str, int, list[str]]]:
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ClassDef):
+            bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+            yield node.name, node.end_lineno - node.lineno + 1, bases
+
+
+def _cuda_structs(text: str) -> Iterator[tuple[str, int, list[str]]]:
+    plain = contract.without_comments(text)
+    for match in STRUCT.finditer(plain):
+        body = plain[match.start() : contract.closing_brace(plain, match.end())]
+        yield match[1], sum(bool(line.strip()) for line in body.splitlines()) + 1, [match[2]] if match[2] else []
 
 
 def _protocol_methods(text: str) -> Iterator[str]:
@@ -52,6 +119,9 @@ def _file_faults(name: str, text: str, explained: set[str]) -> Iterator[str]:
     if name.endswith(".py"):
         yield from _python_faults(name, ast.parse(text, name), explained)
     elif name.endswith((".cu", ".cuh")):
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > CUDA_COLUMNS and name.startswith("mgraph/"):
+                yield f"{name}:{number}: {len(line)} columns, the budget is {CUDA_COLUMNS}"
         for function in contract.functions(text) + contract.device_functions(text):
             yield from _length_faults(f"{name}:{function.line}: {function.name}", function.length)
 
@@ -60,8 +130,11 @@ def _python_faults(name: str, tree: ast.Module, explained: set[str]) -> Iterator
     ours = name.startswith("mgraph/")
     if ours and not ast.get_docstring(tree) and tree.body:
         yield f"{name}: no docstring says what the module is for"
-    for function in (node for node in ast.walk(tree) if isinstance(node, Function)):
-        yield from _function_faults(name, function)
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            yield from _function_faults(name, node)
+        if isinstance(node, ast.Assign) and _is_packed(node):
+            yield f"{name}:{node.lineno}: several assignments in one: write a line for each"
     if not ours:
         return
     for owner in (tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))):
@@ -70,6 +143,18 @@ def _python_faults(name: str, tree: ast.Module, explained: set[str]) -> Iterator
                 yield f"{name}:{node.lineno}: {node.name} does not say what it returns"
             if _needs_docstring(node, owner, explained) and not ast.get_docstring(node):
                 yield f"{name}:{node.lineno}: public {node.name} has no docstring"
+
+
+def _is_packed(node: ast.Assign) -> bool:
+    """Return whether values are assigned to names one for one, and not swapped or rotated."""
+    targets, values = node.targets[0], node.value
+    if not (isinstance(targets, ast.Tuple) and isinstance(values, ast.Tuple) and len(targets.elts) == len(values.elts)):
+        return False
+    if any(isinstance(part, ast.Starred) for part in (*targets.elts, *values.elts)):
+        return False
+    used = {ast.unparse(part) for part in ast.walk(values) if isinstance(part, ast.expr)}
+    inner = {part.id for target in targets.elts for part in ast.walk(target) if isinstance(part, ast.Name)} - {"self"}
+    return not used & ({ast.unparse(target) for target in targets.elts} | inner)
 
 
 def _function_faults(name: str, function: Function) -> Iterator[str]:

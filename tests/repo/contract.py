@@ -78,7 +78,7 @@ def device_functions(text: str) -> list[Function]:
 
 def _extent(text: str, head: re.Match) -> tuple[int, int]:
     """Return the line where a function begins, and how many lines of code it has."""
-    lines = text[head.start() : _closing_brace(text, head.end()) + 1].splitlines()
+    lines = text[head.start() : closing_brace(text, head.end()) + 1].splitlines()
     return text.count("\n", 0, head.start()) + 1, sum(bool(line.strip()) for line in lines)
 
 
@@ -89,7 +89,7 @@ def _parameter(text: str) -> Parameter:
     return Parameter(match["name"], match["type"], bool(match["star"]), bool(match["const"]))
 
 
-def _closing_brace(text: str, start: int) -> int:
+def closing_brace(text: str, start: int) -> int:
     """Return where the body that was opened before `start` ends."""
     depth = 1
     for match in re.finditer(r"[{}]", text[start:]):

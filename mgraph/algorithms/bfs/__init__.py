@@ -1,0 +1,10 @@
+"""Breadth-first search by levels. Which variant runs is decided in algorithms/variants.py.
+
+    persistent_multi_gpu   several GPUs that reach each other's memory: one launch a GPU, a barrier over all of them a level
+    persistent             one GPU: one launch for the whole search
+    sweep                  over edge blocks, every edge in every superstep: where it is asked for, or without rows
+    step                   everywhere else: a few launches a level, candidates sent by the communicator
+    multi_source           up to 64 roots at once, a bit each (mg.bfs_together)
+
+All give the same levels, to the bit. `X.py` is the loop, `X_kernels.py` and `X_kernels.cu` its kernels.
+"""
