@@ -208,7 +208,7 @@ def test_every_way_to_make_one(cluster, tmp_path):
         (
             lambda **at: mg.read("rmat:5", weight="w", **at),
             mg.UsageError,
-            "weight goes with a file, and rmat:5 is gene",
+            "weight applies to files, and rmat:5 is gene",
         ),
         (lambda **at: mg.rmat(0, -1, **at), mg.UsageError, "-1"),
         (lambda **at: mg.read("rmat:5", num_chunks=0, **at), mg.UsageError, "num_chunks is 0: give 1 or more"),

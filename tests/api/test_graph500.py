@@ -67,7 +67,7 @@ def test_what_compiles_kernels_is_not_timed(cluster, few, monkeypatch):
         return mg.bfs(g, root)
 
     monkeypatch.setitem(graph500.KERNELS, "bfs", noted)
-    monkeypatch.setattr(graph500, "FEW_EDGES", 16 << 7 if few else 16 << 6)
+    monkeypatch.setattr(graph500, "SMALL_GRAPH_EDGES", 16 << 7 if few else 16 << 6)
     run = run_graph500(Graph500(7, num_roots=4, kernels=("bfs",), check=False), cluster=cluster)
     assert searched == (run.roots if few else run.roots[:1]) + run.roots
 

@@ -61,5 +61,5 @@ def test_what_cannot_be_drawn_is_refused(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="is a folder"):
         require_drawable(tmp_path / "folder.png")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match="pictures need matplotlib: pip install matplotlib"):
+    with pytest.raises(UsageError, match="plots need matplotlib: pip install matplotlib"):
         require_drawable(tmp_path / "steps.png")

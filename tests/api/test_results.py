@@ -59,7 +59,7 @@ def test_a_result_is_freed_when_it_is_closed(graph, cluster):
     assert repr(result) == "<bfs of edges from 0: closed>"
     assert repr(result.distances) == "<Column distances: closed>"
     for use in (result.distances.to_numpy, lambda: result.path_to(0), result.distances.digest, result.to_pandas):
-        with pytest.raises(mg.GraphClosed, match="this result was closed: ask for it again"):
+        with pytest.raises(mg.GraphClosed, match="this result was closed: compute it again"):
             use()
     for search_many in (mg.bfs_many, mg.sssp_many):
         with search_many(graph, [0, 1]):
@@ -85,7 +85,7 @@ def test_what_runs_out_of_memory_says_so_and_keeps_nothing(graph, cluster, monke
         raise MemoryError("out of memory allocating 9 bytes")
 
     monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", full)
-    with pytest.raises(mg.WouldNotFit, match=r"traverse on edges takes more memory than there is \(out of memory"):
+    with pytest.raises(mg.WouldNotFit, match=r"traverse on edges needs more memory than there is \(out of memory"):
         mg.bfs(graph, 0)
     assert not any(kept(cluster))
 
@@ -110,7 +110,7 @@ def test_repr(graph):
 
 def test_a_column_is_not_compared_as_if_it_were_here(result):
     for compare in (lambda column: column == -1, lambda column: column != -1, lambda column: column == np.zeros(3)):
-        with pytest.raises(mg.UsageError, match="values of column distances are on the ranks: take to_numpy"):
+        with pytest.raises(mg.UsageError, match="values of column distances are on the ranks: use to_numpy"):
             compare(result.distances)
     assert result.distances in {result.distances: 1}
     assert result.distances != result.predecessors
@@ -166,7 +166,7 @@ def test_vertices_and_slices(result):
     for index, message in (
         (slice(0, 9, 2), "step 2"),
         ([1, 2], "not an integer"),
-        (np.array([1]), "take to_numpy"),
+        (np.array([1]), "use to_numpy"),
         (1.5, "1.5"),
     ):
         with pytest.raises(mg.UsageError, match=message):
@@ -303,7 +303,7 @@ def test_what_the_ranks_lost_is_told_by_name():
 
 
 def test_only_results_are_validated(graph):
-    with pytest.raises(mg.UsageError, match="TraversedMany is not what an algorithm returns"):
+    with pytest.raises(mg.UsageError, match="TraversedMany is not the result of an algorithm"):
         mg.validate(mg.bfs_many(graph, [0]))
     with pytest.raises(mg.UsageError, match="int is not what"):
         mg.validate(3)

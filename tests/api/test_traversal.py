@@ -221,7 +221,7 @@ def test_stats_say_what_was_done(num_ranks, clusters):
                 result = search(g, root, method=asked)
                 stats, reached = result.stats, np.asarray(result.predecessors) >= 0
                 assert stats.method == ran
-                assert (stats.reason == "asked for") == (asked != "auto")
+                assert (stats.reason == "requested") == (asked != "auto")
                 assert stats.num_reached == reached.sum()
                 assert set(stats.seconds) >= {"prepare", "traverse", "translate"}
                 assert all(s >= 0 for s in stats.seconds.values())
@@ -272,7 +272,7 @@ def test_edges_of_the_component_are_counted_once(clusters):
         (lambda g: mg.sssp_many(g, [0, 9]), "root 9 is not a vertex"),
         (lambda g: mg.bfs_many(g, []), "there is no root"),
         (lambda g: mg.bfs_many(g, [[0, 1]]), r"root \[0, 1\] is not an integer"),
-        (lambda g: mg.bfs_many(g, 3), "roots 3 are not several vertices"),
+        (lambda g: mg.bfs_many(g, 3), "roots 3 are not a list of vertices"),
         (lambda g: mg.bfs(g, 0).path_to(7), "target 7 is not a vertex"),
         (lambda g: mg.bfs(g, 0).path_to(0.5), "target 0.5 is not an integer"),
         (lambda g: mg.bfs(g, 0, return_predecessors=False).path_to(1), "return_predecessors=False"),

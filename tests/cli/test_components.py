@@ -17,7 +17,7 @@ def test_components_says_what_it_found(tmp_path):
     result = run("components", tmp_path / "edges.el", *options, *CPU)
     head, *tables = result.stdout.splitlines()
     assert re.fullmatch(r"<components of edges: 4 components of 75 vertices, [\d.]+ [mu]?s>, validated", head)
-    for word in ("arcs looked at", "sample", "meet", "translate"):
+    for word in ("arcs scanned", "sample", "meet", "translate"):
         assert word in "".join(tables)
     assert pandas.read_csv(tmp_path / "c.csv")["labels"].tolist() == [0] * 72 + [72, 73, 74]
 

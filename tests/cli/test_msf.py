@@ -23,7 +23,7 @@ def test_the_edges_of_the_forest_are_written(workers):
     assert re.fullmatch(
         r"<minimum spanning forest of edges: 71 edges in 1 tree, total weight [\d.]+, [\d.]+ [mu]?s>, validated", head
     )
-    assert "arcs looked at" in "".join(tables)
+    assert "arcs scanned" in "".join(tables)
     assert "shrink" in "".join(tables)
     assert "translate" in "".join(tables)
     for maximum in (False, True):

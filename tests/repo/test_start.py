@@ -82,6 +82,6 @@ def test_what_is_not_needed_is_not_loaded(code, absent, tmp_path):
 
 
 def test_every_public_name_is_there(tmp_path):
-    code = "import json, mgraph; print(json.dumps({name: getattr(mgraph, name).__doc__ for name in mgraph._HOMES}))"
+    code = "import json, mgraph; print(json.dumps({name: getattr(mgraph, name).__doc__ for name in mgraph._MODULE_OF}))"
     assert all(fresh(code, tmp_path).values())
-    assert fresh("import json, mgraph; print(json.dumps(set(mgraph._HOMES) <= set(dir(mgraph))))", tmp_path)
+    assert fresh("import json, mgraph; print(json.dumps(set(mgraph._MODULE_OF) <= set(dir(mgraph))))", tmp_path)
