@@ -305,7 +305,7 @@ def test_what_the_ranks_lost_is_told_by_name():
 def test_only_results_are_validated(graph):
     with pytest.raises(mg.UsageError, match="TraversedMany is not the result of an algorithm"):
         mg.validate(mg.bfs_many(graph, [0]))
-    with pytest.raises(mg.UsageError, match="int is not what"):
+    with pytest.raises(mg.UsageError, match="int is not the result of"):
         mg.validate(3)
 
 
