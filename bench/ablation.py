@@ -1,4 +1,4 @@
-"""Measure what each optimization of the papers' sweeps gains, graph by graph, on one GPU.
+"""Measure what each optimization of the papers' sweeps gains on one GPU.
 
     python bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 uni24
 
@@ -119,7 +119,7 @@ def _own_times(g: Graph, algorithm: str, method: str, roots: list[int]) -> list[
 
 
 class _EdgeList:
-    """Hold every undirected edge once, as two lists of ends, and the kernel that relaxes them."""
+    """Hold every undirected edge once, and the kernel that relaxes them."""
 
     def __init__(self, shard: Shard, algorithm: str, sorted_edges: bool, read_only: bool) -> None:
         state, self.dtype = STATES[algorithm]

@@ -109,7 +109,7 @@ def _median(values: list[float]) -> float:
 
 
 def _call(g: Graph, root: int) -> tuple[float, float, float]:
-    """Return the seconds of a call, the microseconds of its kernels and the seconds of its translation."""
+    """Return seconds of a call, microseconds of its kernels, seconds of its translation."""
     started = time.perf_counter()
     result = mg.bfs(g, root)
     seconds, stats = time.perf_counter() - started, result.stats
@@ -130,7 +130,7 @@ def _timed_call(g: Graph, root: int) -> dict[str, float]:
 
 
 def translate_memory(n: int, connected: int) -> float:
-    """Return the least seconds to translate levels and parents of n user ids, of which `connected` have arcs.
+    """Return the least seconds to translate n user ids, `connected` of them with arcs.
 
     Positions are read in a stream, levels and predecessors are written in one; the parent is a random lookup. Lookups
     of the parent's user id and level are not counted: most are those of hubs, which are in the cache.

@@ -91,7 +91,7 @@ def search_all(cells: list[tuple[str, str]], sources: int) -> None:
 
 
 def search_usual(g: Graph, algorithm: str, roots: list[int]) -> None:
-    """Search from all roots (the first is a warm-up), then once more from the median one, profiled."""
+    """Search from all roots, the first as warm-up; profile the median one."""
     import cupy
 
     search, times = KERNELS[algorithm], []

@@ -1,4 +1,4 @@
-"""Compare mgraph on the CPU with the GAP benchmark and SciPy: one graph, roots, cores and run.
+"""Compare mgraph on the CPU with the GAP benchmark and SciPy in one run.
 
     python bench/cpu.py 18 --gap ~/gapbs
 
@@ -85,7 +85,7 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
 
 
 def measure(find: Callable[..., Result], g: mg.Graph, roots: list[tuple[int, ...]]) -> tuple[list[float], list[float]]:
-    """Return times of mgraph without translation, and of whole calls, from every root (or without one)."""
+    """Return times without translation, and of whole calls, from every root."""
     times, calls = [], []
     find(g, *roots[0]).close()
     for root in roots:
@@ -98,7 +98,7 @@ def measure(find: Callable[..., Result], g: mg.Graph, roots: list[tuple[int, ...
 
 
 def convert(source: Rmat, folder: pathlib.Path, gap_dir: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Write the graph as a CSR file and in GAP's own format, with and without weights."""
+    """Write the graph as CSR and in GAP's formats with and without weights."""
     files = {kind: folder / f"graph.{kind}" for kind in ("csr", "wel", "sg", "wsg")}
     write_edges(files["csr"], source)
     edges = folder / "edges.csv"

@@ -1,4 +1,4 @@
-"""Run and validate algorithms on a small graph on one GPU: the program that bench/sanitize.py checks.
+"""Run algorithms on a small graph on one GPU, for bench/sanitize.py.
 
     python bench/every_kernel.py rmat:12 rows bfs sssp_sweep
 
@@ -86,7 +86,10 @@ def force_multi_gpu() -> Iterator[None]:
 
 
 def results(g: Graph, algorithm: str) -> Iterator[Result]:
-    """Yield the results of an algorithm: from one root and from several; lightest and heaviest."""
+    """Yield the results of an algorithm: from one root and from several.
+
+    Lightest and heaviest.
+    """
     roots = random_roots(g, 3, seed=1)
     if algorithm in SEARCHES:
         search, method = KERNELS[algorithm.partition("_")[0]], SEARCHES[algorithm]

@@ -1,4 +1,4 @@
-"""Compute floors: the least time of any algorithm for SSSP, spanning forests and components of a graph.
+"""Compute floors: the least time for SSSP, spanning forests and components.
 
     python bench/floors.py rmat20 rmat22 rmat24 uni24 grid4k --backend cuda
 
@@ -99,7 +99,7 @@ def lookup_seconds(name: str, n: int) -> float:
 
 
 def random_load(table_bytes: int) -> float:
-    """Return the seconds of one of many random loads from a table of this size."""
+    """Return the seconds of one random load of many from this table."""
     return 1e-15 * H200.load(table_bytes)
 
 
@@ -108,7 +108,7 @@ def millions(count: float) -> str:
 
 
 def proof_of(g: Graph, root: int) -> tuple[int, int]:
-    """Return the number of arcs that verify the distances from a root, and the hops of the longest path."""
+    """Return the arcs that verify a root's distances, and the longest path's hops."""
     with mg.sssp(g, root) as result:
         return result.run(count_proof, g.key)[0]
 
@@ -119,7 +119,7 @@ def count_proof(rank: Any, key: str, graph: str) -> tuple[int, int]:
 
 
 def fewest_arcs(shard: Shard, distances: Array) -> int:
-    """Return the number of arcs that verify all distances, for the bound that needs the fewest."""
+    """Return the smallest number of arcs that verify all distances, over all bounds."""
     xp, top = shard.backend.xp, np.iinfo(np.int32).max
     dist = xp.where(distances < np.inf, distances, 0).astype(np.int32)
     most = int(dist.max()) + 1
@@ -134,7 +134,7 @@ def fewest_arcs(shard: Shard, distances: Array) -> int:
 
 
 def parts(shard: Shard, values: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield the values of the arcs' rows and their weights, a piece at a time."""
+    """Yield the values of the arcs' rows and their weights, in pieces."""
     xp, rows = shard.backend.xp, shard.rows
     for lo in range(0, len(rows.targets), AT_ONCE):
         hi = min(lo + AT_ONCE, len(rows.targets))

@@ -1,4 +1,4 @@
-"""Measure what each preparation of a spanning forest gains, on one rank: its time and the forest's.
+"""Measure what each preparation of a spanning forest gains on one rank.
 
     python bench/forest_parts.py rmat22 ssca2-21 --backend cuda
 
@@ -64,7 +64,7 @@ def main(graphs: tuple[str, ...], backend: str, runs: int, commit: str | None) -
 
 
 def unscrambled(source: EdgeSource) -> EdgeSource | None:
-    """Return the same graph with the ids as generated, None if they are not scrambled."""
+    """Return the graph without scrambled ids, None if it has none."""
     return dataclasses.replace(source, scramble=False) if getattr(source, "scramble", False) else None  # type: ignore[type-var]
 
 

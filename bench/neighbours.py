@@ -1,4 +1,4 @@
-"""Measure compressed adjacency: all targets of a graph are read, in 32, 24 and 16 bits.
+"""Measure compressed adjacency: read all targets in 32, 24 and 16 bits.
 
     python bench/neighbours.py rmat24 uni24 ssca2-21
 
@@ -75,7 +75,7 @@ def measure(shard: Shard) -> Iterator[dict]:
 
 
 def compressed(ids: cupy.ndarray, num_vertices: int) -> Iterator[tuple[int, tuple]]:
-    """Yield the targets in every width that can hold them: words, bases and bytes per arc."""
+    """Yield the targets in every possible width: words, bases, bytes per arc."""
     nothing = cupy.zeros(1, np.uint32)
     yield 32, (nothing, nothing, 4.0)
     if num_vertices <= 1 << 24:

@@ -1,4 +1,4 @@
-"""Measure rates and latencies of a GPU's memory: the terms of the floors in bench/peers.toml.
+"""Measure rates and latencies of a GPU's memory, for floors.
 
     python bench/rates.py
 

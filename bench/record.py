@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed", "cupy-cuda13x", "c
 
 
 def machine(backend: str) -> str:
-    """Return the name of the GPU or CPU, in a form that suits file names."""
+    """Return the name of the GPU or CPU, suitable for file names."""
     if backend == "cuda":
         import pynvml
 
@@ -31,7 +31,10 @@ def machine(backend: str) -> str:
 
 
 def commit() -> str:
-    """Return the commit, with a plus if the tree has changes; unknown outside of a checkout."""
+    """Return the commit, with a plus if the tree has changes.
+
+    Unknown outside of a checkout.
+    """
     here = pathlib.Path(__file__).parent
 
     def git(*words: str) -> str:

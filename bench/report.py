@@ -249,7 +249,7 @@ OWN = ("sweep", "stepped", "plain rows", "frontier")
 
 
 def _ablation_table(lines: list[dict]) -> str:
-    """Return a row for each graph, algorithm and order, and a column for each variant."""
+    """Return a row for each graph, algorithm and order, a column per variant."""
     rates = {(line["algorithm"], line["graph"], line["order"], line["variant"]): line["arcs_per_s"] for line in lines}
     kinds = dict.fromkeys((line["algorithm"], line["graph"], line["order"]) for line in lines)
     columns: dict = {name: lambda kind, i=i: kind[i] for i, name in enumerate(("algorithm", "graph", "order"))}

@@ -97,7 +97,7 @@ class Plan:
 
 
 def measure_graph(cluster: Cluster, name: str, plan: Plan, *, builds: int = 2, commit: str | None = None) -> None:
-    """Build a graph, run all measurements of the plan, and append a record for each."""
+    """Build a graph, run all measurements, and append a record for each."""
     seed = int(np.random.SeedSequence().entropy % 2**32) if plan.root_seed is None else plan.root_seed
     for layout in plan.layouts:
         source = source_of(name, plan.weights)
@@ -165,7 +165,7 @@ def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
 
 
 def measure_whole(g: Graph, algorithm: str, repeats: int) -> dict:
-    """Run an algorithm without roots several times, validate it, and return the times, preparation included."""
+    """Run an algorithm without roots several times, validate it, return its times."""
     find, fact = WHOLE[algorithm]
     find(g).close()
     found, translated, digests = [], [], set()
@@ -216,12 +216,15 @@ def costs(g: Graph, stats: Costs) -> dict:
 
 
 def digest_of(result: Traversed) -> bytes:
-    """Return a hash of all values of the result; it does not depend on the number of ranks."""
+    """Return a hash of all values of the result.
+
+    It does not depend on the number of ranks.
+    """
     return np.array([result.distances.digest(), result.predecessors.digest()], np.uint64).tobytes()
 
 
 def require_same_digest(backend: str, facts: dict) -> None:
-    """End the run if an earlier record of the same graph, roots and algorithm has another digest."""
+    """End the run if an earlier record of the search has another digest."""
     same = ("graph", "weights", "algorithm", "root_seed", "sources")
     for line in record.lines(backend):
         if all(line.get(name) == facts[name] for name in same) and line["digest"] != facts["digest"]:

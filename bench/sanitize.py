@@ -76,7 +76,7 @@ def main(logs: pathlib.Path, tools: tuple[str, ...], commit: str | None) -> None
 
 
 class Run:
-    """Run one process under a tool, with a log of the tool and one of the process."""
+    """Run one process under a tool, with a log of each."""
 
     def __init__(self, tool: str, number: int, logs: pathlib.Path) -> None:
         self.log, self.output = logs / f"{tool}-{number}.log", logs / f"{tool}-{number}.out"
@@ -97,7 +97,7 @@ class Run:
 
 
 def found_in(logs: Iterable[str]) -> dict:
-    """Count the reports by kernel, of mgraph and foreign, and those that could not be parsed."""
+    """Count reports by kernel, and those that could not be parsed."""
     found: dict[str, collections.Counter[str]] = {"ours": collections.Counter(), "foreign": collections.Counter()}
     total = 0
     for log in logs:

@@ -51,7 +51,7 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 )
 @click.option("--sources", type=int, default=8, show_default=True)
 @click.option("--root-seed", type=int, default=1, show_default=True, help="The same roots for any number of ranks.")
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 @click.option("--report-only", is_flag=True, help="Measure nothing.")
 def main(
     graphs: tuple[str, ...],

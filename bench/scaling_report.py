@@ -98,7 +98,7 @@ def write_report(path: pathlib.Path) -> None:
 
 
 def _searches(lines: list[dict]) -> list[dict]:
-    """Return the newest record of each search of an RMAT graph whose supersteps are all recorded."""
+    """Return the newest record of each RMAT search with all its supersteps."""
     kinds = ("graph", "algorithm", "method", "ranks", "backend")
     rmat = [line for line in lines if line["graph"].startswith("rmat") and line["algorithm"] in KERNELS]
     known = [line for line in rmat if line.get("steps") and len(line["steps"]) == line["supersteps"]]

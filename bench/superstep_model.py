@@ -1,4 +1,4 @@
-"""Model the time of a superstep by four terms: a constant, a latency, arcs and bytes.
+"""Model the time of a superstep: a constant, a latency, arcs, bytes.
 
     microseconds = a + b * log2(ranks) + c * arcs of a rank + d * bytes that reach a rank
 
@@ -21,7 +21,7 @@ Model = dict[Kind, np.ndarray]
 
 
 def fit(lines: list[dict]) -> Model:
-    """Fit every kind of superstep over all records, by errors relative to the time of their search."""
+    """Fit every kind of superstep, by errors relative to the search's time."""
     rows: dict[Kind, list[list[float]]] = {}
     for line in lines:
         total = sum(step["microseconds"] for step in line["steps"])
@@ -37,7 +37,7 @@ def fit(lines: list[dict]) -> Model:
 
 
 def predict_ms(model: Model, line: dict, ranks: int, growth: float = 1.0) -> float:
-    """Predict the time of a record's search on another number of ranks, more than one if it had several.
+    """Predict the time of a record's search on another number of ranks.
 
     A graph `growth` times as large is assumed to have the same supersteps, each with more arcs and bytes.
     """
@@ -65,11 +65,11 @@ def _terms(step: dict, ranks: int) -> list[float]:
 
 
 def _bytes_reaching_a_rank(step: dict, ranks: int) -> float:
-    """Return the bytes received: a gathered bitmap whole; reduced states and pairs for owners in parts."""
+    """Return the bytes that a rank receives: bitmaps whole, states in parts."""
     return step["bytes"] * (ranks - 1) / ranks if step["method"] == "pull" else step["bytes"] / ranks
 
 
 def _on(step: dict, measured_on: int, ranks: int, growth: float) -> dict:
-    """Scale a step to another number of ranks: its arcs stay, the bytes of a sweep grow with the ranks."""
+    """Scale a step to another number of ranks: only bytes of sweeps grow."""
     sent = step["bytes"] * (ranks / measured_on if step["method"] == "sweep" else 1.0)
     return step | {"arcs": step["arcs"] * growth, "bytes": sent * growth}

@@ -1,4 +1,4 @@
-"""Measure what the cost model gains, which chooses how each superstep runs by the device's rates.
+"""Measure what the cost model of supersteps gains.
 
     python bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k
 
@@ -98,7 +98,7 @@ def forget(rank: Rank, graph: str) -> None:
 
 
 def kernel_times(g: Graph, algorithm: str, roots: list[int]) -> tuple[list[float], list[int]]:
-    """Return for every root the milliseconds of its supersteps, and the digest of its distances."""
+    """Return for every root the milliseconds and the digest of its search."""
     search, times, digests = KERNELS[algorithm], [], []
     search(g, roots[0], return_predecessors=False).close()
     for root in roots:

@@ -78,7 +78,7 @@ def serve_rank(end: Any, rank: int, size: int, secret: bytes, turns: tuple[int, 
 
 
 def ping_pong(turns: int, nbytes: int) -> float:
-    """Return the seconds of a message to another process and back, over a blocking socket."""
+    """Return the seconds of a round trip to another process over a socket."""
     with socket.create_server((HOST, 0)) as listener:
         _, process = start(serve_echo, listener.getsockname(), turns, nbytes)
         link, _ = listener.accept()

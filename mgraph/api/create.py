@@ -1,4 +1,4 @@
-"""Make a graph: generate it, read it from a file, or build it from arrays."""
+"""Make a graph: generate it, read a file, or use arrays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def grid(
 
 
 def ssca2(scale: int, *, cluster: Any = None, order: str = "auto", layout: str = "rows", **options: Any) -> Graph:
-    """Make a graph of 2**scale vertices in cliques, joined by edges that are rarer at larger distances."""
+    """Make a graph of 2**scale vertices in cliques, with rarer edges between them."""
     return Graph.from_source(Ssca2(scale, **options), cluster=cluster, order=order, layout=layout)
 
 
@@ -96,7 +96,7 @@ def read(
     num_chunks: int | None = None,
     **options: Any,
 ) -> Graph:
-    """Read a graph from a file, or generate it from a spec such as `rmat:20`.
+    """Read a graph from a file, or from a spec such as `rmat:20`.
 
     Every rank must be able to read the file. A compressed file is decompressed once in each process that has a rank,
     to an unnamed temporary file in the folder TMPDIR, and freed after the build. Options are those of
@@ -141,7 +141,10 @@ def from_csr(
     order: str = "auto",
     layout: str = "rows",
 ) -> Graph:
-    """Make a graph from CSR arrays: vertex u has arcs to indices[indptr[u] : indptr[u + 1]]."""
+    """Make a graph from CSR arrays.
+
+    Vertex u has arcs to indices[indptr[u] : indptr[u + 1]].
+    """
     return Graph.from_source(
         csr_source(indptr, indices, weights, directed=directed), cluster=cluster, order=order, layout=layout
     )
@@ -150,5 +153,8 @@ def from_csr(
 def from_scipy(
     matrix: Any, *, directed: bool = False, cluster: Any = None, order: str = "auto", layout: str = "rows"
 ) -> Graph:
-    """Make a graph from a SciPy sparse array: entry (u, v) is an edge, its value the weight."""
+    """Make a graph from a SciPy sparse array of weights.
+
+    Entry (u, v) is an edge, its value the weight.
+    """
     return Graph.from_source(scipy_source(matrix, directed=directed), cluster=cluster, order=order, layout=layout)

@@ -130,7 +130,7 @@ class Graph:
 
     @property
     def num_vertices(self) -> int:
-        """Number of vertices, with or without edges; their user ids are 0 .. num_vertices - 1."""
+        """Number of vertices, isolated ones included; user ids are 0 .. num_vertices - 1."""
         return self.info.num_vertices
 
     @property
@@ -145,7 +145,7 @@ class Graph:
 
     @property
     def closed(self) -> bool:
-        """Whether the memory on the ranks was freed: the graph, its cluster or the cluster's client was closed."""
+        """Whether the graph, its cluster or the cluster's client was closed."""
         return not self._finalizer.alive or self.cluster.closed
 
     def close(self) -> None:
@@ -153,7 +153,10 @@ class Graph:
         self._finalizer()
 
     def run(self, job: Callable[..., Any], stored: Sequence[Kept], *args: Any) -> list[Any]:
-        """Run a job that stores its results on the ranks as `stored`; free these if it fails."""
+        """Run a job that stores its results on the ranks as `stored`.
+
+        Free these if it fails.
+        """
         try:
             return self.cluster.run_on_kept(job, self.key, *args)
         except BaseException as error:
@@ -169,7 +172,10 @@ class Graph:
             raise
 
     def require_open(self) -> None:
-        """Raise GraphClosed if the graph was closed; a closed cluster raises its own error in run()."""
+        """Raise GraphClosed if the graph was closed.
+
+        A closed cluster raises its own error in run().
+        """
         if not self._finalizer.alive:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
@@ -202,7 +208,7 @@ class Graph:
 
 
 def _out_of_memory(what: str, error: MemoryError) -> WouldNotFit:
-    """Return the error for work that ran out of memory although the plan had expected it to fit."""
+    """Return the error for work that ran out of memory despite its plan."""
     why = str(error) or "an allocation failed"
     return WouldNotFit(
         f"{what} needs more memory than there is ({why}): "
@@ -218,7 +224,7 @@ def require_graph(g: Any) -> None:
 
 
 def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
-    """Choose the ranks for a graph: all of the cluster, or fewer if the user gave no number and fewer are faster."""
+    """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = _cluster(cluster)
     if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_A_RANK:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
@@ -229,7 +235,10 @@ def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tupl
 
 
 def _cluster(given: Any) -> Cluster:
-    """Return the cluster to build on; graphs built without one share one cluster while any of them is alive."""
+    """Return the cluster to build on.
+
+    Graphs built without one share one cluster while any of them is alive.
+    """
     if isinstance(given, Cluster):
         return given
     # The user closes a client, so its cluster must not become the shared one of later graphs.
@@ -242,7 +251,7 @@ def _cluster(given: Any) -> Cluster:
 
 
 def _has_default_client() -> bool:
-    """Return whether there is a current Dask client: `connect` prefers it to the shared cluster."""
+    """Return whether a current Dask client exists, which `connect` prefers."""
     distributed = sys.modules.get("distributed")
     try:
         return distributed is not None and distributed.default_client() is not None

@@ -1,4 +1,4 @@
-"""Run the Graph500 benchmark: build an RMAT graph, search from random roots, validate every result."""
+"""Run the Graph500 benchmark: build an RMAT graph, search, validate every result."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Search:
 
 @dataclass(frozen=True)
 class AtOnce:
-    """Record one multi-source BFS from all roots, for levels only: not part of the specification."""
+    """Record one multi-source BFS for levels, which is not in the specification."""
 
     num_roots: int
     search_s: float
@@ -96,7 +96,7 @@ class Graph500Run:
     at_once: AtOnce | None = None
 
     def summary(self, kernel: str) -> dict[str, float]:
-        """Return the statistics of a kernel, named as in the specification: time, nedge, TEPS, validate.
+        """Return the statistics of a kernel, named as in the specification.
 
         Times begin when all ranks have the root's position and end when every result is stored by user id. Rates count
         the input edges in the root's component, loops and parallel edges included. Their mean is harmonic, as
@@ -259,14 +259,17 @@ def _seconds_to_validate(result: Traversed) -> float:
 
 
 class _ComponentEdges:
-    """Count the input edges of each root's component; the generator runs once for each component."""
+    """Count the input edges of each root's component.
+
+    The generator runs once for each component.
+    """
 
     def __init__(self, source: EdgeSource) -> None:
         self.source = source
         self.known: dict[int, int] = {}
 
     def of(self, result: Traversed) -> int:
-        """Return the count for the component that a search reached, identified by its smallest vertex."""
+        """Return the count for the component that a search reached."""
         smallest = min(result.run(smallest_reached))
         if smallest not in self.known:
             self.known[smallest] = sum(result.run(count_input_edges, result.graph.key, self.source))
@@ -274,7 +277,10 @@ class _ComponentEdges:
 
 
 def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
-    """Return at most `count` different vertices with arcs out; fewer if they are too rare."""
+    """Return at most `count` different vertices with arcs out.
+
+    Fewer if they are too rare.
+    """
     draw = np.random.default_rng(seed)
     connected = g.num_vertices - g.info.num_isolated
     if not connected:
@@ -307,7 +313,7 @@ def generate(rank: Rank, source: EdgeSource) -> float:
 
 
 def smallest_reached(rank: Rank, key: str) -> int:
-    """Return the smallest reached user id in this rank's range, the largest int64 if there is none."""
+    """Return the smallest reached user id of this rank, else the largest int64."""
     reached = _reached(rank.objects[key])
     first = int(reached.argmax()) if len(reached) else 0
     return rank.objects[key].first + first if len(reached) and reached[first] else np.iinfo(np.int64).max

@@ -1,4 +1,4 @@
-"""Implement bfs_together: BFS from many roots at once, stored as bits until a root's result is read."""
+"""Implement bfs_together: multi-source BFS, stored as bits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from mgraph.types import LEVEL
 
 
 class TraversedTogether:
-    """Hold the levels of many roots; `found[i]` is the result of root i, without predecessors.
+    """Hold the levels of many roots.
+
+    `found[i]` is the result of root i, without predecessors.
 
     Attributes
     ----------
@@ -40,7 +42,10 @@ class TraversedTogether:
         self._stored = stored
 
     def answer(self, index: int, *, return_predecessors: bool = True) -> Traversed:
-        """Return the result of root number `index`, equal to that of bfs; predecessors are computed now."""
+        """Return the result of root number `index`, equal to that of bfs.
+
+        Predecessors are computed now.
+        """
         index = as_integer(index, "number of a root")
         root = self.roots[index]
         batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
@@ -88,7 +93,7 @@ class TraversedTogether:
 
 
 def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = None) -> TraversedTogether:
-    """Find the number of hops from each of many roots, 64 in one search (MS-BFS).
+    """Find the hops from each of many roots, 64 in one search (MS-BFS).
 
     One scan of an arc serves 64 roots. This is faster than separate searches if the frontiers of the roots overlap, as
     in small-world graphs. Levels need a few bits for each root and vertex until a root's result is read.
@@ -118,7 +123,10 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
 def search_all_roots(
     rank: Rank, graph: str, keys: list[str], batches: list[list[int]], limit: int | None
 ) -> dict[str, Any]:
-    """Search from each batch of roots; store the levels as `keys` and return this rank's stats."""
+    """Search from each batch of roots.
+
+    Store the levels as `keys` and return this rank's stats.
+    """
     shard, comm, trace = shard_of(rank, graph), rank.comm, Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
         require_in_rows(shard, comm)
@@ -132,7 +140,10 @@ def search_all_roots(
 
 
 def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
-    """Extract one root's result from the stored levels; store it as `key` and return this rank's stats."""
+    """Extract one root's result from the stored levels.
+
+    Store it as `key` and return this rank's stats.
+    """
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
     found: Together = rank.objects[together]
     # A call that failed since the search has discarded the in-rows on all ranks.

@@ -34,7 +34,7 @@ def require_drawable(path: str | PathLike) -> None:
 
 
 def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "") -> None:
-    """Draw the frontier and the time of every superstep to a file, colored by method."""
+    """Draw frontier and time of every superstep to a file, colored by method."""
     require_drawable(path)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""Define results: columns by user id that stay on the ranks until they are read, and what they cost."""
+"""Define results: columns that stay on the ranks, and their costs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,9 @@ def _of_all(steps: tuple[dict, ...]) -> dict:
 
 
 class Kept:
-    """Own what the ranks store of one result; free it on `close()` or with the last reference.
+    """Own what the ranks store of one result.
+
+    Free it on `close()` or with the last reference.
 
     It exists before the call that stores something under its key, so that an interrupt after that call frees it.
 
@@ -118,13 +120,16 @@ class Kept:
             ) from error
 
     def require_open(self) -> None:
-        """Raise GraphClosed if the result was closed; a closed cluster raises its own error in run()."""
+        """Raise GraphClosed if the result was closed.
+
+        A closed cluster raises its own error in run().
+        """
         if not self.close.alive:
             raise GraphClosed("this result was closed: compute it again")
 
 
 class Column:
-    """Hold one value for each user id (or edge of a forest), on the ranks until it is read.
+    """Hold one value for each user id, or edge of a forest.
 
     `np.asarray(column)` and `column.to_numpy()` fetch the whole column, `column[v]` and `column[lo:hi]` a part.
     """
@@ -179,13 +184,16 @@ class Column:
     __hash__ = object.__hash__
 
     def digest(self) -> int:
-        """Return a 64-bit hash of all values and their vertices; it does not depend on the number of ranks."""
+        """Return a 64-bit hash of all values and their vertices.
+
+        It does not depend on the number of ranks.
+        """
         return sum(self._stored.run(digest, self.name)) % 2**64
 
     def to_dask_array(self) -> dask.array.Array:
-        """Return the column as a Dask array with one chunk for each rank, copied on the rank's worker.
+        """Return the column as a Dask array, one chunk for each rank.
 
-        Compute it with the client of the cluster: the default one, or `g.cluster.client.compute(array)`.
+        Each chunk is a copy on the rank's worker. Compute the array with the client of the cluster: the default one, or `g.cluster.client.compute(array)`.
         """
         import dask.array
 
@@ -204,7 +212,9 @@ class Column:
 
 
 class Result(ABC):
-    """Hold columns of one value for each vertex (or edge); free them on `close()` or at the end of `with`.
+    """Hold columns of one value for each vertex (or edge).
+
+    Free them on `close()` or at the end of `with`.
 
     Attributes
     ----------
@@ -226,7 +236,10 @@ class Result(ABC):
 
     @abstractmethod
     def violations(self) -> Sequence[Violation]:
-        """Check the result on the ranks that store it; return the rules that it breaks."""
+        """Check the result on the ranks that store it.
+
+        Return the rules that it breaks.
+        """
 
     def run(self, job: Any, *args: Any) -> list:
         """Run a job on what the ranks store of this result."""
@@ -234,7 +247,7 @@ class Result(ABC):
 
     @property
     def closed(self) -> bool:
-        """Whether the memory on the ranks was freed: the result, its cluster or the cluster's client was closed."""
+        """Whether the result, its cluster or the cluster's client was closed."""
         return self._stored.closed
 
     def close(self) -> None:
@@ -251,7 +264,7 @@ class Result(ABC):
         return pandas.DataFrame(self._arrays())
 
     def to_parquet(self, path: str | PathLike) -> None:
-        """Write all columns to a Parquet file of any name, one row for each vertex or edge."""
+        """Write all columns to a Parquet file of any name, a row per vertex or edge."""
         from mgraph.io.write import write_columns
 
         write_columns(path, self._arrays(), format="parquet")

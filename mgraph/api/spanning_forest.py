@@ -25,7 +25,9 @@ DIRECTED = (
 
 
 class Forest(Result):
-    """Hold the edges of a spanning forest, sorted by (source, target), each source below its target.
+    """Hold the edges of a spanning forest, sorted by source, then target.
+
+    The source of each edge is below its target.
 
     Unpacks like a tuple: `sources, targets, weights = mg.minimum_spanning_forest(g)`.
 

@@ -1,4 +1,4 @@
-"""Implement bfs and sssp for users: check arguments, choose the method, run it on the ranks."""
+"""Implement bfs and sssp for users: check arguments, choose methods, run searches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bfs(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> Traversed:
-    """Find the number of hops from a source to every vertex, and a tree of shortest paths.
+    """Find the hops from a source to every vertex, and a tree of paths.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def bfs_many(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> TraversedMany:
-    """Search from each of many roots separately, under one lease, with the options of `bfs`."""
+    """Search from each of many roots separately, with the options of `bfs`."""
     specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
@@ -101,13 +101,13 @@ def sssp_many(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> TraversedMany:
-    """Search from each of many roots separately, under one lease, with the options of `sssp`."""
+    """Search from each of many roots separately, with the options of `sssp`."""
     specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:
-    """Return the dtype of distances: that of float weights, or integers for the longest possible path."""
+    """Return the dtype of distances: float as weights, or integers wide enough."""
     if info.weight_dtype is None:
         raise UsageError(PATHS_NEED_WEIGHTS)
     if info.min_weight < 0:
@@ -158,7 +158,10 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
-    """Return the largest value of the dtype that is not above the limit; None for no limit."""
+    """Return the largest value of the dtype that is not above the limit.
+
+    None for no limit.
+    """
     farthest = float(np.finfo(dtype).max) if dtype.kind == "f" else unreached_of(dtype) - 1
     if limit >= farthest:
         return None

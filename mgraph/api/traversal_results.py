@@ -110,7 +110,10 @@ class Traversed(Result):
         return self.run(check, self.graph.key)[0]
 
     def path_to(self, target: int) -> list[int]:
-        """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
+        """Return the vertices of the path from a source to `target`, both included.
+
+        [] if there is none.
+        """
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
         return self.run(follow, check_vertex(self.graph.num_vertices, target, "target"))[0]
@@ -143,7 +146,10 @@ class TraversedMany(Sequence):
 
     @property
     def predecessors(self) -> np.ndarray | None:
-        """The predecessors as a matrix, one row for each root; None if they were not requested."""
+        """The predecessors as a matrix, one row for each root.
+
+        None if they were not requested.
+        """
         columns = [result.predecessors for result in self.results]
         return None if None in columns else np.stack([column.to_numpy() for column in columns if column is not None])
 

@@ -49,7 +49,10 @@ def answer_options(written: str) -> Callable[[Command], Command]:
 
 
 def source_of_options(options: dict[str, Any]) -> EdgeSource:
-    """Return the edge source of INPUT; refuse an output that cannot be written before any work."""
+    """Return the edge source of INPUT.
+
+    Refuse an output that cannot be written before any work.
+    """
     if options["output"] is not None:
         require_writable(options["output"])
         refuse_input_as_output(options["input"], options["output"])
@@ -66,7 +69,10 @@ def refuse_input_as_output(source: str, output: str) -> None:
 def graph_of(
     edges: EdgeSource, options: dict[str, Any], layout: str = "rows"
 ) -> Iterator[tuple[Graph, Callable[[str], None]]]:
-    """Build the graph on a cluster that is closed afterwards; yield it and a function that shows progress."""
+    """Build the graph on a cluster that is closed afterwards.
+
+    Yield it and a function that shows progress.
+    """
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
         show(f"building {edges.name}")
@@ -85,7 +91,7 @@ def finish(result: Result, options: dict[str, Any], show: Callable[[str], None])
 
 
 def print_result(result: Result, options: dict[str, Any], *lines: str, **facts: Any) -> None:
-    """Print a result: as one JSON object with these facts, or as these lines of text."""
+    """Print a result: one JSON object with these facts, or these lines."""
     if options["as_json"]:
         about = {"graph": result.graph.name, "info": result.graph.info, "output": options["output"]}
         costs = {"seconds": result.stats.total_s, "stats": result.stats, "validated": options["check"]}

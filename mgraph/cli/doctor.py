@@ -147,7 +147,7 @@ def _check_kernel(found: Findings) -> bool:
 
 
 def _check_rates(found: Findings) -> None:
-    """Report the memory rates of the first GPU, which searches use in cost models, and their file."""
+    """Report the memory rates of the first GPU, and their file."""
     try:
         run = make_backend("cuda")
         assert isinstance(run, FusingBackend)

@@ -13,7 +13,9 @@ from mgraph.io.write import EDGE_WRITERS, require_writable, write_edges
 @click.argument("spec")
 @click.argument("output", metavar="FILE")
 def generate(spec: str, output: str) -> None:
-    """Write the graph of a SPEC to FILE: .npz, .csv, .csr or .parquet; an existing file is replaced.
+    """Write the graph of a SPEC to FILE: .npz, .csv, .csr or .parquet.
+
+    An existing file is replaced.
 
     SPEC is one of rmat:SCALE[:EDGE_FACTOR], uniform:VERTICES:DEGREE, fixed:VERTICES:OUT_DEGREE,
     grid:ROWSxCOLUMNS[:DROP], ssca2:SCALE[:MAX_CLIQUE], with options after commas, such as

@@ -48,7 +48,7 @@ from mgraph.formatting import counted
 @cluster_options
 @json_option
 def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options: Any) -> None:
-    """Run the Graph500 benchmark: build an RMAT graph, search from random roots, validate every result.
+    """Run the Graph500 benchmark: build an RMAT graph, search, validate every result.
 
     Times end when every vertex's result is stored by user id (with --roots-at-once, its level). Rates count the
     generated edges in the root's component, loops and parallel edges included, as the specification does.

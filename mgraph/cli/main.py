@@ -1,4 +1,6 @@
-"""Define the command line, `mgraph COMMAND`. An error ends in one line and an exit code.
+"""Define the command line, `mgraph COMMAND`.
+
+An error ends in one line and an exit code.
 
 Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed;
 130 when interrupted, 143 when terminated.
@@ -42,7 +44,10 @@ class Terminated(KeyboardInterrupt):
 
 
 class Commands(click.Group):
-    """Import a command's module when it runs; turn errors into one line and an exit code."""
+    """Import a command's module when it runs.
+
+    Turn errors into one line and an exit code.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -105,7 +110,7 @@ def _terminate(number: int, frame: Any) -> NoReturn:
 
 
 def _caused_by(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bool:
-    """Return whether an interrupt caused this error, as it may cause an ImportError of a library."""
+    """Return whether an interrupt caused this error, perhaps through a library's ImportError."""
     return error is not None and (isinstance(error, kind) or _caused_by(error.__context__, kind))
 
 
@@ -116,7 +121,7 @@ def _print_error(line: str, code: int) -> int:
 
 
 def _discard_output() -> None:
-    """Redirect standard output to the null device, so that Python's last flush does not fail."""
+    """Redirect standard output to the null device, where the last flush succeeds."""
     # A stream that a caller has put in place of standard output may have no file descriptor.
     with contextlib.suppress(io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -125,7 +130,7 @@ def _discard_output() -> None:
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(mgraph.__version__, prog_name="mgraph")
 def main() -> None:
-    """Search graphs on several GPUs, on one, or on CPUs: BFS, shortest paths, components, spanning forests.
+    """Search graphs on GPUs or CPUs: BFS, shortest paths, components, spanning forests.
 
     Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, or doctor found a problem, 5 would not fit in
     memory, 6 validation failed, 130 interrupted, 143 terminated.

@@ -14,7 +14,7 @@ from mgraph.cli.answer import answer_options, finish, graph_of, print_result, so
 @click.option("--maximum", is_flag=True, help="Find the heaviest forest instead of the lightest.")
 @answer_options("the edges")
 def msf(maximum: bool, **options: Any) -> None:
-    """Find a minimum spanning forest of INPUT: a file, or a spec such as rmat:20."""
+    """Find a minimum spanning forest of INPUT, a file or spec (rmat:20)."""
     edges = source_of_options(options)
     # Refuse a graph without a spanning forest before it is built.
     require_spannable(edges)

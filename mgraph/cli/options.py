@@ -118,7 +118,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def source_of(
     text: str, weight: str | None, directed: bool | None, num_vertices: int | None, file_format: str | None
 ) -> EdgeSource:
-    """Return the edge source that INPUT names: a spec such as rmat:20, or a file."""
+    """Return the edge source of INPUT: a spec such as rmat:20, or a file."""
     if is_spec(text):
         given = {"--weight": weight, "--directed": directed, "--num-vertices": num_vertices, "--format": file_format}
         for option, value in given.items():
@@ -131,7 +131,10 @@ def source_of(
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows progress: a spinner on a terminal, else lines; nothing if quiet."""
+    """Yield a function that shows progress: a spinner on a terminal, else lines.
+
+    Nothing if quiet.
+    """
     console = Console(stderr=True)
     if quiet:
         yield lambda line: None

@@ -52,7 +52,7 @@ class Bytes(click.ParamType):
 @layout_option
 @json_option
 def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **options: Any) -> None:
-    """Print the memory that a graph of this size needs, and whether it fits; build nothing.
+    """Print the memory that a graph needs, and whether it fits; build nothing.
 
     INPUT is a file or a spec such as rmat:20. Exit code 5 if it does not fit.
     """

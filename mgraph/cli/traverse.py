@@ -33,7 +33,10 @@ _search_options = combined(
 @click.option("--depth-limit", type=click.IntRange(0), help="Vertices farther than this many hops count as unreached.")
 @_search_options
 def bfs(depth_limit: int | None, **options: Any) -> None:
-    """Find the number of hops from a source to every vertex of INPUT: a file, or a spec such as rmat:20."""
+    """Find the hops from a source to every vertex of INPUT.
+
+    INPUT is a file, or a spec such as rmat:20.
+    """
     _run(run_bfs, {"depth_limit": depth_limit}, **options)
 
 
@@ -41,7 +44,10 @@ def bfs(depth_limit: int | None, **options: Any) -> None:
 @click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this count as unreached.")
 @_search_options
 def sssp(cutoff: float | None, **options: Any) -> None:
-    """Find shortest paths from a source to every vertex of INPUT: a file, or a spec such as rmat:20."""
+    """Find shortest paths from a source to every vertex of INPUT.
+
+    INPUT is a file, or a spec such as rmat:20.
+    """
     if cutoff is not None and math.isnan(cutoff):
         raise click.BadParameter("nan is not a distance.", param_hint="'--cutoff'")
     _run(run_sssp, {"cutoff": cutoff}, **options)

@@ -1,4 +1,4 @@
-"""Define the rank jobs: build a graph, run an algorithm on it, validate, copy or free a result.
+"""Define the rank jobs: build graphs, run algorithms, validate and copy results.
 
 `Cluster.run` calls a job on every rank under one lease; its first argument is the Rank. Shards and results are stored
 in `rank.objects`; the value that a job returns is sent to the user's process, so it is small.
@@ -39,7 +39,7 @@ HASHED_AT_ONCE = 1 << 26
 
 @dataclass
 class StoredColumns:
-    """Store one rank's part of a result: columns of one value for each user id (or edge) of its range."""
+    """Store one rank's part of a result: a value for each user id or edge."""
 
     first: int
     columns: dict[str, Array]
@@ -61,7 +61,10 @@ class StoredTraversal(StoredColumns):
 
 
 def shard_of(rank: Rank, graph: str) -> Shard:
-    """Return this rank's shard; every job that may derive more data from it begins with this."""
+    """Return this rank's shard.
+
+    Every job that may derive more data from it begins with this.
+    """
     shard: Shard = rank.objects[graph]
     shard.begin_call(rank.comm)
     return shard
@@ -73,7 +76,7 @@ def free_bytes(rank: Rank) -> int:
 
 
 def free_memory(rank: Rank) -> FreeMemory:
-    """Return the bytes that this rank can still allocate, and the limit that determines them."""
+    """Return the bytes that this rank can still allocate, and their limit."""
     return rank.backend.free_memory()
 
 
@@ -119,7 +122,10 @@ def store_traversal(
     traversal: Traversal,
     trace: Trace,
 ) -> dict[str, Any]:
-    """Add predecessors if requested; store the result by user id as `key` and return this rank's stats."""
+    """Add predecessors if requested.
+
+    Store the result by user id as `key` and return this rank's stats.
+    """
     comm = rank.comm
     # With several sources the nearest one is the end of each vertex's chain of predecessors.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
@@ -195,7 +201,10 @@ def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
 
 
 def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list[int]) -> int:
-    """Translate the result to user ids, isolated sources included; return how many of these this rank stores."""
+    """Translate the result to user ids, isolated sources included.
+
+    Return how many of these this rank stores.
+    """
     comm, columns, traversal = rank.comm, result.columns, result.traversal
     predecessors = traversal.predecessors if result.spec.predecessors else None
     tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
@@ -230,7 +239,7 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
 
 
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
-    """Return this rank's values of a column for user ids (or edges) lo..hi, as a host array."""
+    """Return this rank's values of a column for user ids or edges lo..hi."""
     result: StoredColumns = rank.objects[key]
     first, values = result.first, result.columns[column]
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
@@ -243,12 +252,15 @@ def count_values(rank: Rank, key: str) -> int:
 
 
 def take(rank: Rank, key: str, column: str) -> np.ndarray:
-    """Return a copy of this rank's part of a column; it remains valid after the result is closed."""
+    """Return a copy of this rank's part of a column.
+
+    It remains valid after the result is closed.
+    """
     return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
 
 
 def digest(rank: Rank, key: str, column: str) -> int:
-    """Return the sum of the hashes of (vertex, value) over this rank's part of a column."""
+    """Return the sum of hashes of (vertex, value) in this rank's column."""
     result: StoredColumns = rank.objects[key]
     values, xp, hashes = result.columns[column], rank.backend.xp, 0
     # In pieces: the hashes of a whole column would need several times its memory.
@@ -265,7 +277,7 @@ def digest(rank: Rank, key: str, column: str) -> int:
 
 
 def follow(rank: Rank, key: str, target: int) -> list[int]:
-    """Return the path from a source to the target, by predecessors that any rank may store."""
+    """Return the path from a source to the target, over all ranks' predecessors."""
     result: StoredTraversal = rank.objects[key]
     first, values = result.first, result.columns["predecessors"]
     path: list[int] = []
