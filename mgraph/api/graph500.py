@@ -42,7 +42,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class AtOnce:
+class MultiSourceSearch:
     """Record one multi-source BFS for levels, which is not in the specification."""
 
     num_roots: int
@@ -93,7 +93,7 @@ class Graph500Run:
     roots: list[int]
     validated: bool
     searches: dict[str, list[Search]] = field(default_factory=dict)
-    at_once: AtOnce | None = None
+    at_once: MultiSourceSearch | None = None
 
     def summary(self, kernel: str) -> dict[str, float]:
         """Return the statistics of a kernel, named as in the specification.
@@ -231,11 +231,11 @@ def run_graph500(
                     run.searches[kernel].append(Search(result.stats, edges.of(result), seconds))
         if spec.roots_at_once:
             progress(f"bfs of {len(roots)} roots at once")
-            run.at_once = _search_at_once(g, roots, edges, spec.check)
+            run.at_once = _search_multi_source(g, roots, edges, spec.check)
     return run
 
 
-def _search_at_once(g: Graph, roots: list[int], edges: _ComponentEdges, check: bool) -> AtOnce:
+def _search_multi_source(g: Graph, roots: list[int], edges: _ComponentEdges, check: bool) -> MultiSourceSearch:
     # Warm up: the first result also compiles the translation to user ids.
     with bfs_together(g, roots) as warm:
         warm[0].close()
@@ -249,7 +249,7 @@ def _search_at_once(g: Graph, roots: list[int], edges: _ComponentEdges, check: b
                 # The rules need predecessors, which are computed from the levels here.
                 with found.answer(i) as result:
                     validate(result)
-        return AtOnce(len(roots), found.stats.total_s, translate_s, num_edges, len(found.stats.supersteps))
+        return MultiSourceSearch(len(roots), found.stats.total_s, translate_s, num_edges, len(found.stats.supersteps))
 
 
 def _seconds_to_validate(result: Traversed) -> float:

@@ -193,7 +193,8 @@ class Column:
     def to_dask_array(self) -> dask.array.Array:
         """Return the column as a Dask array, one chunk for each rank.
 
-        Each chunk is a copy on the rank's worker. Compute the array with the client of the cluster: the default one, or `g.cluster.client.compute(array)`.
+        Each chunk is a copy on the rank's worker. Compute the array with the client of the cluster: the default one,
+        or `g.cluster.client.compute(array)`.
         """
         import dask.array
 
