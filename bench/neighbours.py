@@ -2,7 +2,7 @@
 
     python bench/neighbours.py rmat24 uni24 ssca2-21
 
-With 16 bits 128 arcs share a base of 32 bits; groups whose targets are too far apart stay in 32 bits. `read` only
+With 16 bits 128 arcs share a base of 32 bits; groups with targets too far apart stay in 32 bits. `read` only
 reads: it counts the ids that differ from one id; `look up` also looks up each neighbor's tree, as a spanning forest
 does. Graphs have the vertex order that mgraph chooses and, if their ids are scrambled, also that of the generator,
 which is local. Compression is not timed. All widths must count the same.

@@ -192,7 +192,7 @@ def _counters(lines: list[dict]) -> list[str]:
 
 SANITIZED = """
 Reports of compute-sanitizer's tools, with every algorithm on small graphs (`bench/sanitize.py`): in kernels of mgraph,
-with the file whose comment explains them, and in those of CuPy.
+with the file that has a comment to explain them, and in those of CuPy.
 """
 SANITIZED_COLUMNS = {
     "tool": lambda line: line["tool"],

@@ -221,7 +221,7 @@ def _errors(model: Model, lines: list[dict]) -> list[float]:
 
 
 def _held_out(lines: list[dict]) -> str:
-    """Tell how well a model of fewer ranks predicts the most that were measured."""
+    """Return the error of a model of fewer ranks on the largest number measured."""
     most = max(line["ranks"] for line in lines)
     fewer = [line for line in lines if line["ranks"] < most]
     model = fit(fewer)

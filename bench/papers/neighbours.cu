@@ -1,6 +1,6 @@
 // Read targets in 32, 24 or 16 bits: a warp reads a group of 128 arcs, each lane four consecutive
 // ones, and counts the targets outside of tree `tree`. With 16 bits a target is the group's base
-// plus an offset; a group whose targets are too far apart has no base and is read in 32 bits.
+// plus an offset; a group with targets too far apart has no base and is read in 32 bits.
 typedef unsigned u32;
 typedef long long i64;
 #define NO_BASE 0xFFFFFFFFu

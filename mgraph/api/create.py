@@ -45,7 +45,7 @@ def uniform(
     layout: str = "rows",
     **options: Any,
 ) -> Graph:
-    """Make a graph of this mean degree, whose edges join random vertices."""
+    """Make a graph of this mean degree with edges between random vertices."""
     return Graph.from_source(
         Uniform(num_vertices, degree, seed, **options), cluster=cluster, order=order, layout=layout
     )

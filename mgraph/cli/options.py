@@ -101,7 +101,7 @@ file_options = combined(
         "--format",
         "file_format",
         metavar="NAME",
-        help="Format of a file whose name has no known suffix: text, npz, ...",
+        help="Format of a file without a known suffix: text, npz, ...",
     ),
 )
 input_options = combined(click.argument("input", metavar="INPUT"), file_options)

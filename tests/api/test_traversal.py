@@ -168,7 +168,7 @@ def test_distance_dtypes_follow_the_weights(dtype, largest, state, result, clust
 
 @pytest.mark.parametrize(("arcs", "is_long"), [(266, False), (269, True)])
 def test_integer_distances_are_searched_in_32_bits_first(arcs, is_long, clusters, monkeypatch):
-    """Search a path whose length just fits 32 bits, and a longer one; many vertices are isolated."""
+    """Search a path of a length that just fits 32 bits, and a longer one; many vertices are isolated."""
     widths = []
     for name in ("sssp", "sssp_by_weight"):
         real = getattr(forms, name)

@@ -47,7 +47,7 @@ def test_sanitizer_reports_are_counted_by_kernel(bench):
         "foreign": {"cupy_nonzero": 1},
         "unread": 0,
     }
-    # A tool that was cut short, and one whose summary counts more reports than can be parsed.
+    # A tool that was cut short, and one with more reports in its summary than can be parsed.
     assert found_in([HEAD])["unread"] == 1
     assert found_in([HEAD + END.format(2)])["unread"] == 2
 
