@@ -1,15 +1,15 @@
-"""What each optimisation of the papers' sweeps brings, graph by graph, on one GPU: the papers' curves again.
+"""Measure what each optimization of the papers' sweeps gains on one GPU.
 
     python bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 uni24
 
-The base is one thread an edge over an edge list in the order of a graph's rows, relaxed both ways until
-nothing changes (bench/papers/edge_list.cu); levels have 8 bits, so graphs may not be deep. Three things
-are switched on and off: vertices in degree order, edges sorted by segment, and a state read through the
-read-only path. Beside all eight stand mgraph's own methods. Every answer is compared, vertex by
-vertex, with mgraph's validated one.
-Arcs a second are the arcs of the graph over the time from a source to its levels or distances, as in the
-papers; predecessors, which they do not find, are left out. mgraph's own methods are the sweep; the frontier
-driven by the host, a launch a step; and the same in one launch, shortest paths over rows as they are and by weight.
+The base is one thread for each edge of an edge list in the order of a graph's rows, relaxed in both directions until
+nothing changes (bench/papers/edge_list.cu); levels have 8 bits, so graphs may not be deep. Three optimizations are
+switched on and off: vertices in degree order, edges sorted by segment, and reads of the state by the read-only path.
+Every result is compared, vertex by vertex, with mgraph's validated one.
+
+The rate is the number of arcs of the graph divided by the time from a source to its levels or distances, as in the
+papers, without predecessors, which they do not compute. mgraph's own variants follow: the sweep; the step variant of
+the frontier method; and the persistent kernel, for SSSP over plain and over weight-sorted rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mgraph.shard.shard import Shard
 
 CODE = (pathlib.Path(__file__).parent / "papers" / "edge_list.cu").read_text()
 STATES = {"bfs": ("u8", np.dtype(np.uint8)), "sssp": ("u32", np.dtype(np.uint32))}
-# Of state: a segment of each end's state stays in the cache that all multiprocessors share.
+# Bytes of state in a segment: one segment for each end of the edges stays in the L2 cache.
 SEGMENT_BYTES = 4 << 20
 THREADS = 256
 
@@ -47,7 +47,7 @@ THREADS = 256
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
 @click.option("--sources", type=int, default=8, show_default=True)
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend="cuda") as cluster:
         for name, order in itertools.product(graphs, ("natural", "degree")):
@@ -63,14 +63,14 @@ def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
 
 
 def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
-    """Yield a line for every algorithm and variant."""
-    (rank,) = cluster._ranks  # in process: its shard is at hand
+    """Yield a record for every algorithm and variant."""
+    (rank,) = cluster._ranks  # in process, so its shard is accessible
     shard = rank.objects[g.key]
     for algorithm in KERNELS:
-        answers = _answers(g, algorithm, roots)
+        expected_results = _expected(g, algorithm, roots)
         for sorted_edges, read_only in itertools.product((False, True), repeat=2):
             edges = _EdgeList(shard, algorithm, sorted_edges, read_only)
-            times = [edges.check(source, expected) for source, expected in answers]
+            times = [edges.check(source, expected) for source, expected in expected_results]
             names = [name for name, on in (("segments", sorted_edges), ("read-only", read_only)) if on]
             yield _line(g, algorithm, "+".join(names) or "base", times)
         yield _line(g, algorithm, "sweep", _own_times(g, algorithm, "sweep", roots))
@@ -85,7 +85,7 @@ def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
 
 
 def _stepped(shard: Shard, rank: Rank, spec: forms.TraversalSpec) -> Callable[..., Traversal]:
-    """Return the loop that the host drives."""
+    """Return the step variant."""
     if spec.algorithm == "bfs":
         return bfs
     return sssp if shard.by_weight is None else sssp_by_weight
@@ -97,15 +97,15 @@ def _line(g: Graph, algorithm: str, variant: str, times: list[float]) -> dict:
     return facts | {"sources": len(times), **record.spread(times), "arcs_per_s": round(rate), "validated": True}
 
 
-def _answers(g: Graph, algorithm: str, roots: list[int]) -> list[tuple[int, cupy.ndarray]]:
-    """Return the state index of every root, and its validated answer by state index."""
+def _expected(g: Graph, algorithm: str, roots: list[int]) -> list[tuple[int, cupy.ndarray]]:
+    """Return for every root its state index and its validated result by state index."""
     found = []
     for root in roots:
         with KERNELS[algorithm](g, root) as result:
             mg.validate(result)
-            answer = result.run(lambda rank, key: rank.objects[key].traversal.distances)[0]
-            source = int(cupy.flatnonzero(answer == 0)[0])
-            found.append((source, answer.copy()))
+            result_values = result.run(lambda rank, key: rank.objects[key].traversal.distances)[0]
+            source = int(cupy.flatnonzero(result_values == 0)[0])
+            found.append((source, result_values.copy()))
     return found
 
 
@@ -119,7 +119,7 @@ def _own_times(g: Graph, algorithm: str, method: str, roots: list[int]) -> list[
 
 
 class _EdgeList:
-    """Every undirected edge once, as two lists of ends, and the kernel that relaxes them."""
+    """Hold every undirected edge once, and the kernel that relaxes them."""
 
     def __init__(self, shard: Shard, algorithm: str, sorted_edges: bool, read_only: bool) -> None:
         state, self.dtype = STATES[algorithm]
@@ -140,7 +140,7 @@ class _EdgeList:
         self.kernel = cupy.RawKernel(CODE, "relax_edges", options=options)
 
     def check(self, source: int, expected: cupy.ndarray) -> float:
-        """Search from a source, compare with the expected answer, and return the milliseconds it took."""
+        """Search from a source, compare with the expected result, and return the milliseconds."""
         self._search(source)
         begin, end = cupy.cuda.Event(), cupy.cuda.Event()
         begin.record()
@@ -149,8 +149,10 @@ class _EdgeList:
         end.synchronize()
         own = state[: len(expected)]
         reached = own != self.top
-        assert bool((reached == (expected != np.iinfo(expected.dtype).max)).all()), "another set of vertices is reached"
-        assert bool((own[reached] == expected[reached]).all()), "the answers differ"
+        assert bool((reached == (expected != np.iinfo(expected.dtype).max)).all()), (
+            "the sets of reached vertices differ"
+        )
+        assert bool((own[reached] == expected[reached]).all()), "the results differ"
         return cupy.cuda.get_elapsed_time(begin, end)
 
     def _search(self, source: int) -> cupy.ndarray:

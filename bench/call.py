@@ -1,10 +1,10 @@
-"""Where the microseconds of a whole mg.bfs call go, on one GPU, from Python to an answer in user ids and back.
+"""Measure the parts of a call of mg.bfs on one GPU, in microseconds.
 
     python bench/call.py rmat20 rmat22
 
-Each part is timed where it is called, without what it calls that is a part itself; the median over the roots of each
-part is shown, and of the kernels what they tell of themselves. Beside the translation stands what its memory takes: the
-bytes of its tables at the rate of a stream, its look-ups at the rate of random loads from a table of that size.
+Each part is a function, timed without the parts that it calls; the table has the median of each over the roots. Times
+of kernels are those of their trace. The translation is compared with the least time of its memory accesses: the bytes
+of its tables at the rate of a stream, its lookups at the rate of random loads from a table of that size.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mgraph.backends import cuda
 from mgraph.backends.cuda import CudaBackend
 from mgraph.rank_jobs import jobs
 
-# What is timed: where it stands, and what it is called in the table.
+# The parts: module or class, function, and the key in records.
 PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "prepare", "is all there that the method needs"),
     (forms, "positions_of", "source to position: orders, read back"),
@@ -50,7 +50,7 @@ WARM_UP = 5
 
 
 class Clock:
-    """Seconds by part, each without the parts that it calls."""
+    """Accumulate seconds by part, each without the parts that it calls."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -77,7 +77,7 @@ class Clock:
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
 @click.option("--sources", type=int, default=32, show_default=True)
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend="cuda") as cluster:
         for name in graphs:
@@ -88,7 +88,7 @@ def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
 
 
 def measure(g: Graph, sources: int) -> dict:
-    """Search from random roots and return the medians of what calls and their parts took, in microseconds."""
+    """Search from random roots; return the median microseconds of calls and their parts."""
     roots = random_roots(g, sources + WARM_UP, None)
     calls = [_call(g, root) for root in roots][WARM_UP:]
     parts = [_timed_call(g, root) for root in roots][WARM_UP:]
@@ -109,7 +109,7 @@ def _median(values: list[float]) -> float:
 
 
 def _call(g: Graph, root: int) -> tuple[float, float, float]:
-    """Return the seconds of a call, the microseconds of its kernels and the seconds of its translation."""
+    """Return seconds of a call, microseconds of its kernels, seconds of its translation."""
     started = time.perf_counter()
     result = mg.bfs(g, root)
     seconds, stats = time.perf_counter() - started, result.stats
@@ -130,21 +130,21 @@ def _timed_call(g: Graph, root: int) -> dict[str, float]:
 
 
 def translate_memory(n: int, connected: int) -> float:
-    """Return the seconds that memory takes for levels and parents of n users, of whom so many have arcs.
+    """Return the least seconds to translate n user ids, `connected` of them with arcs.
 
-    A user's position comes in a stream, level and predecessor go out in one; the parent is looked up, as if at random.
-    Its user and its level are not counted: those of hubs are looked up most, which the cache holds.
+    Positions are read in a stream, levels and predecessors are written in one; the parent is a random lookup. Lookups
+    of the parent's user id and level are not counted: most are those of hubs, which are in the cache.
     """
     return n * (4 + 4 + 8) / STREAM + connected * random_load(4 * connected)
 
 
 def show(facts: dict) -> None:
-    """Print the parts."""
+    """Print the parts of a call."""
     print(f"{facts['graph']}: a call {facts['call_us']} us, its kernels {facts['kernels_us']} us, ", end="")
     print(f"translation {facts['translate_us']} us, its memory {facts['translate_memory_us']} us")
     for name, microseconds in facts["parts_us"].items():
         print(f"    {microseconds:8.1f}  {name}")
-    print(f"    {np.round(sum(facts['parts_us'].values()), 1):8.1f}  with the clock", flush=True)
+    print(f"    {np.round(sum(facts['parts_us'].values()), 1):8.1f}  sum, clock included", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""What the kernels of a search do to a GPU's memory: the hardware's counters, read by ncu.
+"""Read hardware counters of a search's kernels with ncu.
 
     python bench/counters.py bfs:rmat20 bfs:uni24 sssp:rmat20
 
-Searches from random roots, then once more from the root whose search took the median time, under ncu: its main kernel,
-and those that find predecessors. A line for each is appended to bench/results. Clocks stay as they are, and caches as
-the kernel before left them; ncu runs a kernel several times, on memory that it puts back.
+Searches from random roots, then once more from the root of median time, under ncu: its main kernel, and the kernels
+that find predecessors. A record of each is appended to bench/results. Clocks are not fixed and caches not flushed; ncu
+runs a kernel several times and restores its memory in between.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import mgraph as mg
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
 
-# The loop of a search, and what is launched after it.
+# The main kernel of a search, and the kernels launched after it.
 LOOPS = ("search_levels", "find_distances", "find_distances_by_weight")
 AFTER = ("find_nearer", "find_nearer_by_weight")
 COUNTERS = {
@@ -39,7 +39,7 @@ COUNTERS = {
     "requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
     "occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
 }
-# What warps wait for, told by a section of ncu: of each reason how many warps, while one of them issues.
+# Stall reasons, from a section of ncu: the average number of warps stalled for each, per issued instruction.
 SECTION, WAITS = "WarpStateStats", ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
 SECTOR_BYTES = 32
 
@@ -47,9 +47,11 @@ SECTOR_BYTES = 32
 @click.command(help=__doc__)
 @click.argument("cells", nargs=-1, required=True, metavar="ALGORITHM:GRAPH...")
 @click.option("--sources", type=int, default=8, show_default=True)
-@click.option("--logs", type=click.Path(file_okay=False, path_type=pathlib.Path), help="Keeps what ncu wrote.")
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
-@click.option("--only-search", is_flag=True, help="What ncu looks at: no counters.")
+@click.option(
+    "--logs", type=click.Path(file_okay=False, path_type=pathlib.Path), help="Keep the output of ncu in this folder."
+)
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
+@click.option("--only-search", is_flag=True, help="Only search: the process that ncu profiles.")
 def main(
     cells: tuple[str, ...], sources: int, logs: pathlib.Path | None, commit: str | None, only_search: bool
 ) -> None:
@@ -72,7 +74,7 @@ def main(
 
 
 def ncu(log: pathlib.Path) -> list[str]:
-    """Return the command that counts in what follows it."""
+    """Return the ncu command that precedes the profiled command."""
     words = ["ncu", "--clock-control", "none", "--cache-control", "none", "--profile-from-start", "off"]
     words += ["--kernel-name", f"regex:^({'|'.join(LOOPS + AFTER)})$", "--metrics", ",".join(COUNTERS.values())]
     words += ["--section", SECTION, "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log), "-f"]
@@ -80,7 +82,7 @@ def ncu(log: pathlib.Path) -> list[str]:
 
 
 def search_all(cells: list[tuple[str, str]], sources: int) -> None:
-    """Search each cell from random roots, and from the median one between the marks that ncu waits for."""
+    """Search each cell from random roots; profile the search from the median root."""
     with mg.connect(num_ranks=1, backend="cuda") as cluster:
         for graph, own in itertools.groupby(cells, key=lambda cell: cell[1]):
             with Graph.from_source(source_of(graph, "int"), cluster=cluster) as g:
@@ -89,7 +91,7 @@ def search_all(cells: list[tuple[str, str]], sources: int) -> None:
 
 
 def search_usual(g: Graph, algorithm: str, roots: list[int]) -> None:
-    """Search from all roots but the first, which warms up, and from the median one once more."""
+    """Search from all roots, the first as warm-up; profile the median one."""
     import cupy
 
     search, times = KERNELS[algorithm], []
@@ -103,8 +105,8 @@ def search_usual(g: Graph, algorithm: str, roots: list[int]) -> None:
 
 
 def read(text: str) -> Iterable[dict]:
-    """Yield the kernels that ncu wrote, in the order of their launches."""
-    # ncu tells of itself between the lines, and in the first row of all the units.
+    """Yield the kernels in the output of ncu, in the order of their launches."""
+    # Lines without quotes are messages of ncu; the first row has the units.
     rows = csv.DictReader(line for line in text.splitlines() if line.startswith('"'))
     for row in itertools.islice(rows, 1, None):
         counted = {name: number(row[metric]) for name, metric in COUNTERS.items()}
@@ -126,12 +128,12 @@ def read(text: str) -> Iterable[dict]:
 
 
 def number(text: str) -> float:
-    """Return a number as ncu writes it; what it could not count is none."""
+    """Parse a number of ncu; a counter that is not available is 0."""
     return float(text.replace(",", "")) if text and text[0].isdigit() else 0.0
 
 
 def of_searches(kernels: Iterable[dict]) -> list[list[dict]]:
-    """Return the kernels of each search: it begins with its loop."""
+    """Group the kernels by search: each begins with its main kernel."""
     searches: list[list[dict]] = []
     for kernel in kernels:
         if kernel["kernel"] in LOOPS:
@@ -141,12 +143,12 @@ def of_searches(kernels: Iterable[dict]) -> list[list[dict]]:
 
 
 def show(algorithm: str, graph: str, facts: dict) -> None:
-    """Print a line of the short table."""
+    """Print a summary line."""
     waits = sorted(facts["waits"].items(), key=lambda wait: -wait[1])[:4]
     print(
         f"{algorithm:4} {graph:7} {facts['kernel']:24} {facts['microseconds']:9.1f} us  DRAM "
         f"{facts['dram_bytes_per_s'] / 1e12:.2f} TB/s  L2 {facts['l2_bytes_per_s'] / 1e12:.2f} TB/s, hits "
-        f"{facts['l2_hits']:.0%}  {facts['sectors_per_request']:.1f} sectors a request  occupancy "
+        f"{facts['l2_hits']:.0%}  {facts['sectors_per_request']:.1f} sectors/request  occupancy "
         f"{facts['occupancy']:.0%}  {', '.join(f'{name} {share:.0%}' for name, share in waits)}",
         flush=True,
     )

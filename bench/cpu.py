@@ -1,12 +1,11 @@
-"""mgraph on the CPU against the GAP benchmark's C++ and SciPy: the same graph, roots and cores, one run.
+"""Compare mgraph on the CPU with the GAP benchmark and SciPy in one run.
 
     python bench/cpu.py 18 --gap ~/gapbs
 
-GAP_DIR holds its built programs `converter`, `bfs`, `sssp` and `cc`. Times are medians over the roots; ours
-and GAP's breadth-first search find parents, and so does ours of shortest paths, where GAP and SciPy
-find distances alone. Components and spanning forests have no root and are found as often;
-GAP has no forests. `call` is the whole Python call,
-translation into user ids included.
+The folder --gap has the programs `converter`, `bfs`, `sssp` and `cc`. Times are medians over the roots. BFS of mgraph
+and of GAP includes parents; SSSP of mgraph does too, where GAP and SciPy find distances only. Components and spanning
+forests have no roots and run as often; GAP has no forests. `call` is the whole Python call with the translation to user
+ids.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from mgraph.generate.rmat import Rmat
 from mgraph.io.formats import read_source
 from mgraph.io.write import write_edges
 
-# Bucket widths that GAP is timed with; its own script uses the first for its Kronecker graph.
+# Deltas for GAP's SSSP; its own script uses the first for its Kronecker graph.
 GAP_DELTAS = (2, 16, 64)
 GAP_PROGRAMS = ("converter", "bfs", "sssp", "cc")
 
@@ -45,7 +44,14 @@ GAP_PROGRAMS = ("converter", "bfs", "sssp", "cc")
 @click.option("--gap", "gap_dir", type=click.Path(exists=True, file_okay=False, path_type=pathlib.Path), required=True)
 @click.option("--sources", type=int, default=16, show_default=True)
 @click.option("--root-seed", type=int)
-@click.option("--delta", "deltas", type=int, multiple=True, default=GAP_DELTAS, help="GAP's best of these counts.")
+@click.option(
+    "--delta",
+    "deltas",
+    type=int,
+    multiple=True,
+    default=GAP_DELTAS,
+    help="A delta for GAP; the best of all is recorded.",
+)
 def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None, deltas: tuple[int, ...]) -> None:
     if missing := [name for name in GAP_PROGRAMS if not (gap_dir / name).is_file()]:
         raise click.BadParameter(f"{gap_dir} has no {', '.join(missing)}: build them there", param_hint="--gap")
@@ -61,25 +67,25 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
             "sssp": min(gap_ms(gap_dir / "sssp", files["wsg"], roots, "-d", str(d)) for d in deltas),
             "components": gap_ms(gap_dir / "cc", files["sg"], roots),
         }
-        rival = scipy_ms(files["csr"], roots)
+        scipy_times = scipy_ms(files["csr"], roots)
     for name, (times, calls) in ours.items():
         facts = {
             "graph": source.name, "launcher": cluster.launcher, "gpus": 0, "backend": "cpu", "algorithm": name,
             "method": METHODS.get(name, ("frontier",))[0], "n": g.num_vertices, "m": g.num_edges,
             "sources": len(roots), **record.spread(times),
-            "call_ms": round(statistics.median(calls), 3), "gap_ms": gap.get(name), "scipy_ms": rival[name],
+            "call_ms": round(statistics.median(calls), 3), "gap_ms": gap.get(name), "scipy_ms": scipy_times[name],
             "cores": available_cores(), "validated": True,
         }  # fmt: skip
         record.append("cpu", None, facts)
-        theirs = f"GAP {gap[name]:8.2f} ms ({facts['median_ms'] / gap[name]:.2f}x)  " if name in gap else ""
+        gap_text = f"GAP {gap[name]:8.2f} ms ({facts['median_ms'] / gap[name]:.2f}x)  " if name in gap else ""
         print(
-            f"{source.name} {name:10} mgraph {facts['median_ms']:8.2f} ms (call {facts['call_ms']:.2f})  {theirs}"
-            f"SciPy {rival[name]:8.2f} ms ({rival[name] / facts['median_ms']:.1f}x faster)"
+            f"{source.name} {name:10} mgraph {facts['median_ms']:8.2f} ms (call {facts['call_ms']:.2f})  {gap_text}"
+            f"SciPy {scipy_times[name]:8.2f} ms ({scipy_times[name] / facts['median_ms']:.1f}x faster)"
         )
 
 
 def measure(find: Callable[..., Result], g: mg.Graph, roots: list[tuple[int, ...]]) -> tuple[list[float], list[float]]:
-    """Return our times, kernels alone and whole calls, from every root, or of what has none."""
+    """Return times without translation, and of whole calls, from every root."""
     times, calls = [], []
     find(g, *roots[0]).close()
     for root in roots:
@@ -92,12 +98,12 @@ def measure(find: Callable[..., Result], g: mg.Graph, roots: list[tuple[int, ...
 
 
 def convert(source: Rmat, folder: pathlib.Path, gap_dir: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Write the graph as a CSR file and in GAP's own format, with and without weights."""
+    """Write the graph as CSR and in GAP's formats with and without weights."""
     files = {kind: folder / f"graph.{kind}" for kind in ("csr", "wel", "sg", "wsg")}
     write_edges(files["csr"], source)
     edges = folder / "edges.csv"
     write_edges(edges, source)
-    # GAP reads "u v w" lines without a head.
+    # GAP reads "u v w" lines without a header.
     text = edges.read_text().split("\n", 1)[1].replace(",", " ")
     files["wel"].write_text(text)
     files["el"] = folder / "graph.el"

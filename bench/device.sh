@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# On a machine with GPUs: tests, then benchmarks; results go to bench/results and to a folder of logs.
+# Run tests or benchmarks on a machine with GPUs; records are appended to bench/results and copied to a folder of logs.
 #
 #   bench/device.sh tests LOGS      the whole suite with --require gpu
-#   bench/device.sh searches LOGS   one GPU: scales 20 to 24 and a grid, fresh roots, frontier and sweep
+#   bench/device.sh searches LOGS   one GPU: scales 20 to 24 and a grid, random roots, frontier and sweep
 #   bench/device.sh forests LOGS    one GPU: components and spanning forests, RMAT and SSCA2 graphs
-#   bench/device.sh parts LOGS      one GPU: what each preparation of a forest brings, and compressed neighbours would
+#   bench/device.sh parts LOGS      one GPU: preparations of a forest, and compressed adjacency
 #   bench/device.sh wide LOGS       one GPU: a forest of a graph of more than 2^32 edges
-#   bench/device.sh compact LOGS N  N GPUs: scale 28, and as large a one as they hold, in the compact layout
-#   bench/device.sh ablation LOGS   one GPU: what each optimisation brings
+#   bench/device.sh compact LOGS N  N GPUs: scale 28, and the largest graph that they hold, in the compact layout
+#   bench/device.sh ablation LOGS   one GPU: what each optimization gains
 #   bench/device.sh sanitize LOGS   one GPU: every algorithm under the tools of compute-sanitizer
-#   bench/device.sh counters LOGS   one GPU: what ncu counts of the kernels of searches that miss their goals
+#   bench/device.sh counters LOGS   one GPU: hardware counters of searches that miss their goals
 #   bench/device.sh multi LOGS N    N GPUs under LocalCUDACluster: scale 26, components and forests to scale 29
 #   bench/device.sh scaling LOGS N  1, 2, 4 ... N GPUs: scales 24 to 26 and a grid, then docs/scaling.md
 #
-# Everything that the extras cuda13 and test name must be installed; nothing is installed here.
+# The extras cuda13 and test must be installed; this script installs nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 what=$1 logs=$2 gpus=${3:-1}
@@ -65,14 +65,14 @@ case $what in
       ${COMMIT:+--commit "$COMMIT"} 2>&1 | tee "$logs/counters.log"
     ;;
   multi)
-    # With one ROOT_SEED for all numbers of ranks, bench/run.py ends if their digests do not agree.
+    # With one ROOT_SEED for all numbers of ranks, bench/run.py ends if their digests differ.
     run rmat26 --ranks "$gpus" --method frontier --method sweep --root-seed "${ROOT_SEED:-$RANDOM}" --sources 8
     for scale in 26 27 28 29; do
       run "rmat$scale" --ranks "$gpus" --algorithm components --algorithm msf --sources 3 --builds 1
     done
     ;;
   scaling)
-    # Ranks 0: of the grid mgraph takes as many as are faster.
+    # Ranks 0: mgraph chooses the number of ranks.
     ranks=1
     for ((n = 2; n <= gpus; n *= 2)); do ranks+=,$n; done
     # shellcheck disable=SC2086

@@ -1,9 +1,9 @@
-"""Algorithms that one GPU runs, on a small graph, validated: what bench/sanitize.py has the tools look at.
+"""Run algorithms on a small graph on one GPU, for bench/sanitize.py.
 
     python bench/every_kernel.py rmat:12 rows bfs sssp_sweep
 
-Takes memory without CuPy's pool. `bfs_peers` and `sssp_peers` search through windows, which here are one rank's own.
-The last line printed is a list of the kernels that were launched.
+It allocates without CuPy's pool. `bfs_peers` and `sssp_peers` are the persistent multi-GPU kernels, on one rank with
+its own peer buffer. The last line printed is a list of the kernels that were launched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, ss
 from mgraph.algorithms.variants import TraversalSpec
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
-from mgraph.api.results import Result
+from mgraph.api.traversal_results import Result
 from mgraph.backends.cuda import CudaBackend
 from mgraph.backends.kernel import Kernel
 from mgraph.cluster.base import Rank
@@ -61,17 +61,17 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     ):
         print(g, flush=True)
         for algorithm in algorithms:
-            with through_windows() if algorithm.endswith("_peers") else nullcontext():
-                for answer in answers(g, algorithm):
-                    with answer:
-                        print(answer, flush=True)
-                        mg.validate(answer)
+            with force_multi_gpu() if algorithm.endswith("_peers") else nullcontext():
+                for result in results(g, algorithm):
+                    with result:
+                        print(result, flush=True)
+                        mg.validate(result)
     print(json.dumps(sorted(launched)))
 
 
 @contextmanager
-def through_windows() -> Iterator[None]:
-    """Have searches by frontiers take the forms of several ranks."""
+def force_multi_gpu() -> Iterator[None]:
+    """Select the multi-GPU variants for frontier searches."""
 
     def form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable:
         assert require_bfs_windows(shard, rank.comm)
@@ -85,8 +85,11 @@ def through_windows() -> Iterator[None]:
         yield
 
 
-def answers(g: Graph, algorithm: str) -> Iterator[Result]:
-    """Yield the answers of an algorithm: from one root and from several, lightest and heaviest."""
+def results(g: Graph, algorithm: str) -> Iterator[Result]:
+    """Yield the results of an algorithm: from one root and from several.
+
+    Lightest and heaviest.
+    """
     roots = random_roots(g, 3, seed=1)
     if algorithm in SEARCHES:
         search, method = KERNELS[algorithm.partition("_")[0]], SEARCHES[algorithm]

@@ -1,19 +1,19 @@
-"""What any algorithm must do for shortest paths, forests and components of a graph, and how long that takes at least.
+"""Compute floors: the least time for SSSP, spanning forests and components.
 
     python bench/floors.py rmat20 rmat22 rmat24 uni24 grid4k --backend cuda
 
-Counts, for the floors in bench/peers.toml, bytes that must move and latencies that nothing avoids, at the rates that
-bench/rates.py measures, and adds them up:
+The floors in bench/peers.toml are sums of bytes that must be moved and of unavoidable latencies, at the rates that
+bench/rates.py measures:
 
-- Shortest paths: the arcs that prove the distances to who knows them and has rows by weight. Of vertices up to a bound
-  those that do not reach beyond it, of all others those not heavier than their distance, for the bound with the
-  fewest; each is read and its other end looked up. Arcs of a path wait for each other: two loads and an atomic for each
-  of as many as the longest path has.
-- Forests: an edge that nobody has read could be the lightest of all. Each is read once, and its other end looked up.
-- Components: the head of every row is read, and the root of its tree looked up.
+- Shortest paths: the arcs that suffice to verify known distances over weight-sorted rows. For a bound: of vertices up
+  to the bound, the arcs that do not lead beyond it; of all others, the arcs not heavier than their distance. The bound
+  is the one with the fewest arcs. Each arc is read and its other end looked up. The arcs of a path depend on each
+  other: two loads and an atomic for each arc of the longest path.
+- Forests: an unread edge could be the lightest of all. Each is read once, and its other end looked up.
+- Components: the head of every row is read, and the tree root looked up.
 
-Look-ups are at the rate of a table of so many vertices, in RMAT graphs at the best rate, for most are of hubs, and are
-free in a grid, where neighbours are near.
+Lookups have the rate of a table of all vertices; in RMAT graphs the best rate, since most are lookups of hubs; in a
+grid, where neighbors are close in memory, they are free.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from mgraph.backends.rates_file import H200
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
-# NVIDIA H200: bytes a second of a stream; seconds that a load and an
-# atomic wait, and a launch with a word read back.
+# NVIDIA H200: bytes per second of a stream; seconds of a dependent load, of a dependent atomic, and of a launch with a
+# word read back.
 STREAM = 1.024e18 / H200.stream
 LOAD, ATOMIC, LAUNCH = 1e-15 * H200.load_wait, 1e-15 * H200.atomic_wait, 19e-6
-# Bytes of an arc, of a vertex's place in the rows, of a distance and a predecessor, of an edge of a forest, of a label.
+# Bytes of an arc, of its target, of a row's offset, of a distance and a predecessor, of a forest's edge, of a label.
 ARC, TARGET, PLACE, ANSWER, EDGE, LABEL = 5, 4, 8, 8, 8, 4
 SECTOR = 32
 AT_ONCE = 1 << 25
@@ -49,7 +49,7 @@ AT_ONCE = 1 << 25
 @click.option("--sources", type=int, default=4, show_default=True)
 def main(graphs: tuple[str, ...], backend: str, sources: int) -> None:
     with mg.connect(num_ranks=1, backend=backend) as cluster:
-        (rank,) = cluster._ranks  # in process: its shard is at hand
+        (rank,) = cluster._ranks  # in process, so its shard is accessible
         for name in graphs:
             with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
                 shard = rank.objects[g.key]
@@ -60,46 +60,46 @@ def main(graphs: tuple[str, ...], backend: str, sources: int) -> None:
 
 
 def show(name: str, algorithm: str, terms: list[tuple[str, float]]) -> None:
-    """Print the floor of a cell, and what it is the sum of."""
+    """Print the floor of a cell, and its terms."""
     taken = "; ".join(f"{words}: {1e6 * seconds:.3g} us" for words, seconds in terms)
     total = 1e3 * (sum(seconds for _, seconds in terms) + LAUNCH)
     print(f"{name} {algorithm}: {total:.2g} ms: {taken}; the launch", flush=True)
 
 
 def floors(name: str, shard: Shard, arcs: float, hops: float) -> dict[str, list[tuple[str, float]]]:
-    """Return of every algorithm what it must do, in words, and the seconds that each takes."""
+    """Return the terms of every algorithm's floor: description and seconds."""
     n, edges = shard.num_owned, shard.info.num_edges
-    rate = look_ups(name, n)
-    found = " and a look-up" if rate else ""
+    rate = lookup_seconds(name, n)
+    lookup = " and a lookup" if rate else ""
     heads = shard.backend.xp.minimum(SECTOR, TARGET * shard.degrees).sum().item()
     return {
         "sssp": [
-            (f"{millions(arcs)} arcs of {ARC} bytes{found}", arcs * (ARC / STREAM + rate)),
+            (f"{millions(arcs)} arcs of {ARC} bytes{lookup}", arcs * (ARC / STREAM + rate)),
             (f"{millions(n)} vertices of {PLACE + ANSWER} bytes", n * (PLACE + ANSWER) / STREAM),
-            (f"{hops:.0f} arcs one after the other", hops * (2 * LOAD + ATOMIC)),
+            (f"{hops:.0f} dependent arcs", hops * (2 * LOAD + ATOMIC)),
         ],
         "msf": [
-            (f"{millions(edges)} edges of {ARC} bytes{found}", edges * (ARC / STREAM + rate)),
+            (f"{millions(edges)} edges of {ARC} bytes{lookup}", edges * (ARC / STREAM + rate)),
             (f"{millions(n)} vertices of {PLACE + EDGE} bytes", n * (PLACE + EDGE) / STREAM),
         ],
         "components": [
             (
-                f"{millions(n)} vertices of {PLACE + LABEL + heads / n:.0f} bytes{found}",
+                f"{millions(n)} vertices of {PLACE + LABEL + heads / n:.0f} bytes{lookup}",
                 (n * (PLACE + LABEL) + heads) / STREAM + n * rate,
             ),
         ],
     }
 
 
-def look_ups(name: str, n: int) -> float:
-    """Return the seconds that looking up one of n values at random takes: the number of its tree, or a distance."""
+def lookup_seconds(name: str, n: int) -> float:
+    """Return the seconds of one random lookup among n values of 4 bytes."""
     if name.startswith("grid"):
         return 0.0
     return random_load(4 * n if not name.startswith("rmat") else 0)
 
 
 def random_load(table_bytes: int) -> float:
-    """Return the seconds that one of many loads at random from a table of so many bytes takes."""
+    """Return the seconds of one random load of many from this table."""
     return 1e-15 * H200.load(table_bytes)
 
 
@@ -108,7 +108,7 @@ def millions(count: float) -> str:
 
 
 def proof_of(g: Graph, root: int) -> tuple[int, int]:
-    """Return how many arcs prove the distances from a root, and how many the longest path to a vertex has."""
+    """Return the arcs that verify a root's distances, and the longest path's hops."""
     with mg.sssp(g, root) as result:
         return result.run(count_proof, g.key)[0]
 
@@ -119,7 +119,7 @@ def count_proof(rank: Any, key: str, graph: str) -> tuple[int, int]:
 
 
 def fewest_arcs(shard: Shard, distances: Array) -> int:
-    """Return how many arcs prove that every distance is one, and the least, for the bound that wants the fewest."""
+    """Return the smallest number of arcs that verify all distances, over all bounds."""
     xp, top = shard.backend.xp, np.iinfo(np.int32).max
     dist = xp.where(distances < np.inf, distances, 0).astype(np.int32)
     most = int(dist.max()) + 1
@@ -129,12 +129,12 @@ def fewest_arcs(shard: Shard, distances: Array) -> int:
         below += xp.bincount(xp.minimum(own + weights, most), minlength=most + 1)
         light += xp.bincount(own[weights <= own], minlength=most + 1)
     arcs = int((xp.cumsum(below) + light.sum() - xp.cumsum(light)).min())
-    # Or all edges, each from one of its ends.
+    # Alternatively all edges, each from one of its ends.
     return min(arcs, shard.info.num_edges)
 
 
 def parts(shard: Shard, values: Array) -> Iterator[tuple[Array, Array]]:
-    """Yield, for some arcs at a time, the value of each arc's row, and its weight."""
+    """Yield the values of the arcs' rows and their weights, in pieces."""
     xp, rows = shard.backend.xp, shard.rows
     for lo in range(0, len(rows.targets), AT_ONCE):
         hi = min(lo + AT_ONCE, len(rows.targets))
@@ -143,7 +143,7 @@ def parts(shard: Shard, values: Array) -> Iterator[tuple[Array, Array]]:
 
 
 def longest_path(shard: Shard, predecessors: Array) -> int:
-    """Return the most arcs that a path along predecessors has: each round doubles how much of it is counted."""
+    """Return the number of arcs of the longest path of predecessors, by pointer doubling."""
     xp = shard.backend.xp
     places = xp.arange(len(predecessors))
     above = xp.where(predecessors < len(predecessors), predecessors, places).astype(np.int64)

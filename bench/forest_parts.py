@@ -1,18 +1,18 @@
-"""What each preparation of a spanning forest brings, on one rank: it is made, the forest found, and both timed.
+"""Measure what each preparation of a spanning forest gains on one rank.
 
     python bench/forest_parts.py rmat22 ssca2-21 --backend cuda
 
-The forest is found from the rows as they are built; each line below is one thing done otherwise.
+The base is the forest from the rows as they are built; each line below is one change.
 
-    natural order     vertices keep the numbers of the input (the graph is built anew; not timed)
-    local order       the same without scrambled labels: neighbours have near numbers where the generator gave them
-    one list          all edges between trees in one list: no light ones first
-    wide keys         weight and edge apart, as for weights that do not fit 32 bits
-    ranks             float64 weights that need 64 bits, replaced by their ranks: sorted, made unique, searched
-    two minima        the same weights as they are, by two minima instead of one
-    sorted rows       every row sorted by weight, alone: what the papers' search for a lightest edge starts from
+    natural order     vertices in the order of the input (the graph is built again; not timed)
+    local order       the same without scrambled ids: neighbors have close ids, as generated
+    one list          all edges between trees in one work list, instead of light edges first
+    wide keys         weight and edge in separate words, as for weights that do not fit 32 bits
+    ranks             float64 weights that need 64 bits, replaced by integer ranks: sorted, made unique, searched
+    two minima        the same weights unchanged, by two minima instead of one
+    sorted rows       only the time to sort every row by weight, from which the papers' search starts
 
-What compressed neighbour ids would bring is measured by `bench/neighbours.py`.
+`bench/neighbours.py` measures compressed adjacency.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from mgraph.types import Array, EdgeSource
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
 @click.option("--runs", type=int, default=5, show_default=True)
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(graphs: tuple[str, ...], backend: str, runs: int, commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend=backend) as cluster:
         for name in graphs:
@@ -64,12 +64,12 @@ def main(graphs: tuple[str, ...], backend: str, runs: int, commit: str | None) -
 
 
 def unscrambled(source: EdgeSource) -> EdgeSource | None:
-    """Return the same graph under the labels that the generator gave, None if it has those."""
+    """Return the graph without scrambled ids, None if it has none."""
     return dataclasses.replace(source, scramble=False) if getattr(source, "scramble", False) else None  # type: ignore[type-var]
 
 
 def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tuple[float, float]]:
-    """Return the milliseconds of the forest, and those of its preparation, by what was done otherwise."""
+    """Return the milliseconds of the forest and of its preparation, by change."""
     shard: Shard = rank.objects[key]
 
     def forest(of: Shard = shard) -> Array:
@@ -83,7 +83,7 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
     with_value(own_edges, "EDGE_MASK", 0, lambda: lines.update({"wide keys": (timed(rank, forest, runs), 0.0)}))
     assert (sorted_arcs(rank, with_value(own_edges, "EDGE_MASK", 0, forest)) == wanted).all()
 
-    # The same order of edges under weights that no float32 holds.
+    # Weights of the same order that do not fit a float32.
     fine = dataclasses.replace(shard.rows, weights=shard.rows.weights.astype(np.float64) * (1 + 2**-40))
     wide = dataclasses.replace(shard, stored_rows=fine)
     lines["two minima"] = (timed(rank, lambda: forest(wide), runs), 0.0)
@@ -96,7 +96,7 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
 
 
 def timed(rank: Rank, work: Callable[[], object], runs: int) -> float:
-    """Return the median milliseconds after a run that does not count."""
+    """Return the median milliseconds after a warm-up run."""
     times = []
     for _ in range(runs + 1):
         rank.backend.synchronize()
@@ -108,7 +108,7 @@ def timed(rank: Rank, work: Callable[[], object], runs: int) -> float:
 
 
 def with_value(module: object, name: str, value: int, work: Callable[[], Array]) -> Array:
-    """Do the work while a constant of the module has another value."""
+    """Run `work` while a constant of the module has another value."""
     usual = getattr(module, name)
     setattr(module, name, value)
     try:
@@ -118,18 +118,18 @@ def with_value(module: object, name: str, value: int, work: Callable[[], Array])
 
 
 def sorted_arcs(rank: Rank, arcs: Array) -> np.ndarray:
-    """Return arcs on the host, in order."""
+    """Return the arcs on the host, sorted."""
     return np.sort(rank.backend.to_host(arcs))
 
 
 def ranks(rank: Rank, weights: Array) -> Array:
-    """Return the rank of every weight among the distinct ones."""
+    """Return the rank of every weight among the distinct weights."""
     xp = rank.backend.xp
     return xp.searchsorted(xp.unique(weights), weights).astype(np.uint32)
 
 
 def sort_rows(rank: Rank, shard: Shard) -> Array:
-    """Sort the arcs by row, then weight: the weights here fit a byte."""
+    """Sort the arcs by row, then by weight, which fits a byte here."""
     xp, rows = rank.backend.xp, shard.rows
     owners = xp.empty(len(rows.targets), rows.targets.dtype)
     unpack_rows[rank.backend](0, len(owners), rows.indptr, shard.num_owned, 0, 1, 0, owners)

@@ -1,11 +1,11 @@
-"""Whether compressed neighbour ids would pay: all of a graph's neighbours are read, in 32, 24 and 16 bits.
+"""Measure compressed adjacency: read all targets in 32, 24 and 16 bits.
 
     python bench/neighbours.py rmat24 uni24 ssca2-21
 
-In 16 bits 128 arcs share a base of 32; groups that lie too far apart stay in 32 bits. `read` counts the ids that are
-not one id, and so does nothing but read; `look up` asks for each neighbour's tree, as a spanning forest does. Graphs
-are read in the order that mgraph chooses and, if their labels are scrambled, in that of the generator, which is local.
-Compressing is not timed. All forms must count the same.
+With 16 bits 128 arcs share a base of 32 bits; groups with targets too far apart stay in 32 bits. `read` only
+reads: it counts the ids that differ from one id; `look up` also looks up each neighbor's tree, as a spanning forest
+does. Graphs have the vertex order that mgraph chooses and, if their ids are scrambled, also that of the generator,
+which is local. Compression is not timed. All widths must count the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NO_BASE = 0xFFFFFFFF
 
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(graphs: tuple[str, ...], commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend="cuda") as cluster:
         for name in graphs:
@@ -40,7 +40,7 @@ def main(graphs: tuple[str, ...], commit: str | None) -> None:
                 if edges is None:
                     continue
                 with Graph.from_source(edges, cluster=cluster, order=order) as g:
-                    (rank,) = cluster._ranks  # in process: its shard is at hand
+                    (rank,) = cluster._ranks  # in process, so its shard is accessible
                     named = g.info.order if edges is source else "local"
                     for facts in measure(rank.objects[g.key]):
                         facts = {"bench": "neighbours", "algorithm": "msf", "graph": name, "order": named} | facts
@@ -49,12 +49,12 @@ def main(graphs: tuple[str, ...], commit: str | None) -> None:
 
 
 def measure(shard: Shard) -> Iterator[dict]:
-    """Yield the time of every form, with what it takes for an arc."""
+    """Yield the time of every width, with its bytes per arc."""
     ids = shard.rows.targets[: len(shard.rows.targets) // GROUP * GROUP]
-    # Half of the vertices are in one tree, at random.
+    # A random half of the vertices is in one tree.
     trees = cupy.random.default_rng(1).integers(0, 2, shard.num_owned).astype(np.uint32)
     counts = {}
-    for bits, (packed, bases, arc_bytes) in forms(ids, shard.num_owned):
+    for bits, (packed, bases, arc_bytes) in compressed(ids, shard.num_owned):
         for look_up in (False, True):
             options = (f"-DBITS={bits}", f"-DLOOK_UP={int(look_up)}")
             kernel = cupy.RawKernel(CODE, "read_neighbours", options=options)
@@ -68,14 +68,14 @@ def measure(shard: Shard) -> Iterator[dict]:
                 end.synchronize()
                 times.append(cupy.cuda.get_elapsed_time(begin, end))
                 outside = int(found[0])
-            assert counts.setdefault(look_up, outside) == outside, "the forms read different neighbours"
+            assert counts.setdefault(look_up, outside) == outside, "the widths read different neighbors"
             phase = "look up" if look_up else "read"
             yield {"phase": phase, "bits": bits, "bytes_per_arc": arc_bytes, "arcs": len(ids), **record.spread(times)}
         del packed, bases
 
 
-def forms(ids: cupy.ndarray, num_vertices: int) -> Iterator[tuple[int, tuple]]:
-    """Yield the neighbours in every form that can hold them: words, bases and bytes an arc."""
+def compressed(ids: cupy.ndarray, num_vertices: int) -> Iterator[tuple[int, tuple]]:
+    """Yield the targets in every possible width: words, bases, bytes per arc."""
     nothing = cupy.zeros(1, np.uint32)
     yield 32, (nothing, nothing, 4.0)
     if num_vertices <= 1 << 24:

@@ -1,8 +1,8 @@
-"""What a GPU's memory gives at most: the rates and latencies from which the floors in bench/peers.toml are counted.
+"""Measure rates and latencies of a GPU's memory, for floors.
 
     python bench/rates.py
 
-It is the measurement by which searches choose their forms, made anew; `mgraph doctor` shows the one that is kept.
+This repeats the measurement on which the cost models of searches rely; `mgraph doctor` shows the stored one.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def main() -> None:
     run = make_backend("cuda")
     assert isinstance(run, FusingBackend)
     rates = measure(run, SIZES)
-    assert rates is not None, "nobody told it to stop"
-    for what, told in rates.told().items():
-        print(f"{what}: {told}")
+    assert rates is not None, "the measurement was interrupted"
+    for name, value in rates.told().items():
+        print(f"{name}: {value}")
     empty = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
     word, taken = cupy.zeros(1, cupy.uint32), []
     for _ in range(LAUNCHES):

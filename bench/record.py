@@ -1,4 +1,4 @@
-"""What every line of bench/results has: when, which commit, where, with which versions."""
+"""Append records to bench/results, with date, commit, machine and versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed", "cupy-cuda13x", "c
 
 
 def machine(backend: str) -> str:
-    """Return the name of the GPU or of the CPU, as a file name takes it."""
+    """Return the name of the GPU or CPU, suitable for file names."""
     if backend == "cuda":
         import pynvml
 
@@ -31,14 +31,17 @@ def machine(backend: str) -> str:
 
 
 def commit() -> str:
-    """Return the commit, with a plus where the tree differs from it; unknown outside a checkout."""
+    """Return the commit, with a plus if the tree has changes.
+
+    Unknown outside of a checkout.
+    """
     here = pathlib.Path(__file__).parent
 
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=True).stdout.strip()
 
     try:
-        # Results that were just appended are no difference.
+        # Records that were just appended are not a change.
         changed = git("status", "--porcelain", "--untracked-files=no", "--", "..", ":!results")
         return git("rev-parse", "--short", "HEAD") + ("+" if changed else "")
     except (OSError, subprocess.CalledProcessError):
@@ -46,7 +49,7 @@ def commit() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the packages that decide speed."""
+    """Return the versions of packages that influence speed."""
     found = {}
     for name in PACKAGES:
         try:
@@ -57,7 +60,7 @@ def versions() -> dict[str, str]:
 
 
 def spread(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Return the median, the smallest and the largest of some times."""
+    """Return median, minimum and maximum of the times."""
     return {
         "median_ms": round(statistics.median(milliseconds), 4),
         "min_ms": round(min(milliseconds), 4),
@@ -66,13 +69,13 @@ def spread(milliseconds: Sequence[float]) -> dict[str, float]:
 
 
 def lines(backend: str) -> list[dict]:
-    """Return the lines of this machine."""
+    """Return the records of this machine."""
     path = RESULTS / f"{machine(backend)}.jsonl"
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def append(backend: str, commit_name: str | None, facts: dict) -> None:
-    """Append one line to the results of this machine."""
+    """Append a record to the results of this machine."""
     head = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "commit": commit_name or commit(),

@@ -1,4 +1,4 @@
-"""Write bench/README.md from the lines of bench/results: the newest of each kind, and how to make it again."""
+"""Write bench/README.md from the newest record of each kind in bench/results."""
 
 from __future__ import annotations
 
@@ -15,32 +15,55 @@ from mgraph.planning.placement import Placement
 
 HEAD = """# Benchmarks
 
-One driver for all algorithms: `bench/run.py` makes or reads a graph, builds it, runs, validates every answer
-(untimed) and appends a line to `bench/results`. `bench/cpu.py` runs the same graph on the CPU through mgraph, the
-GAP benchmark and SciPy in one run. `bench/call.py` shows where the microseconds of a whole call go, `bench/rates.py`
-what a GPU's memory gives at most, `bench/variants.py` what it brings to choose by that, `bench/counters.py` what the
-kernels of a search do with it. `bench/ablation.py` shows what each optimisation of the papers brings, `bench/floors.py`
-what any algorithm must do, `bench/forest_parts.py` and `bench/neighbours.py` what preparing a forest and compressing
-neighbours would; `bench/scaling.py` goes over ranks and scales, for `docs/scaling.md`. `bench/sanitize.py` has the
-tools of compute-sanitizer look at every algorithm. `bench/device.sh` is what is sent to a machine with GPUs.
-`make test-all` appends to faults.jsonl, beside those results, which processes it killed in which phase and what came of
-it.
+`bench/run.py` measures all algorithms: it generates or reads a graph, builds it, runs, validates every result (untimed)
+and appends a record to `bench/results`. The other programs:
 
-A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
-has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are
-integers 1..255. Times are medians over random roots (of components and spanning forests, over as many runs), of
-searches one after the other, from a built graph (through windows, since 7bfa45a, from when all ranks know the root:
-the launch is behind them then) to every vertex's distance and predecessor, or component, or to the
-forest's edges, with all that these need inside; `translate` is the way into user ids (breadth first on one GPU, what
-is left of it when the search is done), `prep` what the method needs once for a graph, such as blocks. GTEPS are 10^9
-undirected edges a second: the edges of all roots' components over the time of all searches or, without roots, those of
-the graph over the median. (Where all roots are in one component that is the harmonic mean of the rates, which
-`mgraph graph500` prints. One root in a component of two vertices would take that mean to nearly zero.) `B an edge` is
-device memory for an undirected edge, blocks for sweeps included where they are used; `build peak` the most that the
-build held. Lines with one digest gave the same answers, to the bit.
+- `bench/cpu.py`: the same graph on the CPU with mgraph, the GAP benchmark and SciPy, in one run.
+- `bench/call.py`: the microseconds of each part of a call. `bench/rates.py`: what a GPU's memory delivers.
+- `bench/variants.py`: what the cost model gains, which chooses how each superstep runs. `bench/counters.py`: hardware
+  counters of a search's kernels. `bench/floors.py`: the least time that any algorithm needs.
+- `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
+  what the preparation of a forest, and compressed adjacency, would gain.
+- `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
+  compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
-The tables below are made by `python bench/report.py` from the newest line of each kind.
+`make test-all` appends a record to faults.jsonl: which processes it killed, in which phase, and the outcome.
+
+Each name is one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
+has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed. Weights are
+integers 1..255. Times are medians over random roots (for components and spanning forests over as many runs), one search
+after another. They begin with a built graph (in persistent multi-GPU searches, since 7bfa45a, when all ranks have the
+root, after the launch) and end when every vertex's distance and predecessor, or component, or the forest's edges are
+computed. `translate` is the translation to user ids (for BFS on one GPU, what remains of it when the search is done),
+`prep` what the method derives from a graph once, such as edge blocks. GTEPS are 10^9 undirected edges per second: the
+edges of all roots' components divided by the time of all searches or, without roots, those of the graph divided by the
+median. (If all roots are in one component this is the harmonic mean of the rates, which `mgraph graph500` prints; one
+root in a component of two vertices would make that mean nearly zero.) *B/edge* is device memory for each undirected
+edge, including edge blocks where sweeps use them; `build peak` is the peak memory of the build. Rows with one digest
+have results equal to the bit. `docs/glossary.md` explains names in older records.
+
+`python bench/report.py` makes the tables below from the newest record of each kind.
 """
+# Values in records, in the words of docs/glossary.md.
+TODAY = {
+    "is all there that the method needs": "check of derived data",
+    "waiting": "wait for the device",
+    "source to position: orders, read back": "source to position: launch parameters, read back",
+    "the search: memory, orders": "search: allocation, launch parameters",
+    "translation: memory, arguments": "translation: allocation, arguments",
+    "the job besides": "rest of the rank job",
+    "the trace": "trace",
+    "rates": "measured rates",
+    "rates, no pull": "measured rates, no pull",
+    "rates, no pull, queues": "measured rates, no pull, queues only",
+    "rates, no queue of far": "measured rates, no far queue",
+    "as it is": "none",
+    "ranks": "integer ranks of weights",
+    "look up": "lookup",
+    "stepped": "step",
+    "plain rows": "persistent, plain rows",
+    "frontier": "default",
+}
 KIND = ("graph", "algorithm", "method", "gpus", "launcher", "ranks", "backend", "weights", "layout", "placement")
 
 
@@ -63,15 +86,15 @@ def main() -> None:
             if parts := [line for line in lines if line.get("bench") == title]:
                 newest = {tuple(line[name] for name in kind): line for line in parts}
                 text += [ABOUT[title], _table(columns, sorted(newest.values(), key=_place_of_part))]
-        if rivals := _newest([line for line in lines if "gap_ms" in line]):
-            text.append(f"\nAgainst others on the same {rivals[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
-            text.append(_table(RIVAL_COLUMNS, rivals))
+        if compared := _newest([line for line in lines if "gap_ms" in line]):
+            text.append(f"\nOther libraries on the same {compared[0]['cores']} cores, in one run (`bench/cpu.py`):\n")
+            text.append(_table(CPU_COLUMNS, compared))
     pathlib.Path(__file__).with_name("README.md").write_text("\n".join(text).rstrip() + "\n")
 
 
 def _newest(lines: list[dict]) -> list[dict]:
-    """Return the last line of every kind, in an order that people read."""
-    # What older lines do not tell.
+    """Return the newest record of each kind, sorted by graph and size."""
+    # Fields that older records lack.
     complete = [{"layout": "rows", "placement": _all_ranks(line.get("ranks", 1))} | line for line in lines]
     newest = {tuple(line.get(name) for name in KIND): line for line in complete}
     return sorted(newest.values(), key=_place)
@@ -90,16 +113,16 @@ REASONS = """
 Why a cell misses its goal:
 """
 FLOORS = """
-What the floors are the sums of (`bench/floors.py` counts those of shortest paths, forests and components):
+The terms of each floor (`bench/floors.py` computes those of shortest paths, forests and components):
 """
-GOALS = """What others reach on this machine and mgraph goes for (`bench/peers.toml`), in milliseconds: the best of
-mgraph's methods and launchers on one device, at the commit measured last; the floor, counted there; the best peer, and
-how often its time holds ours.
+GOALS = """Other libraries on this machine, and mgraph's goals (`bench/peers.toml`), in milliseconds: the best of
+mgraph's methods and launchers on one device, at the commit measured last; the floor; the best other library, and its
+time divided by mgraph's.
 """
 
 
 def _goals(machine: str, lines: list[dict]) -> list[str]:
-    """Return the table of what mgraph goes for on a machine, and beneath it why a cell misses that."""
+    """Return the table of goals on a machine, and why cells miss them."""
     with open(pathlib.Path(__file__).with_name("peers.toml"), "rb") as file:
         peers = tomllib.load(file)
     if peers.pop("machine") != machine:
@@ -120,21 +143,21 @@ def _goals(machine: str, lines: list[dict]) -> list[str]:
 
 
 COUNTERS = """
-What the kernels of some cells do, by the hardware's counters (`bench/counters.py`), from a root of median time:
-microseconds in the profiler; what goes through memory and through the L2 cache; how often a sector of 32 bytes is
-there; sectors that a warp's load asks for; warps on a multiprocessor, of as many as it holds; and what those wait for.
-"The others" are those of a block, one of which waits for all blocks where a round ends.
+Hardware counters of the kernels of some cells (`bench/counters.py`), from a root of median time: microseconds under the
+profiler; throughput of memory and of the L2 cache; its hit rate, in sectors of 32 bytes; sectors for each load of a
+warp; occupancy; and the main reasons of stalls. A barrier is one of a thread block, one warp of which waits at the grid
+barrier.
 """
 WAITS = {
-    "barrier": "the others",
+    "barrier": "barrier",
     "long_scoreboard": "memory",
     "short_scoreboard": "shared memory",
-    "wait": "the instruction before",
-    "not_selected": "their turn",
-    "selected": "nothing",
-    "sleeping": "a clock",
-    "branch_resolving": "a branch",
-    "lg_throttle": "room for a load",
+    "wait": "fixed latency",
+    "not_selected": "not selected",
+    "selected": "none",
+    "sleeping": "sleep",
+    "branch_resolving": "branch",
+    "lg_throttle": "load queue",
 }
 COUNTER_COLUMNS = {
     "algorithm": lambda line: line["algorithm"],
@@ -143,10 +166,10 @@ COUNTER_COLUMNS = {
     "us": lambda line: f"{line['microseconds']:,.0f}",
     "memory TB/s": lambda line: f"{line['dram_bytes_per_s'] / 1e12:.2f}",
     "L2 TB/s": lambda line: f"{line['l2_bytes_per_s'] / 1e12:.2f}",
-    "hits": lambda line: f"{line['l2_hits']:.0%}",
-    "sectors a load": lambda line: f"{line['sectors_per_request']:.1f}",
-    "warps": lambda line: f"{line['occupancy']:.0%}",
-    "wait for": lambda line: ", ".join(
+    "L2 hits": lambda line: f"{line['l2_hits']:.0%}",
+    "sectors/load": lambda line: f"{line['sectors_per_request']:.1f}",
+    "occupancy": lambda line: f"{line['occupancy']:.0%}",
+    "stalls": lambda line: ", ".join(
         f"{WAITS.get(name, name)} {share:.0%}"
         for name, share in sorted(line["waits"].items(), key=lambda wait: -wait[1])[:3]
     ),
@@ -155,7 +178,7 @@ COUNTER_COLUMNS = {
 
 
 def _counters(lines: list[dict]) -> list[str]:
-    """Return the table of what was counted of each cell's kernels when it was last looked at."""
+    """Return the table of each cell's kernels at its newest commit."""
     counted = [line for line in lines if line.get("bench") == "counters"]
     last = {(line["algorithm"], line["graph"]): line["commit"] for line in counted}
     newest = {
@@ -168,15 +191,15 @@ def _counters(lines: list[dict]) -> list[str]:
 
 
 SANITIZED = """
-What the tools of compute-sanitizer find where every algorithm runs on small graphs (`bench/sanitize.py`): reports in
-kernels of mgraph, with the file whose comment argues them, and in those of CuPy.
+Reports of compute-sanitizer's tools, with every algorithm on small graphs (`bench/sanitize.py`): in kernels of mgraph,
+with the file that has a comment to explain them, and in those of CuPy.
 """
 SANITIZED_COLUMNS = {
     "tool": lambda line: line["tool"],
     "kernels of mgraph": lambda line: str(line["kernels"]),
     "reports": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["ours"].items()) or "none",
-    "argued in": lambda line: ", ".join(f"`{name}`" for name in line["argued"]),
-    "in others' kernels": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["foreign"].items()),
+    "explained in": lambda line: ", ".join(f"`{name}`" for name in line["argued"]),
+    "in other kernels": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["foreign"].items()),
     "commit": lambda line: line["commit"],
 }
 
@@ -186,15 +209,15 @@ def _sanitized(lines: list[dict]) -> list[str]:
     return [SANITIZED, _table(SANITIZED_COLUMNS, list(newest.values())), ""] if newest else []
 
 
-CALLS = """Where the microseconds of a whole call of `mg.bfs` go, of which the medians over random roots stand here
-(`bench/call.py`), with what the kernels take by themselves, and the translation into user ids, with what its memory
-takes: its streams and its random loads at the rates of the device. It is launched right behind the search, before that
-is waited for: its time is what is left of it when the search is done.
+CALLS = """The parts of a call of `mg.bfs`, medians over random roots (`bench/call.py`): the time of its kernels, and of
+the translation to user ids, with the least time of its memory accesses (streams and random loads, at the device's
+rates). The host launches the translation before it waits for the search; its time is what remains when the search is
+done.
 """
 
 
 def _calls(lines: list[dict]) -> list[str]:
-    """Return the table of calls and their parts, none where none was measured."""
+    """Return the table of calls and their parts."""
     calls = {line["graph"]: line for line in lines if line.get("bench") == "call"}
     if not calls:
         return []
@@ -207,28 +230,31 @@ def _calls(lines: list[dict]) -> list[str]:
         ("its kernels", lambda line: line["kernels_us"]),
         ("its translation", lambda line: line["translate_us"]),
         ("translation, its memory", lambda line: line.get("translate_memory_us")),
-        *((f"part: {name}", lambda line, name=name: line["parts_us"].get(name, 0.0)) for name in parts),
+        *(
+            (f"part: {TODAY.get(name, name)}", lambda line, name=name: line["parts_us"].get(name, 0.0))
+            for name in parts
+        ),
     ]
     return [CALLS, _table(columns, rows), ""]
 
 
 ABLATION = """
-What the papers' optimisations bring, in 10^9 arcs of the graph a second without predecessors (`bench/ablation.py`): one
-thread an edge, with segments, with a read-only copy of the state, with both; beside them mgraph's own sweep, and its
-frontier: driven by the host, a launch a step; in one launch, over plain rows; and as it is, shortest paths over rows by
-weight. Each in the order of the input and in order of degree.
+What the papers' optimizations gain, in 10^9 arcs of the graph per second without predecessors (`bench/ablation.py`):
+one thread for each edge; with segments; with a read-only copy of the state; with both. Then mgraph's sweep and its
+frontier variants: the step variant; the persistent kernel over plain rows; and the default (SSSP: over weight-sorted
+rows). Each in natural and in degree order.
 """
 PAPERS = ("base", "segments", "read-only", "segments+read-only")
 OWN = ("sweep", "stepped", "plain rows", "frontier")
 
 
 def _ablation_table(lines: list[dict]) -> str:
-    """Return a row a graph, algorithm and order, a column a variant, from the newest line of each."""
+    """Return a row for each graph, algorithm and order, a column per variant."""
     rates = {(line["algorithm"], line["graph"], line["order"], line["variant"]): line["arcs_per_s"] for line in lines}
     kinds = dict.fromkeys((line["algorithm"], line["graph"], line["order"]) for line in lines)
     columns: dict = {name: lambda kind, i=i: kind[i] for i, name in enumerate(("algorithm", "graph", "order"))}
     for variant in (*PAPERS, *OWN):
-        columns[variant] = lambda kind, variant=variant: (
+        columns[TODAY.get(variant, variant)] = lambda kind, variant=variant: (
             f"{rates[*kind, variant] / 1e9:.3g}" if (*kind, variant) in rates else ""
         )
     commits = {(line["algorithm"], line["graph"], line["order"]): line["commit"] for line in lines}
@@ -239,48 +265,49 @@ def _ablation_table(lines: list[dict]) -> str:
 
 ABOUT = {
     "forms": """
-What it brings to choose the form of every round by what the device's memory gives (`bench/variants.py`): milliseconds of
-the kernel from a source, beside those with the rates of one H200 as constants, and with a form left out.
+What the cost model gains, which chooses how each superstep runs by measured rates of the device (`bench/variants.py`):
+milliseconds of the kernel from a source, with measured rates, with the rates of one H200 as constants, and with one
+choice excluded.
 """,
     "forest parts": """
-What each preparation of a spanning forest brings (`bench/forest_parts.py`): the forest's milliseconds with one thing
-done otherwise, and those of the preparation, which would come on top. Rows sorted by weight, from which the papers
-start, take longer to sort than the forest takes; so do ranks of weights that do not fit 32 bits.
+What each preparation of a spanning forest gains (`bench/forest_parts.py`): milliseconds of the forest with one change,
+and of the preparation, which would be added. Fully sorted rows, from which the papers start, take longer to sort than
+the forest takes; so do integer ranks of weights that do not fit 32 bits.
 """,
     "neighbours": """
-Whether compressed neighbours would pay (`bench/neighbours.py`): all arcs of a graph, read alone, and looked up. To look
-up the trees that neighbours are in takes many times longer than to read them. Of most a spanning forest looks at a bit,
-in which it spends several times longer than their numbers take to be read: so they are not compressed.
+Whether compressed adjacency would be faster (`bench/neighbours.py`): all arcs of a graph are read, without and with a
+lookup of each neighbor's tree. The lookups take many times longer than the reads. For most arcs a spanning forest looks
+up one bit, which also takes several times longer than to read the neighbor's id: so rows are not compressed.
 """,
 }
 FORM_COLUMNS = {
     "graph": lambda line: line["graph"],
     "algorithm": lambda line: line["algorithm"],
-    "chosen by": lambda line: line["part"],
+    "choice by": lambda line: TODAY.get(line["part"], line["part"]),
     "median ms": lambda line: f"{line['median_ms']:.3g}",
     "min .. max": lambda line: f"{line['min_ms']:.3g} .. {line['max_ms']:.3g}",
     "commit": lambda line: line["commit"],
 }
 PART_COLUMNS = {
     "graph": lambda line: line["graph"],
-    "done otherwise": lambda line: line["part"],
+    "change": lambda line: TODAY.get(line["part"], line["part"]),
     "forest ms": lambda line: f"{line['forest_ms']:.3g}" if line["forest_ms"] else "",
-    "before, ms": lambda line: f"{line['prepare_ms']:.3g}" if line["prepare_ms"] else "",
+    "preparation ms": lambda line: f"{line['prepare_ms']:.3g}" if line["prepare_ms"] else "",
     "commit": lambda line: line["commit"],
 }
-NEIGHBOUR_COLUMNS = {
+NEIGHBOR_COLUMNS = {
     "graph": lambda line: line["graph"],
     "order": lambda line: line["order"],
-    "phase": lambda line: line["phase"],
+    "phase": lambda line: TODAY.get(line["phase"], line["phase"]),
     "bits": lambda line: str(line["bits"]),
-    "B an arc": lambda line: f"{line['bytes_per_arc']:.3g}",
+    "B/arc": lambda line: f"{line['bytes_per_arc']:.3g}",
     "median ms": lambda line: f"{line['median_ms']:.3g}",
     "commit": lambda line: line["commit"],
 }
 PARTS = (
     ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),
     ("forest parts", PART_COLUMNS, ("graph", "part")),
-    ("neighbours", NEIGHBOUR_COLUMNS, ("graph", "order", "phase", "bits")),
+    ("neighbours", NEIGHBOR_COLUMNS, ("graph", "order", "phase", "bits")),
 )
 
 
@@ -303,7 +330,7 @@ SEARCH_COLUMNS = {
     "GTEPS": lambda line: f"{line['teps'] / 1e9:.3g}",
     "build s": lambda line: f"{line['build_s']:.2g}",
     "layout": lambda line: line["layout"],
-    "B an edge": lambda line: f"{line['bytes_per_edge']:.3g}",
+    "B/edge": lambda line: f"{line['bytes_per_edge']:.3g}",
     "build peak": lambda line: readable_bytes(line["build_peak_bytes"]) if "build_peak_bytes" in line else "",
     "roots": lambda line: str(line["sources"]),
     "commit": lambda line: line["commit"],
@@ -314,21 +341,21 @@ GOAL_COLUMNS = {
     "ours": lambda cell: f"{cell['median_ms']:.3g}",
     "method": lambda cell: cell["method"],
     "floor": lambda cell: f"{cell['floor_ms']:.2g}" if "floor_ms" in cell else "",
-    "best peer": lambda cell: f"{cell['peer_ms']:.3g}",
+    "best other": lambda cell: f"{cell['peer_ms']:.3g}",
     "which": lambda cell: cell["peer"],
     "faster": lambda cell: f"{cell['peer_ms'] / cell['median_ms']:.2f}x",
     "goal": lambda cell: f"{cell['goal_ms']:.3g}",
-    "of the goal": lambda cell: f"{cell['median_ms'] / cell['goal_ms']:.2f}",
+    "share of goal": lambda cell: f"{cell['median_ms'] / cell['goal_ms']:.2f}",
     "commit": lambda cell: cell["commit"],
 }
-RIVAL_COLUMNS = {
+CPU_COLUMNS = {
     "graph": lambda line: line["graph"],
     "algorithm": lambda line: line["algorithm"],
     "mgraph ms": lambda line: f"{line['median_ms']:.3g}",
     "whole call ms": lambda line: f"{line['call_ms']:.3g}",
     "GAP ms": lambda line: f"{line['gap_ms']:.3g}" if line["gap_ms"] else "",
     "SciPy ms": lambda line: f"{line['scipy_ms']:.3g}",
-    "of GAP": lambda line: f"{line['median_ms'] / line['gap_ms']:.2f}x" if line["gap_ms"] else "",
+    "GAP = 1": lambda line: f"{line['median_ms'] / line['gap_ms']:.2f}x" if line["gap_ms"] else "",
     "commit": lambda line: line["commit"],
 }
 

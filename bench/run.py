@@ -1,18 +1,17 @@
-"""The one driver: make or read a graph, build it, run, validate, append a line to bench/results.
+"""Measure algorithms: generate or read a graph, build it, run, validate, append to bench/results.
 
     python bench/run.py rmat20 rmat22 --algorithm bfs --algorithm sssp --backend cuda
     python bench/run.py rmat26 --ranks 4 --backend cuda --method sweep --method frontier
     python bench/run.py rmat24 --backend cuda --layout rows --layout compact --method sweep
 
-`median_ms` runs from a built graph to every vertex's answer on the device (distance and predecessor, component, or
-the forest's edges); `translate_ms`, into user ids, and `prep_ms`, what a method needs once for a graph, stand beside
-it. Breadth first on one GPU the translation is launched behind the search, before that is waited for: `translate_ms` is
-what is left of it when the search is done. Roots are drawn anew at every run unless --root-seed says otherwise;
-components and forests, which have none, are found --sources times. Every answer that is timed is validated, and
-validation is not timed. As it takes the graph and the host's code out of the caches, the search before is repeated
-behind it, so that times are those of searches one after the other. `digest` is of all values of all answers: lines of
-the same graph and roots must agree, whatever the method, the layout and the number of ranks; one that does not ends the
-run.
+`median_ms` begins with a built graph and ends when every vertex's result is on the device (distance and predecessor,
+component, or the forest's edges). `translate_ms` is the translation to user ids, `prep_ms` what is derived from a graph
+once. For BFS on one GPU the translation is launched before the host waits for the search: `translate_ms` is what
+remains of it when the search is done. Every run draws other roots unless --root-seed is given; components and forests,
+which have no roots, run --sources times. Every timed result is validated, and validation is not timed. It evicts the
+graph and the host's code from the caches, so the previous search is repeated after it, and times are those of
+consecutive searches. `digest` is a hash of all values of all results: records of the same graph and roots must agree,
+for any method, layout and number of ranks; a record that differs ends the run.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from mgraph.types import EdgeSource
 
 STEP = ("method", "frontier", "arcs", "bytes", "microseconds")
 MOST_STEPS = 128
-# What has no roots: what finds it, and what is told of it; and by which method.
+# Algorithms without roots: the function, the fact to record, and their methods.
 WHOLE = {
     "components": (mg.connected_components, "num_components"),
     "msf": (mg.minimum_spanning_forest, "total_weight"),
@@ -61,14 +60,16 @@ NAMES = {
 @click.option("--algorithm", "algorithms", type=click.Choice(ALGORITHMS), multiple=True, default=tuple(KERNELS))
 @click.option("--method", "methods", type=click.Choice(["frontier", "sweep"]), multiple=True, default=("frontier",))
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), required=True)
-@click.option("--ranks", type=int, default=1, show_default=True, help="0: as many as mgraph takes of all there are.")
-@click.option("--scheduler", metavar="ADDRESS", help="Of a running cluster with so many workers.")
+@click.option("--ranks", type=int, default=1, show_default=True, help="0: as many of all as mgraph chooses.")
+@click.option("--scheduler", metavar="ADDRESS", help="A running cluster with this number of workers.")
 @click.option("--sources", type=int, default=16, show_default=True)
-@click.option("--root-seed", type=int, help="Draws the roots; fresh ones by default.")
+@click.option("--root-seed", type=int, help="Seed of the roots; other roots in every run by default.")
 @click.option("--weights", type=click.Choice(["int", "float32", "float64", "none"]), default="int", show_default=True)
 @click.option("--layout", "layouts", type=click.Choice(["rows", "compact"]), multiple=True, default=("rows",))
-@click.option("--builds", type=click.IntRange(1), default=2, show_default=True, help="The last of them is timed.")
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option(
+    "--builds", type=click.IntRange(1), default=2, show_default=True, help="Number of builds; the last is timed."
+)
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(
     graphs: tuple[str, ...],
     backend: str,
@@ -76,16 +77,16 @@ def main(
     scheduler: str | None,
     builds: int,
     commit: str | None,
-    **asked: Any,
+    **plan: Any,
 ) -> None:
     with mg.connect(scheduler=scheduler, num_ranks=ranks or None, backend=backend) as cluster:
         for name in graphs:
-            measure_graph(cluster, name, Asked(**asked), builds=builds, commit=commit)
+            measure_graph(cluster, name, Plan(**plan), builds=builds, commit=commit)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is measured of every graph; the options say what they are."""
+class Plan:
+    """The measurements of every graph, as in the options."""
 
     algorithms: tuple[str, ...] = tuple(KERNELS)
     methods: tuple[str, ...] = ("frontier",)
@@ -95,18 +96,18 @@ class Asked:
     layouts: tuple[str, ...] = ("rows",)
 
 
-def measure_graph(cluster: Cluster, name: str, asked: Asked, *, builds: int = 2, commit: str | None = None) -> None:
-    """Build a graph, measure all that is asked for, and append a line for each."""
-    seed = int(np.random.SeedSequence().entropy % 2**32) if asked.root_seed is None else asked.root_seed
-    for layout in asked.layouts:
-        source = source_of(name, asked.weights)
-        # The first build of a size also compiles kernels and fills the memory pool.
+def measure_graph(cluster: Cluster, name: str, plan: Plan, *, builds: int = 2, commit: str | None = None) -> None:
+    """Build a graph, run all measurements, and append a record for each."""
+    seed = int(np.random.SeedSequence().entropy % 2**32) if plan.root_seed is None else plan.root_seed
+    for layout in plan.layouts:
+        source = source_of(name, plan.weights)
+        # Warm up: the first build of a size also compiles kernels and fills the memory pool.
         for _ in range(builds - 1):
             Graph.from_source(source, cluster=cluster, layout=layout).close()
         with Graph.from_source(source, cluster=cluster, layout=layout) as g:
-            roots = random_roots(g, asked.sources, seed) if {*asked.algorithms} & {*KERNELS} else []
-            for algorithm in asked.algorithms:
-                for method in methods_of(algorithm, asked.methods, layout):
+            roots = random_roots(g, plan.sources, seed) if {*plan.algorithms} & {*KERNELS} else []
+            for algorithm in plan.algorithms:
+                for method in methods_of(algorithm, plan.methods, layout):
                     facts = {"graph": name, "gpus": g.num_ranks * (cluster.backend == "cuda")}
                     facts |= {"weights": g.info.weight_dtype, "launcher": cluster.launcher, "ranks": g.num_ranks}
                     facts |= {"backend": cluster.backend, "placement": str(g.placement)}
@@ -114,21 +115,21 @@ def measure_graph(cluster: Cluster, name: str, asked: Asked, *, builds: int = 2,
                     if algorithm in KERNELS:
                         facts |= {"root_seed": seed} | measure(g, algorithm, method, roots)
                     else:
-                        facts |= {"root_seed": None} | measure_whole(g, algorithm, asked.sources)
+                        facts |= {"root_seed": None} | measure_whole(g, algorithm, plan.sources)
                     show(name, g.num_ranks, facts)
-                    refuse_another_answer(cluster.backend, facts)
+                    require_same_digest(cluster.backend, facts)
                     record.append(cluster.backend, commit, facts)
 
 
 def methods_of(algorithm: str, methods: tuple[str, ...], layout: str) -> tuple[str, ...]:
-    """Return the methods to time: the compact layout is for sweeps alone."""
+    """Return the methods to time: the compact layout has sweeps only."""
     if algorithm in KERNELS:
         return methods if layout == "rows" else ("sweep",)
     return METHODS[algorithm] if layout == "rows" else ()
 
 
 def source_of(name: str, weights: str) -> EdgeSource:
-    """Return the graph that a name of the benchmarks means; a path is read."""
+    """Return the edge source of a benchmark name, or of a file."""
     for pattern, spec in NAMES.items():
         if match := re.fullmatch(pattern, name):
             size = match[1] if "grid" not in name else f"{1024 * int(match[1])}x{1024 * int(match[1])}"
@@ -137,7 +138,7 @@ def source_of(name: str, weights: str) -> EdgeSource:
 
 
 def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
-    """Search from every root, validate, and return what the times were."""
+    """Search from every root, validate, and return the times."""
     search = KERNELS[algorithm]
     with search(g, roots[0], method=method) as first:
         prep_ms = 1e3 * first.stats.seconds["prepare"]
@@ -155,7 +156,7 @@ def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
     usual = stats[searched.index(statistics.median_low(searched))]
     return {
         **times(searched, translated, prep_ms),
-        # The harmonic mean of the rates, where the roots are in one component; a root in a tiny one leaves it as it is.
+        # Equal to the harmonic mean of the rates if all roots are in one component, and robust to roots in tiny ones.
         "teps": round(edges / (1e-3 * sum(searched))),
         **costs(g, usual),
         "digest": digest.hexdigest()[:16],
@@ -164,7 +165,7 @@ def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
 
 
 def measure_whole(g: Graph, algorithm: str, repeats: int) -> dict:
-    """Find what has no root several times, validate it, and return what the times were: all it needs is inside."""
+    """Run an algorithm without roots several times, validate it, return its times."""
     find, fact = WHOLE[algorithm]
     find(g).close()
     found, translated, digests = [], [], set()
@@ -173,10 +174,10 @@ def measure_whole(g: Graph, algorithm: str, repeats: int) -> dict:
             translated.append(1e3 * result.stats.seconds["translate"])
             found.append(1e3 * result.stats.total_s - translated[-1])
             digests.add(tuple(column.digest() for column in result.columns))
-    # Every run gave the same answer, so that the rules look at one of them.
+    # All runs have the same result, so it suffices to validate one of them.
     (digest,) = digests
-    # One column was always told as text: the lines that there are must go on agreeing.
-    told = str(*digest).encode() if len(digest) == 1 else np.array(digest, np.uint64).tobytes()
+    # A single digest has always been hashed as text: older records must remain comparable.
+    hashed = str(*digest).encode() if len(digest) == 1 else np.array(digest, np.uint64).tobytes()
     with find(g) as result:
         mg.validate(result)
         return {
@@ -184,13 +185,13 @@ def measure_whole(g: Graph, algorithm: str, repeats: int) -> dict:
             "teps": round(g.num_edges / (1e-3 * statistics.median(found))),
             **costs(g, result.stats),
             fact: getattr(result, fact),
-            "digest": hashlib.sha256(told).hexdigest()[:16],
+            "digest": hashlib.sha256(hashed).hexdigest()[:16],
             "validated": True,
         }
 
 
 def times(found: list[float], translated: list[float], prep_ms: float) -> dict:
-    """Return how often something was timed, and what the times in milliseconds were."""
+    """Return the number of runs and their times in milliseconds."""
     return {
         "sources": len(found),
         **record.spread(found),
@@ -200,14 +201,14 @@ def times(found: list[float], translated: list[float], prep_ms: float) -> dict:
 
 
 def costs(g: Graph, stats: Costs) -> dict:
-    """Return what the graph and one answer took."""
+    """Return the costs of the graph and of one result."""
     return {
         "bytes_per_edge": round(sum(g.cluster.run(shard_bytes, g.key)) / max(g.num_edges, 1), 2),
         "layout": g.info.layout,
         "build_peak_bytes": max(part["peak_bytes"] for part in g.build_stats),
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),
         "supersteps": len(stats.supersteps),
-        # Of a search that is not deep: what the model of a superstep is fitted to.
+        # The model of a superstep is fitted to these; deep searches are cut off.
         "steps": [{name: step[name] for name in STEP} for step in stats.supersteps[:MOST_STEPS]],
         "arcs_by_rank": stats.arcs,
         "bytes_sent_by_rank": stats.bytes_sent,
@@ -215,25 +216,30 @@ def costs(g: Graph, stats: Costs) -> dict:
 
 
 def digest_of(result: Traversed) -> bytes:
-    """Return a number that changes with any bit of the answer, and not with who holds it."""
+    """Return a hash of all values of the result.
+
+    It does not depend on the number of ranks.
+    """
     return np.array([result.distances.digest(), result.predecessors.digest()], np.uint64).tobytes()
 
 
-def refuse_another_answer(backend: str, facts: dict) -> None:
-    """End the run if an earlier line has other answers for the same graph, roots and algorithm."""
+def require_same_digest(backend: str, facts: dict) -> None:
+    """End the run if an earlier record of the search has another digest."""
     same = ("graph", "weights", "algorithm", "root_seed", "sources")
     for line in record.lines(backend):
         if all(line.get(name) == facts[name] for name in same) and line["digest"] != facts["digest"]:
-            raise SystemExit(f"the answers are not those of {line['commit']}, {line['ranks']} ranks, {line['method']}")
+            raise SystemExit(
+                f"the results differ from those of {line['commit']}, {line['ranks']} ranks, {line['method']}"
+            )
 
 
 def show(name: str, ranks: int, facts: dict) -> None:
-    """Print a line of the short table."""
+    """Print a summary line."""
     print(
         f"{name:8} x{ranks} {facts['algorithm']:10} {facts['method']:10} {facts['median_ms']:9.3f} ms "
         f"({facts['min_ms']:.3f} .. {facts['max_ms']:.3f})  translate {facts['translate_ms']:.3f}  prep "
-        f"{facts['prep_ms']:.1f}  {facts['teps'] / 1e9:8.3f} GTEPS  build {facts['build_s']:.3f} s, at most "
-        f"{facts['build_peak_bytes'] / 2**30:.2f} GiB  {facts['layout']} {facts['bytes_per_edge']:.2f} B an edge  "
+        f"{facts['prep_ms']:.1f}  {facts['teps'] / 1e9:8.3f} GTEPS  build {facts['build_s']:.3f} s, peak "
+        f"{facts['build_peak_bytes'] / 2**30:.2f} GiB  {facts['layout']} {facts['bytes_per_edge']:.2f} B/edge  "
         f"{facts['digest']}",
         flush=True,
     )

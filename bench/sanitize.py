@@ -1,11 +1,11 @@
-"""Every algorithm on small graphs under compute-sanitizer: what its tools find in kernels of mgraph, and in CuPy's own.
+"""Run every algorithm on small graphs under the tools of compute-sanitizer.
 
     python bench/sanitize.py LOGS
 
-Under each tool in turn a few processes at once run all there is, and validate every answer (bench/every_kernel.py).
-They take memory piece by piece: parts of a pool's large allocations have no bounds that a tool could see. What a tool
-finds in a kernel of mgraph fails, unless a comment argues it; what it finds in CuPy's kernels is shown. A line for each
-tool is appended to bench/results.
+Under one tool after another, several processes run all algorithms and validate their results (bench/every_kernel.py).
+They allocate without a pool: a tool cannot check bounds inside a pool's large allocations. A report in a kernel of
+mgraph is a failure, unless a comment explains it; reports in CuPy's kernels are only shown. A record for each tool is
+appended to bench/results.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import click
 import record
 
 TOOLS = ("racecheck", "memcheck", "synccheck", "initcheck")
-# With hubs that a block shares and frontiers worth a pull; without rows; with levels enough to walk; with arcs one way;
-# and by the kernels of several ranks.
+# Graphs with hubs for all warps of a block and frontiers large enough to pull; without rows; deep enough for chunked
+# expansion; directed; and multi-GPU kernels.
 RUNS = (
     ("rmat:10", "rows", "bfs", "bfs_sweep"),
     ("rmat:12", "rows", "sssp"),
@@ -33,17 +33,17 @@ RUNS = (
     ("grid:24x24", "rows", "bfs", "sssp", "bfs_peers", "sssp_peers", "components", "msf"),
     ("fixed:600:4,weights=float32", "rows", "bfs", "sssp", "bfs_peers", "sssp_peers", "together", "components"),
 )
-# Some tools make a kernel some hundred times slower; a process that takes longer hangs.
+# Some tools slow a kernel down a hundred times; a process that takes longer than this hangs.
 LONGEST_S = 300
-# Where a race that a tool finds is argued: there are no atomics of 8 bits; and a block's copy of hubs' distances, of
-# which an old one does no harm.
+# Files with comments that explain a reported race: there are no atomics of 8 bits; and stale values in a block's copy
+# of the hubs' distances are harmless.
 ARGUED = {
     ("racecheck", "sweep_levels"): "mgraph/algorithms/bfs/sweep_kernels.py",
     ("racecheck", "find_distances"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
     ("racecheck", "find_distances_by_weight"): "mgraph/algorithms/sssp/persistent_kernels.cuh",
 }
 FOREIGN = re.compile(r"^cupy_|\b(cub|thrust)::")
-# The first line of a report begins one space behind the mark, those below it further in.
+# The first line of a report has one space after the mark, the others more.
 REPORT = re.compile(r"^========= (?! )(?!COMPUTE-SANITIZER|Target application|[A-Z]+ SUMMARY)\S")
 PLACE = re.compile(r"\bat (\S.*?)\+0x[0-9a-f]+")
 SUMMARY = re.compile(r"^========= [A-Z]+ SUMMARY: (\d+)", re.MULTILINE)
@@ -52,11 +52,11 @@ SUMMARY = re.compile(r"^========= [A-Z]+ SUMMARY: (\d+)", re.MULTILINE)
 @click.command(help=__doc__)
 @click.argument("logs", type=click.Path(file_okay=False, path_type=pathlib.Path))
 @click.option("--tool", "tools", type=click.Choice(TOOLS), multiple=True, default=TOOLS)
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(logs: pathlib.Path, tools: tuple[str, ...], commit: str | None) -> None:
     logs.mkdir(parents=True, exist_ok=True)
     clean = True
-    # One tool after the other: kernels whose blocks wait for each other are slow where many processes share a GPU.
+    # One tool at a time: grid barriers are slow if many processes share a GPU.
     for tool in tools:
         runs = [Run(tool, number, logs) for number in range(len(RUNS))]
         launched = {name for run in runs for name in run.finish()}
@@ -72,36 +72,36 @@ def main(logs: pathlib.Path, tools: tuple[str, ...], commit: str | None) -> None
             head = {"bench": "sanitize", "tool": tool, "gpus": 1, "kernels": len(launched), "argued": argued}
             record.append("cuda", commit, head | facts)
     if not clean:
-        raise SystemExit("a tool found something, or a process did not end as it should: see the logs")
+        raise SystemExit("a tool reported an error, or a process failed: see the logs")
 
 
 class Run:
-    """One process, which a tool looks at: what it finds goes to one log, and what the process prints to another."""
+    """Run one process under a tool, with a log of each."""
 
     def __init__(self, tool: str, number: int, logs: pathlib.Path) -> None:
-        self.log, self.told = logs / f"{tool}-{number}.log", logs / f"{tool}-{number}.out"
+        self.log, self.output = logs / f"{tool}-{number}.log", logs / f"{tool}-{number}.out"
         words = ["compute-sanitizer", "--tool", tool, "--report-api-errors", "no", "--show-backtrace", "no"]
         words += ["--log-file", str(self.log), sys.executable, str(pathlib.Path(__file__).with_name("every_kernel.py"))]
         self.words = [*words, *RUNS[number]]
-        with open(self.told, "w") as file:
+        with open(self.output, "w") as file:
             self.process = subprocess.Popen(self.words, stdout=file, stderr=subprocess.STDOUT)
 
     def finish(self) -> list[str]:
-        """Wait for the process; return the kernels that it launched."""
+        """Wait for the process and return the kernels that it launched."""
         try:
             self.code = self.process.wait(timeout=LONGEST_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.code = self.process.wait()
-        return [] if self.code else json.loads(self.told.read_text().splitlines()[-1])
+        return [] if self.code else json.loads(self.output.read_text().splitlines()[-1])
 
 
 def found_in(logs: Iterable[str]) -> dict:
-    """Return how many reports there are of each kernel of ours and of each foreign one, and how many are not read."""
+    """Count reports by kernel, and those that could not be parsed."""
     found: dict[str, collections.Counter[str]] = {"ours": collections.Counter(), "foreign": collections.Counter()}
     total = 0
     for log in logs:
-        # Without a summary the tool did not come to its end.
+        # A log without a summary means that the tool was cut short: count one.
         total += sum(map(int, SUMMARY.findall(log) or ["1"]))
         for report in reports_of(log):
             names = sorted(set(PLACE.findall(report))) or [report.partition("\n")[0]]

@@ -1,15 +1,14 @@
-"""Strong and weak scaling: bench/run.py over ranks and scales, then docs/scaling.md from all that is known.
+"""Measure strong and weak scaling by bench/run.py, then write docs/scaling.md from all records.
 
     python bench/scaling.py --scales 20:24 --ranks 1,2,4 --backend cuda
     python bench/scaling.py grid4k --scales 24:26 --ranks 1,2,4,0 --backend cuda
     python bench/scaling.py --scales 24:28 --ranks 4,8,16 --backend cuda --scheduler tcp://10.0.0.1:8786
     python bench/scaling.py --report-only
 
-Every measurement is validated and must give the answers of every other number of ranks, which are parts of one
-cluster; 0 ranks are as many as mgraph takes of all. Scales are searched by frontiers and swept; of other GRAPHs
-components and forests are found too. The report has time, efficiency, bytes and memory, which number of ranks is
-fastest, and a model of a superstep fitted to them: it says how well that reproduces what was measured before it says
-what it predicts.
+Every measurement is validated, and its results must equal those of all other numbers of ranks, which are parts of one
+cluster; 0 ranks are as many as mgraph would choose. Scales run the frontier and sweep methods of BFS and SSSP; other
+GRAPHs also components and forests. The report has times, efficiency, bytes and memory, the fastest number of ranks, and
+a model of a superstep that is fitted to them, with its error on the measured points and its predictions.
 """
 
 from __future__ import annotations
@@ -47,10 +46,12 @@ def _numbers(context: click.Context, parameter: click.Parameter, text: str) -> l
 @click.option("--scales", callback=_scales, default="18:20", show_default=True)
 @click.option("--ranks", callback=_numbers, default="1,2", show_default=True)
 @click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
-@click.option("--scheduler", metavar="ADDRESS", help="Of a running cluster with as many workers as the most ranks.")
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="A running cluster with enough workers for the largest number of ranks."
+)
 @click.option("--sources", type=int, default=8, show_default=True)
 @click.option("--root-seed", type=int, default=1, show_default=True, help="The same roots for any number of ranks.")
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 @click.option("--report-only", is_flag=True, help="Measure nothing.")
 def main(
     graphs: tuple[str, ...],
@@ -62,17 +63,17 @@ def main(
     report_only: bool,
     **same: Any,
 ) -> None:
-    swept = run.Asked(methods=("frontier", "sweep"), **same)
-    whole = run.Asked(algorithms=(*KERNELS, *run.METHODS), **same)
+    searches = run.Plan(methods=("frontier", "sweep"), **same)
+    everything = run.Plan(algorithms=(*KERNELS, *run.METHODS), **same)
     if not report_only:
         with mg.connect(scheduler=scheduler, num_ranks=None if 0 in ranks else max(ranks), backend=backend) as cluster:
-            # Ranks of one cluster: none waits for another to start, nor to compile its kernels.
+            # Use parts of one cluster, so that no start or compilation of kernels falls into a measurement.
             for num_ranks in ranks:
                 placed = cluster.narrowed(num_ranks) if num_ranks else cluster
                 for scale in scales:
-                    run.measure_graph(placed, f"rmat{scale}", swept, commit=commit)
+                    run.measure_graph(placed, f"rmat{scale}", searches, commit=commit)
                 for name in graphs:
-                    run.measure_graph(placed, name, whole, commit=commit)
+                    run.measure_graph(placed, name, everything, commit=commit)
     write_report(REPORT)
 
 

@@ -1,4 +1,4 @@
-"""docs/scaling.md and its pictures, from the lines of bench/results."""
+"""Write docs/scaling.md and its plots from the records in bench/results."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ from mgraph.formatting import readable_bytes
 from mgraph.planning.memory import plan_graph
 from mgraph.planning.placement import ARCS_A_RANK, place_graph
 
-# So much that the memory of a rank does not decide on how many a graph is put.
+# Enough memory that it does not influence the placement.
 ENOUGH_BYTES = 1 << 50
 FUTURE_RANKS = (8, 16, 64, 256, 1024)
 HEAD = """# Scaling
 
-Made by `python bench/scaling.py --report-only` from the newest line of each kind in `bench/results`. Every answer was
-validated; with one seed of roots the answers are equal to the bit for any number of ranks, or the measurement ends.
-Times run from a built graph to every vertex's answer where it was found (through windows, since 7bfa45a, from when all
-ranks know the root: the launch, 30 to 90 us, is behind them then); what its way into user ids takes is in
-`bench/README.md`. *Strong* is the time on one rank over that on p ranks, divided by p; *weak* is the time on one rank
-over that on p ranks of a graph p times as large. Both compare lines of one commit: where there is none for one rank the
-place is empty.
+`python bench/scaling.py --report-only` writes this page from the newest record of each kind in `bench/results`. Every
+result was validated; with one seed of roots, results that differ in a bit between numbers of ranks end the measurement.
+Times begin with a built graph (in persistent multi-GPU searches, since 7bfa45a, when all ranks have the root, after the
+launch of 30 to 90 us) and end when every owner has its vertices' results; times of the translation to user ids are in
+`bench/README.md`. *Strong* is the time on one rank divided by the time on p ranks, divided by p. *Weak* is the time on
+one rank divided by the time on p ranks for a graph p times as large. Both compare records of one commit; a cell is
+empty if there is none for one rank.
 """
 FASTEST = """
 ## How many ranks are fastest
 
-Medians in milliseconds on 1, 2, 4, ... ranks of one commit, `auto` methods. A graph is put on fewer ranks than there
-are where nobody asks for a number: on no more than one for every {arcs:,} arcs, and on as few as hold it where it has
-few arcs a vertex (`mgraph/planning/placement.py`).
+Medians in milliseconds on 1, 2, 4, ... ranks of one commit, `auto` methods. If the user gives no number of ranks, a
+graph uses at most one for every {arcs:,} arcs, and a graph of low mean degree as few as hold it
+(`mgraph/planning/placement.py`).
 
 {table}
 """
 MEMORY = """
 ## Memory, planned and measured
 
-The most that the fullest rank held while it built, and what `mgraph plan` says of it beforehand; of the newest line of
-each graph that took a gigabyte and more. The plan is off by {error:.0%} in the median and {worst:.0%} at most.
+Peak memory of the build on the fullest rank, and the plan of `mgraph plan`, for the newest record of each graph of at
+least a gigabyte. The plan is off by {error:.0%} in the median and {worst:.0%} at most.
 
 {table}
 """
 MODEL = """
-## What a superstep takes
+## The time of a superstep
 
     microseconds = a + b log2(ranks) + c (arcs of a rank) + d (bytes that reach a rank)
 
-Fitted to every superstep of searches on several ranks, of each algorithm and method the newest commit with several
-(`bench/superstep_model.py`). In the first superstep ranks wait for the last of them to begin.
+Fitted to every superstep of the searches on several ranks, at the newest commit of each algorithm and method that has
+several points (`bench/superstep_model.py`). The first superstep includes the wait for the last rank to begin.
 
 {table}
 
@@ -63,25 +63,25 @@ Over the measured points the model's times are off by {error:.0%} in the median 
 
 ## Predicted beyond what was measured
 
-From the supersteps of the largest graph on the largest number of ranks: the same graph on more ranks, and a graph that
-grows with them.
+Computed from the supersteps of the largest graph on the largest number of ranks: the same graph on more ranks, and a
+graph that grows with the ranks.
 
 {predictions}
 
-What this leaves out:
+The model omits:
 
-- Networks between hosts: all of these ranks are on one host, and reach each other over its own links.
-- Beyond 8 ranks, and between hosts, searches by frontiers have no windows: the host starts every superstep, and 10 to
-  20 microseconds come to each exchange.
-- A larger graph is taken to need as many supersteps as the smaller one, and ranks to have equal shares of each.
-- States that outgrow a cache: arcs cost the same at every size.
-- The sweeps' reduction of all states is counted by bytes, in rings: its latency grows with the ranks, not with their
-  logarithm.
+- Networks between hosts: all of these ranks are on one host, connected by its own links.
+- Beyond 8 ranks, and between hosts, frontier searches have no peer buffers: the host launches every superstep, which
+  adds 10 to 20 microseconds to each exchange.
+- Larger graphs are assumed to need the same number of supersteps, and all ranks to have equal shares of each.
+- Caches: the time for each arc is the same at every size.
+- The sweeps' reduction of all states is modeled by its bytes, in rings: its latency grows with the number of ranks, not
+  with its logarithm.
 """
 
 
 def write_report(path: pathlib.Path) -> None:
-    """Write the page, and a picture of each machine's curves beside it."""
+    """Write the page, and a plot for each machine next to it."""
     text = [HEAD]
     for file in sorted(record.RESULTS.glob("*.jsonl")):
         every = [facts for line in file.read_text().splitlines() if "bench" not in (facts := json.loads(line))]
@@ -98,7 +98,7 @@ def write_report(path: pathlib.Path) -> None:
 
 
 def _searches(lines: list[dict]) -> list[dict]:
-    """Return the newest line of every search of an RMAT graph whose supersteps are all known."""
+    """Return the newest record of each RMAT search with all its supersteps."""
     kinds = ("graph", "algorithm", "method", "ranks", "backend")
     rmat = [line for line in lines if line["graph"].startswith("rmat") and line["algorithm"] in KERNELS]
     known = [line for line in rmat if line.get("steps") and len(line["steps"]) == line["supersteps"]]
@@ -133,7 +133,7 @@ def _measured(lines: list[dict]) -> str:
 
 
 def _fastest(lines: list[dict]) -> str:
-    """Return what every number of ranks took of the graphs that several numbers of them were measured on."""
+    """Return the times of graphs that were measured on several numbers of ranks."""
     auto = [line for line in lines if line.get("layout") == "rows" and line["method"] != "sweep" and "ranks" in line]
     times: dict[tuple, dict[int, float]] = {}
     for line in auto:
@@ -148,13 +148,21 @@ def _fastest(lines: list[dict]) -> str:
         best = min(times[key], key=times[key].__getitem__)
         taken = place_graph(source_of(graph, "int"), most[-1], "cuda", ENOUGH_BYTES).num_ranks
         rows.append([algorithm, graph, f"{arcs[graph]:.2g}", *cells, str(best), str(taken), key[2]])
-    head = ["algorithm", "graph", "arcs", *(f"{ranks}" for ranks in most), "fastest", f"taken of {most[-1]}", "commit"]
+    head = [
+        "algorithm",
+        "graph",
+        "arcs",
+        *(f"{ranks}" for ranks in most),
+        "fastest",
+        f"placed, of {most[-1]}",
+        "commit",
+    ]
     table = _table(head, rows)
     return FASTEST.format(arcs=ARCS_A_RANK["cuda"], table=table)
 
 
 def _memory(lines: list[dict]) -> str:
-    """Return what builds took and what is planned of them."""
+    """Return the measured and the planned memory of builds."""
     large = [line for line in lines if line.get("build_peak_bytes", 0) >= 1 << 30]
     newest = {(line["graph"], line["layout"], line["weights"] or "none", line["ranks"]): line for line in large}
     rows, errors = [], []
@@ -178,7 +186,7 @@ def _size(graph: str) -> tuple[str, int]:
 
 
 def _model(lines: list[dict]) -> str:
-    # Of each curve the newest commit with several points: one point tells a time of its arcs no more than of its bytes.
+    # Use the newest commit of each curve with several points: one point does not separate the costs of arcs and bytes.
     curves: dict[tuple, dict[str, list[dict]]] = {}
     for line in sorted(lines, key=lambda line: line["date"]):
         if line["ranks"] > 1:
@@ -190,7 +198,7 @@ def _model(lines: list[dict]) -> str:
     model = fit(several)
     errors = _errors(model, several)
     table = _table(
-        ["superstep", "a, us", "b, us", "arcs a ns", "bytes a ns"],
+        ["superstep", "a, us", "b, us", "arcs/ns", "bytes/ns"],
         [
             [f"{algorithm} {method}", f"{c[0]:.3g}", f"{c[1]:.3g}", _rate(c[2]), _rate(c[3])]
             for (algorithm, _, method), c in sorted(model.items())
@@ -213,7 +221,7 @@ def _errors(model: Model, lines: list[dict]) -> list[float]:
 
 
 def _held_out(lines: list[dict]) -> str:
-    """Tell how well a model of fewer ranks predicts the most that were measured."""
+    """Return the error of a model of fewer ranks on the largest number measured."""
     most = max(line["ranks"] for line in lines)
     fewer = [line for line in lines if line["ranks"] < most]
     model = fit(fewer)
@@ -254,7 +262,7 @@ def _draw(lines: list[dict], picture: pathlib.Path) -> None:
             lambda line: one.get((_curve(line), _scale(line)), 0) / line["median_ms"] / line["ranks"],
         ),
         ("MB sent by a rank", lambda line: max(line["bytes_sent_by_rank"]) / 1e6),
-        ("bytes of memory an edge", lambda line: line["bytes_per_edge"]),
+        ("bytes of memory per edge", lambda line: line["bytes_per_edge"]),
     )
     for curve, scale in dict.fromkeys((_curve(line), _scale(line)) for line in lines):
         points = [line for line in lines if (_curve(line), _scale(line)) == (curve, scale)]
@@ -269,7 +277,7 @@ def _draw(lines: list[dict], picture: pathlib.Path) -> None:
     axes[0].set_yscale("log")
     axes[2].set_yscale("symlog")
     axes[0].legend(fontsize=6)
-    # The same lines make the same picture, to the byte.
+    # The same records make the same plot, to the byte.
     with rc_context({"svg.hashsalt": picture.stem}):
         figure.savefig(picture, metadata={"Date": None})
 

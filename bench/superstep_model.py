@@ -1,11 +1,11 @@
-"""A superstep in four terms, fitted to measurements: a constant, a latency, arcs and bytes.
+"""Model the time of a superstep: a constant, a latency, arcs, bytes.
 
     microseconds = a + b * log2(ranks) + c * arcs of a rank + d * bytes that reach a rank
 
-with its own a, b, c, d >= 0 for every kind of superstep (bfs push, bfs pull, sssp sweep, ...). One rank, which meets
-nobody and mostly runs in one launch, has kinds of its own, and so has the first superstep, in which ranks wait for
-the last of them to begin. What is not in supersteps, such as predecessors, is a part of the time that shrinks with
-the ranks.
+with its own a, b, c, d >= 0 for every kind of superstep (bfs push, bfs pull, sssp sweep, ...). Searches on one rank,
+which has no barriers over ranks and mostly one persistent kernel, have separate kinds, and so has the first superstep,
+which includes the wait for the last rank to begin. Time outside of supersteps, such as predecessors, is assumed to be
+divided by the number of ranks.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Model = dict[Kind, np.ndarray]
 
 
 def fit(lines: list[dict]) -> Model:
-    """Fit every kind of superstep over all lines, so that the errors are small beside the searches they are in."""
+    """Fit every kind of superstep, by errors relative to the search's time."""
     rows: dict[Kind, list[list[float]]] = {}
     for line in lines:
         total = sum(step["microseconds"] for step in line["steps"])
@@ -37,9 +37,9 @@ def fit(lines: list[dict]) -> Model:
 
 
 def predict_ms(model: Model, line: dict, ranks: int, growth: float = 1.0) -> float:
-    """Return the time of a line's search on so many ranks, more than one if it is of several.
+    """Predict the time of a record's search on another number of ranks.
 
-    On a graph `growth` times as large it is taken to have the same supersteps, each with more arcs and bytes.
+    A graph `growth` times as large is assumed to have the same supersteps, each with more arcs and bytes.
     """
     rest_us = 1e3 * line["median_ms"] - sum(step["microseconds"] for step in line["steps"])
     steps_us = 0.0
@@ -49,15 +49,15 @@ def predict_ms(model: Model, line: dict, ranks: int, growth: float = 1.0) -> flo
 
 
 def can_predict(model: Model, line: dict) -> bool:
-    """Return whether every kind of superstep that a line has was fitted."""
+    """Return whether all kinds of supersteps of a record were fitted."""
     return all(kind in model for kind, _ in _kinds(line))
 
 
 def _kinds(line: dict) -> Iterator[tuple[Kind, dict]]:
-    """Yield a line's supersteps, and of which kind each is."""
-    form = "one rank" if line["ranks"] == 1 else "several"
+    """Yield the supersteps of a record, each with its kind."""
+    group = "one rank" if line["ranks"] == 1 else "several"
     for i, step in enumerate(line["steps"]):
-        yield (line["algorithm"], form, "first" if i == 0 else step["method"]), step
+        yield (line["algorithm"], group, "first" if i == 0 else step["method"]), step
 
 
 def _terms(step: dict, ranks: int) -> list[float]:
@@ -65,11 +65,11 @@ def _terms(step: dict, ranks: int) -> list[float]:
 
 
 def _bytes_reaching_a_rank(step: dict, ranks: int) -> float:
-    """Return what arrives: a gathered bitmap whole, a reduced state and pairs for their owners in parts."""
+    """Return the bytes that a rank receives: bitmaps whole, states in parts."""
     return step["bytes"] * (ranks - 1) / ranks if step["method"] == "pull" else step["bytes"] / ranks
 
 
 def _on(step: dict, measured_on: int, ranks: int, growth: float) -> dict:
-    """Return a step as it would be on another number of ranks: its arcs are the same, the bytes of a sweep are not."""
+    """Scale a step to another number of ranks: only bytes of sweeps grow."""
     sent = step["bytes"] * (ranks / measured_on if step["method"] == "sweep" else 1.0)
     return step | {"arcs": step["arcs"] * growth, "bytes": sent * growth}

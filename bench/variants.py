@@ -1,10 +1,10 @@
-"""What it brings to choose the form of every round by the rates of the device.
+"""Measure what the cost model of supersteps gains.
 
     python bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k
 
-Beside it stand the rates of an NVIDIA H200, which are what is taken where a device cannot be measured, and searches
-that leave a form out. Times are of the kernel, by the trace of the supersteps, in milliseconds: medians over the roots.
-The answers of one form are validated, and those of every form have to be the same.
+It is compared with the rates of an NVIDIA H200 as constants, which are the default if a device cannot be measured, and
+with searches that exclude a choice. Times are those of the kernel, from its trace, in milliseconds: medians over the
+roots. The results of the default are validated, and those of all others must be equal.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from mgraph.backends.rates_file import H200
 from mgraph.cluster.base import Rank
 
 Costs = Callable[[Rates, int, int], tuple[int, ...]]
-# What is paid for what is not to be taken: more than all else, in 64 bits with as many arcs as there are.
-DEAR = 1 << 34
+# The cost of an excluded choice: larger than all others; times the number of arcs it still fits 64 bits.
+EXCLUDED = 1 << 34
 
 
-def without(costs: Costs, names: tuple[str, ...], *dear: str) -> Costs:
-    """Return the costs with those of some names beyond all others; what stands before them has none."""
+def without(costs: Costs, names: tuple[str, ...], *excluded: str) -> Costs:
+    """Return a cost function that excludes some choices; values before the named ones stay."""
 
     def changed(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
         found = costs(rates, num, itemsize)
         before = len(found) - len(names)
         named = zip(names, found[before:], strict=True)
-        return *found[:before], *(DEAR if name in dear else cost for name, cost in named)
+        return *found[:before], *(EXCLUDED if name in excluded else cost for name, cost in named)
 
     return changed
 
 
-FORMS: dict[str, dict[str, Costs]] = {
+CHOICES: dict[str, dict[str, Costs]] = {
     "bfs": {
         "rates": bfs_costs,
         "constants": lambda _, num, itemsize: bfs_costs(H200, num, itemsize),
@@ -65,40 +65,40 @@ PLACES = {"bfs": (bfs_fused, "bfs_costs"), "sssp": (sssp_fused, "sssp_costs")}
 @click.command(help=__doc__)
 @click.argument("graphs", nargs=-1, required=True, metavar="GRAPH...")
 @click.option("--sources", type=int, default=16, show_default=True)
-@click.option("--commit", help="Of the code, where there is no checkout to ask.")
+@click.option("--commit", help="The commit to record, if this is not a checkout.")
 def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
     with mg.connect(num_ranks=1, backend="cuda") as cluster:
         for name in graphs:
             with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
                 roots = random_roots(g, sources, None)
-                for algorithm, forms in FORMS.items():
+                for algorithm, choices in CHOICES.items():
                     validated = [validated_digest(g, algorithm, root) for root in roots]
-                    for form, costs in forms.items():
+                    for choice, costs in choices.items():
                         with mock.patch.object(*PLACES[algorithm], costs):
                             g.cluster.run(forget, g.key)
                             times, digests = kernel_times(g, algorithm, roots)
                         if digests != validated:
-                            raise SystemExit(f"{algorithm} of {name} by {form} found other distances")
-                        facts = {"bench": "forms", "graph": name, "gpus": 1, "algorithm": algorithm, "part": form}
+                            raise SystemExit(f"{algorithm} of {name} by {choice} found different distances")
+                        facts = {"bench": "forms", "graph": name, "gpus": 1, "algorithm": algorithm, "part": choice}
                         facts |= {"sources": len(times), **record.spread(times), "validated": True}
-                        print(f"{name:8} {algorithm:4} {form:24} {facts['median_ms']:9.3f} ms", flush=True)
+                        print(f"{name:8} {algorithm:4} {choice:24} {facts['median_ms']:9.3f} ms", flush=True)
                         record.append("cuda", commit, facts)
 
 
 def validated_digest(g: Graph, algorithm: str, root: int) -> int:
-    """Return the digest of the distances from a root, which are validated."""
+    """Search from a root, validate, and return the digest of the distances."""
     with KERNELS[algorithm](g, root) as result:
         mg.validate(result)
         return result.distances.digest()
 
 
 def forget(rank: Rank, graph: str) -> None:
-    """Have searches work out anew what they have in common, costs included."""
+    """Clear the values cached on the shard, costs included."""
     rank.objects[graph].kept.clear()
 
 
 def kernel_times(g: Graph, algorithm: str, roots: list[int]) -> tuple[list[float], list[int]]:
-    """Return what the supersteps from every root took, in milliseconds, and the digests of the distances."""
+    """Return for every root the milliseconds and the digest of its search."""
     search, times, digests = KERNELS[algorithm], [], []
     search(g, roots[0], return_predecessors=False).close()
     for root in roots:

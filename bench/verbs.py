@@ -1,9 +1,9 @@
-"""How long the verbs of ranks in different processes take, beside a ping-pong over a blocking socket.
+"""Measure verbs between ranks in different processes, and a ping-pong over a blocking socket.
 
     python bench/verbs.py
 
-Medians of one run on this machine, in microseconds, one JSON line: what a message costs here without mgraph is the
-measure, since it differs from machine to machine by more than ten times.
+It prints medians of one run on this machine, in microseconds, as one JSON line. Compare the verbs with the ping-pong:
+the cost of a message differs between machines by more than ten times.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ LARGE_BYTES = 64 << 20
 
 
 @click.command(help=__doc__)
-@click.option("--turns", type=click.IntRange(min=10), default=2000, show_default=True, help="Of small messages.")
-@click.option("--large-turns", type=click.IntRange(min=3), default=9, show_default=True, help="Of 64 MiB.")
+@click.option("--turns", type=click.IntRange(min=10), default=2000, show_default=True, help="Number of small messages.")
+@click.option(
+    "--large-turns", type=click.IntRange(min=3), default=9, show_default=True, help="Number of messages of 64 MiB."
+)
 def main(turns: int, large_turns: int) -> None:
     two = run(2, turns, large_turns)
     four = run(4, turns // 4, 0)
@@ -44,7 +46,7 @@ def main(turns: int, large_turns: int) -> None:
 
 
 def run(size: int, turns: int, large_turns: int) -> dict[str, float]:
-    """Time the verbs on ranks that are processes; return what rank 0 measured."""
+    """Measure the verbs on ranks in separate processes; return the times of rank 0."""
     ends, processes = [], []
     secret = secrets.token_bytes(32)
     for rank in range(size):
@@ -61,7 +63,7 @@ def run(size: int, turns: int, large_turns: int) -> dict[str, float]:
 
 
 def serve_rank(end: Any, rank: int, size: int, secret: bytes, turns: tuple[int, int]) -> None:
-    """Be one rank."""
+    """Run one rank."""
     endpoint = SocketEndpoint(rank, size, host=HOST, secret=secret)
     end.send(endpoint.address)
     comm = open_sockets(endpoint, end.recv())
@@ -76,7 +78,7 @@ def serve_rank(end: Any, rank: int, size: int, secret: bytes, turns: tuple[int, 
 
 
 def ping_pong(turns: int, nbytes: int) -> float:
-    """Return the seconds in which so many bytes go to another process and come back, over a blocking socket."""
+    """Return the seconds of a round trip to another process over a socket."""
     with socket.create_server((HOST, 0)) as listener:
         _, process = start(serve_echo, listener.getsockname(), turns, nbytes)
         link, _ = listener.accept()
@@ -94,7 +96,7 @@ def ping_pong(turns: int, nbytes: int) -> float:
 
 
 def serve_echo(_: Any, address: tuple, turns: int, nbytes: int) -> None:
-    """Send back what comes."""
+    """Echo every message."""
     with socket.create_connection(address) as link:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         message = memoryview(bytearray(nbytes))
@@ -110,7 +112,7 @@ def receive(link: socket.socket, into: memoryview) -> None:
 
 
 def median(turns: int, once: Callable[[], object]) -> float:
-    """Return the median of the seconds that one of so many calls takes."""
+    """Return the median seconds of a call."""
     seconds = []
     for _ in range(turns):
         start = time.perf_counter()

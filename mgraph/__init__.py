@@ -1,6 +1,6 @@
-"""Graph algorithms on a Dask cluster of GPUs, or on a laptop with none.
+"""Graph algorithms on a Dask cluster of GPUs, or on CPUs.
 
-The public names are loaded at first use, so that `import mgraph` is light: no CuPy, Dask, Numba or SciPy.
+Public names are imported at first use, so that `import mgraph` loads no CuPy, Dask, Numba or SciPy.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# Public name -> the module it comes from.
-_HOMES = {
+# Public name -> the module that defines it.
+_MODULE_OF = {
     "connect": "mgraph.cluster.connect",
     "Graph": "mgraph.api.graph",
     "rmat": "mgraph.api.create",
@@ -48,12 +48,12 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'mgraph' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*_HOMES, *(name for name in globals() if name.startswith("__"))})
+    return sorted({*_MODULE_OF, *(name for name in globals() if name.startswith("__"))})

@@ -1,7 +1,7 @@
-// The papers' sweeps, one thread an edge: every undirected edge once, both directions from one read
-// of it. The state is read through `read`, which may be a copy taken before the sweep and then goes
-// through the read-only path, and written through `state`. A smaller value is never lost, so the
-// answer is exact.
+// The papers' sweeps, one thread for each edge: every undirected edge once, both directions from
+// one read of it. The state is read through `read`, which may be a copy made before the sweep (then
+// the read-only path is used), and written through `state`. A smaller value is never lost, so the
+// result is exact.
 typedef unsigned char u8;
 typedef unsigned u32;
 

@@ -1,7 +1,6 @@
-// Reading neighbours in 32, 24 or 16 bits: a warp takes a group of 128 arcs, each lane four
-// neighbouring ones, and counts those whose end is not in tree `tree`. In 16 bits a neighbour is
-// the group's base and a remainder; a group whose neighbours lie too far apart has no base, and is
-// read in 32 bits.
+// Read targets in 32, 24 or 16 bits: a warp reads a group of 128 arcs, each lane four consecutive
+// ones, and counts the targets outside of tree `tree`. With 16 bits a target is the group's base
+// plus an offset; a group with targets too far apart has no base and is read in 32 bits.
 typedef unsigned u32;
 typedef long long i64;
 #define NO_BASE 0xFFFFFFFFu

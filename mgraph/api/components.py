@@ -1,4 +1,4 @@
-"""connected_components as users call it, and what it returns."""
+"""Implement connected_components and its result."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from mgraph.validation.traversal import Violation
 
 
 class Components(Result):
-    """The connected components of a graph.
+    """Hold the connected components of a graph.
 
     Attributes
     ----------
     labels
-        int64: the smallest user id of the vertex's component. A vertex without edges is its own.
+        int64: the smallest user id in the vertex's component. The label of an isolated vertex is its own id.
     num_components
-        How many there are, those of one vertex included.
+        Number of components, isolated vertices included.
     stats
-        What it took; phases are find and translate, and on several GPUs perhaps prepare and traverse: of a search
-        from a hub, that finds most of the giant.
+        What the result cost. Phases: find, translate; on several GPUs also prepare and traverse, if a search from a
+        hub finds most of the giant component.
     """
 
-    def __init__(self, kept: Kept, num_components: int, stats: Costs) -> None:
-        super().__init__(kept)
+    def __init__(self, stored: Kept, num_components: int, stats: Costs) -> None:
+        super().__init__(stored)
         self.num_components, self.stats = num_components, stats
-        self.labels = Column(self._kept, "labels", np.dtype(np.int64))
+        self.labels = Column(self._stored, "labels", np.dtype(np.int64))
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -48,7 +48,7 @@ class Components(Result):
 
 
 def connected_components(g: Graph) -> Components:
-    """Find which vertices are connected; in a directed graph, along arcs in either direction (weakly).
+    """Find the connected components; in a directed graph, the weakly connected ones.
 
     Parameters
     ----------
@@ -57,6 +57,6 @@ def connected_components(g: Graph) -> Components:
     """
     require_graph(g)
     g.require_rows("connected_components")
-    kept = Kept(g)
-    parts = g.answer(label_components, [kept], kept.key)
-    return Components(kept, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))
+    stored = Kept(g)
+    parts = g.run(label_components, [stored], stored.key)
+    return Components(stored, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

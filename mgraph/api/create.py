@@ -1,4 +1,4 @@
-"""The ways to make a graph: generate it, read it, or take it from arrays."""
+"""Make a graph: generate it, read a file, or use arrays."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def uniform(
     layout: str = "rows",
     **options: Any,
 ) -> Graph:
-    """Make a graph of a mean degree whose edges join vertices drawn at random."""
+    """Make a graph of this mean degree with edges between random vertices."""
     return Graph.from_source(
         Uniform(num_vertices, degree, seed, **options), cluster=cluster, order=order, layout=layout
     )
@@ -61,7 +61,7 @@ def fixed_out_degree(
     layout: str = "rows",
     **options: Any,
 ) -> Graph:
-    """Make a directed graph in which every vertex has out_degree arcs to targets drawn at random."""
+    """Make a directed graph: each vertex has out_degree arcs to random targets."""
     return Graph.from_source(
         FixedOutDegree(num_vertices, out_degree, seed, **options), cluster=cluster, order=order, layout=layout
     )
@@ -78,12 +78,12 @@ def grid(
     layout: str = "rows",
     **options: Any,
 ) -> Graph:
-    """Make a road-like grid with a share of its edges removed."""
+    """Make a road-like grid; `drop` is the share of its edges that is removed."""
     return Graph.from_source(Grid(rows, columns, drop, seed, **options), cluster=cluster, order=order, layout=layout)
 
 
 def ssca2(scale: int, *, cluster: Any = None, order: str = "auto", layout: str = "rows", **options: Any) -> Graph:
-    """Make a graph of 2**scale vertices in cliques, joined by edges that get rarer with distance."""
+    """Make a graph of 2**scale vertices in cliques, with rarer edges between them."""
     return Graph.from_source(Ssca2(scale, **options), cluster=cluster, order=order, layout=layout)
 
 
@@ -96,17 +96,17 @@ def read(
     num_chunks: int | None = None,
     **options: Any,
 ) -> Graph:
-    """Read a graph from a file, or generate it from a spec such as `rmat:20`.
+    """Read a graph from a file, or from a spec such as `rmat:20`.
 
-    The file must be where every rank can read it. Of a packed one each process with a rank makes a temporary copy
-    without a name, in the folder that TMPDIR names, for as long as it builds. Options are those of
+    Every rank must be able to read the file. A compressed file is decompressed once in each process that has a rank,
+    to an unnamed temporary file in the folder TMPDIR, and freed after the build. Options are those of
     `mgraph.io.formats.read_source`: `weight` (a column), `directed`, `num_vertices`, `format`.
     """
     if not isinstance(path, (str, PathLike)):
-        raise UsageError(f"path {path!r} is neither a file's nor a spec such as 'rmat:20'")
+        raise UsageError(f"path {path!r} is neither a file name nor a spec such as 'rmat:20'")
     if is_spec(str(path)):
         if given := [name for name, value in options.items() if value is not None]:
-            raise UsageError(f"{given[0]} goes with a file, and {path} is generated")
+            raise UsageError(f"{given[0]} applies to files, and {path} is generated")
         source = parse_spec(str(path))
     else:
         source = read_source(path, **options)
@@ -122,10 +122,10 @@ def from_edges(
     directed: bool = False,
     **how: Any,
 ) -> Graph:
-    """Make a graph of the edges (sources[i], targets[i]); `how` is as for `Graph.from_source`: cluster, order, layout.
+    """Make a graph of the edges (sources[i], targets[i]).
 
-    Undirected edges may be given once or both ways; of parallel edges the lightest stays, loops are
-    dropped, both are counted in `Graph.info`.
+    Undirected edges may be given once or in both directions. Loops are dropped, and all but the lightest of parallel
+    edges; `Graph.info` counts both. `how` are arguments of `Graph.from_source`: cluster, order, layout, num_chunks.
     """
     source = edges_source(sources, targets, weights, num_vertices=num_vertices, directed=directed)
     return Graph.from_source(source, **how)
@@ -141,7 +141,10 @@ def from_csr(
     order: str = "auto",
     layout: str = "rows",
 ) -> Graph:
-    """Make a graph of a CSR: vertex u has arcs to indices[indptr[u] : indptr[u + 1]]."""
+    """Make a graph from CSR arrays.
+
+    Vertex u has arcs to indices[indptr[u] : indptr[u + 1]].
+    """
     return Graph.from_source(
         csr_source(indptr, indices, weights, directed=directed), cluster=cluster, order=order, layout=layout
     )
@@ -150,5 +153,8 @@ def from_csr(
 def from_scipy(
     matrix: Any, *, directed: bool = False, cluster: Any = None, order: str = "auto", layout: str = "rows"
 ) -> Graph:
-    """Make a graph of a SciPy sparse array: entry (u, v) is an edge and its value the weight."""
+    """Make a graph from a SciPy sparse array of weights.
+
+    Entry (u, v) is an edge, its value the weight.
+    """
     return Graph.from_source(scipy_source(matrix, directed=directed), cluster=cluster, order=order, layout=layout)

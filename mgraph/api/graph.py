@@ -1,4 +1,4 @@
-"""Graph: what a user holds. A handle on shards that live on the ranks, and the ways to make one."""
+"""Define Graph: the user's handle on shards that are stored on the ranks."""
 
 from __future__ import annotations
 
@@ -27,27 +27,28 @@ from mgraph.types import EdgeSource
 if TYPE_CHECKING:
     from mgraph.api.results import Kept
 
-# Clusters that were made because none was given, shared by the graphs that keep them alive.
+# By process id: the cluster made for graphs that were built without one. They share it and keep it alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
 
 
 class Graph:
-    """A graph on the ranks of a cluster, immutable.
+    """Hold an immutable graph that is stored on the ranks of a cluster.
 
-    Made by `rmat`, `uniform`, `grid`, `ssca2`, `read`, `from_edges`, `from_csr`, `from_scipy`, or from
-    any edge source by `Graph.from_source`. `close()`, the end of a `with` block or the end of the
-    handle's life frees the memory on the ranks.
+    `rmat`, `uniform`, `grid`, `ssca2`, `read`, `from_edges`, `from_csr` and `from_scipy` return one, and so does
+    `Graph.from_source` for any edge source. The memory on the ranks is freed by `close()`, at the end of a `with`
+    block, or when the last reference to the handle is gone.
 
     Attributes
     ----------
     name
-        What the graph is called in stats and benchmarks.
+        The name of the graph in stats and benchmarks.
     info
-        What was found while it was built: sizes, weights, order, dropped loops and parallel edges.
+        Facts found by the build: sizes, weights, vertex order, dropped loops and parallel edges.
     build_stats
-        Of the build, by rank: seconds, bytes that stay, peak_bytes that it took (on the CPU, of the process).
+        One record of the build for each rank: seconds, bytes of the shard, peak_bytes during the build (on the CPU,
+        of the whole process).
     cluster, placement
-        The ranks that hold it, and in words how many of those there are, and why not all.
+        The ranks that store the graph; how many of the cluster's ranks these are, and why not all.
     """
 
     def __init__(
@@ -74,15 +75,15 @@ class Graph:
         source
             A generator or a reader.
         cluster
-            What `connect` returned, or a `distributed.Client`; by default what `connect()` finds. Where nobody said
-            how many of several GPUs to use, the graph is put on as many as make it faster, and as many as hold it.
+            The result of `connect`, or a `distributed.Client`; by default the result of `connect()`. If the number of
+            GPUs was not specified, the graph uses enough of them to hold it, and more only if that is faster.
         order
-            `degree`, `natural` or `auto`.
+            The vertex order: `degree`, `natural` or `auto`.
         num_chunks
-            In how many parts the input is read; more take less memory.
+            The number of chunks in which the input is read. More chunks need less memory.
         layout
-            `rows`; `compact`, about half of the memory, for sweeps alone; or `auto`, compact where rows would
-            not fit. `Graph.info.layout` tells which it is.
+            `rows`; `compact`, for sweeps only, in about half of the memory; or `auto`, compact where rows do
+            not fit. `Graph.info.layout` is the one that was chosen.
         """
         if layout not in LAYOUTS:
             raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -95,7 +96,7 @@ class Graph:
         except WouldNotFit:
             if chosen is whole:
                 raise
-        # It takes more than its size told.
+        # The graph needs more memory than its size suggested: try all ranks.
         return cls._build(source, whole, order, num_chunks, layout, Placement(whole.num_ranks, whole.num_ranks))
 
     @classmethod
@@ -112,14 +113,14 @@ class Graph:
         key = f"graph-{uuid.uuid4().hex}"
         try:
             if isinstance(source, (ArrayEdges, CsrEdges)) and not isinstance(cluster, InProcessCluster):
-                # Arrays of this process: each rank is sent its own part of them alone.
+                # Arrays of this process: send each rank only its own part.
                 parts = in_parts(source, cluster.num_ranks)
-                answers = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
+                by_rank = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
             else:
-                answers = cluster.run(build_graph, source, key, order, num_chunks, layout)
-            # Copies of packed files, of which a build is all that reads them.
+                by_rank = cluster.run(build_graph, source, key, order, num_chunks, layout)
+            # Spooled copies of compressed files are read by the build only.
             getattr(source, "release", lambda: None)()
-            infos, stats = map(list, zip(*answers, strict=True))
+            infos, stats = map(list, zip(*by_rank, strict=True))
             return cls(cluster, key, source.name, infos[0], stats, placement)
         except BaseException as error:
             cluster.forget(key)
@@ -129,35 +130,38 @@ class Graph:
 
     @property
     def num_vertices(self) -> int:
-        """Vertices, with or without edges; their ids are 0 .. num_vertices - 1."""
+        """Number of vertices, isolated ones included; user ids are 0 .. num_vertices - 1."""
         return self.info.num_vertices
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges, or arcs of a directed graph, without loops and parallel ones."""
+        """Number of undirected edges (of arcs, if directed), without loops and parallel edges."""
         return self.info.num_edges
 
     @property
     def num_ranks(self) -> int:
-        """Ranks that hold the graph."""
+        """Number of ranks that store the graph."""
         return self.cluster.num_ranks
 
     @property
     def closed(self) -> bool:
-        """Whether its memory was freed: it was closed, or its cluster or the client of that was."""
+        """Whether the graph, its cluster or the cluster's client was closed."""
         return not self._finalizer.alive or self.cluster.closed
 
     def close(self) -> None:
-        """Free the graph's memory on the ranks; results already found stay."""
+        """Free the graph's memory on the ranks; existing results remain."""
         self._finalizer()
 
-    def answer(self, job: Callable[..., Any], kept: Sequence[Kept], *args: Any) -> list[Any]:
-        """Run a job of this graph whose answers stay on the ranks as `kept`; whatever fails leaves none there."""
+    def run(self, job: Callable[..., Any], stored: Sequence[Kept], *args: Any) -> list[Any]:
+        """Run a job that stores its results on the ranks as `stored`.
+
+        Free these if it fails.
+        """
         try:
             return self.cluster.run_on_kept(job, self.key, *args)
         except BaseException as error:
-            for one in kept:
-                one.close()
+            for result in stored:
+                result.close()
             if isinstance(error, GraphClosed):
                 raise GraphClosed(
                     f"the graph {self.name} is not on its ranks any more: it was closed, or one of them was lost; "
@@ -168,12 +172,15 @@ class Graph:
             raise
 
     def require_open(self) -> None:
-        """Raise GraphClosed if it was closed by itself; a closed cluster says so when it is asked to run."""
+        """Raise GraphClosed if the graph was closed.
+
+        A closed cluster raises its own error in run().
+        """
         if not self._finalizer.alive:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
     def require_rows(self, what: str) -> None:
-        """Raise UsageError if the graph has no rows, which `what` needs."""
+        """Raise UsageError if the graph has no rows; `what` needs them."""
         if self.info.layout == "compact":
             raise UsageError(
                 f"{what} needs rows, and {self.name} has the compact layout: "
@@ -201,37 +208,40 @@ class Graph:
 
 
 def _out_of_memory(what: str, error: MemoryError) -> WouldNotFit:
-    """Return the error of work whose memory ran out behind a plan that found room for it."""
+    """Return the error for work that ran out of memory despite its plan."""
     why = str(error) or "an allocation failed"
     return WouldNotFit(
-        f"{what} takes more memory than there is ({why}): "
-        "`mgraph plan` tells what it takes, and how many ranks would do"
+        f"{what} needs more memory than there is ({why}): "
+        "`mgraph plan` shows how much it needs, and how many ranks would be enough"
     )
 
 
 def require_graph(g: Any) -> None:
-    """Raise an error unless `g` is a graph that was not closed."""
+    """Raise an error unless `g` is an open graph."""
     if not isinstance(g, Graph):
         raise UsageError(f"{g!r:.80} is not a graph: make one with mg.read, mg.from_edges, mg.rmat, ...")
     g.require_open()
 
 
 def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
-    """Return the ranks to put a graph on: all of the cluster, or as many as make it faster where nobody said."""
+    """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = _cluster(cluster)
     if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_A_RANK:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
-    first = whole.narrowed(1)  # held, as it may be the one that is returned
+    first = whole.narrowed(1)  # keep a reference: it may be the one returned
     (memory,) = first.run(free_bytes)
     placement = place_graph(source, whole.num_ranks, whole.backend, memory, layout)
     return whole.narrowed(placement.num_ranks) if placement.is_part else whole, placement
 
 
 def _cluster(given: Any) -> Cluster:
-    """Return the cluster to build on; one that is made because none is given is shared while any graph holds it."""
+    """Return the cluster to build on.
+
+    Graphs built without one share one cluster while any of them is alive.
+    """
     if isinstance(given, Cluster):
         return given
-    # A client is its owner's to close: no later graph may find its cluster among the shared ones.
+    # The user closes a client, so its cluster must not become the shared one of later graphs.
     if given is not None or _has_default_client():
         return connect(given)
     cluster = _shared_clusters.get(os.getpid())
@@ -241,7 +251,7 @@ def _cluster(given: Any) -> Cluster:
 
 
 def _has_default_client() -> bool:
-    """Return whether there is a current Dask client, which `connect` prefers to what is shared."""
+    """Return whether a current Dask client exists, which `connect` prefers."""
     distributed = sys.modules.get("distributed")
     try:
         return distributed is not None and distributed.default_client() is not None

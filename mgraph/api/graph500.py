@@ -1,4 +1,4 @@
-"""The Graph500 benchmark: build an RMAT graph, traverse it from random roots, validate every answer."""
+"""Run the Graph500 benchmark: build an RMAT graph, search, validate every result."""
 
 from __future__ import annotations
 
@@ -20,34 +20,35 @@ from mgraph.cluster.base import Rank
 from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.plan import default_chunks
-from mgraph.rank_jobs.jobs import Answer, have_arcs
+from mgraph.rank_jobs.jobs import StoredTraversal, have_arcs
 from mgraph.types import Array, EdgeChunk, EdgeSource
 
-# A root is looked for among some hundred thousand vertices, drawn in this many rounds.
+# Rounds in which candidates for roots are drawn, some hundred thousand in all.
 ROUNDS = 14
 WARM_UP_SCALE = 8
-# In a graph of so few edges which kernels a search takes depends on its root; in a larger one any takes all.
-FEW_EDGES = 1 << 20
+# In a graph of at most this many edges the kernels that a search launches depend on its root; in larger ones every
+# search launches all of them.
+SMALL_GRAPH_EDGES = 1 << 20
 KERNELS: dict[str, Callable[..., Traversed]] = {"bfs": bfs, "sssp": sssp}
 
 
 @dataclass(frozen=True)
 class Search:
-    """One search of a run: its stats, and what the specification counts beside them."""
+    """Record one search: its stats, and the counts of the specification."""
 
     stats: Stats
-    num_edges: int  # of the input in the root's component, loops and parallel ones included
+    num_edges: int  # input edges in the root's component, loops and parallel edges included
     validate_s: float | None  # None if it was not validated
 
 
 @dataclass(frozen=True)
-class AtOnce:
-    """All searches breadth first at once, for levels alone: no part of the specification."""
+class MultiSourceSearch:
+    """Record one multi-source BFS for levels, which is not in the specification."""
 
     num_roots: int
     search_s: float
-    translate_s: float  # of every root's levels into user ids
-    num_edges: int  # of the input in each root's component, added up
+    translate_s: float  # translation of every root's levels to user ids
+    num_edges: int  # input edges in each root's component, summed
     supersteps: int
 
     @property
@@ -57,26 +58,26 @@ class AtOnce:
 
 @dataclass
 class Graph500Run:
-    """What one run measured.
+    """Record one run of the benchmark.
 
     Attributes
     ----------
     graph, launcher, backend, num_ranks
-        What was run, and where.
+        The name of the graph, and the ranks that ran it.
     scale, edge_factor
-        Of the graph.
+        Parameters of the graph.
     num_vertices, num_edges
-        Of the graph, loops and parallel edges dropped.
+        Sizes of the graph without loops and parallel edges.
     generation_s
-        Generating every edge once, without keeping it.
+        Seconds to generate every edge once, without storing it.
     construction_s
-        Building the graph, kernel 1; generates every edge twice as it goes.
+        Seconds to build the graph (kernel 1); the build generates every edge twice.
     roots
-        Where the searches started.
+        The roots of the searches.
     searches
-        For each of bfs and sssp (kernels 2 and 3), one search a root, all of them validated if `validated`.
+        For each of bfs and sssp (kernels 2 and 3), one search for each root, validated if `validated`.
     at_once
-        The searches breadth first at once, if they were asked for; validated with the others.
+        The multi-source BFS, if it was requested; validated like the others.
     """
 
     graph: str
@@ -92,14 +93,14 @@ class Graph500Run:
     roots: list[int]
     validated: bool
     searches: dict[str, list[Search]] = field(default_factory=dict)
-    at_once: AtOnce | None = None
+    at_once: MultiSourceSearch | None = None
 
     def summary(self, kernel: str) -> dict[str, float]:
-        """Return what the specification asks for of a kernel, by its names: time, nedge, TEPS and validate.
+        """Return the statistics of a kernel, named as in the specification.
 
-        Times run from the root, which all ranks know by then, to every vertex's answer, in user ids. Rates are of the
-        input's edges in the root's component, loops and parallel ones included; their mean is the harmonic one, as
-        the specification has it: a root in a tiny component takes it to nearly zero.
+        Times begin when all ranks have the root's position and end when every result is stored by user id. Rates count
+        the input edges in the root's component, loops and parallel edges included. Their mean is harmonic, as
+        specified: one root in a tiny component makes it nearly zero.
         """
         searches = self.searches[kernel]
         times = [search.stats.total_s for search in searches]
@@ -114,7 +115,7 @@ class Graph500Run:
         return facts | teps | (spread("validate", checks) if checks else {})
 
     def output_block(self) -> str:
-        """Return the lines that the specification asks a run to print."""
+        """Return the output block of the specification."""
         lines: dict[str, float] = {
             "SCALE": self.scale,
             "edgefactor": self.edge_factor,
@@ -130,7 +131,7 @@ class Graph500Run:
 
 
 def spread(name: str, values: list[float]) -> dict[str, float]:
-    """Return smallest, quartiles, largest, mean and standard deviation, by the specification's names."""
+    """Return minimum, quartiles, maximum, mean and standard deviation, named as in the specification."""
     several = len(values) > 1
     quartiles = statistics.quantiles(values, method="inclusive") if several else 3 * values
     return {
@@ -145,7 +146,7 @@ def spread(name: str, values: list[float]) -> dict[str, float]:
 
 
 def harmonic_stddev(rates: list[float]) -> float:
-    """Return the standard error of the harmonic mean, as the specification reckons it."""
+    """Return the standard error of the harmonic mean, by the specification's formula."""
     if len(rates) < 2 or not all(rates):
         return 0.0
     inverses = [1 / rate for rate in rates]
@@ -154,24 +155,24 @@ def harmonic_stddev(rates: list[float]) -> float:
 
 @dataclass(frozen=True)
 class Graph500:
-    """What to run.
+    """Parameters of a run.
 
     Attributes
     ----------
     scale, edge_factor, seed
         The graph: 2**scale vertices and edge_factor * 2**scale edges, with weights.
     num_roots
-        How many different vertices with edges to search from.
+        Number of roots: different vertices with arcs out.
     root_seed
-        Draws the roots; fresh ones at every run when None.
+        Seed of the roots; None draws other roots in every run.
     kernels
-        Which searches: bfs, sssp.
+        The searches to run: bfs, sssp.
     check
-        Whether every answer is validated, outside the times.
+        Whether to validate every result; the times do not include it.
     layout
         `rows`, `compact` or `auto`, as for `Graph.from_source`.
     roots_at_once
-        Whether to search breadth first from all roots at once too, over rows.
+        Whether to run a multi-source BFS from all roots too; it needs rows.
     """
 
     scale: int
@@ -192,11 +193,11 @@ class Graph500:
 def run_graph500(
     spec: Graph500, *, cluster: Any = None, progress: Callable[[str], None] = lambda line: None
 ) -> Graph500Run:
-    """Run the benchmark; `progress` is told what is being done."""
+    """Run the benchmark; `progress` receives a line before each step."""
     source = Rmat(spec.scale, spec.edge_factor, spec.seed)
     layout = "rows" if spec.roots_at_once else spec.layout
     chosen, placement = choose_ranks(source, cluster, layout)
-    # A small build first, on the same ranks: compiling or loading kernels is not a part of construction.
+    # Warm up by a small build on the same ranks: construction time excludes compiling and loading kernels.
     with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=chosen, layout=layout):
         pass
     progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
@@ -219,8 +220,8 @@ def run_graph500(
         edges = _ComponentEdges(source)
         for kernel in spec.kernels:
             search = KERNELS[kernel]
-            # The first call compiles or loads kernels: not a part of any search.
-            for root in roots if source.num_input_edges <= FEW_EDGES else roots[:1]:
+            # Warm up: the times of searches exclude compiling and loading kernels.
+            for root in roots if source.num_input_edges <= SMALL_GRAPH_EDGES else roots[:1]:
                 search(g, root).close()
             run.searches[kernel] = []
             for i, root in enumerate(roots):
@@ -230,12 +231,12 @@ def run_graph500(
                     run.searches[kernel].append(Search(result.stats, edges.of(result), seconds))
         if spec.roots_at_once:
             progress(f"bfs of {len(roots)} roots at once")
-            run.at_once = _search_at_once(g, roots, edges, spec.check)
+            run.at_once = _search_multi_source(g, roots, edges, spec.check)
     return run
 
 
-def _search_at_once(g: Graph, roots: list[int], edges: _ComponentEdges, check: bool) -> AtOnce:
-    # The first answer compiles what puts it into user ids, too.
+def _search_multi_source(g: Graph, roots: list[int], edges: _ComponentEdges, check: bool) -> MultiSourceSearch:
+    # Warm up: the first result also compiles the translation to user ids.
     with bfs_together(g, roots) as warm:
         warm[0].close()
     translate_s, num_edges = 0.0, 0
@@ -245,10 +246,10 @@ def _search_at_once(g: Graph, roots: list[int], edges: _ComponentEdges, check: b
                 translate_s += result.stats.seconds["translate"]
                 num_edges += edges.of(result)
             if check:
-                # By their levels; the predecessors that the rules want are found for it.
+                # The rules need predecessors, which are computed from the levels here.
                 with found.answer(i) as result:
                     validate(result)
-        return AtOnce(len(roots), found.stats.total_s, translate_s, num_edges, len(found.stats.supersteps))
+        return MultiSourceSearch(len(roots), found.stats.total_s, translate_s, num_edges, len(found.stats.supersteps))
 
 
 def _seconds_to_validate(result: Traversed) -> float:
@@ -258,14 +259,17 @@ def _seconds_to_validate(result: Traversed) -> float:
 
 
 class _ComponentEdges:
-    """How many edges of the input each root's component has; asked of the generator once a component."""
+    """Count the input edges of each root's component.
+
+    The generator runs once for each component.
+    """
 
     def __init__(self, source: EdgeSource) -> None:
         self.source = source
         self.known: dict[int, int] = {}
 
     def of(self, result: Traversed) -> int:
-        """Return the count for the component that a search reached, known by its smallest vertex."""
+        """Return the count for the component that a search reached."""
         smallest = min(result.run(smallest_reached))
         if smallest not in self.known:
             self.known[smallest] = sum(result.run(count_input_edges, result.graph.key, self.source))
@@ -273,13 +277,16 @@ class _ComponentEdges:
 
 
 def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
-    """Return different vertices with arcs out, at most `count`; fewer where they are too rare to be found."""
+    """Return at most `count` different vertices with arcs out.
+
+    Fewer if they are too rare.
+    """
     draw = np.random.default_rng(seed)
     connected = g.num_vertices - g.info.num_isolated
     if not connected:
         raise InputError(f"{g.name} has no edges: there is no root to search from")
     count, roots = min(count, connected), dict[int, None]()
-    # Each round draws twice as many: a graph of few arcs has its roots found in a few rounds too.
+    # Each round draws twice as many, so that few rounds suffice where few vertices have arcs.
     draws = 4 * count + 16
     for _ in range(ROUNDS):
         candidates = draw.integers(0, g.num_vertices, draws).tolist()
@@ -289,15 +296,15 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
             break
         draws *= 2
     if not roots:
-        raise InputError(f"{g.name} has too few vertices with arcs out to find one by chance: name the sources")
+        raise InputError(f"{g.name} has too few vertices with arcs out to find one at random: give the sources")
     return list(roots)[:count]
 
 
-# What runs on a rank.
+# Rank jobs.
 
 
 def generate(rank: Rank, source: EdgeSource) -> float:
-    """Generate this rank's part of the edges, keep none, and return the seconds it took."""
+    """Generate this rank's part of the edges without storing them; return the seconds."""
     started = time.perf_counter()
     for _ in _own_chunks(rank, source):
         pass
@@ -306,24 +313,24 @@ def generate(rank: Rank, source: EdgeSource) -> float:
 
 
 def smallest_reached(rank: Rank, key: str) -> int:
-    """Return the smallest vertex reached of those this rank answers for, or one that is too large."""
+    """Return the smallest reached user id of this rank, else the largest int64."""
     reached = _reached(rank.objects[key])
     first = int(reached.argmax()) if len(reached) else 0
     return rank.objects[key].first + first if len(reached) and reached[first] else np.iinfo(np.int64).max
 
 
 def count_input_edges(rank: Rank, key: str, graph: str, source: EdgeSource) -> int:
-    """Return how many edges of the input are in what was reached, among those this rank generates."""
+    """Return the number of reached input edges among those that this rank generates."""
     stride, own = rank.objects[graph].user_stride, _reached(rank.objects[key])
     part = rank.backend.xp.zeros(stride, np.uint8)
     part[: len(own)] = own
     reached = rank.comm.allgather(part, rank.backend.xp.empty(stride * rank.size, np.uint8))
-    # Both ends of an edge are in one component.
+    # Both ends of an edge are in one component: it suffices to test its source.
     return sum(int(reached[chunk.sources].sum(dtype=np.int64)) for chunk in _own_chunks(rank, source))
 
 
-def _reached(answer: Answer) -> Array:
-    distances = answer.columns["distances"]
+def _reached(result: StoredTraversal) -> Array:
+    distances = result.columns["distances"]
     return (distances >= 0) & (distances < np.inf)
 
 

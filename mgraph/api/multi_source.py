@@ -1,4 +1,4 @@
-"""bfs_together as users call it: many roots at once, whose levels stay bits until one root's answer is asked for."""
+"""Implement bfs_together: multi-source BFS, stored as bits."""
 
 from __future__ import annotations
 
@@ -18,46 +18,51 @@ from mgraph.api.traversal_results import Stats, Traversed
 from mgraph.cluster.base import Rank
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
-from mgraph.rank_jobs.jobs import keep_traversal, shard_of
+from mgraph.rank_jobs.jobs import shard_of, store_traversal
 from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import LEVEL
 
 
 class TraversedTogether:
-    """The levels from each of many roots; `found[i]` is root i's answer, a `Traversed` without predecessors.
+    """Hold the levels of many roots.
+
+    `found[i]` is the result of root i, without predecessors.
 
     Attributes
     ----------
     graph, roots
-        What was searched, and from where.
+        The graph that was searched, and the roots.
     stats
-        What all searches took; phases are prepare and traverse.
+        What the search from all roots cost. Phases: prepare, traverse.
     """
 
-    def __init__(self, g: Graph, roots: list[int], kept: list[Kept], limit: int | None, stats: Costs) -> None:
+    def __init__(self, g: Graph, roots: list[int], stored: list[Kept], limit: int | None, stats: Costs) -> None:
         self.graph, self.roots, self.stats, self._limit = g, roots, stats, limit
-        self._kept = kept
+        self._stored = stored
 
     def answer(self, index: int, *, return_predecessors: bool = True) -> Traversed:
-        """Return the answer of root number `index`, the same as bfs gives; predecessors are found now."""
+        """Return the result of root number `index`, equal to that of bfs.
+
+        Predecessors are computed now.
+        """
         index = as_integer(index, "number of a root")
         root = self.roots[index]
         batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
         spec = TraversalSpec("bfs", "together", (root,), LEVEL, self._limit, return_predecessors)
-        levels = self._kept[batch]
+        levels = self._stored[batch]
         levels.require_open()
-        kept = Kept(self.graph)
-        parts = self.graph.answer(answer_of_root, [kept], levels.key, bit, kept.key, spec)
-        return Traversed(kept, spec, Stats.of_ranks(self.graph, spec, "asked for", parts))
+        stored = Kept(self.graph)
+        parts = self.graph.run(extract_root, [stored], levels.key, bit, stored.key, spec)
+        return Traversed(stored, spec, Stats.of_ranks(self.graph, spec, "requested", parts))
 
     @property
     def distances(self) -> np.ndarray:
-        """A row of distances for each root."""
+        """The distances as a matrix, one row for each root."""
         rows = []
-        for answer in self:
-            with answer:
-                rows.append(answer.distances.to_numpy())
+        for result in self:
+            with result:
+                rows.append(result.distances.to_numpy())
         return np.stack(rows)
 
     def __len__(self) -> int:
@@ -70,9 +75,9 @@ class TraversedTogether:
         return (self[index] for index in range(len(self)))
 
     def close(self) -> None:
-        """Free the levels' memory on the ranks; answers that were taken stay."""
-        for kept in self._kept:
-            kept.close()
+        """Free the levels' memory on the ranks; existing results of roots remain."""
+        for levels in self._stored:
+            levels.close()
 
     def __enter__(self) -> TraversedTogether:
         return self
@@ -82,43 +87,46 @@ class TraversedTogether:
 
     def __repr__(self) -> str:
         head = f"bfs of {self.graph.name} from {counted(len(self), 'root')} together"
-        if any(kept.closed for kept in self._kept):
+        if any(levels.closed for levels in self._stored):
             return f"<{head}: closed>"
         return f"<{head}: {counted(len(self.stats.supersteps), 'superstep')}, {readable_seconds(self.stats.total_s)}>"
 
 
 def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = None) -> TraversedTogether:
-    """Find the hops from each of many roots, 64 at a time: one look at an arc serves them all.
+    """Find the hops from each of many roots, 64 in one search (MS-BFS).
 
-    Faster than one search after another where the roots' searches meet the same vertices at about the same time, as
-    in a small world. Levels take a few bits a root and vertex until an answer is asked for.
+    One scan of an arc serves 64 roots. This is faster than separate searches if the frontiers of the roots overlap, as
+    in small-world graphs. Levels need a few bits for each root and vertex until a root's result is read.
 
     Parameters
     ----------
     g
         A graph with rows.
     roots
-        Vertices; one may stand again.
+        Vertices; repetitions are allowed.
     depth_limit
-        Vertices farther than this many hops count as not reached.
+        Vertices farther than this many hops count as unreached.
     """
     require_graph(g)
     g.require_rows("bfs_together")
-    wanted = as_roots(g, roots)
+    vertices = as_roots(g, roots)
     limit = as_depth_limit(g, depth_limit)
-    batches = [wanted[first : first + MOST_ROOTS] for first in range(0, len(wanted), MOST_ROOTS)]
-    kept = [Kept(g) for _ in batches]
-    parts = g.answer(traverse_together, kept, [one.key for one in kept], batches, limit)
-    return TraversedTogether(g, wanted, kept, limit, Costs(**costs_of_ranks(g, parts)))
+    batches = [vertices[first : first + MOST_ROOTS] for first in range(0, len(vertices), MOST_ROOTS)]
+    stored = [Kept(g) for _ in batches]
+    parts = g.run(search_all_roots, stored, [one.key for one in stored], batches, limit)
+    return TraversedTogether(g, vertices, stored, limit, Costs(**costs_of_ranks(g, parts)))
 
 
-# What runs on a rank.
+# Rank jobs.
 
 
-def traverse_together(
+def search_all_roots(
     rank: Rank, graph: str, keys: list[str], batches: list[list[int]], limit: int | None
 ) -> dict[str, Any]:
-    """Search from each batch of roots, keep the levels as `keys`, and return this rank's part of the stats."""
+    """Search from each batch of roots.
+
+    Store the levels as `keys` and return this rank's stats.
+    """
     shard, comm, trace = shard_of(rank, graph), rank.comm, Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
         require_in_rows(shard, comm)
@@ -131,14 +139,17 @@ def traverse_together(
     return {"seconds": trace.seconds, "supersteps": trace.supersteps, "bytes_sent": trace.bytes_sent}
 
 
-def answer_of_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
-    """Make one root's answer of the levels of many, keep it as `key`, and return this rank's part of the stats."""
+def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
+    """Extract one root's result from the stored levels.
+
+    Store it as `key` and return this rank's stats.
+    """
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
     found: Together = rank.objects[together]
-    # Those of the search may be forgotten: a call may have failed since.
+    # A call that failed since the search has discarded the in-rows on all ranks.
     with trace.phase("prepare"):
         require_in_rows(shard, rank.comm)
     sources = positions_of(shard, rank.comm, spec.sources)
     with trace.phase("translate"):
         traversal = Traversal(found.levels(shard, bit), None)
-    return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
+    return store_traversal(rank, shard, key, spec, sources, traversal, trace)

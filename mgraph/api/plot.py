@@ -1,4 +1,4 @@
-"""A picture of a search: the frontier of every superstep, and the time it took."""
+"""Draw a search: the frontier and the time of every superstep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mgraph.errors import UsageError
 from mgraph.io.replace import replacing, require_place
 
 SUFFIXES = (".png", ".svg", ".pdf")
-# What searches call their supersteps.
+# By the method of a superstep.
 COLORS = {
     "push": "tab:blue",
     "pull": "tab:orange",
@@ -24,22 +24,22 @@ COLORS = {
 
 
 def require_drawable(path: str | PathLike) -> None:
-    """Raise UsageError unless a picture can be drawn and written there."""
+    """Raise UsageError unless a plot can be drawn and written to this path."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("pictures need matplotlib: pip install matplotlib")
+        raise UsageError("plots need matplotlib: pip install matplotlib")
     path = pathlib.Path(path)
     if path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"{path}: a picture is a file that ends in one of {', '.join(SUFFIXES)}")
+        raise UsageError(f"{path}: a plot is a file that ends in one of {', '.join(SUFFIXES)}")
     require_place(path)
 
 
 def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "") -> None:
-    """Draw the frontier and the time of every superstep, coloured by its method, to a file."""
+    """Draw frontier and time of every superstep to a file, colored by method."""
     require_drawable(path)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Without pyplot: no window system is asked for, and no figure is kept.
+    # pyplot would need a display, and would keep a reference to the figure.
     figure = Figure(figsize=(8, 5), layout="constrained")
     FigureCanvasAgg(figure)
     sizes, times = figure.subplots(2, 1, sharex=True)

@@ -1,4 +1,4 @@
-"""What every answer is made of: columns in user ids that stay on the ranks until asked for, and what it cost."""
+"""Define results: columns that stay on the ranks, and their costs."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     import pandas
 
 
-# What a superstep tells of each rank and is added up.
+# Fields of trace records that are summed over the ranks.
 SUMMED = ("arcs", "bytes", "light", "heavy")
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What an answer took.
+    """List what a result cost.
 
     Attributes
     ----------
     seconds
-        By phase, on the slowest rank.
+        Seconds by phase, on the slowest rank.
     supersteps
-        What each did: method, frontier, arcs looked at and bytes sent (over all ranks), microseconds (on the
-        slowest one), levels where it may take several, and light and heavy edges (over all ranks) where those are
-        told apart. A fused search adds up what is beyond the first 4,096 levels, or 16,384 rounds of shortest paths
-        on one GPU and 4,096 on several.
+        One record for each superstep: method, frontier, arcs scanned and bytes sent (sums over all ranks),
+        microseconds (on the slowest rank), levels where one superstep may find several, and light and heavy edges
+        (sums) where these differ. A persistent kernel sums all supersteps beyond the first 4,096 levels or rounds
+        (16,384 rounds of shortest paths on one GPU) in the last record.
     arcs
-        Arcs looked at by each rank.
+        Arcs scanned by each rank.
     bytes_sent
-        By each rank.
+        Bytes sent by each rank.
     placement
-        How many ranks of those there are hold the graph, and why not all.
+        How many of the cluster's ranks store the graph, and why not all.
     """
 
     seconds: dict[str, float]
@@ -56,21 +56,21 @@ class Costs:
 
     @property
     def total_s(self) -> float:
-        """Seconds from a prepared graph to the answer in user ids.
+        """Seconds from a prepared graph to the result in user ids.
 
-        Through windows they begin when all ranks know where the sources stand.
+        In persistent multi-GPU searches they begin when all ranks have the positions of the sources.
         """
         return sum(s for phase, s in self.seconds.items() if phase != "prepare")
 
     def __repr__(self) -> str:
         return (
-            f"<Costs: {counted(len(self.supersteps), 'superstep')}, {counted(sum(self.arcs), 'arc')} looked at, "
+            f"<Costs: {counted(len(self.supersteps), 'superstep')}, {counted(sum(self.arcs), 'arc')} scanned, "
             f"{readable_seconds(self.total_s)}>"
         )
 
 
 def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
-    """Put together what the ranks' parts of an answer took, as the fields of Costs."""
+    """Merge the costs that the ranks report into the fields of Costs."""
     phases = {phase for part in parts for phase in part["seconds"]}
     return {
         "seconds": {phase: max(part["seconds"].get(phase, 0.0) for part in parts) for phase in sorted(phases)},
@@ -82,7 +82,7 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
 
 
 def _of_all(steps: tuple[dict, ...]) -> dict:
-    """Put together what the ranks tell of one superstep: what one alone tells is all there is."""
+    """Merge the ranks' records of one superstep."""
     if len(steps) == 1:
         return steps[0]
     summed = {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}
@@ -90,17 +90,18 @@ def _of_all(steps: tuple[dict, ...]) -> dict:
 
 
 class Kept:
-    """What the ranks keep of one answer; freed when it is closed, or when nobody holds it any more.
+    """Own what the ranks store of one result.
 
-    Made before the call that has the ranks keep something under its key, so that what an interrupt behind that call
-    leaves there is freed too.
+    Free it on `close()` or with the last reference.
 
-    Columns hold this and not the result that has them: in a cycle of references, memory would wait for
-    the garbage collector.
+    It exists before the call that stores something under its key, so that an interrupt after that call frees it.
+
+    Columns refer to this and not to their result: a cycle of references would delay the release of memory until the
+    garbage collector runs.
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.key = graph, f"answer-{uuid.uuid4().hex}"
+        self.graph, self.key = graph, f"result-{uuid.uuid4().hex}"
         self.close = graph.cluster.hold(self, self.key)
 
     @property
@@ -108,31 +109,34 @@ class Kept:
         return not self.close.alive or self.graph.cluster.closed
 
     def run(self, job: Any, *args: Any) -> list:
-        """Run a job on what the ranks hold of this answer."""
+        """Run a job on what the ranks store of this result."""
         self.require_open()
         try:
             return self.graph.cluster.run_on_kept(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
-                "one of them was lost; build the graph again and ask again"
+                "one of them was lost; build the graph and compute the result again"
             ) from error
 
     def require_open(self) -> None:
-        """Raise GraphClosed if it was closed by itself; a closed cluster says so when it is asked to run."""
+        """Raise GraphClosed if the result was closed.
+
+        A closed cluster raises its own error in run().
+        """
         if not self.close.alive:
-            raise GraphClosed("this result was closed: ask for it again")
+            raise GraphClosed("this result was closed: compute it again")
 
 
 class Column:
-    """One value a vertex, by user id, or one an edge of a forest; stays on the ranks until asked for.
+    """Hold one value for each user id, or edge of a forest.
 
-    `np.asarray(column)` and `column.to_numpy()` fetch all of it, `column[v]` and `column[lo:hi]` a part.
+    `np.asarray(column)` and `column.to_numpy()` fetch the whole column, `column[v]` and `column[lo:hi]` a part.
     """
 
-    def __init__(self, kept: Kept, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
-        self._kept, self.name, self.dtype = kept, name, dtype
-        self._length = kept.graph.num_vertices if num_edges is None else num_edges
+    def __init__(self, stored: Kept, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
+        self._stored, self.name, self.dtype = stored, name, dtype
+        self._length = stored.graph.num_vertices if num_edges is None else num_edges
         self._item = "vertex" if num_edges is None else "edge"
 
     @property
@@ -147,112 +151,121 @@ class Column:
         return self._fetch(0, len(self))
 
     def _fetch(self, lo: int, hi: int) -> np.ndarray:
-        return np.concatenate(self._kept.run(fetch, self.name, lo, max(lo, hi)))
+        return np.concatenate(self._stored.run(fetch, self.name, lo, max(lo, hi)))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
-            raise ValueError("a column lives on the ranks: it cannot be had without a copy")
+            raise ValueError("a column is stored on the ranks: it cannot be read without a copy")
         return self.to_numpy() if dtype is None else self.to_numpy().astype(dtype, copy=False)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_numpy())
 
     def __getitem__(self, vertex: int | slice) -> Any:
-        """Return the value of a vertex, or the values of a run of vertices."""
+        """Return the value of a vertex, or the values of a range of vertices."""
         if isinstance(vertex, slice):
             lo, hi, step = vertex.indices(len(self))
             if step != 1:
-                raise UsageError(f"a slice with step {step} is not supported: take to_numpy() first")
+                raise UsageError(f"a slice with step {step} is not supported: use to_numpy() first")
             return self._fetch(lo, hi)
         if getattr(vertex, "ndim", 0):
-            raise UsageError(f"a column is indexed by one {self._item} or a slice: take to_numpy() first")
+            raise UsageError(f"a column is indexed by one {self._item} or a slice: use to_numpy() first")
         index = as_integer(vertex, self._item)
         if not -len(self) <= index < len(self):
             raise IndexError(f"{self._item} {index} is not in 0..{len(self) - 1}")
         return self._fetch(index % len(self), index % len(self) + 1)[0]
 
     def __eq__(self, other: object) -> bool:
-        """Refuse what would not be a comparison of values, as of an array, but always False."""
+        """Compare identities of columns only; refuse to compare values, which are on the ranks."""
         if other is None or isinstance(other, Column):
             return self is other
-        raise UsageError(f"the values of column {self.name} are on the ranks: take to_numpy() to compare them")
+        raise UsageError(f"the values of column {self.name} are on the ranks: use to_numpy() to compare them")
 
     __hash__ = object.__hash__
 
     def digest(self) -> int:
-        """Return a 64-bit number that depends on every value and its vertex, and not on who holds them."""
-        return sum(self._kept.run(digest, self.name)) % 2**64
+        """Return a 64-bit hash of all values and their vertices.
+
+        It does not depend on the number of ranks.
+        """
+        return sum(self._stored.run(digest, self.name)) % 2**64
 
     def to_dask_array(self) -> dask.array.Array:
-        """Return the column as a Dask array with one block a rank, a copy that stays on the rank's worker.
+        """Return the column as a Dask array, one chunk for each rank.
 
-        Compute it with the client of the cluster: the default one, or `g.cluster.client.compute(array)`.
+        Each chunk is a copy on the rank's worker. Compute the array with the client of the cluster: the default one,
+        or `g.cluster.client.compute(array)`.
         """
         import dask.array
 
-        lengths = self._kept.run(count_values)
-        blocks = self._kept.graph.cluster.run_and_keep(take, self._kept.key, self.name)
+        lengths = self._stored.run(count_values)
+        chunks = self._stored.graph.cluster.run_and_keep(take, self._stored.key, self.name)
         return dask.array.concatenate(
             [
-                dask.array.from_delayed(block, (length,), self.dtype)
-                for block, length in zip(blocks, lengths, strict=True)
+                dask.array.from_delayed(chunk, (length,), self.dtype)
+                for chunk, length in zip(chunks, lengths, strict=True)
             ]
         )
 
     def __repr__(self) -> str:
-        what = "closed" if self._kept.closed else f"{counted(len(self), self._item)}, {self.dtype}"
+        what = "closed" if self._stored.closed else f"{counted(len(self), self._item)}, {self.dtype}"
         return f"<Column {self.name}: {what}>"
 
 
 class Result(ABC):
-    """An answer of columns, one value a vertex (or an edge) in each; `close()` or the end of a `with` block frees it.
+    """Hold columns of one value for each vertex (or edge).
+
+    Free them on `close()` or at the end of `with`.
 
     Attributes
     ----------
     graph
-        What it is an answer about.
+        The graph that was searched.
     stats
-        What it took.
+        What the result cost.
     """
 
     stats: Costs
 
-    def __init__(self, kept: Kept) -> None:
-        self.graph, self._kept = kept.graph, kept
+    def __init__(self, stored: Kept) -> None:
+        self.graph, self._stored = stored.graph, stored
 
     @property
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """The columns there are."""
+        """All columns of this result."""
 
     @abstractmethod
     def violations(self) -> Sequence[Violation]:
-        """Check the answer by rules on the ranks that hold it; return those that it breaks."""
+        """Check the result on the ranks that store it.
+
+        Return the rules that it breaks.
+        """
 
     def run(self, job: Any, *args: Any) -> list:
-        """Run a job on what the ranks hold of this answer."""
-        return self._kept.run(job, *args)
+        """Run a job on what the ranks store of this result."""
+        return self._stored.run(job, *args)
 
     @property
     def closed(self) -> bool:
-        """Whether its memory was freed: it was closed, or its cluster or the client of that was."""
-        return self._kept.closed
+        """Whether the result, its cluster or the cluster's client was closed."""
+        return self._stored.closed
 
     def close(self) -> None:
-        """Free the answer's memory on the ranks."""
-        self._kept.close()
+        """Free the result's memory on the ranks."""
+        self._stored.close()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return all columns as a frame, one row a vertex or an edge."""
+        """Return all columns as a data frame, one row for each vertex or edge."""
         try:
             import pandas
         except ImportError:
-            raise UsageError("frames need pandas: pip install pandas") from None
+            raise UsageError("data frames need pandas: pip install pandas") from None
 
         return pandas.DataFrame(self._arrays())
 
     def to_parquet(self, path: str | PathLike) -> None:
-        """Write all columns to a Parquet file of any name, one row a vertex or an edge."""
+        """Write all columns to a Parquet file of any name, a row per vertex or edge."""
         from mgraph.io.write import write_columns
 
         write_columns(path, self._arrays(), format="parquet")
@@ -274,17 +287,17 @@ class Result(ABC):
 
 
 def validate(result: Result) -> None:
-    """Check a result by rules on the ranks that hold it.
+    """Check a result by rules, on the ranks that store it.
 
-    Those of searches follow the Graph500 specification (`mgraph/validation/traversal.py`), those of components
-    and of forests are in `mgraph/validation/components.py` and `mgraph/validation/spanning_forest.py`.
+    Searches are checked by the rules of the Graph500 specification (`mgraph/validation/traversal.py`), components and forests
+    by rules of their own (`mgraph/validation/components.py`, `mgraph/validation/spanning_forest.py`).
 
     Raises
     ------
     ValidationFailed
-        With the number of each broken rule, how many vertices break it, and the first of them.
+        If a rule is broken: it names the rule, the number of vertices that break it, and the first of them.
     """
     if not isinstance(result, Result):
-        raise UsageError(f"{type(result).__name__} is not what an algorithm returns: validate takes one result")
+        raise UsageError(f"{type(result).__name__} is not the result of an algorithm: validate needs one")
     result.graph.require_open()
     ensure_valid(result.violations())

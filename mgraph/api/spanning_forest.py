@@ -1,4 +1,4 @@
-"""minimum_spanning_forest as users call it, and what it returns."""
+"""Implement minimum_spanning_forest and its result."""
 
 from __future__ import annotations
 
@@ -19,45 +19,47 @@ from mgraph.validation.traversal import Violation
 
 UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"
 DIRECTED = (
-    "the graph is directed: a spanning forest is of an undirected one, "
+    "the graph is directed: a spanning forest needs an undirected one, "
     "build it with directed=False (--undirected on the command line)"
 )
 
 
 class Forest(Result):
-    """The edges of a spanning forest, in rising order of (source, target), each source below its target.
+    """Hold the edges of a spanning forest, sorted by source, then target.
+
+    The source of each edge is below its target.
 
     Unpacks like a tuple: `sources, targets, weights = mg.minimum_spanning_forest(g)`.
 
     Attributes
     ----------
     sources, targets
-        int64, the ends of every edge.
+        int64: the ends of each edge.
     weights
-        Floats as those of the graph; int64 for integer weights.
+        Float weights in the dtype of the graph; int64 for integer weights.
     total_weight
-        Their sum: a Python int, or a float that was rounded once, whatever the order.
+        The sum of the weights: a Python int, or a float rounded once, so that it does not depend on the order.
     num_edges, num_trees
-        A vertex without edges is a tree.
+        Numbers of edges and of trees; an isolated vertex is a tree.
     maximum
-        Whether it is the heaviest forest.
+        Whether this is the heaviest forest instead of the lightest.
     stats
-        What it took; phases are forest and translate. Supersteps: `rows` takes every vertex's lightest edge, in
-        `shrink` each rank joins trees over its own edges, in each `meet` over those of all ranks that are left.
+        What the result cost. Phases: forest, translate. Supersteps: `rows` adds the lightest edge of each vertex,
+        `shrink` joins trees by the edges of each rank alone, each `meet` by the remaining edges of all ranks.
     """
 
-    def __init__(self, kept: Kept, maximum: bool, parts: Sequence[dict]) -> None:
-        super().__init__(kept)
-        graph = kept.graph
+    def __init__(self, stored: Kept, maximum: bool, parts: Sequence[dict]) -> None:
+        super().__init__(stored)
+        graph = stored.graph
         self.maximum, self.stats = maximum, Costs(**costs_of_ranks(graph, parts))
         self.num_edges = sum(part["edges"] for part in parts)
         self.num_trees = graph.num_vertices - self.num_edges
         ids, weights = np.dtype(np.int64), np.dtype(str(graph.info.weight_dtype))
         total = sum(part["total"] for part in parts)
         self.total_weight: int | float = as_float(total) if weights.kind == "f" else total
-        self.sources = Column(self._kept, "sources", ids, self.num_edges)
-        self.targets = Column(self._kept, "targets", ids, self.num_edges)
-        self.weights = Column(self._kept, "weights", weights if weights.kind == "f" else ids, self.num_edges)
+        self.sources = Column(self._stored, "sources", ids, self.num_edges)
+        self.targets = Column(self._stored, "targets", ids, self.num_edges)
+        self.weights = Column(self._stored, "weights", weights if weights.kind == "f" else ids, self.num_edges)
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -79,31 +81,30 @@ class Forest(Result):
 
 
 def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
-    """Find the edges of least total weight that connect all vertices which are connected.
+    """Find the edges of least total weight that span each connected component.
 
-    Of edges of equal weight the one whose lower end comes first in the graph's order is taken, then the
-    one whose higher end does: there is one answer, for any number of ranks. `minimum_spanning_tree` is the same
-    function.
+    Edges of equal weight are ordered by the position of their lower end, then of their higher end. So the forest is
+    unique, for any number of ranks. `minimum_spanning_tree` is the same function.
 
     Parameters
     ----------
     g
         An undirected graph with weights, which may be negative.
     maximum
-        Whether the heaviest forest is wanted.
+        Whether to find the heaviest forest instead.
     """
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
-    maximum, kept = as_flag(maximum, "maximum"), Kept(g)
-    return Forest(kept, maximum, g.answer(span, [kept], kept.key, maximum))
+    maximum, stored = as_flag(maximum, "maximum"), Kept(g)
+    return Forest(stored, maximum, g.run(span, [stored], stored.key, maximum))
 
 
 minimum_spanning_tree = minimum_spanning_forest
 
 
 def require_spannable(edges: GraphInfo | EdgeSource) -> None:
-    """Raise UsageError unless a graph of this kind has a spanning forest."""
+    """Raise UsageError unless the graph is undirected and has weights."""
     if edges.directed:
         raise UsageError(DIRECTED)
     if edges.weight_dtype is None:

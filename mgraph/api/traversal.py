@@ -1,4 +1,4 @@
-"""bfs and sssp as users call them: check the arguments, choose the method, run it on the ranks."""
+"""Implement bfs and sssp for users: check arguments, choose methods, run searches."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from mgraph.types import LEVEL, unreached_of
 
 METHODS = ("auto", "frontier", "sweep")
 REASONS = {
-    "rows": "work in proportion to the frontier, on any graph",
-    "compact": "the compact layout has blocks alone",
+    "rows": "its work is proportional to the frontier, on any graph",
+    "compact": "the compact layout has edge blocks only",
 }
 PATHS_NEED_WEIGHTS = "the graph has no weights: use bfs, or build it with weights"
 
@@ -34,7 +34,7 @@ def bfs(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> Traversed:
-    """Find the hops from a source to every vertex, and a tree of shortest paths.
+    """Find the hops from a source to every vertex, and a tree of paths.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def bfs(
     source
         A vertex, or several: then the distance is to the nearest of them.
     depth_limit
-        Vertices farther than this many hops count as not reached.
+        Vertices farther than this many hops count as unreached.
     return_predecessors
-        Whether predecessors are wanted: the smallest, in the graph's order, that is a hop nearer.
+        Whether to return predecessors: of the neighbors one hop nearer, the first in the vertex order.
     method
-        `frontier` looks only at what changed, `sweep` at every edge in every superstep; `auto` chooses.
+        `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses.
     """
     return _traverse(g, [_bfs_spec(g, source, depth_limit, return_predecessors, method)], method)[0]
 
@@ -60,7 +60,7 @@ def bfs_many(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> TraversedMany:
-    """Find the hops from each of many roots by itself, under one lease; options are those of `bfs`."""
+    """Search from each of many roots separately, with the options of `bfs`."""
     specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
@@ -73,20 +73,20 @@ def sssp(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> Traversed:
-    """Find the length of a shortest path from a source to every vertex, and a tree of such paths.
+    """Find shortest paths from a source to every vertex: their lengths and a tree.
 
-    Float weights are added up in their own width, from the source on; integers exactly.
+    Float weights are summed in their own dtype, in order from the source; integers exactly.
 
     Parameters
     ----------
     g
-        A graph with weights that are not negative.
+        A graph with non-negative weights.
     source
         A vertex, or several: then the distance is to the nearest of them.
     cutoff
-        Vertices farther than this count as not reached.
+        Vertices farther than this count as unreached.
     return_predecessors
-        Whether predecessors are wanted.
+        Whether to return predecessors.
     method
         `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses.
     """
@@ -101,13 +101,13 @@ def sssp_many(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> TraversedMany:
-    """Find shortest paths from each of many roots by itself, under one lease; options are those of `sssp`."""
+    """Search from each of many roots separately, with the options of `sssp`."""
     specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
     return TraversedMany(_traverse(g, specs, method))
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:
-    """Return what distances are held in: floats as the weights, integers as wide as the longest path may be."""
+    """Return the dtype of distances: float as weights, or integers wide enough."""
     if info.weight_dtype is None:
         raise UsageError(PATHS_NEED_WEIGHTS)
     if info.min_weight < 0:
@@ -115,7 +115,8 @@ def state_dtype(info: GraphInfo) -> np.dtype:
     weight = np.dtype(info.weight_dtype)
     if weight.kind == "f":
         return weight
-    # One arc more than a path can have: the farthest vertex is relaxed too, and that sum must not wrap.
+    # num_vertices arcs, one more than a path can have: the arcs of the farthest vertex are relaxed too, and their sums
+    # must not wrap.
     longest = info.num_vertices * int(info.max_weight)
     for dtype in (np.dtype(np.uint32), np.dtype(np.int64)):
         if longest < unreached_of(dtype):
@@ -133,13 +134,13 @@ def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str
 
 
 def as_depth_limit(g: Graph, limit: Any) -> int | None:
-    """Return a limit of levels as an integer."""
+    """Return a limit of levels as an integer, or None."""
     if limit is None:
         return None
     limit = as_integer(limit, "depth_limit")
     if limit < 0:
         raise UsageError(f"depth_limit is {limit}: give 0 or more, or None")
-    # No vertex is farther.
+    # A path has fewer arcs than the graph has vertices.
     return min(limit, g.num_vertices)
 
 
@@ -157,22 +158,27 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
-    """Return the largest value of the state's dtype that is not above the limit; None for no limit."""
+    """Return the largest value of the dtype that is not above the limit.
+
+    None for no limit.
+    """
     farthest = float(np.finfo(dtype).max) if dtype.kind == "f" else unreached_of(dtype) - 1
     if limit >= farthest:
         return None
     if dtype.kind != "f":
         return math.floor(limit)
     rounded = dtype.type(limit)
-    # Compared as Python's numbers: NumPy would round the limit first.
+    # Compare Python numbers: NumPy would round the limit first.
     return (rounded if rounded.item() <= limit else np.nextafter(rounded, dtype.type(0))).item()
 
 
 def as_roots(g: Graph, roots: Any) -> list[int]:
-    """Return vertices of a graph as a list, in which one may stand again."""
+    """Return the roots as a list of integers, repetitions included."""
     require_graph(g)
     if isinstance(roots, (str, bytes)) or not isinstance(roots, Iterable):
-        raise UsageError(f"roots {roots!r} are not several vertices: give a list, or search from one with bfs or sssp")
+        raise UsageError(
+            f"roots {roots!r} are not a list of vertices: give a list, or search from one with bfs or sssp"
+        )
     found = [as_integer(root, "root") for root in roots]
     if not found:
         raise UsageError("there is no root: give one or more")
@@ -180,7 +186,7 @@ def as_roots(g: Graph, roots: Any) -> list[int]:
 
 
 def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
-    """Return one source or several as a tuple of distinct vertices of a graph of this size."""
+    """Return one source or several as a tuple of distinct vertices."""
     several = isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and getattr(source, "ndim", 1) > 0
     sources = tuple(dict.fromkeys(as_integer(s, "source") for s in (source if several else [source])))
     if not sources:
@@ -200,12 +206,12 @@ def _method(g: Graph, method: str) -> str:
     return "frontier" if method == "auto" else method
 
 
-def _traverse(g: Graph, specs: list[TraversalSpec], asked: str) -> list[Traversed]:
-    """Run the traversals under one lease and wrap what is known of their answers."""
-    reason = "asked for" if asked != "auto" else REASONS[g.info.layout]
-    kept = [Kept(g) for _ in specs]
-    by_rank = g.answer(traverse, kept, [one.key for one in kept], specs)
+def _traverse(g: Graph, specs: list[TraversalSpec], requested: str) -> list[Traversed]:
+    """Run the traversals under one lease and return their results."""
+    reason = "requested" if requested != "auto" else REASONS[g.info.layout]
+    stored = [Kept(g) for _ in specs]
+    by_rank = g.run(traverse, stored, [one.key for one in stored], specs)
     return [
         Traversed(one, spec, Stats.of_ranks(g, spec, reason, parts))
-        for one, spec, parts in zip(kept, specs, zip(*by_rank, strict=True), strict=True)
+        for one, spec, parts in zip(stored, specs, zip(*by_rank, strict=True), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What searches return: distances and predecessors, and how they were found."""
+"""Define the results of searches: distances, predecessors and stats."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from mgraph.validation.traversal import Violation
 
 @dataclass(frozen=True)
 class Stats(Costs):
-    """How an answer was found; phases are prepare (once for a graph), traverse, predecessors, translate.
+    """List what a search cost. Phases: prepare (once for a graph), traverse, predecessors, translate.
 
     Attributes
     ----------
     method, reason
-        Which method ran, and why that one.
+        The method that ran, and why it was chosen.
     form
-        How its supersteps went: "steps", each started by the host; "fused", all in one launch; "windows", all in
-        one launch a rank, whose kernels meet and exchange through each other's memory.
+        The variant that ran: "steps", the host starts each superstep; "fused", one persistent kernel; "windows", one
+        persistent kernel on each GPU, with barriers and exchanges in peer memory.
     num_reached
-        Vertices reached.
+        Number of vertices reached.
     num_edges
-        Half the arcs of the vertices reached (all of them, where the graph is directed): without a limit, the edges
-        of the component.
+        Half the arcs of the vertices reached (all of them, if the graph is directed). Without a limit these are the
+        edges of the component.
     """
 
     method: str
@@ -45,19 +45,19 @@ class Stats(Costs):
 
     @property
     def teps(self) -> float:
-        """Traversed edges per second: `num_edges` over the time of the whole answer."""
+        """Traversed edges per second: `num_edges` divided by `total_s`."""
         return self.num_edges / self.total_s if self.total_s else 0.0
 
     def __repr__(self) -> str:
         steps, arcs = counted(len(self.supersteps), "superstep"), counted(sum(self.arcs), "arc")
         return (
-            f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {steps}, {arcs} looked at, "
+            f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {steps}, {arcs} scanned, "
             f"{readable_seconds(self.total_s)}>"
         )
 
     @classmethod
     def of_ranks(cls, g: Graph, spec: TraversalSpec, reason: str, parts: Sequence[dict]) -> Stats:
-        """Put the ranks' parts together."""
+        """Merge the stats that the ranks report."""
         arcs = sum(part["reached_arcs"] for part in parts)
         return cls(
             **costs_of_ranks(g, parts),
@@ -70,34 +70,34 @@ class Stats(Costs):
 
 
 class Traversed(Result):
-    """The answer of a breadth-first search or of shortest paths.
+    """Hold the result of a breadth-first search or of shortest paths.
 
     Unpacks like a tuple: `distances, predecessors = mg.bfs(g, 0)`.
 
     Attributes
     ----------
     distances
-        bfs: int32, -1 where not reached. sssp: floats as the weights, inf where not reached; int64 for
-        integer weights, -1 where not reached.
+        bfs: int32, -1 if unreached. sssp: for float weights their dtype, inf if unreached; for integer weights
+        int64, -1 if unreached.
     predecessors
-        int64, -1 where not reached, a source its own; None if they were not asked for.
+        int64, -1 if unreached; a source is its own predecessor. None if they were not requested.
     nearest_source
-        With several sources, the one each vertex is nearest to; None with one.
+        With several sources, the nearest one of each vertex; None with one.
     sources
-        Where it started from.
+        The sources of the search.
     stats
-        How it was found.
+        What the search cost, and which method ran.
     """
 
     stats: Stats
 
-    def __init__(self, kept: Kept, spec: TraversalSpec, stats: Stats) -> None:
-        super().__init__(kept)
+    def __init__(self, stored: Kept, spec: TraversalSpec, stats: Stats) -> None:
+        super().__init__(stored)
         self.spec, self.stats, self.sources = spec, stats, spec.sources
         ids = np.dtype(np.int64)
-        self.distances = Column(self._kept, "distances", user_dtype(spec.dtype))
-        self.predecessors = Column(self._kept, "predecessors", ids) if spec.predecessors else None
-        self.nearest_source = Column(self._kept, "nearest_source", ids) if len(spec.sources) > 1 else None
+        self.distances = Column(self._stored, "distances", user_dtype(spec.dtype))
+        self.predecessors = Column(self._stored, "predecessors", ids) if spec.predecessors else None
+        self.nearest_source = Column(self._stored, "nearest_source", ids) if len(spec.sources) > 1 else None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -110,7 +110,10 @@ class Traversed(Result):
         return self.run(check, self.graph.key)[0]
 
     def path_to(self, target: int) -> list[int]:
-        """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
+        """Return the vertices of the path from a source to `target`, both included.
+
+        [] if there is none.
+        """
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
         return self.run(follow, check_vertex(self.graph.num_vertices, target, "target"))[0]
@@ -131,19 +134,22 @@ class Traversed(Result):
 
 
 class TraversedMany(Sequence):
-    """One answer for each of many roots: a sequence of `Traversed`."""
+    """Hold the results of many roots: a sequence of `Traversed`."""
 
     def __init__(self, results: Sequence[Traversed]) -> None:
         self.results = list(results)
 
     @property
     def distances(self) -> np.ndarray:
-        """A row of distances for each root."""
+        """The distances as a matrix, one row for each root."""
         return np.stack([result.distances.to_numpy() for result in self.results])
 
     @property
     def predecessors(self) -> np.ndarray | None:
-        """A row of predecessors for each root; None if they were not asked for."""
+        """The predecessors as a matrix, one row for each root.
+
+        None if they were not requested.
+        """
         columns = [result.predecessors for result in self.results]
         return None if None in columns else np.stack([column.to_numpy() for column in columns if column is not None])
 
@@ -154,7 +160,7 @@ class TraversedMany(Sequence):
         return TraversedMany(self.results[index]) if isinstance(index, slice) else self.results[index]
 
     def close(self) -> None:
-        """Free the answers' memory on the ranks."""
+        """Free the results' memory on the ranks."""
         for result in self.results:
             result.close()
 

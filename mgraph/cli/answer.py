@@ -1,4 +1,4 @@
-"""What commands that give an answer share: their options, the graph, and how the answer is kept and told."""
+"""Share what algorithm commands have in common: options, the graph, validation, output."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mgraph.cli.options import (
     FILE_OPTIONS,
     Command,
     cluster_options,
+    combined,
     input_options,
     json_option,
     print_json,
     print_trace,
     progress,
     source_of,
-    together,
 )
 from mgraph.cluster.connect import connect
 from mgraph.errors import UsageError
@@ -31,8 +31,8 @@ from mgraph.types import EdgeSource
 
 
 def answer_options(written: str) -> Callable[[Command], Command]:
-    """Add the options of a command that finds an answer about INPUT; `written` is what --output writes of it."""
-    return together(
+    """Add the options of an algorithm command; `written` names the columns that --output writes."""
+    return combined(
         input_options,
         click.option("--order", type=click.Choice(["auto", "degree", "natural"]), default="auto", show_default=True),
         cluster_options,
@@ -40,16 +40,19 @@ def answer_options(written: str) -> Callable[[Command], Command]:
             "--output",
             "-o",
             metavar="FILE",
-            help=f"Write {written} to a .npz, .csv or .parquet file, which is replaced if it is there.",
+            help=f"Write {written} to a .npz, .csv or .parquet file; an existing file is replaced.",
         ),
-        click.option("--validate", "check", is_flag=True, help="Check the answer by rules."),
-        click.option("--trace", is_flag=True, help="Print what every superstep did; --json tells it too."),
+        click.option("--validate", "check", is_flag=True, help="Check the result by rules."),
+        click.option("--trace", is_flag=True, help="Print a record of every superstep; --json includes them too."),
         json_option,
     )
 
 
-def edges_of(options: dict[str, Any]) -> EdgeSource:
-    """Return the edges of INPUT; a file that cannot be written is refused here, before the work."""
+def source_of_options(options: dict[str, Any]) -> EdgeSource:
+    """Return the edge source of INPUT.
+
+    Refuse an output that cannot be written before any work.
+    """
     if options["output"] is not None:
         require_writable(options["output"])
         refuse_input_as_output(options["input"], options["output"])
@@ -57,24 +60,27 @@ def edges_of(options: dict[str, Any]) -> EdgeSource:
 
 
 def refuse_input_as_output(source: str, output: str) -> None:
-    """Refuse to write an answer over the file that it is about."""
+    """Refuse an output that is the input file."""
     if os.path.exists(source) and os.path.exists(output) and os.path.samefile(source, output):
-        raise UsageError(f"{output} is the input, which would be replaced: name another file")
+        raise UsageError(f"{output} is the input, which would be replaced: give another file")
 
 
 @contextmanager
 def graph_of(
     edges: EdgeSource, options: dict[str, Any], layout: str = "rows"
 ) -> Iterator[tuple[Graph, Callable[[str], None]]]:
-    """Yield the graph, on a cluster that ends with it, and what shows progress."""
+    """Build the graph on a cluster that is closed afterwards.
+
+    Yield it and a function that shows progress.
+    """
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
         show(f"building {edges.name}")
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 
 
-def keep(result: Result, options: dict[str, Any], show: Callable[[str], None]) -> str:
-    """Validate and write an answer, as far as that is asked for; return it in words, while its cluster is open."""
+def finish(result: Result, options: dict[str, Any], show: Callable[[str], None]) -> str:
+    """Validate and write the result as requested; return its summary."""
     if options["check"]:
         show("validating")
         validate(result)
@@ -84,8 +90,8 @@ def keep(result: Result, options: dict[str, Any], show: Callable[[str], None]) -
     return repr(result) + (", validated" if options["check"] else "")
 
 
-def tell(result: Result, options: dict[str, Any], *lines: str, **facts: Any) -> None:
-    """Print an answer: as one JSON object with these facts of it, or in words with these lines."""
+def print_result(result: Result, options: dict[str, Any], *lines: str, **facts: Any) -> None:
+    """Print a result: one JSON object with these facts, or these lines."""
     if options["as_json"]:
         about = {"graph": result.graph.name, "info": result.graph.info, "output": options["output"]}
         costs = {"seconds": result.stats.total_s, "stats": result.stats, "validated": options["check"]}

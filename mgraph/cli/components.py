@@ -1,4 +1,4 @@
-"""mgraph components."""
+"""Define the command `mgraph components`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 import click
 
 from mgraph.api.components import connected_components
-from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, tell
+from mgraph.cli.answer import answer_options, finish, graph_of, print_result, source_of_options
 
 
 @click.command()
 @answer_options("the labels")
 def components(**options: Any) -> None:
-    """Find which vertices of INPUT are connected: a file, or a spec such as rmat:20.
+    """Find the connected components of INPUT: a file, or a spec such as rmat:20.
 
-    Each is labelled with the smallest vertex that it is connected with, in a directed graph along arcs in
-    either direction.
+    The label of a vertex is the smallest vertex of its component. In a directed graph arcs connect in both
+    directions.
     """
-    with graph_of(edges_of(options), options) as (g, show):
+    with graph_of(source_of_options(options), options) as (g, show):
         show(f"components of {g!r}")
-        found = connected_components(g)
-        words = keep(found, options, show)
-    tell(found, options, words, num_components=found.num_components)
+        result = connected_components(g)
+        summary = finish(result, options, show)
+    print_result(result, options, summary, num_components=result.num_components)

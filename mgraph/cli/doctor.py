@@ -1,4 +1,4 @@
-"""mgraph doctor."""
+"""Define the command `mgraph doctor`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from mgraph.formatting import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
 GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")
-# Packages and no extra of a distribution: on the package index `mgraph` is another project.
+# Name packages, not an extra: on the package index `mgraph` is another project.
 CUDA_ADVICE = "pip install cupy-cuda13x (of CUDA 12: cupy-cuda12x), or in a checkout of this project '.[cuda13]'"
 
 
 @dataclass
 class Findings:
-    """What was found, and what is wrong with it."""
+    """Collect facts about the installation, and problems."""
 
     facts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -37,28 +37,28 @@ class Findings:
 @click.command()
 @json_option
 def doctor(as_json: bool) -> None:
-    """Tell what is installed, which GPUs and links there are, what would be used, and what is wrong.
+    """Report packages, GPUs and their links, the ranks that would be used, and problems.
 
-    Exit code 4 if something is wrong.
+    Exit code 4 if there is a problem.
     """
     found = Findings()
-    _look_at_packages(found)
-    _look_at_cpu(found)
-    _look_at_tls(found)
-    gpus = _look_at_gpus(found)
-    _look_at_choice(found, gpus)
+    _check_packages(found)
+    _check_cpu(found)
+    _check_tls(found)
+    gpus = _check_gpus(found)
+    _check_choice(found, gpus)
     if as_json:
         print_json({"facts": found.facts, "problems": found.problems})
     else:
         print_table("mgraph doctor", ["what", "found"], [[name, fact] for name, fact in found.facts.items()])
         for problem in found.problems:
             click.echo(f"problem: {problem}")
-        click.echo("nothing is wrong" if not found.problems else f"{len(found.problems)} problem(s)")
+        click.echo("no problems" if not found.problems else f"{len(found.problems)} problem(s)")
     if found.problems:
         sys.exit(ClusterError.exit_code)
 
 
-def _look_at_packages(found: Findings) -> None:
+def _check_packages(found: Findings) -> None:
     found.facts["python"] = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     found.facts["mgraph"] = mgraph.__version__
     for name in (*PACKAGES, *GPU_PACKAGES):
@@ -71,10 +71,10 @@ def _look_at_packages(found: Findings) -> None:
         found.problems.append("dask-cuda is installed without distributed")
 
 
-def _look_at_cpu(found: Findings) -> None:
+def _check_cpu(found: Findings) -> None:
     host = CpuBackend(threads=1)
     found.facts["cpu"] = f"{available_cores()} cores, {readable_bytes(host.free_bytes())} of memory free"
-    # Compiled kernels are kept beside the code, or where NUMBA_CACHE_DIR says.
+    # Numba caches compiled kernels next to the code, or in NUMBA_CACHE_DIR.
     beside = pathlib.Path(__file__).parents[1] / "kernels"
     cache = pathlib.Path(os.environ.get("NUMBA_CACHE_DIR", beside))
     try:
@@ -84,18 +84,18 @@ def _look_at_cpu(found: Findings) -> None:
         found.facts["kernel cache"] = "in the user's cache folder"
 
 
-def _look_at_tls(found: Findings) -> None:
+def _check_tls(found: Findings) -> None:
     if _version("distributed") is not None:
         from mgraph.cluster.scheduler_address import describe_tls
 
         found.facts["tls"] = describe_tls()
 
 
-def _look_at_gpus(found: Findings) -> int:
-    """Note every GPU, its memory and its links; return how many can be used."""
+def _check_gpus(found: Findings) -> int:
+    """Report every GPU, its memory and its links; return the number of usable ones."""
     gpus = visible_gpus()
     if not gpus:
-        found.facts["gpus"] = "none seen"
+        found.facts["gpus"] = "none found"
         return 0
     import pynvml
 
@@ -110,9 +110,9 @@ def _look_at_gpus(found: Findings) -> int:
             f"{readable_bytes(memory.total)} free, {links} NVLinks"
         )
     if not cuda_is_installed():
-        found.problems.append(f"{len(gpus)} GPU(s) seen, but CuPy is not installed: {CUDA_ADVICE}")
+        found.problems.append(f"{len(gpus)} GPU(s) found, but CuPy is not installed: {CUDA_ADVICE}")
         return 0
-    return len(gpus) if _gpu_computes(found) else 0
+    return len(gpus) if _check_kernel(found) else 0
 
 
 def _active_links(pynvml: object, handle: object) -> int:
@@ -125,8 +125,8 @@ def _active_links(pynvml: object, handle: object) -> int:
     return count
 
 
-def _gpu_computes(found: Findings) -> bool:
-    """Compile and run a kernel on the first GPU: most broken installations show here."""
+def _check_kernel(found: Findings) -> bool:
+    """Compile and run a kernel on the first GPU: this detects most broken installations."""
     import cupy
 
     try:
@@ -135,19 +135,19 @@ def _gpu_computes(found: Findings) -> bool:
         double((1,), (1,), (x,))
         works = int(x[0]) == 42
     except Exception as error:
-        found.problems.append(f"a kernel cannot be run: {type(error).__name__}: {str(error).splitlines()[0]}")
+        found.problems.append(f"a kernel cannot run: {type(error).__name__}: {str(error).splitlines()[0]}")
         return False
     version = cupy.cuda.runtime.runtimeGetVersion()
     found.facts["cuda"] = f"runtime {version // 1000}.{version % 1000 // 10}"
     if not works:
-        found.problems.append("a kernel ran and gave a wrong answer")
+        found.problems.append("a kernel ran and returned a wrong result")
     else:
-        _look_at_rates(found)
+        _check_rates(found)
     return works
 
 
-def _look_at_rates(found: Findings) -> None:
-    """Note what the first GPU's memory gives, by which searches choose their forms, and where that is kept."""
+def _check_rates(found: Findings) -> None:
+    """Report the memory rates of the first GPU, and their file."""
     try:
         run = make_backend("cuda")
         assert isinstance(run, FusingBackend)
@@ -157,14 +157,14 @@ def _look_at_rates(found: Findings) -> None:
         found.problems.append(f"the GPU cannot be measured: {type(error).__name__}: {str(error).splitlines()[0]}")
         return
     if rates is H200:
-        found.facts["rates"] = "not measured, for want of room or rest: taken for an NVIDIA H200"
+        found.facts["rates"] = "not measured, for lack of free memory or an idle GPU: those of an NVIDIA H200 are used"
         return
     found.facts.update(rates.told())
     found.facts["rates kept in"] = str(kept or "this process alone")
 
 
-def _look_at_choice(found: Findings, gpus: int) -> None:
-    """Note what `connect()` would choose here."""
+def _check_choice(found: Findings, gpus: int) -> None:
+    """Report what `connect()` would choose on this host."""
     if gpus <= 1:
         found.facts["would use"] = "one CUDA rank in this process" if gpus else "one CPU rank in this process"
         return
@@ -179,7 +179,7 @@ def _look_at_choice(found: Findings, gpus: int) -> None:
         found.problems.append(f"{gpus} GPUs, but only one would be used without dask-cuda: pip install dask-cuda")
         found.facts["would use"] = "one CUDA rank in this process"
         return
-    found.facts["would use"] = f"{gpus} CUDA ranks on a LocalCUDACluster, talking over NCCL"
+    found.facts["would use"] = f"{gpus} CUDA ranks on a LocalCUDACluster, connected by NCCL"
 
 
 def _version(name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""mgraph graph500."""
+"""Define the command `mgraph graph500`."""
 
 from __future__ import annotations
 
@@ -25,31 +25,36 @@ from mgraph.formatting import counted
 @click.option("--scale", type=click.IntRange(1, 40), default=16, show_default=True, help="2**SCALE vertices.")
 @click.option("--edge-factor", type=click.IntRange(1), default=16, show_default=True, help="Edges per vertex.")
 @click.option(
-    "--roots", "num_roots", type=click.IntRange(1), default=64, show_default=True, help="How many roots to search from."
+    "--roots",
+    "num_roots",
+    type=click.IntRange(1),
+    default=64,
+    show_default=True,
+    help="Number of roots to search from.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Of the graph.")
-@click.option("--root-seed", type=click.IntRange(0), help="Of the roots; fresh ones at every run by default.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the graph.")
+@click.option("--root-seed", type=click.IntRange(0), help="Seed of the roots; by default every run draws other roots.")
 @click.option(
     "--kernel",
     "kernels",
     type=click.Choice(list(KERNELS)),
     multiple=True,
-    help="Only this one; may be given more than once.",
+    help="Run only this kernel; may be repeated.",
 )
-@click.option("--validate/--no-validate", "check", default=True, show_default=True, help="Check every answer by rules.")
-@click.option("--roots-at-once", is_flag=True, help="Search breadth first from all roots at once too, for levels.")
+@click.option("--validate/--no-validate", "check", default=True, show_default=True, help="Check every result by rules.")
+@click.option("--roots-at-once", is_flag=True, help="Also run one multi-source BFS from all roots, for levels.")
 @click.option("--official", is_flag=True, help="Print the specification's output block.")
 @layout_option
 @cluster_options
 @json_option
 def graph500(kernels: tuple[str, ...], official: bool, as_json: bool, **options: Any) -> None:
-    """Run the Graph500 benchmark: build an RMAT graph, traverse it from random roots, validate every answer.
+    """Run the Graph500 benchmark: build an RMAT graph, search, validate every result.
 
-    Times run from the root to every vertex's answer, of --roots-at-once to its level. Rates are of the generated
-    edges in the root's component, loops and parallel ones included, as the specification counts them.
+    Times end when every vertex's result is stored by user id (with --roots-at-once, its level). Rates count the
+    generated edges in the root's component, loops and parallel edges included, as the specification does.
     """
     if official and as_json:
-        raise click.UsageError("--official and --json print the same numbers in two forms: give one of them")
+        raise click.UsageError("--official and --json print the same numbers in two formats: give one of them")
     where = {name: options.pop(name) for name in CLUSTER_OPTIONS}
     spec = Graph500(kernels=kernels or tuple(KERNELS), **options)
     with connect(**where) as cluster, progress(quiet=as_json) as show:
@@ -79,7 +84,7 @@ def _print(run: Graph500Run) -> None:
     print_table(f"{counted(len(run.roots), 'root')}, {judged}", columns, rows)
     if (found := run.at_once) is not None:
         steps, roots = counted(found.supersteps, "superstep"), counted(found.num_roots, "root")
-        parts = f"{found.search_s * 1e3:.3g} in {steps}, {found.translate_s * 1e3:.3g} into user ids"
+        parts = f"{found.search_s * 1e3:.3g} in {steps}, {found.translate_s * 1e3:.3g} translation to user ids"
         per_s = f"{found.num_roots / found.total_s:,.4g} roots/s, {found.num_edges / found.total_s / 1e6:,.4g} million"
         total_ms = f"{found.total_s * 1e3:.3g} ms"
-        click.echo(f"{roots} at once, levels alone, {judged}: {total_ms} ({parts}), {per_s} edges/s")
+        click.echo(f"{roots} at once, levels only, {judged}: {total_ms} ({parts}), {per_s} edges/s")

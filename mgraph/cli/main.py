@@ -1,4 +1,6 @@
-"""The command line: `mgraph COMMAND`. Errors end in one line and an exit code of their own.
+"""Define the command line, `mgraph COMMAND`.
+
+An error ends in one line and an exit code.
 
 Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed;
 130 when interrupted, 143 when terminated.
@@ -21,28 +23,31 @@ import click
 import mgraph
 from mgraph.errors import InputError, MgraphError, WouldNotFit
 
-# Command -> the module that has it under this name, and its line in --help. A module is loaded when its
-# command is called: all of them take half a second.
+# Command -> the module that defines it, and its line in --help. A module is imported when its command runs: to import
+# all takes half a second.
 COMMANDS = {
-    "graph500": ("graph500", "Build an RMAT graph, search it from random roots, validate every answer."),
-    "bfs": ("traverse", "Find the hops from a source to every vertex."),
+    "graph500": ("graph500", "Build an RMAT graph, search it from random roots, validate every result."),
+    "bfs": ("traverse", "Find the number of hops from a source to every vertex."),
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
-    "components": ("components", "Find which vertices are connected."),
+    "components": ("components", "Find connected components."),
     "msf": ("msf", "Find a minimum spanning forest."),
     "generate": ("generate", "Write a generated graph to a file."),
-    "info": ("info", "Build a graph and tell what it is."),
-    "plan": ("plan", "Tell what memory a graph takes, and whether it fits."),
-    "doctor": ("doctor", "Tell what is installed, what would be used, and what is wrong."),
+    "info": ("info", "Build a graph and print facts about it."),
+    "plan": ("plan", "Print the memory that a graph needs, and whether it fits."),
+    "doctor": ("doctor", "Report packages, GPUs, the ranks that would be used, and problems."),
 }
 INTERRUPTED, TERMINATED = 130, 143
 
 
 class Terminated(KeyboardInterrupt):
-    """What the end of a job's time is: as an interrupt, it leaves nothing half-written."""
+    """Raised by SIGTERM; handled like an interrupt, so that no file is left half-written."""
 
 
 class Commands(click.Group):
-    """Loads a command's module only when it is wanted, and turns errors into one line and an exit code."""
+    """Import a command's module when it runs.
+
+    Turn errors into one line and an exit code.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -60,12 +65,12 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except BaseException as error:
-            if not _came_of(error, KeyboardInterrupt):
+            if not _caused_by(error, KeyboardInterrupt):
                 raise
-            # Click would print an empty line for it.
-            was_terminated = _came_of(error, Terminated)
+            # Click would print an empty line for an interrupt.
+            was_terminated = _caused_by(error, Terminated)
             how = ("terminated", TERMINATED) if was_terminated else ("interrupted", INTERRUPTED)
-            raise click.exceptions.Exit(_say(*how)) from None
+            raise click.exceptions.Exit(_print_error(*how)) from None
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -74,27 +79,29 @@ class Commands(click.Group):
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, _terminate)
         try:
-            # Without its standalone mode Click leaves errors to us, and returns the code of an Exit.
+            # Outside of its standalone mode Click raises errors, and returns the code of an Exit.
             code = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Who read us has had enough, as `head` does.
-            _drop_output()
+            # The reader closed the pipe, as `head` does.
+            _discard_output()
             code = 1
         except click.UsageError as error:
-            asked = error.ctx.command_path if error.ctx else self.name
-            code = _say(f"{error.format_message().rstrip('.')}: see {asked} --help", error.exit_code)
+            command = error.ctx.command_path if error.ctx else self.name
+            code = _print_error(f"{error.format_message().rstrip('.')}: see {command} --help", error.exit_code)
         except click.ClickException as error:
-            code = _say(error.format_message(), error.exit_code)
+            code = _print_error(error.format_message(), error.exit_code)
         except MgraphError as error:
-            code = _say(str(error), error.exit_code)
+            code = _print_error(str(error), error.exit_code)
         except OSError as error:
-            # Such as a full disk behind our output, or a file that went away after it was looked at.
-            _drop_output()
+            # For example a full disk behind standard output, or a file deleted after it was checked.
+            _discard_output()
             what = f"{error.filename}: " if error.filename else ""
-            code = _say(f"{what}{error.strerror or error}", InputError.exit_code)
+            code = _print_error(f"{what}{error.strerror or error}", InputError.exit_code)
         except MemoryError as error:
-            code = _say(f"out of memory: {error}: `mgraph plan` tells what a graph takes", WouldNotFit.exit_code)
+            code = _print_error(
+                f"out of memory: {error}: `mgraph plan` shows what a graph needs", WouldNotFit.exit_code
+            )
         sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -102,20 +109,20 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise Terminated
 
 
-def _came_of(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bool:
-    """Return whether an error is an interrupt or came of one, as an ImportError may while a library is loaded."""
-    return error is not None and (isinstance(error, kind) or _came_of(error.__context__, kind))
+def _caused_by(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bool:
+    """Return whether an interrupt caused this error, perhaps through a library's ImportError."""
+    return error is not None and (isinstance(error, kind) or _caused_by(error.__context__, kind))
 
 
-def _say(line: str, code: int) -> int:
-    # What other libraries say may have several lines.
+def _print_error(line: str, code: int) -> int:
+    # Messages of other libraries may have several lines.
     click.echo(f"mgraph: {' '.join(line.splitlines())}", err=True)
     return code
 
 
-def _drop_output() -> None:
-    """Keep Python from flushing into what cannot be written when it ends."""
-    # Where a caller has put something in its place there is no file behind it.
+def _discard_output() -> None:
+    """Redirect standard output to the null device, where the last flush succeeds."""
+    # A stream that a caller has put in place of standard output may have no file descriptor.
     with contextlib.suppress(io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -123,8 +130,8 @@ def _drop_output() -> None:
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(mgraph.__version__, prog_name="mgraph")
 def main() -> None:
-    """Search, label and span graphs larger than one GPU, or those of a laptop with none.
+    """Search graphs on GPUs or CPUs: BFS, shortest paths, components, spanning forests.
 
-    Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, or doctor found something wrong, 5 would not fit in
+    Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, or doctor found a problem, 5 would not fit in
     memory, 6 validation failed, 130 interrupted, 143 terminated.
     """

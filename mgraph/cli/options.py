@@ -1,4 +1,4 @@
-"""Options that several commands have, and how they print."""
+"""Define the options that commands share, and their output."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
-# What connect() takes.
+# Arguments of connect().
 CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend", "open_timeout_s", "verb_timeout_s")
 FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
 
 
 class Seconds(click.ParamType):
-    """A deadline: a positive, finite number of seconds."""
+    """Parse a deadline: a positive, finite number of seconds."""
 
     name = "seconds"
 
@@ -48,8 +48,8 @@ class Seconds(click.ParamType):
 SECONDS = Seconds()
 
 
-def together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Make one decorator of several, in the order in which --help shows them."""
+def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Combine several decorators into one, in the order of --help."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -59,15 +59,19 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
     return decorate
 
 
-cluster_options = together(
+cluster_options = combined(
     click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, such as tcp://host:8786."),
-    click.option("--scheduler-file", metavar="FILE", help="Where a scheduler leaves its address: waited for, 30 s."),
+    click.option(
+        "--scheduler-file",
+        metavar="FILE",
+        help="The file to which a scheduler writes its address; it may appear within 30 s.",
+    ),
     click.option(
         "--workers",
         "num_ranks",
         type=click.IntRange(1),
         metavar="N",
-        help="How many ranks to use; by default all, of GPUs as many as make the graph faster.",
+        help="Number of ranks; by default all CPU ranks, and as many GPUs as make the graph faster.",
     ),
     click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
     click.option(
@@ -75,29 +79,38 @@ cluster_options = together(
         "open_timeout_s",
         type=SECONDS,
         metavar="SECONDS",
-        help="How long to wait for enough workers, and for all to open their network; 60 by default.",
+        help="Deadline for enough workers to register, and for all to connect; 60 by default.",
     ),
     click.option(
         "--verb-timeout",
         "verb_timeout_s",
         type=SECONDS,
         metavar="SECONDS",
-        help="How long a rank may keep the others waiting; 300 by default.",
+        help="Deadline of each exchange between ranks; 300 by default.",
     ),
 )
-file_options = together(
-    click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file; none for no weights."),
+file_options = combined(
+    click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file; none ignores weights."),
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
-    click.option("--num-vertices", type=click.IntRange(0), help="More than the largest id of a file."),
-    click.option("--format", "file_format", metavar="NAME", help="Of a file whose name does not tell: text, npz, ..."),
+    click.option(
+        "--num-vertices",
+        type=click.IntRange(0),
+        help="Number of vertices, if more than the largest id in the file plus one.",
+    ),
+    click.option(
+        "--format",
+        "file_format",
+        metavar="NAME",
+        help="Format of a file without a known suffix: text, npz, ...",
+    ),
 )
-input_options = together(click.argument("input", metavar="INPUT"), file_options)
+input_options = combined(click.argument("input", metavar="INPUT"), file_options)
 layout_option = click.option(
     "--layout",
     type=click.Choice(LAYOUTS),
     default="rows",
     show_default=True,
-    help="compact: less memory, for sweeps alone; auto: compact where rows would not fit.",
+    help="compact: less memory, for sweeps only; auto: compact if rows would not fit.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
@@ -105,12 +118,12 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def source_of(
     text: str, weight: str | None, directed: bool | None, num_vertices: int | None, file_format: str | None
 ) -> EdgeSource:
-    """Return what INPUT names: a spec such as rmat:20, or a file."""
+    """Return the edge source of INPUT: a spec such as rmat:20, or a file."""
     if is_spec(text):
         given = {"--weight": weight, "--directed": directed, "--num-vertices": num_vertices, "--format": file_format}
         for option, value in given.items():
             if value is not None:
-                raise click.UsageError(f"{option} goes with a file, and {text} is generated")
+                raise click.UsageError(f"{option} applies to files, and {text} is generated")
         return parse_spec(text)
     column = False if weight == "none" else weight
     return read_source(text, weight=column, directed=directed, num_vertices=num_vertices, format=file_format)
@@ -118,7 +131,10 @@ def source_of(
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield what shows a line of progress: a spinner on a terminal, plain lines elsewhere, nothing if quiet."""
+    """Yield a function that shows progress: a spinner on a terminal, else lines.
+
+    Nothing if quiet.
+    """
     console = Console(stderr=True)
     if quiet:
         yield lambda line: None
@@ -129,7 +145,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
         shown: set[str] = set()
 
         def show(line: str) -> None:
-            # "bfs 3 of 64" is shown once as "bfs".
+            # "bfs 3 of 64" is printed once, as "bfs".
             head = line.split(" ")[0] if line[-1:].isdigit() and " of " in line else line
             if head not in shown:
                 shown.add(head)
@@ -139,32 +155,32 @@ def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
 
 
 def print_table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """Print rows under a title; the first column is text, the others are numbers."""
+    """Print a table; the first column is text, the others are numbers."""
     click.echo(title)
     table = Table()
     for i, column in enumerate(columns):
         table.add_column(column, justify="right" if i else "left")
     for row in rows:
         table.add_row(*row)
-    # Where there is no terminal, rows must not be cut to a width nobody has.
+    # Outside of a terminal rows must not be cut to its default width.
     Console(width=None if sys.stdout.isatty() else 160).print(table)
 
 
 def print_trace(stats: Costs) -> None:
-    """Print what every superstep did, and how long the phases took."""
+    """Print a record of every superstep, and the time of each phase."""
     steps = [
         [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}", f"{step['microseconds']:,.0f}"]
         for i, step in enumerate(stats.supersteps)
     ]
-    print_table("supersteps", ["step", "method", "frontier", "arcs looked at", "us"], steps)
+    print_table("supersteps", ["step", "method", "frontier", "arcs scanned", "us"], steps)
     phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
     print_table("phases", ["phase", "ms"], phases)
 
 
 def print_json(value: Any) -> None:
-    """Print one object; NumPy's numbers and dataclasses become plain ones.
+    """Print one JSON object; NumPy's numbers and dataclasses become plain values.
 
-    JSON has no infinity: a number that is none, such as a total beyond all floats, is null, as browsers write it.
+    JSON has no infinity: a number that is not finite, such as a total beyond all floats, becomes null.
     """
     click.echo(json.dumps(_plain(value), allow_nan=False))
 

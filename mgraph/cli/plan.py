@@ -1,4 +1,4 @@
-"""mgraph plan."""
+"""Define the command `mgraph plan`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
 class Bytes(click.ParamType):
-    """An amount of memory such as 139GiB, 80G or 500000000."""
+    """Parse an amount of memory such as 139GiB, 80G or 500000000."""
 
     name = "bytes"
 
@@ -39,20 +39,20 @@ class Bytes(click.ParamType):
 
 @click.command()
 @click.argument("input", metavar="INPUT", required=False)
-@click.option("--scale", type=click.IntRange(1, 40), help="Instead of INPUT: a Graph500 graph, rmat:SCALE.")
+@click.option("--scale", type=click.IntRange(1, 40), help="A Graph500 graph, rmat:SCALE, instead of INPUT.")
 @file_options
-@click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for so many GPUs.")
-@click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for so many CPU ranks; one by default.")
+@click.option("--gpus", type=click.IntRange(1), metavar="N", help="Plan for N GPUs.")
+@click.option("--ranks", type=click.IntRange(1), metavar="N", help="Plan for N CPU ranks; one by default.")
 @click.option(
     "--memory",
     type=Bytes(),
     metavar="AMOUNT",
-    help="What each rank has, such as 139GiB; by default its share of what is free here, required for GPUs.",
+    help="Memory of each rank, such as 139GiB; by default its share of the free memory here. Required for GPUs.",
 )
 @layout_option
 @json_option
 def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **options: Any) -> None:
-    """Tell what memory a graph of this size takes, and whether it fits; nothing is built.
+    """Print the memory that a graph needs, and whether it fits; build nothing.
 
     INPUT is a file or a spec such as rmat:20. Exit code 5 if it does not fit.
     """
@@ -62,7 +62,7 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
     if gpus and ranks:
         raise click.UsageError("--gpus plans for GPUs and --ranks for ranks on the CPU: give one of them")
     if gpus and memory is None:
-        raise click.UsageError(f"how much memory has each GPU? Give it, as in --gpus {gpus} --memory 139GiB")
+        raise click.UsageError(f"how much memory does each GPU have? Give it, as in --gpus {gpus} --memory 139GiB")
     source = source_of(input or f"rmat:{scale}", *(options[name] for name in FILE_OPTIONS))
     num_ranks, backend = gpus or ranks or 1, "cuda" if gpus else "cpu"
     made = plan_graph(source, num_ranks, backend, memory, layout)
@@ -79,11 +79,11 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
 def _print(made: GraphPlan, placement: Placement | None) -> None:
     rows = [[name, readable_bytes(num_bytes)] for name, num_bytes in made.parts.items()]
     rows.append(["needed", readable_bytes(made.needed_bytes)])
-    rows.append(["there is", readable_bytes(made.memory_bytes)])
+    rows.append(["available", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
     sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
-    print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["what", "bytes"], rows)
+    print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["part", "bytes"], rows)
     if made.extras:
         click.echo(f"not counted as needed: {'; '.join(made.extras)}")
     if placement is not None and placement.is_part:
-        click.echo(f"put on {placement}; --workers {placement.of} puts it on all, as in the table")
+        click.echo(f"placed on {placement}; --workers {placement.of} uses all of them, as in the table")

@@ -1,4 +1,4 @@
-"""mgraph bfs, mgraph sssp."""
+"""Define the commands `mgraph bfs` and `mgraph sssp`."""
 
 from __future__ import annotations
 
@@ -13,42 +13,48 @@ from mgraph.api.traversal import METHODS, PATHS_NEED_WEIGHTS, as_sources
 from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
-from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, refuse_input_as_output, tell
-from mgraph.cli.options import layout_option, together
+from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
+from mgraph.cli.options import combined, layout_option
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
 from mgraph.types import EdgeSource
 
-_search_options = together(
-    click.option("--source", "-s", type=int, multiple=True, required=True, help="A vertex; may be given again."),
+_search_options = combined(
+    click.option("--source", "-s", type=int, multiple=True, required=True, help="A source vertex; may be repeated."),
     click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True),
     layout_option,
     click.option("--path-to", type=int, metavar="VERTEX", help="Print the path to this vertex."),
-    click.option("--plot", metavar="FILE", help="Draw it: frontier and time by superstep, to .png, .svg or .pdf."),
+    click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
     answer_options("all columns"),
 )
 
 
 @click.command()
-@click.option("--depth-limit", type=click.IntRange(0), help="Vertices farther than this many hops are not reached.")
+@click.option("--depth-limit", type=click.IntRange(0), help="Vertices farther than this many hops count as unreached.")
 @_search_options
 def bfs(depth_limit: int | None, **options: Any) -> None:
-    """Find the hops from a source to every vertex of INPUT: a file, or a spec such as rmat:20."""
+    """Find the hops from a source to every vertex of INPUT.
+
+    INPUT is a file, or a spec such as rmat:20.
+    """
     _run(run_bfs, {"depth_limit": depth_limit}, **options)
 
 
 @click.command()
-@click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this are not reached.")
+@click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this count as unreached.")
 @_search_options
 def sssp(cutoff: float | None, **options: Any) -> None:
-    """Find shortest paths from a source to every vertex of INPUT: a file, or a spec such as rmat:20."""
+    """Find shortest paths from a source to every vertex of INPUT.
+
+    INPUT is a file, or a spec such as rmat:20.
+    """
     if cutoff is not None and math.isnan(cutoff):
         raise click.BadParameter("nan is not a distance.", param_hint="'--cutoff'")
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
 def _check(edges: EdgeSource, sources: tuple[int, ...], target: int | None, weighted: bool) -> None:
-    """Refuse before the graph is built what would be refused after it."""
+    """Refuse invalid arguments before the graph is built."""
     as_sources(edges.num_vertices, sources)
     if target is not None:
         check_vertex(edges.num_vertices, target, "target")
@@ -60,17 +66,17 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     if options["plot"] is not None:
         require_drawable(options["plot"])
         refuse_input_as_output(options["input"], options["plot"])
-    edges = edges_of(options)
+    edges = source_of_options(options)
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     if options["layout"] == "compact" and options["method"] == "frontier":
         raise UsageError("--method frontier needs rows: use --layout rows, or --method sweep")
     with graph_of(edges, options, options["layout"]) as (g, show):
         show(f"{search.__name__} of {g!r}")
         result = search(g, options["source"], method=options["method"], **limit)
-        words = keep(result, options, show)
+        summary = finish(result, options, show)
         path = None if options["path_to"] is None else result.path_to(options["path_to"])
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")
             plot_supersteps(result.stats, options["plot"], title=f"{result.spec.algorithm} of {g.name}")
     lines = [] if path is None else [" -> ".join(map(str, path)) or f"no path to {options['path_to']}"]
-    tell(result, options, words, *lines, sources=result.sources, path=path)
+    print_result(result, options, summary, *lines, sources=result.sources, path=path)

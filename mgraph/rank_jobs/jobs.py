@@ -1,7 +1,7 @@
-"""What runs on a rank when a user calls: build a graph, traverse it, label it, span it, validate or fetch an answer.
+"""Define the rank jobs: build graphs, run algorithms, validate and copy results.
 
-Each function gets its Rank first; `Cluster.run` calls it on every rank under one lease. Shards and
-answers stay in `rank.objects`; what a job returns travels to the caller and is small.
+`Cluster.run` calls a job on every rank under one lease; its first argument is the Rank. Shards and results are stored
+in `rank.objects`; the value that a job returns is sent to the user's process, so it is small.
 """
 
 from __future__ import annotations
@@ -38,49 +38,52 @@ HASHED_AT_ONCE = 1 << 26
 
 
 @dataclass
-class Columns:
-    """An answer on one rank: a value for each user id (or edge) of this rank's range of them, in each column."""
+class StoredColumns:
+    """Store one rank's part of a result: a value for each user id or edge."""
 
     first: int
     columns: dict[str, Array]
 
 
 @dataclass
-class ForestEdges(Columns):
-    """A forest's edges on one rank, numbered over all ranks."""
+class StoredForest(StoredColumns):
+    """Store one rank's part of a forest; edges are numbered over all ranks."""
 
     maximum: bool
 
 
 @dataclass
-class Answer(Columns):
-    """A traversal's answer on one rank, by owned vertex too."""
+class StoredTraversal(StoredColumns):
+    """Store one rank's part of a traversal, by user id and by owned vertex."""
 
     spec: TraversalSpec
     traversal: Traversal
 
 
 def shard_of(rank: Rank, graph: str) -> Shard:
-    """Return this rank's part of a graph; with it begins on every rank what may make more of it."""
+    """Return this rank's shard.
+
+    Every job that may derive more data from it begins with this.
+    """
     shard: Shard = rank.objects[graph]
     shard.begin_call(rank.comm)
     return shard
 
 
 def free_bytes(rank: Rank) -> int:
-    """Return how much memory this rank can still allocate."""
+    """Return the bytes that this rank can still allocate."""
     return rank.backend.free_bytes()
 
 
 def free_memory(rank: Rank) -> FreeMemory:
-    """Return the same, and which limit leaves no more."""
+    """Return the bytes that this rank can still allocate, and their limit."""
     return rank.backend.free_memory()
 
 
 def build_graph(
     rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
-    """Build this rank's shard and keep it as `key`."""
+    """Build this rank's shard and store it as `key`."""
     started = time.perf_counter()
     with rank.backend.high_water() as peak_bytes:
         shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks, layout=layout)
@@ -91,12 +94,12 @@ def build_graph(
 
 
 def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:
-    """Build from edges of which each rank was sent its part."""
+    """Build a shard from edges of which each rank has received its part."""
     return build_graph(rank, part, *args)
 
 
 def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
-    """Traverse the graph as each spec says, keep the answers as `keys`, and return this rank's part of the stats."""
+    """Run each traversal; store the results as `keys` and return this rank's stats."""
     shard = shard_of(rank, graph)
     return [_traverse(rank, shard, key, spec) for key, spec in zip(keys, specs, strict=True)]
 
@@ -107,10 +110,10 @@ def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[s
         prepare(shard, rank, spec)
         require_homes(shard, rank.comm)
     sources, traversal = search(shard, rank, spec, trace)
-    return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
+    return store_traversal(rank, shard, key, spec, sources, traversal, trace)
 
 
-def keep_traversal(
+def store_traversal(
     rank: Rank,
     shard: Shard,
     key: str,
@@ -119,9 +122,12 @@ def keep_traversal(
     traversal: Traversal,
     trace: Trace,
 ) -> dict[str, Any]:
-    """Find predecessors if they are wanted, keep the answer in user ids as `key`, and return this rank's stats."""
+    """Add predecessors if requested.
+
+    Store the result by user id as `key` and return this rank's stats.
+    """
     comm = rank.comm
-    # With several sources the chains of predecessors tell which one is nearest.
+    # With several sources the nearest one is the end of each vertex's chain of predecessors.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
             found = shard, comm, connected(shard, sources), traversal.distances
@@ -130,27 +136,27 @@ def keep_traversal(
                 if shard.is_compact
                 else find_predecessors(*found, everywhere=traversal.everywhere)
             )
-    # The next search writes there.
+    # The next search overwrites them: they are in its peer buffer.
     traversal.everywhere = None
-    answer = Answer(shard.user_range[0], {}, spec, traversal)
+    result = StoredTraversal(shard.user_range[0], {}, spec, traversal)
     with trace.phase("translate"):
-        # A source without arcs has no state, and reaches itself.
-        alone = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
-        num_alone = _translate(shard, rank, answer, alone)
-    rank.objects[key] = answer
+        # An isolated source has no state; it reaches itself.
+        isolated = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
+        num_isolated = _translate(shard, rank, result, isolated)
+    rank.objects[key] = result
     num_reached, reached_arcs = _count_reached(shard, traversal)
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
         "form": trace.form,
-        "reached": num_reached + num_alone,
+        "reached": num_reached + num_isolated,
         "reached_arcs": reached_arcs,
     }
 
 
 def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
-    """Find the components of the graph, keep their labels as `key`, and return this rank's part of the stats."""
+    """Find the components; store their labels as `key` and return this rank's stats."""
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
     searched = search_giant(shard, rank, trace)
     with trace.phase("find"):
@@ -158,7 +164,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
     lo, hi = shard.user_range
-    rank.objects[key] = Columns(lo, {"labels": labels})
+    rank.objects[key] = StoredColumns(lo, {"labels": labels})
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
@@ -168,7 +174,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
 
 
 def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
-    """Find a spanning forest, keep its edges as `key`, and return this rank's part of the stats."""
+    """Find a spanning forest; store its edges as `key` and return this rank's stats."""
     shard = shard_of(rank, graph)
     refuse_forest_without_room(shard, rank.comm)
     comm, trace = rank.comm, Trace(rank.backend, rank.comm)
@@ -176,7 +182,7 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
         arcs = msf(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)
-    rank.objects[key] = ForestEdges(first, columns, maximum)
+    rank.objects[key] = StoredForest(first, columns, maximum)
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
@@ -187,24 +193,27 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
 
 
 def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
-    """Return how many vertices this rank has reached and how many arcs they have."""
+    """Return the number of reached vertices of this rank, and of their arcs."""
     if traversal.num_reached is not None and traversal.reached_arcs is not None:
         return traversal.num_reached, traversal.reached_arcs
     reached = traversal.distances != unreached_of(traversal.distances.dtype)
     return total(shard.backend, reached), total(shard.backend, shard.degrees * reached)
 
 
-def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> int:
-    """Put the answer in user ids, that of the sources without arcs too; return how many of those are this rank's."""
-    comm, columns, traversal = rank.comm, answer.columns, answer.traversal
-    predecessors = traversal.predecessors if answer.spec.predecessors else None
+def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list[int]) -> int:
+    """Translate the result to user ids, isolated sources included.
+
+    Return how many of these this rank stores.
+    """
+    comm, columns, traversal = rank.comm, result.columns, result.traversal
+    predecessors = traversal.predecessors if result.spec.predecessors else None
     tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
     columns |= zip(("distances", "predecessors"), tree, strict=False)
-    if len(answer.spec.sources) > 1:
+    if len(result.spec.sources) > 1:
         roots = find_roots(shard, comm, traversal.predecessors)
         (columns["nearest_source"],) = tree_of_users(shard, comm, None, roots)
     lo, hi = shard.user_range
-    own = [source for source in alone if lo <= source < hi]
+    own = [source for source in isolated if lo <= source < hi]
     for source in own:
         columns["distances"][source - lo] = 0
         for name in ("predecessors", "nearest_source"):
@@ -214,12 +223,12 @@ def _translate(shard: Shard, rank: Rank, answer: Answer, alone: list[int]) -> in
 
 
 def shard_bytes(rank: Rank, graph: str) -> int:
-    """Return how much memory this rank's shard takes, with what methods have had built for them."""
+    """Return the bytes of this rank's shard, derived data included."""
     return rank.objects[graph].nbytes
 
 
 def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
-    """Return for each of a few vertices whether arcs leave it."""
+    """Return for each of a few user ids whether it has arcs out."""
     shard: Shard = rank.objects[graph]
     partition, degrees = shard.partition, shard.degrees
     lengths = []
@@ -230,33 +239,36 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
 
 
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
-    """Return the part of a column for user ids (or edges) lo..hi that this rank holds, as a host array."""
-    answer: Columns = rank.objects[key]
-    first, values = answer.first, answer.columns[column]
+    """Return this rank's values of a column for user ids or edges lo..hi."""
+    result: StoredColumns = rank.objects[key]
+    first, values = result.first, result.columns[column]
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
 def count_values(rank: Rank, key: str) -> int:
-    """Return how many values of each column this rank holds."""
-    answer: Columns = rank.objects[key]
-    return len(next(iter(answer.columns.values())))
+    """Return the number of values of each column on this rank."""
+    result: StoredColumns = rank.objects[key]
+    return len(next(iter(result.columns.values())))
 
 
 def take(rank: Rank, key: str, column: str) -> np.ndarray:
-    """Return a copy of this rank's part of a column, which the caller may keep when the answer is closed."""
+    """Return a copy of this rank's part of a column.
+
+    It remains valid after the result is closed.
+    """
     return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
 
 
 def digest(rank: Rank, key: str, column: str) -> int:
-    """Return the sum of a hash of each value of this rank's part of a column and its vertex."""
-    answer: Columns = rank.objects[key]
-    values, xp, hashes = answer.columns[column], rank.backend.xp, 0
-    # A piece at a time: the hashes of a whole column would take several times its memory.
+    """Return the sum of hashes of (vertex, value) in this rank's column."""
+    result: StoredColumns = rank.objects[key]
+    values, xp, hashes = result.columns[column], rank.backend.xp, 0
+    # In pieces: the hashes of a whole column would need several times its memory.
     for lo in range(0, len(values), HASHED_AT_ONCE):
         part = values[lo : lo + HASHED_AT_ONCE]
         bits = part.view(f"u{part.dtype.itemsize}").astype(np.uint64)
-        # splitmix64's odd constants: multiplying is a bijection, the shifts bring high bits down.
-        vertices = xp.arange(answer.first + lo, answer.first + lo + len(part), dtype=np.uint64)
+        # Constants of splitmix64: odd, so that multiplication is a bijection; the shifts mix high bits into low ones.
+        vertices = xp.arange(result.first + lo, result.first + lo + len(part), dtype=np.uint64)
         mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
         for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
             mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
@@ -265,9 +277,9 @@ def digest(rank: Rank, key: str, column: str) -> int:
 
 
 def follow(rank: Rank, key: str, target: int) -> list[int]:
-    """Return the path from a source to the target along predecessors, which may live on any rank."""
-    answer: Answer = rank.objects[key]
-    first, values = answer.first, answer.columns["predecessors"]
+    """Return the path from a source to the target, over all ranks' predecessors."""
+    result: StoredTraversal = rank.objects[key]
+    first, values = result.first, result.columns["predecessors"]
     path: list[int] = []
     vertex = target
     while vertex >= 0 and (not path or vertex != path[-1]):
@@ -278,17 +290,17 @@ def follow(rank: Rank, key: str, target: int) -> list[int]:
 
 
 def check(rank: Rank, key: str, graph: str) -> list[Violation]:
-    """Check an answer by rules; every rank returns the same violations."""
-    shard, answer = shard_of(rank, graph), rank.objects[key]
-    sources = positions_of(shard, rank.comm, answer.spec.sources)
+    """Check a traversal by rules; every rank returns the same violations."""
+    shard, result = shard_of(rank, graph), rank.objects[key]
+    sources = positions_of(shard, rank.comm, result.spec.sources)
     return validate_traversal(
         shard,
         rank.comm,
         connected(shard, sources),
-        answer.traversal.distances,
-        answer.traversal.predecessors,
-        weighted=answer.spec.algorithm == "sssp",
-        limit=answer.spec.limit,
+        result.traversal.distances,
+        result.traversal.predecessors,
+        weighted=result.spec.algorithm == "sssp",
+        limit=result.spec.limit,
     )
 
 

@@ -188,7 +188,7 @@ def test_what_needs_rows_is_refused_in_one_line(clusters):
         for search in (mg.bfs, mg.sssp):
             with pytest.raises(mg.UsageError, match=r"'frontier' needs rows, .* compact layout: .* \(--layout rows on"):
                 search(g, 0, method="frontier")
-            assert "blocks alone" in search(g, 0).stats.reason
+            assert "edge blocks only" in search(g, 0).stats.reason
         with pytest.raises(mg.UsageError, match="connected_components needs rows"):
             mg.connected_components(g)
         with pytest.raises(mg.UsageError, match="minimum_spanning_forest needs rows"):

@@ -1,4 +1,4 @@
-"""The handle a user holds: what it says, how it is closed, and that the ranks' memory goes with it."""
+"""Test Graph: its repr, constructors and errors, and that closing it frees memory on the ranks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def cluster(request):
         yield cluster
 
 
-def kept(cluster):
-    """Return how many objects each rank keeps, behind a call: those without a holder go before it."""
+def stored_objects(cluster):
+    """Return the number of objects on each rank, after a call has freed unreferenced ones."""
     cluster.run(nothing)
     return [len(objects) for objects in cluster._objects]
 
@@ -33,7 +33,7 @@ def path(cluster, **options):
     return mg.from_edges([0, 1, 2], [1, 2, 3], np.float32([1, 2, 3]), cluster=cluster, **options)
 
 
-def test_repr_says_what_it_is(cluster):
+def test_repr_shows_sizes_weights_order_and_ranks(cluster):
     ranks = "1 cpu rank" if cluster.num_ranks == 1 else "3 cpu ranks"
     g = path(cluster)
     assert repr(g) == f"<Graph edges: 4 vertices, 3 edges, float32 weights, natural order, {ranks}>"
@@ -42,7 +42,7 @@ def test_repr_says_what_it_is(cluster):
     assert repr(g) == "<Graph edges: closed>"
 
 
-def test_sizes(cluster):
+def test_info_and_build_stats_have_the_sizes(cluster):
     case = ZOO["parallel"]
     with mg.from_edges(case.sources, case.targets, case.weights, cluster=cluster) as g:
         assert (g.num_vertices, g.num_edges, g.num_ranks) == (3, 2, cluster.num_ranks)
@@ -52,47 +52,47 @@ def test_sizes(cluster):
         assert all(stats["seconds"] > 0 and stats["bytes"] > 0 for stats in g.build_stats)
 
 
-def test_close_frees_the_ranks_memory_and_may_be_called_again(cluster):
+def test_close_frees_the_memory_on_ranks_and_is_idempotent(cluster):
     g = path(cluster)
-    assert kept(cluster) == [1] * cluster.num_ranks
+    assert stored_objects(cluster) == [1] * cluster.num_ranks
     g.close()
     assert g.closed
-    assert kept(cluster) == [0] * cluster.num_ranks
+    assert stored_objects(cluster) == [0] * cluster.num_ranks
     g.close()
 
 
-def test_with_closes(cluster):
+def test_with_block_closes_the_graph(cluster):
     with path(cluster) as g:
         assert not g.closed
-    assert kept(cluster) == [0] * cluster.num_ranks
+    assert stored_objects(cluster) == [0] * cluster.num_ranks
 
 
-def test_a_dropped_graph_is_freed_before_the_next_call(cluster):
+def test_unreferenced_graph_is_freed_before_the_next_call(cluster):
     gc.disable()
     try:
         g = path(cluster)
         mg.bfs(g, 0)
-        assert kept(cluster) == [1] * cluster.num_ranks
+        assert stored_objects(cluster) == [1] * cluster.num_ranks
         del g
-        assert kept(cluster) == [0] * cluster.num_ranks
+        assert stored_objects(cluster) == [0] * cluster.num_ranks
     finally:
         gc.enable()
 
 
-def test_a_closed_graph_says_so(cluster):
+def test_closed_graph_raises_graph_closed_and_results_remain(cluster):
     g = path(cluster)
     result = mg.bfs(g, 0)
     g.close()
     for call in (lambda: mg.bfs(g, 0), lambda: mg.sssp_many(g, [0]), lambda: mg.validate(result)):
         with pytest.raises(mg.GraphClosed, match="the graph edges was closed: build it again"):
             call()
-    # What was found stays.
+    # Existing results remain.
     assert result.distances.to_numpy().tolist() == [0, 1, 2, 3]
     assert g.num_vertices == 4
 
 
 def check_closed(g, *results):
-    """Check that a graph and its results say that they are gone."""
+    """Check that a graph and its results are closed, also in their reprs."""
     assert g.closed
     assert repr(g) == f"<Graph {g.name}: closed>"
     for result in results:
@@ -102,7 +102,7 @@ def check_closed(g, *results):
 
 
 @pytest.mark.parametrize("part", [False, True])
-def test_a_graph_on_workers_is_closed_with_its_cluster(client, part):
+def test_graph_on_workers_is_closed_with_its_cluster(client, part):
     with mg.connect(client) as cluster:
         g = path(cluster.narrowed(1) if part else cluster)
         result = mg.bfs(g, 0)
@@ -110,7 +110,7 @@ def test_a_graph_on_workers_is_closed_with_its_cluster(client, part):
     check_closed(g, result)
 
 
-def test_a_graph_on_workers_is_closed_with_the_client(workers):
+def test_graph_on_workers_is_closed_with_the_client(workers):
     with Client(workers, set_as_default=False) as client:
         g = path(mg.connect(client))
         result = mg.bfs(g, 0)
@@ -118,14 +118,14 @@ def test_a_graph_on_workers_is_closed_with_the_client(workers):
     check_closed(g, result)
 
 
-def test_a_failed_build_keeps_nothing(cluster):
+def test_failed_build_leaves_nothing_on_the_ranks(cluster):
     with pytest.raises(mg.UsageError, match="order 'random' is not one of auto, degree, natural"):
         path(cluster, order="random")
-    assert kept(cluster) == [0] * cluster.num_ranks
+    assert stored_objects(cluster) == [0] * cluster.num_ranks
     assert path(cluster).num_edges == 3
 
 
-def test_a_closed_cluster_says_so():
+def test_closed_cluster_raises_cluster_error():
     with InProcessCluster(2) as cluster:
         g = path(cluster)
         result, forest = mg.bfs(g, 0), mg.minimum_spanning_forest(g)
@@ -136,20 +136,20 @@ def test_a_closed_cluster_says_so():
             call()
 
 
-def test_what_would_not_fit_is_refused_before_it_is_allocated(cluster, monkeypatch):
+def test_graph_that_would_not_fit_is_refused_before_allocation(cluster, monkeypatch):
     monkeypatch.setattr(CpuBackend, "free_bytes", lambda self: 100_000)
     with pytest.raises(mg.WouldNotFit, match=r"takes .* more .*, and 97.7 KiB is free: use \d+ ranks"):
         mg.rmat(8, cluster=cluster)
-    assert kept(cluster) == [0] * cluster.num_ranks
+    assert stored_objects(cluster) == [0] * cluster.num_ranks
 
 
 @pytest.mark.parametrize("last", [10**13, 2**62])
-def test_an_id_too_large_to_count_up_to_is_refused(last, cluster):
+def test_id_too_large_for_a_degree_array_is_refused(last, cluster):
     with pytest.raises(
         mg.WouldNotFit, match=rf"needed on each rank for the degrees of {last + 1:,} vertices, .*: ids need no gaps"
     ):
         mg.from_edges([0], [last], cluster=cluster)
-    assert kept(cluster) == [0] * cluster.num_ranks
+    assert stored_objects(cluster) == [0] * cluster.num_ranks
 
 
 def test_graphs_without_a_cluster_share_one():
@@ -161,7 +161,7 @@ def test_graphs_without_a_cluster_share_one():
     assert shared() is None
 
 
-def test_every_way_to_make_one(cluster, tmp_path):
+def test_all_constructors_make_valid_graphs(cluster, tmp_path):
     sources, targets, weights = [0, 1, 1, 2], [1, 0, 2, 1], [2, 2, 5, 5]
     matrix = scipy.sparse.csr_array((weights, (sources, targets)), shape=(3, 3))
     np.savez(tmp_path / "edges.npz", sources=sources, targets=targets, weights=weights)
@@ -208,7 +208,7 @@ def test_every_way_to_make_one(cluster, tmp_path):
         (
             lambda **at: mg.read("rmat:5", weight="w", **at),
             mg.UsageError,
-            "weight goes with a file, and rmat:5 is gene",
+            "weight applies to files, and rmat:5 is gene",
         ),
         (lambda **at: mg.rmat(0, -1, **at), mg.UsageError, "-1"),
         (lambda **at: mg.read("rmat:5", num_chunks=0, **at), mg.UsageError, "num_chunks is 0: give 1 or more"),
@@ -216,11 +216,11 @@ def test_every_way_to_make_one(cluster, tmp_path):
         (lambda **at: mg.read("rmat:5", num_chunks=1.5, **at), mg.UsageError, "num_chunks 1.5 is not an integer"),
     ],
 )
-def test_bad_input_is_refused_by_value(make, error, message, cluster):
+def test_invalid_input_is_refused_with_its_value(make, error, message, cluster):
     with pytest.raises(error, match=message):
         make(cluster=cluster)
 
 
-def test_what_is_no_cluster_is_refused():
+def test_argument_that_is_no_cluster_is_refused():
     with pytest.raises(mg.UsageError, match="3 is not a cluster"):
         mg.from_edges([0], [1], cluster=3)

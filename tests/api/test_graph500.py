@@ -1,4 +1,4 @@
-"""The Graph500 run: its roots, its sums, and that it does validate."""
+"""Test the Graph500 run: roots, statistics, validation."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ def cluster(request):
         yield cluster
 
 
-def test_a_run_of_scale_10(cluster):
-    said = []
-    run = run_graph500(Graph500(10, num_roots=5), cluster=cluster, progress=said.append)
+def test_run_records_graph_roots_searches_and_progress(cluster):
+    lines = []
+    run = run_graph500(Graph500(10, num_roots=5), cluster=cluster, progress=lines.append)
     assert (run.graph, run.launcher, run.backend) == ("rmat10", "in-process", "cpu")
     assert (run.num_ranks, run.num_vertices, run.num_edges) == (cluster.num_ranks, 1024, 10_459)
     assert run.validated
     assert run.construction_s > 0
     assert run.generation_s > 0
     assert len(set(run.roots)) == 5
-    assert said[0] == "building rmat10"
-    assert said[1:3] == ["bfs 1 of 5", "bfs 2 of 5"]
-    assert said[-1] == "sssp 5 of 5"
+    assert lines[0] == "building rmat10"
+    assert lines[1:3] == ["bfs 1 of 5", "bfs 2 of 5"]
+    assert lines[-1] == "sssp 5 of 5"
     for kernel in ("bfs", "sssp"):
         assert len(run.searches[kernel]) == 5
-        # Almost all edges are in one component, and every search counts them once.
+        # Almost all edges are in one component; every search counts them once.
         searches = run.searches[kernel]
         assert all(0.9 * run.num_edges < search.stats.num_edges <= run.num_edges for search in searches)
         assert all(search.num_edges == edges_from(root) for search, root in zip(searches, run.roots, strict=True))
@@ -48,7 +48,7 @@ def test_a_run_of_scale_10(cluster):
     assert not any(cluster._objects)
 
 
-def test_only_the_kernels_and_roots_asked_for(cluster):
+def test_run_has_only_the_requested_kernels_and_roots(cluster):
     spec = Graph500(6, edge_factor=4, num_roots=100, root_seed=5, kernels=("sssp",), check=False)
     run = run_graph500(spec, cluster=cluster)
     assert list(run.searches) == ["sssp"]
@@ -58,18 +58,18 @@ def test_only_the_kernels_and_roots_asked_for(cluster):
         assert sorted(run.roots) == np.flatnonzero(degrees(6, 4)).tolist()
 
 
-@pytest.mark.parametrize("few", [True, False])
-def test_what_compiles_kernels_is_not_timed(cluster, few, monkeypatch):
+@pytest.mark.parametrize("is_small", [True, False])
+def test_warm_up_searches_are_not_timed(cluster, is_small, monkeypatch):
     searched = []
 
-    def noted(g, root):
+    def recorded(g, root):
         searched.append(root)
         return mg.bfs(g, root)
 
-    monkeypatch.setitem(graph500.KERNELS, "bfs", noted)
-    monkeypatch.setattr(graph500, "FEW_EDGES", 16 << 7 if few else 16 << 6)
+    monkeypatch.setitem(graph500.KERNELS, "bfs", recorded)
+    monkeypatch.setattr(graph500, "SMALL_GRAPH_EDGES", 16 << 7 if is_small else 16 << 6)
     run = run_graph500(Graph500(7, num_roots=4, kernels=("bfs",), check=False), cluster=cluster)
-    assert searched == (run.roots if few else run.roots[:1]) + run.roots
+    assert searched == (run.roots if is_small else run.roots[:1]) + run.roots
 
 
 def edges_from(root):
@@ -81,7 +81,7 @@ def edges_from(root):
 
 
 def test_edges_are_counted_in_every_component():
-    # A sparse graph has many components; each search counts the generated edges of its own.
+    # A sparse graph has many components; each search counts the generated edges of its component.
     with InProcessCluster(2) as cluster:
         run = run_graph500(Graph500(9, edge_factor=1, num_roots=400, kernels=("bfs",), check=False), cluster=cluster)
     chunk = Rmat(9, 1).chunk(0, 1, CpuBackend(1))
@@ -99,7 +99,7 @@ def degrees(scale, edge_factor):
     return np.bincount(ends, minlength=1 << scale)
 
 
-def test_roots_are_distinct_have_edges_and_are_fresh(cluster):
+def test_random_roots_are_distinct_and_have_edges(cluster):
     has_edges = degrees(9, 2) > 0
     assert 0 < has_edges.sum() < 512
     with mg.rmat(9, 2, cluster=cluster) as g:
@@ -109,12 +109,12 @@ def test_roots_are_distinct_have_edges_and_are_fresh(cluster):
         for roots in (first, second):
             assert len(set(roots)) == 64
             assert has_edges[roots].all()
-        # Drawn from all of them alike: each is as likely to come first.
+        # Uniform draw: many different vertices are first.
         drawn = {random_roots(g, 1, seed)[0] for seed in range(300)}
         assert len(drawn) > 100
 
 
-def test_roots_do_not_depend_on_the_ranks():
+def test_random_roots_do_not_depend_on_the_number_of_ranks():
     drawn = []
     for num_ranks in (1, 2, 4):
         with InProcessCluster(num_ranks) as cluster, mg.rmat(8, cluster=cluster) as g:
@@ -122,7 +122,7 @@ def test_roots_do_not_depend_on_the_ranks():
     assert drawn[0] == drawn[1] == drawn[2]
 
 
-def test_a_graph_without_edges_has_no_root(cluster):
+def test_graph_without_edges_has_no_root(cluster):
     with (
         mg.from_edges([0, 1], [0, 1], cluster=cluster) as g,
         pytest.raises(mg.InputError, match="edges has no edges: there is no root"),
@@ -130,19 +130,19 @@ def test_a_graph_without_edges_has_no_root(cluster):
         random_roots(g, 1, None)
 
 
-def test_searches_at_once_without_rows_are_refused_before_any_work():
+def test_multi_source_search_without_rows_is_refused_before_the_build():
     with pytest.raises(mg.UsageError, match="all roots at once needs rows"):
         Graph500(5, layout="compact", roots_at_once=True)
 
 
-def test_searches_at_once_take_rows_where_the_layout_is_left_open(cluster, monkeypatch):
+def test_multi_source_search_uses_rows_with_layout_auto(cluster, monkeypatch):
     layouts, build = [], Graph.from_source
 
-    def noted(*args, **options):
+    def recorded(*args, **options):
         layouts.append(options["layout"])
         return build(*args, **options)
 
-    monkeypatch.setattr(Graph, "from_source", noted)
+    monkeypatch.setattr(Graph, "from_source", recorded)
     spec = Graph500(5, num_roots=2, kernels=("bfs",), layout="auto", roots_at_once=True)
     found = run_graph500(spec, cluster=cluster).at_once
     assert found is not None and found.num_roots == 2
@@ -154,7 +154,7 @@ def search_of(seconds, num_edges):
     return Search(Stats(phases, [], [], [], "1 rank", "frontier", "", "steps", 2, 7), num_edges, None)
 
 
-def test_the_summary_is_what_the_specification_asks_for():
+def test_summary_and_output_block_follow_the_specification():
     times, edges = [1.0, 2.0, 4.0, 8.0, 16.0], [100, 100, 300, 800, 100]
     searches = {"bfs": [*map(search_of, times, edges)]}
     run = Graph500Run("g", "here", "cpu", 3, 4, 5, 9, 9, 0.5, 1.0, [1, 2, 3, 4, 5], True, searches)
@@ -182,18 +182,18 @@ def test_the_summary_is_what_the_specification_asks_for():
 
 @pytest.mark.parametrize("kernel", ["bfs", "sssp"])
 @pytest.mark.parametrize("check", [True, False])
-def test_every_answer_is_validated(kernel, check, cluster, monkeypatch):
-    def wrong(shard, rank, answer, alone):
-        # The sixth search goes wrong, on every rank that has a vertex reached; the first four, one a root, warm up.
-        num_alone = translate(shard, rank, answer, alone)
+def test_every_result_is_validated(kernel, check, cluster, monkeypatch):
+    def corrupt(shard, rank, result, isolated):
+        # Corrupt the sixth search on every rank with a reached vertex; the first four are warm-ups.
+        num_isolated = translate(shard, rank, result, isolated)
         searches[rank.index] += 1
         if searches[rank.index] == 6:
-            dist = answer.traversal.distances
+            dist = result.traversal.distances
             dist[np.flatnonzero((dist > 0) & (dist != np.iinfo(dist.dtype).max))[-1:]] += 1
-        return num_alone
+        return num_isolated
 
     translate, searches = jobs._translate, [0] * cluster.num_ranks
-    monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", wrong)
+    monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", corrupt)
     spec = Graph500(7, num_roots=4, kernels=(kernel,), check=check)
     if check:
         with pytest.raises(mg.ValidationFailed, match=r"rule \d: "):

@@ -1,4 +1,4 @@
-"""What comes back: columns that stay on the ranks until they are asked for."""
+"""Test results: columns that stay on the ranks until they are read."""
 
 from __future__ import annotations
 
@@ -44,60 +44,60 @@ def result(graph):
         yield result
 
 
-def kept(cluster):
-    """Return the keys that each rank keeps, graphs apart, behind a call: those without a holder go before it."""
+def stored_keys(cluster):
+    """Return the keys of results on each rank, after a call has freed unreferenced ones."""
     cluster.run(nothing)
     return [[key for key in objects if not key.startswith("graph-")] for objects in cluster._objects]
 
 
-def test_a_result_is_freed_when_it_is_closed(graph, cluster):
+def test_closed_result_is_freed_and_raises_graph_closed(graph, cluster):
     result = mg.bfs(graph, 0)
-    assert all(kept(cluster))
+    assert all(stored_keys(cluster))
     result.close()
     result.close()
-    assert not any(kept(cluster))
+    assert not any(stored_keys(cluster))
     assert repr(result) == "<bfs of edges from 0: closed>"
     assert repr(result.distances) == "<Column distances: closed>"
     for use in (result.distances.to_numpy, lambda: result.path_to(0), result.distances.digest, result.to_pandas):
-        with pytest.raises(mg.GraphClosed, match="this result was closed: ask for it again"):
+        with pytest.raises(mg.GraphClosed, match="this result was closed: compute it again"):
             use()
     for search_many in (mg.bfs_many, mg.sssp_many):
         with search_many(graph, [0, 1]):
-            assert [len(keys) for keys in kept(cluster)] == [2] * cluster.num_ranks
-        assert not any(kept(cluster))
+            assert [len(keys) for keys in stored_keys(cluster)] == [2] * cluster.num_ranks
+        assert not any(stored_keys(cluster))
 
 
-def test_a_result_is_freed_when_its_last_column_goes(graph, cluster):
+def test_result_is_freed_with_its_last_column(graph, cluster):
     gc.disable()
     try:
         distances, predecessors = mg.bfs(graph, 0)
-        assert all(kept(cluster))
+        assert all(stored_keys(cluster))
         del predecessors
         assert distances[0] == 0
         del distances
-        assert not any(kept(cluster))
+        assert not any(stored_keys(cluster))
     finally:
         gc.enable()
 
 
-def test_what_runs_out_of_memory_says_so_and_keeps_nothing(graph, cluster, monkeypatch):
+def test_out_of_memory_raises_would_not_fit_and_leaves_nothing(graph, cluster, monkeypatch):
     def full(*args):
         raise MemoryError("out of memory allocating 9 bytes")
 
     monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", full)
-    with pytest.raises(mg.WouldNotFit, match=r"traverse on edges takes more memory than there is \(out of memory"):
+    with pytest.raises(mg.WouldNotFit, match=r"traverse on edges needs more memory than there is \(out of memory"):
         mg.bfs(graph, 0)
-    assert not any(kept(cluster))
+    assert not any(stored_keys(cluster))
 
 
-def test_a_failed_search_keeps_nothing(graph, cluster, monkeypatch):
+def test_failed_search_leaves_nothing_on_the_ranks(graph, cluster, monkeypatch):
     monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         mg.bfs(graph, 0)
-    assert not any(kept(cluster))
+    assert not any(stored_keys(cluster))
 
 
-def test_repr(graph):
+def test_reprs_of_results_columns_and_stats(graph):
     result = mg.bfs(graph, [0, 1, 2, 3])
     text = repr(result)
     assert text.startswith("<bfs of edges from 0, 1, 2, ...: ")
@@ -108,15 +108,15 @@ def test_repr(graph):
     assert repr(mg.sssp_many(graph, [0, 1])).startswith("<sssp of edges from 2 roots: ")
 
 
-def test_a_column_is_not_compared_as_if_it_were_here(result):
+def test_comparing_column_values_is_refused(result):
     for compare in (lambda column: column == -1, lambda column: column != -1, lambda column: column == np.zeros(3)):
-        with pytest.raises(mg.UsageError, match="values of column distances are on the ranks: take to_numpy"):
+        with pytest.raises(mg.UsageError, match="values of column distances are on the ranks: use to_numpy"):
             compare(result.distances)
     assert result.distances in {result.distances: 1}
     assert result.distances != result.predecessors
 
 
-def test_columns_are_arrays_when_asked_for(result, graph):
+def test_columns_convert_to_arrays_of_their_dtype(result, graph):
     distances = result.distances.to_numpy()
     assert result.distances.shape == distances.shape == (len(result.distances),) == (graph.num_vertices,)
     for column, dtype in (
@@ -133,7 +133,7 @@ def test_columns_are_arrays_when_asked_for(result, graph):
         np.array(result.distances, copy=False)
 
 
-def test_what_was_fetched_is_the_users(result):
+def test_fetched_values_are_copies(result):
     first = result.distances.to_numpy()
     wanted = first.copy()
     first[:] = 7
@@ -143,7 +143,7 @@ def test_what_was_fetched_is_the_users(result):
     np.testing.assert_array_equal(result.distances.to_numpy(), wanted)
 
 
-def test_vertices_and_slices(result):
+def test_columns_are_indexed_by_vertices_and_slices(result):
     column, whole = result.predecessors, result.predecessors.to_numpy()
     n = len(whole)
     for vertex in (0, 1, n // 2, n - 1, -1, -n, np.int32(5), np.uint64(6)):
@@ -166,14 +166,14 @@ def test_vertices_and_slices(result):
     for index, message in (
         (slice(0, 9, 2), "step 2"),
         ([1, 2], "not an integer"),
-        (np.array([1]), "take to_numpy"),
+        (np.array([1]), "use to_numpy"),
         (1.5, "1.5"),
     ):
         with pytest.raises(mg.UsageError, match=message):
             column[index]
 
 
-def test_a_dask_array_has_a_block_a_rank(result, cluster):
+def test_dask_array_has_one_chunk_for_each_rank(result, cluster):
     for column in (result.distances, result.predecessors):
         array = column.to_dask_array()
         assert array.dtype == column.dtype
@@ -184,14 +184,14 @@ def test_a_dask_array_has_a_block_a_rank(result, cluster):
             assert (array + 1).max().compute() == column.to_numpy().max() + 1
 
 
-def test_a_dask_array_outlives_its_result(graph):
+def test_dask_array_outlives_its_result(graph):
     result = mg.bfs(graph, 0)
     wanted, array = result.distances.to_numpy(), result.distances.to_dask_array()
     result.close()
     np.testing.assert_array_equal(array.compute(scheduler="synchronous"), wanted)
 
 
-def test_frames_and_files(result, tmp_path):
+def test_data_frames_and_files_have_all_columns(result, tmp_path):
     frame = result.to_pandas()
     assert list(frame) == ["distances", "predecessors", "nearest_source"]
     for name in frame:
@@ -206,12 +206,12 @@ def test_frames_and_files(result, tmp_path):
         np.testing.assert_array_equal(archive["distances"], frame["distances"])
     with pytest.raises(mg.UsageError, match=r"'.xlsx' is not one of .npz, .csv, .parquet"):
         result.write(tmp_path / "r.xlsx")
-    # A name's end decides, and to_parquet writes Parquet under any.
+    # write() follows the suffix; to_parquet() writes Parquet under any name.
     result.to_parquet(tmp_path / "columns")
     pandas.testing.assert_frame_equal(pandas.read_parquet(tmp_path / "columns"), frame)
 
 
-def test_columns_that_were_not_asked_for_are_none(graph, tmp_path):
+def test_columns_that_were_not_requested_are_none(graph, tmp_path):
     result = mg.bfs(graph, 0, return_predecessors=False)
     assert result.predecessors is None
     assert result.nearest_source is None
@@ -228,13 +228,13 @@ def test_columns_that_were_not_asked_for_are_none(graph, tmp_path):
             np.testing.assert_array_equal(nearest.nearest_source, full.nearest_source)
 
 
-def test_frames_without_pandas_say_what_to_install(result, monkeypatch):
+def test_missing_pandas_error_names_the_package(result, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(mg.UsageError, match="frames need pandas: pip install pandas"):
         result.to_pandas()
 
 
-def test_many_is_a_sequence(graph):
+def test_many_results_are_a_sequence(graph):
     many = mg.bfs_many(graph, [5, 0, 9])
     assert len(many) == 3
     assert [result.sources for result in many] == [(5,), (0,), (9,)]
@@ -242,7 +242,7 @@ def test_many_is_a_sequence(graph):
     assert many[1:].distances.shape == (2, graph.num_vertices)
 
 
-def test_digests_tell_columns_apart_and_not_who_holds_them():
+def test_digests_depend_on_values_and_not_on_ranks_or_order():
     digests = {}
     for num_ranks in (1, 2, 5):
         with InProcessCluster(num_ranks) as cluster:
@@ -263,7 +263,7 @@ def test_digests_tell_columns_apart_and_not_who_holds_them():
 
 
 @pytest.mark.parametrize("method", ["frontier", "sweep"])
-def test_answers_are_valid(graph, method):
+def test_results_of_all_methods_are_valid(graph, method):
     for result in (
         mg.bfs(graph, 0, method=method),
         mg.sssp(graph, [0, 1], method=method),
@@ -274,11 +274,11 @@ def test_answers_are_valid(graph, method):
 
 
 @pytest.mark.parametrize("column", ["distances", "predecessors"])
-def test_a_corrupted_answer_is_not_valid(graph, cluster, column):
+def test_corrupted_result_fails_validation(graph, cluster, column):
     for search in (mg.bfs, mg.sssp):
         result = search(graph, int(CASE.sources[0]))
-        key = kept(cluster)[0][0]
-        # The value of the last vertex that is reached and no source, on one rank: as a broken kernel leaves it.
+        key = stored_keys(cluster)[0][0]
+        # Corrupt the last reached vertex that is no source, on one rank, as a wrong kernel would.
         traversal = cluster._objects[-1][key].traversal
         values = getattr(traversal, column)
         top = np.iinfo(traversal.predecessors.dtype).max
@@ -291,29 +291,29 @@ def test_a_corrupted_answer_is_not_valid(graph, cluster, column):
         result.close()
 
 
-def test_what_the_ranks_lost_is_told_by_name():
+def test_error_names_the_graph_that_the_ranks_lost():
     with InProcessCluster(2) as cluster, graph_of(CASE, cluster) as g, mg.bfs(g, 0) as result:
         for objects in cluster._objects:
             objects.clear()
         with pytest.raises(mg.GraphClosed, match=r"the graph edges is not on its ranks any more: .* build it again"):
             mg.bfs(g, 0)
-        for ask in (result.distances.to_numpy, lambda: result.path_to(1), lambda: mg.validate(result)):
+        for read in (result.distances.to_numpy, lambda: result.path_to(1), lambda: mg.validate(result)):
             with pytest.raises(mg.GraphClosed, match="this result about edges, or the graph, is not on its ranks"):
-                ask()
+                read()
 
 
-def test_only_results_are_validated(graph):
-    with pytest.raises(mg.UsageError, match="TraversedMany is not what an algorithm returns"):
+def test_validate_refuses_anything_but_results(graph):
+    with pytest.raises(mg.UsageError, match="TraversedMany is not the result of an algorithm"):
         mg.validate(mg.bfs_many(graph, [0]))
-    with pytest.raises(mg.UsageError, match="int is not what"):
+    with pytest.raises(mg.UsageError, match="int is not the result of"):
         mg.validate(3)
 
 
-def home(block, block_info=None):
+def worker_of_chunk(block, block_info=None):
     return np.full(len(block), get_worker().id)
 
 
-def test_results_on_the_workers_of_dask():
+def test_results_and_dask_arrays_stay_on_dask_workers():
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
         Client(workers) as client,
@@ -327,17 +327,17 @@ def test_results_on_the_workers_of_dask():
         np.testing.assert_array_equal(distances, oracles.sssp(CASE, [0]))
         array = distances.to_dask_array()
         assert array.chunks == (((len(distances) + 1) // 2, len(distances) // 2),)
-        # Blocks stay where they are: what is computed of them is computed there.
-        homes = array.map_blocks(home, dtype="U99").compute()
-        assert len(set(homes)) == 2
-        assert len(set(homes[: array.chunks[0][0]])) == 1
+        # Chunks stay on their workers, and so do computations on them.
+        owners = array.map_blocks(worker_of_chunk, dtype="U99").compute()
+        assert len(set(owners)) == 2
+        assert len(set(owners[: array.chunks[0][0]])) == 1
         np.testing.assert_array_equal(array.compute(), distances)
         assert array.sum().compute() == distances.to_numpy().sum()
-        # The blocks are copies that Dask looks after; the answer itself is freed with its last column.
+        # The chunks are copies that Dask owns; the result itself is freed with its last column.
         del distances, predecessors
         wait_until(lambda: sum(client.run(held).values()) == 2)
         wait(array.persist())
-        # A forest's edges stay there too, and who has them does not change them.
+        # A forest's edges stay on the workers too, and do not depend on their number.
         case = undirected(CASE)
         with graph_of(case, None) as both_ways, mg.minimum_spanning_forest(both_ways) as forest:
             check_forest(forest, case, both_ways.info.order)

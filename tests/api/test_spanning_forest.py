@@ -142,7 +142,7 @@ def test_totals_are_exact(clusters):
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        (ZOO["dag"], "the graph is directed: a spanning forest is of an undirected one"),
+        (ZOO["dag"], "the graph is directed: a spanning forest needs an undirected one"),
         (ZOO["grid"].unweighted, "the graph has no weights: a spanning forest needs them"),
     ],
 )

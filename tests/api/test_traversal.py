@@ -42,9 +42,9 @@ def check(result, case, sources, order, limit=None):
 
 
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_answers_are_the_oracles_for_any_number_of_ranks_method_and_order(case, clusters):
+def test_results_equal_the_oracle_for_all_ranks_methods_and_orders(case, clusters):
     for num_ranks, cluster in clusters.items():
-        # Hundreds of supersteps of seven ranks take long, and add nothing to those of three.
+        # Hundreds of supersteps on seven ranks are slow and test no more than those on three.
         if case is ZOO["long-chain"] and num_ranks > 3:
             continue
         for order in ORDERS:
@@ -57,18 +57,18 @@ def test_answers_are_the_oracles_for_any_number_of_ranks_method_and_order(case, 
                                 check(result, case, sources, order)
 
 
-def test_answers_do_not_depend_on_the_number_of_ranks_nor_on_the_method(clusters):
-    # Said once without an oracle: bytes are the same, of floats that round at every step.
+def test_results_are_equal_to_the_bit_for_all_ranks_and_methods(clusters):
+    # Without an oracle: equal bytes, also of floats that are rounded at every step.
     case = random_case(1)
-    answers = {}
+    results = {}
     for num_ranks, cluster in clusters.items():
         with graph_of(case, cluster) as g:
             for name, search in SEARCHES.items():
                 for method in METHODS:
                     columns = search(g, [3, 5], method=method)
                     distances, predecessors = map(np.asarray, columns)
-                    answer = distances.tobytes(), predecessors.tobytes(), columns.distances.digest()
-                    assert answers.setdefault(name, answer) == answer, (name, num_ranks, method)
+                    found = distances.tobytes(), predecessors.tobytes(), columns.distances.digest()
+                    assert results.setdefault(name, found) == found, (name, num_ranks, method)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -76,7 +76,7 @@ def test_answers_do_not_depend_on_the_number_of_ranks_nor_on_the_method(clusters
 @pytest.mark.parametrize(
     "case", [ZOO["grid"], ZOO["long-chain"], ZOO["dag"], random_case(2)], ids=lambda case: case.name
 )
-def test_depth_limit(case, num_ranks, method, clusters):
+def test_depth_limit_equals_the_oracle(case, num_ranks, method, clusters):
     with graph_of(case, clusters[num_ranks]) as g:
         for limit in (0, 1, 3, 254, 255, 2**31, 2**80):
             check(mg.bfs(g, 0, depth_limit=limit, method=method), case, [0], g.info.order, limit)
@@ -96,7 +96,7 @@ def round_down(limit, dtype):
     "case", [ZOO["grid"], ZOO["many-ties"], ZOO["rounding"], ZOO["large-sums"], random_case(0), random_case(3)],
     ids=lambda case: case.name,
 )  # fmt: skip
-def test_cutoff(case, num_ranks, method, clusters):
+def test_cutoff_equals_the_oracle(case, num_ranks, method, clusters):
     farthest = int(np.max(oracles.sssp(case, [0]), where=oracles.sssp(case, [0]) != np.inf, initial=0))
     with graph_of(case, clusters[num_ranks]) as g:
         for limit in (0, 1, 2, 2.5, 0.6, farthest // 2, farthest / 2 + 0.25, farthest, float("inf"), 2**70):
@@ -104,8 +104,8 @@ def test_cutoff(case, num_ranks, method, clusters):
             check(mg.sssp(g, 0, cutoff=limit, method=method), case, [0], g.info.order, exact)
 
 
-def test_a_cutoff_is_never_rounded_up(clusters):
-    # Neither is a float32: the nearest one to 0.7 is below it, that to 0.1 above.
+def test_cutoff_is_never_rounded_up(clusters):
+    # Neither 0.1 nor 0.7 is a float32: the nearest to 0.7 is below it, the nearest to 0.1 above.
     case = make_case("cut", 3, [(0, 1, 0.1), (0, 2, 0.7)])
     with graph_of(case, clusters[1]) as g:
         assert np.asarray(mg.sssp(g, 0, cutoff=0.1).distances).tolist() == [0, np.inf, np.inf]
@@ -115,7 +115,7 @@ def test_a_cutoff_is_never_rounded_up(clusters):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 4])
-def test_rows_of_many_are_single_runs(num_ranks, clusters):
+def test_results_of_many_roots_equal_single_searches(num_ranks, clusters):
     case, roots = random_case(3), [4, 0, 17, 4]
     with graph_of(case, clusters[num_ranks]) as g:
         for search, search_many in ((mg.bfs, mg.bfs_many), (mg.sssp, mg.sssp_many)):
@@ -133,7 +133,7 @@ def test_rows_of_many_are_single_runs(num_ranks, clusters):
 
 @pytest.mark.parametrize("num_ranks", [1, 4])
 @pytest.mark.parametrize("name", ["zero-cycle", "absorbed", "unreachable-part", "isolated", "two-components"])
-def test_paths(name, num_ranks, clusters):
+def test_path_to_follows_the_predecessors(name, num_ranks, clusters):
     case = ZOO[name]
     with graph_of(case, clusters[num_ranks]) as g:
         for search in SEARCHES.values():
@@ -155,7 +155,7 @@ def test_paths(name, num_ranks, clusters):
         ("float64", 1.5, "float64", "float64"),
     ],
 )
-def test_distances_are_as_wide_as_they_must_be(dtype, largest, state, result, clusters):
+def test_distance_dtypes_follow_the_weights(dtype, largest, state, result, clusters):
     case = make_case("line", 6, [(v, v + 1, largest) for v in range(5)], dtype)
     for num_ranks in (1, 3):
         with graph_of(case, clusters[num_ranks]) as g:
@@ -167,8 +167,8 @@ def test_distances_are_as_wide_as_they_must_be(dtype, largest, state, result, cl
 
 
 @pytest.mark.parametrize(("arcs", "is_long"), [(266, False), (269, True)])
-def test_distances_that_fit_are_searched_in_32_bits(arcs, is_long, clusters, monkeypatch):
-    """A line that is as long as 32 bits can tell, and one that is a little longer; many vertices have no arcs."""
+def test_integer_distances_are_searched_in_32_bits_first(arcs, is_long, clusters, monkeypatch):
+    """Search a path of a length that just fits 32 bits, and a longer one; many vertices are isolated."""
     widths = []
     for name in ("sssp", "sssp_by_weight"):
         real = getattr(forms, name)
@@ -203,25 +203,25 @@ def test_hops_on_a_weighted_graph_ignore_weights(num_ranks, clusters):
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
 @pytest.mark.parametrize("order", ORDERS)
-def test_frontier_bfs_on_a_grid_looks_at_few_arcs_twice(num_ranks, order, clusters):
+def test_frontier_bfs_on_a_grid_scans_few_arcs_twice(num_ranks, order, clusters):
     with mg.grid(64, 64, cluster=clusters[num_ranks], order=order) as g:
         stats = mg.bfs(g, 64 * 32 + 32).stats
         assert 0.9 * g.num_vertices < stats.num_reached <= g.num_vertices
-        # An arc of a reached vertex is looked at once when it is pushed; of an undirected edge there are two.
+        # Each arc of a reached vertex is scanned once when it is pushed; an undirected edge has two arcs.
         assert sum(stats.arcs) <= 1.1 * 2 * stats.num_edges
         assert sum(stats.arcs) == sum(step["arcs"] for step in stats.supersteps)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_stats_say_what_was_done(num_ranks, clusters):
+def test_stats_record_method_reached_vertices_phases_and_supersteps(num_ranks, clusters):
     with mg.rmat(9, cluster=clusters[num_ranks]) as g:
         root = int(np.argmax(np.asarray(mg.bfs(g, 0).distances) >= 0))
         for search in SEARCHES.values():
-            for asked, ran in (("auto", "frontier"), ("frontier", "frontier"), ("sweep", "sweep")):
-                result = search(g, root, method=asked)
+            for requested, ran in (("auto", "frontier"), ("frontier", "frontier"), ("sweep", "sweep")):
+                result = search(g, root, method=requested)
                 stats, reached = result.stats, np.asarray(result.predecessors) >= 0
                 assert stats.method == ran
-                assert (stats.reason == "asked for") == (asked != "auto")
+                assert (stats.reason == "requested") == (requested != "auto")
                 assert stats.num_reached == reached.sum()
                 assert set(stats.seconds) >= {"prepare", "traverse", "translate"}
                 assert all(s >= 0 for s in stats.seconds.values())
@@ -236,7 +236,7 @@ def test_stats_say_what_was_done(num_ranks, clusters):
                 assert stats.teps == pytest.approx(stats.num_edges / stats.total_s)
 
 
-def test_edges_of_the_component_are_counted_once(clusters):
+def test_edges_of_a_component_are_counted_once(clusters):
     with graph_of(ZOO["two-components"], clusters[2]) as g:
         assert mg.bfs(g, 0).stats.num_edges == 2
         assert mg.bfs(g, 1).stats.num_edges == 3
@@ -272,20 +272,20 @@ def test_edges_of_the_component_are_counted_once(clusters):
         (lambda g: mg.sssp_many(g, [0, 9]), "root 9 is not a vertex"),
         (lambda g: mg.bfs_many(g, []), "there is no root"),
         (lambda g: mg.bfs_many(g, [[0, 1]]), r"root \[0, 1\] is not an integer"),
-        (lambda g: mg.bfs_many(g, 3), "roots 3 are not several vertices"),
+        (lambda g: mg.bfs_many(g, 3), "roots 3 are not a list of vertices"),
         (lambda g: mg.bfs(g, 0).path_to(7), "target 7 is not a vertex"),
         (lambda g: mg.bfs(g, 0).path_to(0.5), "target 0.5 is not an integer"),
         (lambda g: mg.bfs(g, 0, return_predecessors=False).path_to(1), "return_predecessors=False"),
         (lambda g: mg.validate(mg.bfs(g, 0, return_predecessors=False)), "return_predecessors=False"),
     ],
 )
-def test_bad_arguments_are_refused_by_value(call, message, clusters):
+def test_invalid_arguments_are_refused_with_their_value(call, message, clusters):
     with graph_of(ZOO["path"], clusters[1]) as g, pytest.raises(mg.UsageError, match=message):
         call(g)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_weights_whose_sum_is_beyond_all_floats(num_ranks, clusters):
+def test_sum_of_weights_beyond_all_floats_is_handled(num_ranks, clusters):
     case = make_case("huge", 4, [(0, 1, 1e308), (1, 2, 1e307), (2, 3, 1.7e308), (0, 3, 1.75e308)], np.float64)
     with graph_of(case, clusters[num_ranks]) as g:
         assert g.info.sum_weights == np.finfo(np.float64).max
@@ -303,7 +303,7 @@ def test_a_distance_may_be_the_largest_float(num_ranks, clusters):
             check(mg.sssp(g, 0, method=method), case, [0], g.info.order)
 
 
-def test_searches_that_need_weights_say_so(clusters):
+def test_sssp_refuses_missing_and_negative_weights(clusters):
     with graph_of(ZOO["path"].unweighted, clusters[1]) as g, pytest.raises(mg.UsageError, match="no weights: use bfs"):
         mg.sssp(g, 0)
     negative = make_case("negative", 2, [(0, 1, -3)])
@@ -313,12 +313,12 @@ def test_searches_that_need_weights_say_so(clusters):
             mg.sssp(g, 0)
 
 
-def test_a_graph_without_vertices_has_no_source(clusters):
+def test_graph_without_vertices_has_no_source(clusters):
     with graph_of(ZOO["no-vertex"], clusters[2]) as g, pytest.raises(mg.UsageError, match="the graph has none"):
         mg.bfs(g, 0)
 
 
-def test_a_failed_search_leaves_the_graph_usable(clusters):
+def test_graph_is_usable_after_a_failed_search(clusters):
     with graph_of(ZOO["path"], clusters[3]) as g:
         with pytest.raises(mg.UsageError):
             mg.bfs_many(g, [0, 100])
@@ -327,13 +327,13 @@ def test_a_failed_search_leaves_the_graph_usable(clusters):
         assert mg.bfs(g, np.array([0, 6])).nearest_source[5] == 6
 
 
-def test_a_depth_limit_beyond_all_vertices_is_none(clusters):
+def test_depth_limit_beyond_all_vertices_has_no_effect(clusters):
     with graph_of(ZOO["path"], clusters[3]) as g:
         for method in METHODS:
             check(mg.bfs(g, 0, depth_limit=10**30, method=method), ZOO["path"], [0], g.info.order)
 
 
-def test_distances_near_the_largest_float_warn_of_nothing(clusters):
+def test_distances_near_the_largest_float_cause_no_warning(clusters):
     weights = np.array([3e38, 3e38], np.float32)
     with mg.from_edges([0, 1], [1, 2], weights, cluster=clusters[1]) as g:
         assert mg.sssp(g, 0).distances.to_numpy().tolist() == [0.0, np.float32(3e38), np.inf]
@@ -341,6 +341,6 @@ def test_distances_near_the_largest_float_warn_of_nothing(clusters):
 
 @pytest.mark.parametrize("given", ["file.npz", 3, None, np.zeros(3)])
 @pytest.mark.parametrize("search", [mg.bfs, mg.sssp, mg.bfs_many, mg.sssp_many])
-def test_what_is_not_a_graph_is_refused(search, given):
+def test_argument_that_is_no_graph_is_refused(search, given):
     with pytest.raises(mg.UsageError, match=r"is not a graph: make one with mg\.read"):
         search(given, [0])

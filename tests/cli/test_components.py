@@ -1,4 +1,4 @@
-"""mgraph components: what it prints and writes; what it refuses is in test_cli_refusals.py."""
+"""Test `mgraph components`; its errors are in test_cli_refusals.py."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from cli_runs import CASE, refused, run
 CPU = ("--backend", "cpu")
 
 
-def test_components_says_what_it_found(tmp_path):
+def test_components_prints_summary_trace_and_labels(tmp_path):
     lines = zip(CASE.sources.tolist(), CASE.targets.tolist(), strict=True)
     (tmp_path / "edges.el").write_text("".join(f"{u} {v}\n" for u, v in lines))
     options = "--num-vertices", 75, "--validate", "--trace", "--workers", 3, "-o", tmp_path / "c.csv"
     result = run("components", tmp_path / "edges.el", *options, *CPU)
     head, *tables = result.stdout.splitlines()
     assert re.fullmatch(r"<components of edges: 4 components of 75 vertices, [\d.]+ [mu]?s>, validated", head)
-    for word in ("arcs looked at", "sample", "meet", "translate"):
+    for word in ("arcs scanned", "sample", "meet", "translate"):
         assert word in "".join(tables)
     assert pandas.read_csv(tmp_path / "c.csv")["labels"].tolist() == [0] * 72 + [72, 73, 74]
 
 
-def test_a_wrong_label_is_told(monkeypatch):
+def test_validation_failure_names_the_rule(monkeypatch):
     from mgraph.rank_jobs.jobs import labels_of_users as right
 
     def wrong(*args):

@@ -1,4 +1,4 @@
-"""The command line: what every command prints and writes; what is refused is in test_cli_refusals.py."""
+"""Test the output of every command; errors are in test_cli_refusals.py."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from mgraph.errors import ClusterError
 pytestmark = pytest.mark.usefixtures("no_gpus")
 
 
-def test_help_tells_every_command_and_loads_none():
-    # What matters is loaded at all, so in a process of its own.
+def test_help_lists_every_command_and_imports_none():
+    # Imports are counted, so this runs in a separate process.
     code = """
 import sys
 from mgraph.cli.main import main
@@ -37,21 +37,23 @@ finally:
     heavy = {"numpy", "numba", "scipy", "rich", "dask", "distributed", "cupy"} & sys.modules.keys()
     assert not heavy, heavy
 """
-    answer = subprocess.run([sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
     for command in COMMANDS:
-        assert re.search(rf"^  {command} +[A-Z].*", answer.stdout, re.MULTILINE)
-    # Lines are as long as a terminal is wide.
+        assert re.search(rf"^  {command} +[A-Z].*", finished.stdout, re.MULTILINE)
+    # Line lengths follow the width of the terminal.
     assert run("-h").stdout == run("--help").stdout == run().stdout
-    assert run("-h").stdout.split() == answer.stdout.split()
+    assert run("-h").stdout.split() == finished.stdout.split()
 
 
-def test_version():
+def test_version_option():
     assert run("--version").output == f"mgraph, version {mgraph.__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_of_every_command(command):
+def test_every_command_has_help_and_its_options(command):
     text = run(command, "--help").output
     assert text.startswith(f"Usage: mgraph {command} [OPTIONS]")
     options = set(re.findall(r"^ +(?:-\w, )?--([\w-]+)", text, re.MULTILINE))
@@ -61,21 +63,21 @@ def test_help_of_every_command(command):
         assert options >= {"scheduler", "scheduler-file", "workers", "backend"}
 
 
-def test_bfs_says_what_it_found(folder):
+def test_bfs_prints_summary_path_and_trace(folder):
     result = run("bfs", "edges.wel", "--source", 0, "--path-to", 3, "--validate", "--trace")
     head, path, *tables = result.stdout.splitlines()
     assert re.fullmatch(
         r"<bfs of edges from 0: 72 of 72 vertices reached, frontier, 17 supersteps, [\d.]+ [mu]?s>, validated", head
     )
     assert path == "0 -> 1 -> 2 -> 3"
-    assert re.search(r"arcs looked at . +us ", "".join(tables))
+    assert re.search(r"arcs scanned . +us ", "".join(tables))
     assert "traverse" in "".join(tables)
 
 
 @pytest.mark.parametrize("command", ["bfs", "sssp"])
 @pytest.mark.parametrize("method", ["frontier", "sweep"])
 @pytest.mark.parametrize("workers", [1, 3])
-def test_output_files_hold_the_answer(command, method, workers, folder):
+def test_output_files_equal_the_oracle(command, method, workers, folder):
     search = oracles.bfs if command == "bfs" else oracles.sssp
     options = "--method", method, "--workers", workers, "--backend", "cpu", "--order", "degree"
     for name in ("answer.npz", "answer.csv", "answer.parquet"):
@@ -88,7 +90,7 @@ def test_output_files_hold_the_answer(command, method, workers, folder):
         np.testing.assert_array_equal(archive["predecessors"], frame["predecessors"])
 
 
-def test_limits(folder):
+def test_depth_limit_and_cutoff_apply(folder):
     run("bfs", "edges.wel", "-s", 0, "--depth-limit", 3, "-o", "bfs.npz")
     run("sssp", "edges.wel", "-s", 0, "--cutoff", 7.5, "-o", "sssp.npz")
     np.testing.assert_array_equal(np.load("bfs.npz")["distances"], oracles.bfs(CASE, [0], 3))
@@ -108,19 +110,19 @@ def test_limits(folder):
         (["doctor"], {"facts", "problems"}),
     ],
 )
-def test_json_is_one_object_and_nothing_else(arguments, keys):
+def test_json_output_is_one_object(arguments, keys):
     result = run(*arguments, "--json")
     assert json.loads(result.stdout).keys() >= keys
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
 
 
-def test_json_tells_the_trace():
-    told = json.loads(run("bfs", "rmat:5", "-s", 0, "--trace", "--json").stdout)
-    assert {"method", "frontier", "arcs", "microseconds"} <= told["stats"]["supersteps"][0].keys()
+def test_json_output_includes_the_trace():
+    printed = json.loads(run("bfs", "rmat:5", "-s", 0, "--trace", "--json").stdout)
+    assert {"method", "frontier", "arcs", "microseconds"} <= printed["stats"]["supersteps"][0].keys()
 
 
-def test_graph500_prints_a_table():
+def test_graph500_prints_table_or_output_block():
     result = run("graph500", "--scale", 6, "--roots", 3, "--root-seed", 1, "--workers", 2)
     assert result.stdout.startswith("rmat6: 64 vertices, 369 edges, built in ")
     assert "2 cpu ranks, in-process" in result.stdout
@@ -135,15 +137,15 @@ def test_graph500_prints_a_table():
     assert all(float(line.split()[-1]) >= 0 for line in block)
 
 
-def test_info_counts_what_was_dropped():
+def test_info_counts_dropped_edges():
     facts = json.loads(run("info", "rmat:6", "--json").stdout)
     assert facts["num_loops"] + facts["num_parallel"] + facts["num_edges"] == 16 * 64
     table = run("info", "rmat:6").stdout
     assert re.search(r"num loops .* 56", table)
-    assert re.search(r"bytes a rank .* KiB", table)
+    assert re.search(r"bytes per rank .* KiB", table)
 
 
-def test_columns_that_are_no_weights_are_left_out(tmp_path, monkeypatch):
+def test_weight_option_selects_or_ignores_columns(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pathlib.Path("four.el").write_text("0 1 7 x\n")
     assert "four.el has 4 columns: say which is the weight, or that there is none" in refused("info", "four.el", code=2)
@@ -152,21 +154,21 @@ def test_columns_that_are_no_weights_are_left_out(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["g.npz", "g.csv", "g.csr", "g.parquet"])
-def test_what_is_generated_can_be_read(name, folder):
+def test_generated_files_can_be_read(name, folder):
     assert run("generate", "rmat:6,weights=float32", name).stderr == f"writing rmat6-float32 to {name}\n"
-    # A .csv file says nothing of vertices beyond the last edge.
+    # A .csv file does not contain isolated vertices beyond the largest id.
     options = ["--num-vertices", 64] if name == "g.csv" else []
     facts = json.loads(run("info", name, *options, "--json").stdout)
     assert (facts["num_vertices"], facts["num_edges"]) == (64, 369)
 
 
-def test_plan_tells_what_fits():
+def test_plan_prints_needs_and_advice():
     made = json.loads(run("plan", "--scale", 20, "--gpus", 4, "--memory", "1GiB", "--json").stdout)
     assert made["fits"]
     assert made["needed_bytes"] <= made["memory_bytes"] == 1 << 30
     table = run("plan", "uniform:100000:8", "--ranks", 2, "--memory", "0.5g").stdout
     assert "on each of 2 ranks" in table
-    # What only some searches need is in the table and not in the sum.
+    # Needs of optional searches are in the table but not in the sum.
     assert "not counted as needed: blocks, if a sweep is asked for; rows" in run("plan", "rmat:9").stdout
     assert "not counted" not in run("plan", "rmat:9", "--layout", "compact").stdout
     line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)
@@ -178,21 +180,21 @@ def test_plan_tells_what_fits():
     assert "compact on 1 rank" in run("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--layout", "compact").stdout
     auto = json.loads(run("plan", "rmat:24", "--gpus", 1, "--memory", "3GiB", "--layout", "auto", "--json").stdout)
     assert (auto["layout"], auto["fits"]) == ("compact", True)
-    # All states are on every rank: of a gigabyte no number is enough.
+    # Every rank holds all states, so no number of ranks with a gigabyte is enough.
     assert "use ranks with more memory" in refused("plan", "rmat:30", "--memory", "1GiB", code=5)
 
 
-def test_doctor_finds_nothing_wrong(monkeypatch):
+def test_doctor_reports_packages_and_problems(monkeypatch):
     text = run("doctor").stdout
     assert "numba" in text
-    assert text.endswith("nothing is wrong\n")
+    assert text.endswith("no problems\n")
     monkeypatch.setattr("mgraph.cli.doctor._version", lambda name: None)
     result = run("doctor", code=ClusterError.exit_code)
     assert "problem: numba is not installed: pip install numba" in result.stdout
     assert json.loads(run("doctor", "--json", code=4).stdout)["problems"]
 
 
-def test_doctor_says_whether_others_can_reach_a_cluster(tmp_path):
+def test_doctor_reports_certificates_and_open_schedulers(tmp_path):
     security = make_security(tmp_path)
 
     def tls() -> str:
@@ -207,7 +209,7 @@ def test_doctor_says_whether_others_can_reach_a_cluster(tmp_path):
         assert tls().startswith("certificates are set")
 
 
-def test_progress_is_plain_lines_where_there_is_no_terminal():
+def test_progress_is_plain_lines_without_a_terminal():
     result = run("graph500", "--scale", 5, "--roots", 20)
     assert result.stderr.splitlines() == ["building rmat5", "bfs", "sssp"]
     assert "\x1b" not in result.output
@@ -216,7 +218,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal():
 @pytest.mark.parametrize(
     "arguments", [["bfs", "rmat:6", "-s", 0, "--validate"], ["graph500", "--scale", 6, "--roots", 2]]
 )
-def test_a_wrong_answer_is_told(arguments, monkeypatch):
+def test_validation_failure_names_the_rule(arguments, monkeypatch):
     def wrong(shard, comm, sources, *rest):
         traversal = search(shard, comm, sources, *rest)
         traversal.distances[traversal.distances == 1] = 2
@@ -228,7 +230,7 @@ def test_a_wrong_answer_is_told(arguments, monkeypatch):
     assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
 
 
-def test_a_scheduler_by_address_and_by_file(tmp_path):
+def test_scheduler_is_found_by_address_and_by_file(tmp_path):
     with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file):
         address = json.loads(pathlib.Path(file).read_text())["address"]
         for where in (
@@ -240,7 +242,7 @@ def test_a_scheduler_by_address_and_by_file(tmp_path):
             assert "1 cpu rank>" in result.stderr
 
 
-def test_interrupted_ends_in_one_line():
+def test_interrupt_ends_in_one_line():
     process = start("graph500", "--scale", "21")
     assert process.stderr.readline() == "building rmat21\n"
     process.send_signal(signal.SIGINT)
@@ -256,15 +258,15 @@ def test_edges_that_the_disk_cannot_hold_are_refused(tmp_path, suffix):
 
 
 def _writes_in(process: int, folder) -> bool:
-    """Return whether a process has a file of a folder open, with a name or without."""
+    """Return whether a process has an open file in this folder, named or unnamed."""
     try:
         return any(os.readlink(link).startswith(str(folder)) for link in pathlib.Path(f"/proc/{process}/fd").iterdir())
     except FileNotFoundError:  # closed meanwhile
         return False
 
 
-def test_a_job_that_is_terminated_leaves_nothing_half_written(tmp_path):
-    """As SLURM ends it when its time is over."""
+def test_terminated_command_leaves_no_file(tmp_path):
+    """SIGTERM is sent by SLURM when the time of a job is over."""
     process = start("generate", "rmat:24", str(tmp_path / "edges.csv"))
     while not _writes_in(process.pid, tmp_path):
         assert process.poll() is None
@@ -275,7 +277,7 @@ def test_a_job_that_is_terminated_leaves_nothing_half_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_that_left_is_no_error():
+def test_closed_pipe_prints_no_error():
     process = start("plan", "rmat:20")
     process.stdout.close()
     assert process.stderr.read() == ""

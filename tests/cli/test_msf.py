@@ -1,4 +1,4 @@
-"""mgraph msf: what it prints and writes, and what it refuses."""
+"""Test `mgraph msf`: output and errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.usefixtures("no_gpus", "folder")
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_the_edges_of_the_forest_are_written(workers):
+def test_forest_is_printed_and_written(workers):
     options = "--workers", workers, "--backend", "cpu", "--order", "natural"
     result = run("msf", "edges.wel", "-o", "forest.csv", "--validate", "--trace", *options)
     head, *tables = result.stdout.splitlines()
     assert re.fullmatch(
         r"<minimum spanning forest of edges: 71 edges in 1 tree, total weight [\d.]+, [\d.]+ [mu]?s>, validated", head
     )
-    assert "arcs looked at" in "".join(tables)
+    assert "arcs scanned" in "".join(tables)
     assert "shrink" in "".join(tables)
     assert "translate" in "".join(tables)
     for maximum in (False, True):
@@ -32,13 +32,13 @@ def test_the_edges_of_the_forest_are_written(workers):
         assert {(u, v): w for u, v, w in rows} == oracles.kruskal(CASE, np.arange(CASE.num_vertices), maximum=maximum)
 
 
-def test_what_has_no_forest_is_refused():
+def test_graph_without_a_forest_is_refused():
     assert "no weights" in refused("msf", "rmat:5,weights=none", code=2)
     assert "directed=False (--undirected on the" in refused("msf", "edges.wel", "--directed", code=2)
     assert "'.xlsx' is not one of" in refused("msf", "edges.wel", "-o", "forest.xlsx", code=2)
 
 
-def test_a_total_beyond_all_floats_is_null_in_json():
+def test_total_beyond_all_floats_is_null_in_json():
     pathlib.Path("heavy.wel").write_text("0 1 1e308\n1 2 1e308\n")
     options = "--backend", "cpu"
     assert "total weight inf" in run("msf", "heavy.wel", *options).stdout
@@ -46,5 +46,5 @@ def test_a_total_beyond_all_floats_is_null_in_json():
     def refuse(name):
         raise AssertionError(f"{name} is not JSON")
 
-    told = json.loads(run("msf", "heavy.wel", "--json", *options).stdout, parse_constant=refuse)
-    assert (told["total_weight"], told["num_edges"]) == (None, 2)
+    printed = json.loads(run("msf", "heavy.wel", "--json", *options).stdout, parse_constant=refuse)
+    assert (printed["total_weight"], printed["num_edges"]) == (None, 2)

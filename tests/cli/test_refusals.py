@@ -1,4 +1,4 @@
-"""What the command line refuses: every exit code, one line for whatever is wrong."""
+"""Test errors of the command line: one line and an exit code for each."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def bad(tmp_path, monkeypatch):
         ("components plain.el -o out", 2, r"its ending must be one of \.npz, \.csv, \.parquet"),
         ("components plain.el -o .", 2, r"is a folder: name a file in it$"),
         ("components plain.el --backend cuda", 2, "wants a GPU"),
-        ("components rmat:4 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
+        ("components rmat:4 --weight w", 2, "--weight applies to files, and rmat:4 is generated"),
         ("plan none.csr", 3, "no such file"),
         ("sssp minus.wel -s 0", 3, "weights that are not negative, and one is -5"),
         ("sssp plain.el -s 0", 2, "the graph has no weights: use bfs"),
@@ -91,7 +91,7 @@ def bad(tmp_path, monkeypatch):
         ("bfs plain.el -s 0 --depth-limit -1", 2, "-1 is not in the range"),
         ("sssp minus.wel -s 0 --cutoff -1", 2, "-1.0 is not in the range"),
         ("sssp rmat:4 -s 0 --cutoff nan", 2, "'--cutoff': nan is not a distance"),
-        ("bfs plain.el -s 0 --plot steps.txt", 2, "steps.txt: a picture is a file that ends in one of .png"),
+        ("bfs plain.el -s 0 --plot steps.txt", 2, "steps.txt: a plot is a file that ends in one of .png"),
         ("bfs plain.el -s 0 --plot nowhere/a.png", 2, "there is no folder nowhere"),
         ("bfs plain.el -s 0 --path-to 5", 2, r"target 5 is not a vertex: ids are 0\.\.1"),
         ("bfs plain.el -s 0 --format xml", 2, "format 'xml' is not one of text"),
@@ -100,7 +100,7 @@ def bad(tmp_path, monkeypatch):
         ("bfs plain.el -s 0 -o out.xml", 2, r"'\.xml' is not one of \.npz, \.csv, \.parquet"),
         ("bfs plain.el -s 0 --backend cuda", 2, "wants a GPU"),
         ("bfs plain.el -s 0 --workers 0", 2, "0 is not in the range"),
-        ("bfs rmat:4 -s 0 --weight w", 2, "--weight goes with a file, and rmat:4 is generated"),
+        ("bfs rmat:4 -s 0 --weight w", 2, "--weight applies to files, and rmat:4 is generated"),
         ("bfs rmat:x -s 0", 2, "'rmat:x': scale 'x' is not a number"),
         ("bfs rmat:5,weights=7 -s 0", 2, "rmat:5,weights=7"),
         ("generate rmat:4 out.xml", 2, r"'\.xml' is not one of"),
@@ -108,9 +108,9 @@ def bad(tmp_path, monkeypatch):
         ("generate plain.el out.csv", 2, "'plain.el' is not one of rmat"),
         ("bfs rmat:4 -s 0 --layout compact --method frontier", 2, "--method frontier needs rows"),
         ("plan", 2, "give INPUT, a file or a spec, or --scale: one of them"),
-        ("plan rmat:5 --gpus 2", 2, "how much memory has each GPU. Give it, as in --gpus 2 --memory 139GiB"),
+        ("plan rmat:5 --gpus 2", 2, "how much memory does each GPU have. Give it, as in --gpus 2 --memory 139GiB"),
         ("plan rmat:5 --gpus 2 --ranks 2", 2, "--gpus plans for GPUs and --ranks for ranks on the CPU: give one"),
-        ("plan rmat:5 --directed", 2, "--directed goes with a file"),
+        ("plan rmat:5 --directed", 2, "--directed applies to files"),
         (f"plan rmat:5 --memory {'9' * 400}", 2, "is not an amount such as 139GiB"),
         ("plan rmat:5 --memory much", 2, "'much' is not an amount such as 139GiB"),
         ("graph500 --scale 5 --official --json", 2, "--official and --json .* give one of them"),
@@ -128,19 +128,19 @@ def bad(tmp_path, monkeypatch):
         ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a file in which a scheduler left"),
     ],
 )
-def test_what_is_wrong_ends_in_one_line(arguments, code, message, bad, monkeypatch):
+def test_errors_end_in_one_line_with_their_exit_code(arguments, code, message, bad, monkeypatch):
     monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_S", 0.1)
     monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
     line = refused(*arguments.split(), code=code)
     assert re.search(message, line), line
 
 
-def test_a_table_is_read_without_its_other_columns(bad):
+def test_columns_other_than_the_ends_can_be_ignored(bad):
     found = json.loads(run("info", "time.csv", "--weight", "none", "--json").stdout)
     assert (found["num_vertices"], found["weight_dtype"]) == (2, None)
 
 
-def test_bad_input_is_refused_before_any_work(bad):
+def test_invalid_arguments_are_refused_before_any_work(bad):
     for arguments in (
         "bfs plain.el -s 9",
         "sssp plain.el -s 0",
@@ -151,12 +151,12 @@ def test_bad_input_is_refused_before_any_work(bad):
         assert len(run(*arguments.split(), code=2).stderr.splitlines()) == 1
 
 
-def test_a_folder_that_cannot_be_written(bad, monkeypatch):
+def test_folder_without_write_permission_is_refused(bad, monkeypatch):
     monkeypatch.setattr("os.access", lambda *args: False)
     assert "no file may be written in ." in refused("bfs", "plain.el", "-s", 0, "-o", "out.csv", code=2)
 
 
-def test_what_does_not_fit(monkeypatch):
+def test_graph_that_does_not_fit_ends_in_exit_code_5(monkeypatch):
     for free, text in (
         ("2", r"17\.9 KiB is needed on each rank for the order of 256 vertices, and 2 KiB is free: use ranks"),
         ("19", r"takes .* more here, and 19 KiB is free: use ranks with more memory"),
@@ -177,7 +177,7 @@ def test_what_does_not_fit(monkeypatch):
         ),
     ],
 )
-def test_errors_of_others_end_in_one_line(error, line, monkeypatch):
+def test_errors_of_libraries_end_in_one_line(error, line, monkeypatch):
     def fail(*args, **options):
         raise error
 
@@ -186,7 +186,7 @@ def test_errors_of_others_end_in_one_line(error, line, monkeypatch):
 
 
 @pytest.mark.parametrize("library", [None, ImportError("a library could not be loaded")])
-def test_an_interrupt_is_one_whatever_a_library_makes_of_it(library, monkeypatch):
+def test_interrupt_inside_a_library_ends_as_interrupted(library, monkeypatch):
     def interrupt(*args, **options):
         try:
             raise KeyboardInterrupt
@@ -197,14 +197,14 @@ def test_an_interrupt_is_one_whatever_a_library_makes_of_it(library, monkeypatch
     assert run("info", "rmat:4", code=130).stderr == "mgraph: interrupted\n"
 
 
-def test_output_that_cannot_be_written_ends_in_one_line():
+def test_full_disk_behind_standard_output_ends_in_one_line():
     with open("/dev/full", "w") as full:
         process = start("plan", "rmat:4", stdout=full)
         assert process.communicate(timeout=60)[1] == "mgraph: No space left on device\n"
     assert process.returncode == 3
 
 
-def test_processes_end_with_the_code_and_no_traceback(bad):
+def test_process_ends_with_exit_code_and_no_traceback(bad):
     process = start("bfs", "badid.txt", "-s", "0")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (3, "")
@@ -212,7 +212,7 @@ def test_processes_end_with_the_code_and_no_traceback(bad):
 
 
 @pytest.mark.parametrize("command", ["bfs", "msf", "components"])
-def test_an_answer_over_its_input_is_refused(folder, command):
+def test_output_over_the_input_is_refused(folder, command):
     (folder / "edges.csv").write_text("source,target\n0,1\n")
     (folder / "link.csv").symlink_to("edges.csv")
     source = ["-s", 0] if command == "bfs" else []

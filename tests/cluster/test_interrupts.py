@@ -145,7 +145,7 @@ def test_an_answer_given_up_behind_the_last_verb_is_dropped(cluster):
         threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            g.answer(programs.keep_late, [], "answer", LATE_S)
+            g.run(programs.keep_late, [], "answer", LATE_S)
         # It was given up while the ranks slept.
         assert time.monotonic() - began < LATE_S
         wait_until(lambda: keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks)

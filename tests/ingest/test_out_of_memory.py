@@ -11,7 +11,9 @@ import mgraph as mg
 from mgraph.api.graph import Graph
 from mgraph.cluster.base import Cluster
 
-SAID = r"building rmat10 takes more memory than there is \(Unable to allocate .*\): `mgraph plan` tells what it takes"
+SAID = (
+    r"building rmat10 needs more memory than there is \(Unable to allocate .*\): `mgraph plan` shows how much it needs"
+)
 
 
 def check_out_of_memory(cluster: Cluster) -> None:

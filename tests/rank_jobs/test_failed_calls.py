@@ -1,4 +1,4 @@
-"""What a call that failed leaves behind: a graph that is as good as before, and no more than that."""
+"""Test that a failed call leaves a usable graph, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from zoo import ZOO, random_case
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
 
-HALF_MADE = {
+PARTIAL = {
     "homes": ("mgraph.shard.result_routing._counted", False, "frontier"),
     "in_rows": ("mgraph.shard.in_rows.batch_arcs", True, "frontier"),
     "blocks": ("mgraph.shard.edge_blocks.block_batch", False, "sweep"),
 }
 
 
-@pytest.mark.parametrize("part", HALF_MADE)
-def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypatch, part):
-    place, directed, method = HALF_MADE[part]
+@pytest.mark.parametrize("part", PARTIAL)
+def test_derived_data_of_some_ranks_is_recomputed_after_a_failure(clusters, monkeypatch, part):
+    place, directed, method = PARTIAL[part]
     case = random_case(7, directed=directed)
     module, _, name = place.rpartition(".")
     real, first = getattr(importlib.import_module(module), name), iter([True])
@@ -37,7 +37,7 @@ def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypa
             return sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects)
 
         def fail_on_one(*args):
-            # Behind the last exchange: the rank that comes first fails, when the other has its part.
+            # After the last exchange: the first rank here fails once the other has its part.
             if next(first, False):
                 wait_until(lambda: have() == [False, True])
                 raise ZeroDivisionError
@@ -51,7 +51,7 @@ def test_what_a_failed_search_left_to_some_ranks_is_made_anew(clusters, monkeypa
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_launch_that_failed_leaves_nothing_unwritten(num_ranks):
+def test_failed_launch_leaves_no_uninitialized_array(num_ranks):
     launches = iter([True])
 
     class Failing(EmulatedBackend):
@@ -71,21 +71,21 @@ def test_a_launch_that_failed_leaves_nothing_unwritten(num_ranks):
         mg.validate(found)
 
 
-def test_an_idle_graph_keeps_no_communicator_that_failed(monkeypatch):
+def test_idle_graph_releases_a_failed_communicator(monkeypatch):
     with InProcessCluster(2, make_backend=lambda: EmulatedBackend(block=32)) as cluster:
         idle, other = mg.rmat(7, cluster=cluster), graph_of(ZOO["path"], cluster)
         for find in (mg.connected_components, partial(mg.bfs, source=0), partial(mg.sssp, source=0)):
             assert find(idle).stats.supersteps
-        kept = [weakref.ref(rank.comm) for rank in cluster._ranks]
-        assert all(comm().windows for comm in kept)
+        communicators = [weakref.ref(rank.comm) for rank in cluster._ranks]
+        assert all(comm().windows for comm in communicators)
         monkeypatch.setattr("mgraph.rank_jobs.jobs.search", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mg.bfs(other, 0)
         gc.collect()
-        assert [comm() for comm in kept] == [None, None]
+        assert [comm() for comm in communicators] == [None, None]
 
 
-def test_answers_of_many_roots_outlive_a_failed_search(clusters, monkeypatch):
+def test_multi_source_levels_outlive_a_failed_search(clusters, monkeypatch):
     case = random_case(7, directed=True)
     with graph_of(case, clusters[2]) as g, mg.bfs_together(g, [0, 1]) as together:
         monkeypatch.setattr("mgraph.rank_jobs.jobs.search", lambda *args: 1 / 0)

@@ -75,7 +75,7 @@ def test_all_modules_import_without_cupy():
 
 
 def test_public_names_resolve():
-    for name, home in mgraph._HOMES.items():
+    for name, home in mgraph._MODULE_OF.items():
         assert getattr(mgraph, name) is getattr(importlib.import_module(home), name)
         assert name in dir(mgraph)
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):

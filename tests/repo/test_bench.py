@@ -1,4 +1,4 @@
-"""What the benchmarks read of other programs, and what they count."""
+"""Test how benchmarks parse the output of tools, and what they count."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ BOUNDS = """========= Invalid __global__ write of size 4 bytes
 
 @pytest.fixture
 def bench(monkeypatch):
-    """Import a script of bench/, whose neighbours it imports by name."""
+    """Import a script of bench/, which imports its siblings by name."""
     monkeypatch.syspath_prepend(BENCH)
     return importlib.import_module
 
 
-def test_reports_are_told_apart_by_whose_kernel_they_are_in(bench):
+def test_sanitizer_reports_are_counted_by_kernel(bench):
     found_in = bench("sanitize").found_in
     assert found_in([HEAD + END.format(0)]) == {"ours": {}, "foreign": {}, "unread": 0}
     races = (
@@ -47,12 +47,12 @@ def test_reports_are_told_apart_by_whose_kernel_they_are_in(bench):
         "foreign": {"cupy_nonzero": 1},
         "unread": 0,
     }
-    # A tool that was cut short, and one that tells of more than can be read.
+    # A tool that was cut short, and one with more reports in its summary than can be parsed.
     assert found_in([HEAD])["unread"] == 1
     assert found_in([HEAD + END.format(2)])["unread"] == 2
 
 
-def test_counters_are_read_launch_by_launch(bench):
+def test_counters_are_parsed_for_each_launch(bench):
     counters = bench("counters")
     begin, end = counters.WAITS
     names = ["Kernel Name", *counters.COUNTERS.values(), f"{begin}barrier{end}", f"{begin}wait{end}"]
@@ -74,8 +74,8 @@ def test_counters_are_read_launch_by_launch(bench):
     assert last["kernel"] == "find_nearer"
 
 
-def test_the_arcs_that_prove_distances_are_counted(bench):
-    # The edge of weight 9 need not be looked at: with the other two a vertex's distance is less.
+def test_floors_count_the_arcs_that_verify_distances(bench):
+    # The edge of weight 9 need not be scanned: the other two give a smaller distance.
     with InProcessCluster(1) as cluster, mg.from_edges([0, 1, 0], [1, 2, 2], [1, 1, 9], cluster=cluster) as g:
         assert bench("floors").proof_of(g, 0) == (2, 2)
     with InProcessCluster(1) as cluster, mg.rmat(8, cluster=cluster) as g, mg.sssp(g, 1) as found:

@@ -1,4 +1,4 @@
-"""Every path and command that the documents name is there and runs."""
+"""Test that every path and command in the documents exists and parses."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAMED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")
 DOCUMENTS = [*(ROOT / name for name in NAMED), *sorted(ROOT.glob("d*/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# A word in backticks that looks like a path of this tree: it has a slash or a suffix we use.
+# A word in backticks that may be a path of this tree: it has a slash or a known suffix.
 SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
-# Made by who runs the commands.
+# Files that users create.
 MADE = {"scheduler.json", "edges.csv", "my_job.sh"}
-# Programs that the documents start and that are not ours to check.
+# Programs of others, which are not checked.
 FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
 
 
@@ -32,18 +32,18 @@ def fences(text: str, language: str) -> list[str]:
 
 
 def spans(text: str) -> list[str]:
-    """Return what stands in backticks outside of fenced blocks."""
+    """Return the code spans outside of fenced blocks."""
     return re.findall(r"`([^`\n]+)`", FENCE.sub("", text))
 
 
 def paths(text: str) -> list[str]:
-    """Return the paths that a document names in backticks, and the local targets of its links."""
+    """Return the paths in code spans, and the local targets of links."""
     links = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
     return [span for span in spans(text) if PATH.fullmatch(span) and span not in MADE] + links
 
 
 def commands(text: str) -> list[list[str]]:
-    """Return the commands of bash blocks, and those in backticks that are ours."""
+    """Return the commands of bash blocks, and our commands in code spans."""
     lines = [line for block in fences(text, "bash") for line in block.replace("\\\n", " ").splitlines()]
     lines += [span for span in spans(text) if span.split()[0] in ("make", "mgraph") and len(span.split()) > 1]
     split = [shlex.split(part, comments=True) for line in lines for part in line.split("&&")]
@@ -51,7 +51,7 @@ def commands(text: str) -> list[list[str]]:
 
 
 def fault_of(words: list[str]) -> str | None:
-    """Return what is wrong with a command, None if it would start."""
+    """Return why a command would fail, None if it would start."""
     program, *arguments = words
     if program in FOREIGN:
         return None
@@ -66,7 +66,7 @@ def fault_of(words: list[str]) -> str | None:
 
 
 def _mgraph_fault(arguments: list[str]) -> str | None:
-    """Parse the arguments as the command line would, and run nothing."""
+    """Parse the arguments of a command without running it."""
     name, *rest = arguments
     group = click.Context(main)
     command = main.get_command(group, name)
@@ -86,20 +86,20 @@ def _run_fault(command: list[str]) -> str | None:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_paths_exist(document):
+def test_paths_in_documents_exist(document):
     found = paths(document.read_text())
     assert found
     assert [path for path in found if not (any(ROOT.glob(path.rstrip("/"))) or (document.parent / path).exists())] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_commands_are_understood(document):
+def test_commands_in_documents_parse(document):
     found = commands(document.read_text())
     assert found
     assert {shlex.join(words): fault for words in found if (fault := fault_of(words))} == {}
 
 
-def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
+def test_readme_example_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = fences((ROOT / "README.md").read_text(), "python")
     assert blocks
@@ -108,7 +108,7 @@ def test_the_readme_example_runs(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out
 
 
-def test_the_readme_has_the_two_commands_that_ci_runs():
+def test_readme_has_the_two_commands_of_ci():
     text = (ROOT / "README.md").read_text()
     for name, end in (("run", "mgraph graph500 --scale 16"), ("test", "pytest")):
         (command,) = re.findall(rf"^<!-- ci: {name} -->\n```bash\n(.*)\n```$", text, re.MULTILINE)
@@ -118,8 +118,8 @@ def test_the_readme_has_the_two_commands_that_ci_runs():
 ADVICE_OF_ANOTHER_PROJECT = re.compile(r"pip install [^\n&;]*\bmgraph\b|\bmgraph\[\w")
 
 
-def test_no_advice_installs_what_the_package_index_calls_mgraph():
-    """There it is another project: advice names the packages themselves, or this checkout."""
+def test_no_advice_installs_the_other_mgraph_of_the_package_index():
+    """On the package index `mgraph` is another project: advice names packages, or this checkout."""
     texts = [*DOCUMENTS, *ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/*"), *ROOT.glob("bench/*.*")]
     lines = [(path.name, line) for path in texts for line in path.read_text().splitlines()]
     assert [found for found in lines if ADVICE_OF_ANOTHER_PROJECT.search(found[1])] == []
@@ -128,7 +128,7 @@ def test_no_advice_installs_what_the_package_index_calls_mgraph():
 @pytest.mark.parametrize(
     "advice", ["pip install mgraph", "pip install 'mgraph[io]'", "pip install -U mgraph[cuda13]", "needs mgraph[io]"]
 )
-def test_advice_of_another_project_is_found(advice):
+def test_advice_to_install_the_other_mgraph_is_detected(advice):
     assert ADVICE_OF_ANOTHER_PROJECT.search(advice)
 
 
@@ -145,11 +145,11 @@ def test_advice_of_another_project_is_found(advice):
         "no-such-program",
     ],
 )
-def test_a_wrong_command_is_found(command):
+def test_invalid_commands_are_detected(command):
     assert fault_of(shlex.split(command))
 
 
-def test_what_documents_name_is_read():
+def test_paths_and_commands_are_parsed_from_documents():
     text = "See `mgraph/no/such.py`, `tests/`, `x.y`, [a](docs/a.md), [b](https://b.c) and `mgraph info --json x`.\n"
     text += "```bash\nmake check && mgraph bfs x  # why\n```\n`make` `Makefile` `--json`"
     assert paths(text) == ["mgraph/no/such.py", "tests/", "Makefile", "docs/a.md"]

@@ -1,4 +1,4 @@
-"""From import to first result: what a fresh process loads and compiles."""
+"""Test what a new process imports and compiles up to its first result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ seconds = time.perf_counter() - start
 import gc
 import mgraph.backends.kernel as pair
 hits = misses = 0
-# Fused loops have no CPU twin.
+# Persistent kernels have no CPU twin.
 for kernel in [k for k in gc.get_objects() if isinstance(k, pair.Kernel) and k.cpu is not None]:
     hits += sum(kernel.cpu.stats.cache_hits.values())
     misses += sum(kernel.cpu.stats.cache_misses.values())
@@ -34,33 +34,35 @@ print(json.dumps({"seconds": seconds, "hits": hits, "misses": misses, "modules":
 
 
 def fresh(code, cache):
-    """Run code in a process of its own, with this cache of compiled kernels; return what it prints."""
+    """Run code in a new process with this cache of compiled kernels; return its output."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
         "NUMBA_CACHE_DIR": str(cache),
         "CUDA_VISIBLE_DEVICES": "",
     }
-    answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return json.loads(finished.stdout)
 
 
 def compiled(cache):
-    """Return the files of the cache and when they were written."""
+    """Return the files of the cache and their modification times."""
     return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb[ci]")}
 
 
-def test_a_second_start_compiles_nothing(tmp_path, record_property):
+def test_second_process_compiles_no_kernel(tmp_path, record_property):
     cold = fresh(FIRST_RESULT, tmp_path)
     files = compiled(tmp_path)
     assert cold["misses"] > 10
-    # Each dtype of a kernel's arguments is compiled for itself: what one graph needs is few.
+    # Each combination of dtypes is compiled separately; one graph needs few.
     assert len([path for path in files if path.suffix == ".nbc"]) < 60
     warm = fresh(FIRST_RESULT, tmp_path)
     assert (warm["hits"], warm["misses"]) == (cold["hits"] + cold["misses"], 0)
     assert compiled(tmp_path) == files
-    # Told, not judged: a machine may be busy.
+    # Recorded, not tested: the machine may be busy.
     record_property("cold_s", cold["seconds"])
     record_property("warm_s", warm["seconds"])
     print(f"first result: {cold['seconds']:.2f} s with a cold cache, {warm['seconds']:.2f} s with a warm one")
@@ -76,12 +78,12 @@ def test_a_second_start_compiles_nothing(tmp_path, record_property):
         ("import mgraph; dir(mgraph); mgraph.WouldNotFit", ("numpy", "numba")),
     ],
 )
-def test_what_is_not_needed_is_not_loaded(code, absent, tmp_path):
+def test_import_loads_no_unneeded_library(code, absent, tmp_path):
     modules = fresh(f"{code}\nimport json, sys; print(json.dumps(sorted(sys.modules)))", tmp_path)
     assert not set(absent) & set(modules)
 
 
-def test_every_public_name_is_there(tmp_path):
-    code = "import json, mgraph; print(json.dumps({name: getattr(mgraph, name).__doc__ for name in mgraph._HOMES}))"
+def test_every_public_name_has_a_docstring(tmp_path):
+    code = "import json, mgraph; print(json.dumps({name: getattr(mgraph, name).__doc__ for name in mgraph._MODULE_OF}))"
     assert all(fresh(code, tmp_path).values())
-    assert fresh("import json, mgraph; print(json.dumps(set(mgraph._HOMES) <= set(dir(mgraph))))", tmp_path)
+    assert fresh("import json, mgraph; print(json.dumps(set(mgraph._MODULE_OF) <= set(dir(mgraph))))", tmp_path)

@@ -1,4 +1,4 @@
-"""How tests call the command line: in this process, or in one of its own."""
+"""Run the command line in tests: in this process or in a new one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zoo import ZOO
 from mgraph.cli.main import main
 
 ROOT = pathlib.Path(__file__).parents[2]
-# What a command does is the same on any backend; here it is told of no GPU, wherever the tests run.
+# Commands behave the same on any backend; these tests hide GPUs from them.
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 IMPORTS = {"PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 ENVIRONMENT = {**os.environ, **IMPORTS, **NO_GPU}
@@ -21,7 +21,7 @@ CASE = ZOO["grid"]
 
 
 def run(*arguments, code=0):
-    """Run a command in this process; return its result when it ended with this code."""
+    """Run a command in this process and check its exit code; return the result."""
     result = CliRunner().invoke(main, list(map(str, arguments)), prog_name="mgraph")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert result.exit_code == code, result.output
@@ -29,13 +29,13 @@ def run(*arguments, code=0):
 
 
 def refused(*arguments, code):
-    """Run a command that must fail; return the one line that says why."""
+    """Run a command that must fail; return its error line."""
     line = run(*arguments, code=code).stderr.splitlines()[-1]
     assert line.startswith("mgraph: ")
     return line
 
 
 def start(*arguments, **options):
-    """Start a command in a process of its own."""
+    """Start a command in a new process."""
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": ENVIRONMENT}
     return subprocess.Popen([sys.executable, "-m", "mgraph", *arguments], **(pipes | options))

@@ -30,7 +30,7 @@ def rules_broken_by(forest, edges):
     floats = forest.weights.dtype.kind == "f"
     columns = np.array(edges, np.float64 if floats else np.int64).reshape(-1, 3).T
     dtypes = {"sources": np.int64, "targets": np.int64, "weights": forest.weights.dtype}
-    *others, last = (objects[forest._kept.key] for objects in forest.graph.cluster._objects)
+    *others, last = (objects[forest._stored.key] for objects in forest.graph.cluster._objects)
     for answer in (*others, last):
         for (name, dtype), values in zip(dtypes.items(), columns, strict=True):
             answer.columns[name] = (values if answer is last else values[:0]).astype(dtype)

@@ -133,7 +133,7 @@ def test_what_cannot_be_is_refused(cluster):
     with mg.rmat(5, cluster=cluster) as g:
         for roots, error, text in (
             ([], UsageError, "there is no root"),
-            (3, UsageError, "roots 3 are not several vertices"),
+            (3, UsageError, "roots 3 are not a list of vertices"),
             ([32], UsageError, "root 32 is not a vertex"),
         ):
             with pytest.raises(error, match=text):
@@ -171,7 +171,7 @@ def test_graph500_prints_roots_at_once():
         return result.stdout
 
     line = run("--roots-at-once").splitlines()[-1]
-    assert line.startswith("5 roots at once, levels alone, all validated: ")
+    assert line.startswith("5 roots at once, levels only, all validated: ")
     assert "roots/s" in line
     assert json.loads(run("--roots-at-once", "--json"))["at_once"]["num_roots"] == 5
     assert "at once" not in run()
