@@ -25,9 +25,9 @@ def main() -> None:
     run = make_backend("cuda")
     assert isinstance(run, FusingBackend)
     rates = measure(run, SIZES)
-    assert rates is not None, "nobody told it to stop"
-    for what, told in rates.told().items():
-        print(f"{what}: {told}")
+    assert rates is not None, "the abort word was not set"
+    for what, rate in rates.described().items():
+        print(f"{what}: {rate}")
     empty = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
     word, taken = cupy.zeros(1, cupy.uint32), []
     for _ in range(LAUNCHES):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from mgraph.backends.base import Backend
 
 # An array of the backend at hand: numpy.ndarray or cupy.ndarray.
 Array = Any
@@ -56,49 +52,3 @@ def unreached_of(dtype: np.dtype) -> float | int:
 def signed(word: int) -> int:
     """Return the int64 with the bits of a 64-bit word, as kernels take it."""
     return word - (1 << 64) if word >> 63 else word
-
-
-@dataclass(frozen=True)
-class EdgeChunk:
-    """Some edges of the input in user ids, as generators and readers yield them.
-
-    `sources` and `targets` are `vertex_dtype(num_vertices)`; `weights` is None for an unweighted graph.
-    Loops and parallel edges are still there: the build drops and counts them.
-    """
-
-    sources: Array
-    targets: Array
-    weights: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-
-class EdgeSource(Protocol):
-    """Where the edges of a graph come from: a generator or a reader, frozen and picklable.
-
-    Undirected edges come once or both ways. Weights are None, or of a dtype in WEIGHT_DTYPES.
-    """
-
-    @property
-    def name(self) -> str:
-        """What benchmarks and plots call the graph, such as rmat20 or the stem of a file."""
-
-    @property
-    def num_vertices(self) -> int:
-        """How many vertices there are, those without edges included."""
-
-    @property
-    def directed(self) -> bool:
-        """Whether (u, v) and (v, u) are two arcs."""
-
-    @property
-    def weight_dtype(self) -> np.dtype | None:
-        """The dtype of the weights, None for an unweighted graph."""
-
-    @property
-    def num_input_edges(self) -> int | None:
-        """How many edges all chunks have together, None where only reading them tells."""
-
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        """Return part k of num_chunks; all parts are the same edges whatever num_chunks is."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mgraph.types import EdgeChunk, none_of, unreached_of, vertex_dtype
+from mgraph.edges import EdgeChunk
+from mgraph.types import none_of, unreached_of, vertex_dtype
 
 
 @pytest.mark.parametrize(

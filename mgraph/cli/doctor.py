@@ -159,7 +159,7 @@ def _look_at_rates(found: Findings) -> None:
     if rates is H200:
         found.facts["rates"] = "not measured, for want of room or rest: taken for an NVIDIA H200"
         return
-    found.facts.update(rates.told())
+    found.facts.update(rates.described())
     found.facts["rates kept in"] = str(kept or "this process alone")
 
 

@@ -15,9 +15,9 @@ from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, edges_of, graph_of, keep, refuse_input_as_output, tell
 from mgraph.cli.options import layout_option, together
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
-from mgraph.types import EdgeSource
 
 _search_options = together(
     click.option("--source", "-s", type=int, multiple=True, required=True, help="A vertex; may be given again."),

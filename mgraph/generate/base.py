@@ -9,8 +9,9 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.kernel import Kernel
+from mgraph.edges import EdgeChunk
 from mgraph.errors import UsageError
-from mgraph.types import EdgeChunk, none_of, vertex_dtype
+from mgraph.types import none_of, vertex_dtype
 
 # Edges are numbered in int64, and kernels may look one launch beyond the last.
 MOST_EDGES = 1 << 62

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.errors import UsageError
 from mgraph.generate.base import (
     MOST_EDGES,
@@ -20,7 +21,7 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.grid_kernels import grid_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, signed
+from mgraph.types import signed
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
     Output,
     check_integer,
@@ -18,7 +19,6 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.rmat_kernels import rmat_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
 
 @dataclass(frozen=True)

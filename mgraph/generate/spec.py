@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
-from mgraph.types import EdgeSource
 
 # Each kind of graph, how it is written, and how many values may stand between colons.
 KINDS: dict[str, tuple[Callable[..., EdgeSource], str, int]] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
     Output,
     check_integer,
@@ -17,7 +18,6 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.ssca2_kernels import ssca2_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
 # Cliques are laid afresh every so many times the largest one; only the last of a window is cut short.
 CLIQUES_PER_WINDOW = 8

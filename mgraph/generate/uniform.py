@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
     MOST_EDGES,
     Output,
@@ -20,7 +21,6 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.uniform_kernels import fixed_out_degree_arcs, uniform_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
 
 @dataclass(frozen=True)

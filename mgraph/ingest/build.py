@@ -5,6 +5,7 @@ from __future__ import annotations
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
@@ -14,7 +15,6 @@ from mgraph.ingest.survey import Survey, make_survey
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Shard, degrees
 from mgraph.shard.user_ids import translated
-from mgraph.types import EdgeSource
 
 LAYOUTS = ("rows", "compact", "auto")
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeSource
 from mgraph.shard.rows_kernels import bucket_arcs
-from mgraph.types import Array, EdgeSource, vertex_dtype
+from mgraph.types import Array, vertex_dtype
 
 
 def steps(comm: Communicator, num_chunks: int) -> range:

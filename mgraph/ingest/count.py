@@ -9,9 +9,10 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError
 from mgraph.shard.count_kernels import count_degrees
-from mgraph.types import Array, EdgeChunk, EdgeSource
+from mgraph.types import Array
 
 INT64 = np.iinfo(np.int64)
 

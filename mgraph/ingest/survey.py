@@ -9,13 +9,14 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeSource
 from mgraph.ingest.count import Totals, count
 from mgraph.ingest.memory_check import refuse_without_room
 from mgraph.ingest.order import choose_order, degree_order, total_degrees
 from mgraph.ingest.plan import Sizes, bytes_of, degrees_bytes, order_bytes
 from mgraph.partition import Partition
 from mgraph.shard.shard import GraphInfo
-from mgraph.types import Array, EdgeSource
+from mgraph.types import Array
 
 
 @dataclass

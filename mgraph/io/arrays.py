@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError
 from mgraph.io.checks import as_flag, as_ids, as_weights, check_ids, check_num_vertices, refuse_lazy
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, vertex_dtype
+from mgraph.types import vertex_dtype
 
 # The methods that copy to the host: of cuDF, Numba, PyTorch and CuPy, the last as series have another `get`.
 HOST_COPIES = ("to_numpy", "copy_to_host", "cpu", "get")

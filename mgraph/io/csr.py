@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import check_ends_of_indptr, check_rising, on_backend, sources_of_arcs
 from mgraph.io.checks import check_ids, check_weights
 from mgraph.io.ranges import PIECE_BYTES, changed, opened, read_range
 from mgraph.io.spool import InputPath
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, EdgeSource
 
 MAGIC = b"MGCSR001"
 HEADER = struct.Struct("<8sQQII")

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from mgraph.edges import EdgeSource
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
 from mgraph.io.checks import as_flag, as_integer
@@ -15,7 +16,6 @@ from mgraph.io.mtx import BANNER, read_mtx
 from mgraph.io.npz import read_npz
 from mgraph.io.parquet import read_parquet
 from mgraph.io.text import is_packed, read_text
-from mgraph.types import EdgeSource
 
 READERS: dict[str, Callable[..., EdgeSource]] = {
     "text": read_text,

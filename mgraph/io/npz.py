@@ -21,13 +21,14 @@ from typing import IO, Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError, MgraphError, UsageError
 from mgraph.io import spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
 from mgraph.io.ranges import PIECE_BYTES, InputFile, changed, opened, read_range
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, vertex_dtype
+from mgraph.types import vertex_dtype
 
 # A local header of a zip archive: 30 bytes, the last four of them the lengths of the name and of the extra field.
 _LOCAL_HEADER = struct.Struct("<26xHH")

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
 from mgraph.io.columns import find_ends, find_weight
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+from mgraph.types import vertex_dtype
 
 
 @dataclass(frozen=True)

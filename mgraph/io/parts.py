@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend, CpuBackend
+from mgraph.edges import EdgeChunk
 from mgraph.io.arrays import ArrayEdges, CsrEdges
-from mgraph.types import EdgeChunk
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend, available_cores
+from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io import lines, spool
@@ -21,7 +22,6 @@ from mgraph.io.lines import BadLine, first_lines, line_start, placing_errors, te
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, TOO_LONG, count_lines, parse_lines
 from mgraph.io.ranges import InputFile
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
 # Bytes that are parsed at a time: enough to be fast, little beside the arrays that come of them.
 BLOCK_BYTES = 16 << 20

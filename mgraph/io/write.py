@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend, make_backend
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.csr import write_csr
 from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
 from mgraph.io.replace import replacing, require_place
-from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+from mgraph.types import vertex_dtype
 
 # Edges that are in memory at a time.
 CHUNK_EDGES = 1 << 22

@@ -14,9 +14,10 @@ from strategies import graphs, orders, rank_counts
 from zoo import CASES, ZOO, GraphCase, make_case, random_case
 
 from mgraph.backends.base import CpuBackend
+from mgraph.edges import EdgeChunk
 from mgraph.ingest.build import build
 from mgraph.shard.in_rows import require_in_rows
-from mgraph.types import EdgeChunk, vertex_dtype
+from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(threads=1)
 

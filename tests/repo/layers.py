@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
         ("types", "errors", "readable", "signals"),
-        ("partition", "kernels", "comm", "exact_sum"),
+        ("partition", "kernels", "comm", "exact_sum", "edges"),
         ("generate", "io", "rates"),
         ("shard build translate",),
         ("algorithms", "validation validation_components"),

@@ -8,7 +8,8 @@ import struct
 import numpy as np
 
 from mgraph.backends.base import CpuBackend
-from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+from mgraph.edges import EdgeChunk, EdgeSource
+from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(2)
 CHUNK_COUNTS = (1, 3, 7, 64)
