@@ -1,4 +1,4 @@
-"""Road-like grids: long paths, small degrees, a share of the edges removed."""
+"""Road-like grids: large diameter, small degrees, a share of the edges removed."""
 
 from __future__ import annotations
 
@@ -46,8 +46,7 @@ class Grid:
     max_weight: int = 255
 
     directed = False
-    # Only making them tells how many are missing.
-    num_input_edges = None
+    num_input_edges = None  # missing edges are drawn at random: counted only by generating them
 
     def __post_init__(self) -> None:
         check_integer("rows", self.rows, 0, MOST_EDGES)

@@ -1,4 +1,4 @@
-"""Uniform random graphs: by mean degree (undirected), or by a fixed out-degree (directed)."""
+"""Uniform random graphs: undirected with a mean degree, or directed with a fixed out-degree."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mgraph.partition import chunk_range
 
 @dataclass(frozen=True)
 class Uniform:
-    """An undirected graph of num_vertices * degree / 2 edges, both ends of each drawn alike.
+    """An undirected graph of num_vertices * degree / 2 edges, both ends of each drawn uniformly.
 
     Parameters
     ----------
     num_vertices
         Number of vertices, 0..2^62.
     degree
-        Mean degree, loops and parallel edges included; need not be whole.
+        Mean degree, loops and parallel edges included; need not be an integer.
     seed, weights, max_weight
         As for Rmat.
     """
@@ -75,7 +75,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class FixedOutDegree:
-    """A directed graph where every vertex has out_degree arcs to targets drawn alike.
+    """A directed graph where every vertex has out_degree arcs to targets drawn uniformly.
 
     Parameters
     ----------
