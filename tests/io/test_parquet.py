@@ -113,7 +113,7 @@ def test_what_is_damaged_is_refused(tmp_path):
     for about in (b"nonsense", b"[1]", b'{"num_vertices": -1}', b'{"num_vertices": "6"}'):
         table = pyarrow.table(EDGES).replace_schema_metadata({"mgraph": about})
         pyarrow.parquet.write_table(table, path)
-        with pytest.raises(InputError, match="do not tell a number of vertices"):
+        with pytest.raises(InputError, match="have no valid number of vertices"):
             read_source(path)
 
 

@@ -30,8 +30,8 @@ def test_every_vertex_has_a_place_in_the_part_of_its_home(case, num_ranks):
     for r, (shard, own) in enumerate(zip(shards, homes, strict=True)):
         stride = shard.partition.stride
         for bits, before, nums in (
-            (own.going, own.before_going, own.num_going),
-            (own.coming, own.before_coming, own.num_coming),
+            (own.send_bits, own.send_before, own.send_counts),
+            (own.recv_bits, own.recv_before, own.recv_counts),
         ):
             states, at = places(bits, before)
             starts = starts_of(nums)
@@ -39,7 +39,7 @@ def test_every_vertex_has_a_place_in_the_part_of_its_home(case, num_ranks):
             assert at.tolist() == [start + k for start, num in zip(starts, nums, strict=False) for k in range(num)]
             assert np.bincount(states // stride, minlength=num_ranks).tolist() == nums
         # What goes to a rank is what comes there.
-        assert own.num_going == [homes[to].num_coming[r] for to in range(num_ranks)]
-        states, _ = places(own.going, own.before_going)
+        assert own.send_counts == [homes[to].recv_counts[r] for to in range(num_ranks)]
+        states, _ = places(own.send_bits, own.send_before)
         home_of = shard.user_of_local.astype(np.int64) // shard.user_stride
         assert (states % stride).tolist() == np.argsort(home_of, kind="stable").tolist()
