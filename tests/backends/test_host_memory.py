@@ -58,7 +58,7 @@ def v1_group(root: pathlib.Path, group: str, limit: int = UNLIMITED, used: int =
     write(root / group.lstrip("/") / "memory.stat", "\n".join(f"{name} {value}" for name, value in stat.items()))
 
 
-def test_a_host_without_control_groups_has_what_is_available(tmp_path):
+def test_host_without_control_groups_has_its_available_memory(tmp_path):
     assert host_memory(host(tmp_path, "0::/")).num_bytes == AVAILABLE
     assert host_memory(host(tmp_path, "0::/")).limit == ""
     (tmp_path / "proc/self/cgroup").unlink()
@@ -66,7 +66,7 @@ def test_a_host_without_control_groups_has_what_is_available(tmp_path):
 
 
 @pytest.mark.parametrize("lowest", ["/", "/system.slice", "/system.slice/job.service"])
-def test_the_lowest_limit_of_nested_groups_holds(tmp_path, lowest):
+def test_lowest_limit_of_nested_groups_decides(tmp_path, lowest):
     host(tmp_path, "0::/system.slice/job.service", v2_mount())
     for group in ("/", "/system.slice", "/system.slice/job.service", "/system.slice/other.service"):
         limit = 700 * MIB if group == lowest else "max" if group == "/" else 10 * MIB if "other" in group else 900 * MIB
@@ -76,27 +76,27 @@ def test_the_lowest_limit_of_nested_groups_holds(tmp_path, lowest):
     assert free.limit == f"the control group {tmp_path}{V2}{lowest} is limited to 700 MiB".replace("/ is", " is")
 
 
-def test_a_lower_limit_below_more_use_holds(tmp_path):
+def test_limit_with_the_least_left_decides(tmp_path):
     host(tmp_path, "0::/a/b", v2_mount())
     v2_group(tmp_path, f"{V2}/a", 1000 * MIB, used=900 * MIB)
     v2_group(tmp_path, f"{V2}/a/b", 500 * MIB, used=100 * MIB)
     assert host_memory(tmp_path).num_bytes == 100 * MIB
 
 
-def test_files_that_the_kernel_keeps_are_free(tmp_path):
+def test_page_cache_counts_as_free(tmp_path):
     host(tmp_path, "0::/job", v2_mount())
     stat = {"anon": 10 * MIB, "inactive_file": 200 * MIB, "active_file": 50 * MIB, "slab_reclaimable": 5 * MIB}
     v2_group(tmp_path, f"{V2}/job", 300 * MIB, used=290 * MIB, **stat)
     assert host_memory(tmp_path).num_bytes == (300 - 290 + 255) * MIB
 
 
-def test_a_group_is_slowed_down_before_it_is_ended(tmp_path):
+def test_memory_high_limits_before_memory_max(tmp_path):
     host(tmp_path, "0::/job", v2_mount())
     v2_group(tmp_path, f"{V2}/job", 500 * MIB, used=100 * MIB, high=400 * MIB)
     assert host_memory(tmp_path).num_bytes == 300 * MIB
 
 
-def test_version_1_counts_all_below_a_group(tmp_path):
+def test_version_1_counts_the_groups_below(tmp_path):
     host(
         tmp_path,
         "9:name=systemd:/\n4:memory,hugetlb:/job/step\n1:cpu:/elsewhere",
@@ -115,14 +115,14 @@ def test_version_1_counts_all_below_a_group(tmp_path):
     assert host_memory(other).num_bytes == 800 * MIB
 
 
-def test_a_hybrid_host_has_limits_in_the_version_that_has_the_controller(tmp_path):
+def test_hybrid_host_has_limits_in_the_version_with_the_controller(tmp_path):
     host(tmp_path, "4:memory:/job\n0::/job", v1_mount(), v2_mount(folder="/sys/fs/cgroup/unified"))
     (tmp_path / "sys/fs/cgroup/unified/job").mkdir(parents=True)
     v1_group(tmp_path, f"{V1}/job", 400 * MIB, 100 * MIB)
     assert host_memory(tmp_path).num_bytes == 300 * MIB
 
 
-def test_a_container_that_sees_only_its_own_groups(tmp_path):
+def test_container_with_only_its_own_groups_mounted_has_its_limit(tmp_path):
     # The mount begins at the container's group, and /proc names that from the host's root, from its own, or from above.
     for i, (cgroup, top) in enumerate(
         (("/docker/a1", "/docker/a1"), ("/", "/"), ("/../../elsewhere", "/"), ("/docker/a1", "/kubepods/b2"))
@@ -133,7 +133,7 @@ def test_a_container_that_sees_only_its_own_groups(tmp_path):
             assert host_memory(root).num_bytes == 300 * MIB, (cgroup, top, version)
 
 
-def test_a_mount_of_other_groups_says_nothing(tmp_path):
+def test_mount_of_other_groups_is_ignored(tmp_path):
     host(tmp_path, "0::/mine", v2_mount(), v2_mount("/other", "/mnt/other\\040groups"))
     v2_group(tmp_path, f"{V2}/mine", 400 * MIB, 100 * MIB)
     v2_group(tmp_path, "/mnt/other groups", 50 * MIB, 10 * MIB)

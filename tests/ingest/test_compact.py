@@ -94,14 +94,14 @@ def check(case, num_ranks, order, shape=TINY):
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_every_edge_is_there_once_whatever_the_passes(case, order, few_keys):
+def test_compact_blocks_have_every_edge_once_for_any_passes(case, order, few_keys):
     for num_ranks in RANKS:
         check(case, num_ranks, order)
 
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), rank_counts, orders)
-def test_drawn_graphs(case, num_ranks, order):
+def test_compact_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, order):
     with pytest.MonkeyPatch.context() as patch:
         squeeze(patch)
         check(case, num_ranks, order)
@@ -109,14 +109,14 @@ def test_drawn_graphs(case, num_ranks, order):
 
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_on_one_rank_the_blocks_are_those_made_from_rows(case, shape, few_keys):
+def test_compact_blocks_equal_blocks_from_rows_on_one_rank(case, shape, few_keys):
     (shard,), naive = check(case, 1, "degree", shape)
     (blocks,), (wanted,) = shard.blocks.values(), run_on_ranks(build_blocks, naive, shape)
     for got, want in zip((*blocks.edges, blocks.weights), (*wanted.edges, wanted.weights), strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def test_any_backend(backend, few_keys):
+def test_compact_blocks_are_equal_on_every_backend(backend, few_keys):
     case = random_case(2, 150)
     for num_ranks in (1, 2):
         plain = compact_on(case, num_ranks)
@@ -134,7 +134,7 @@ def test_shares_are_about_equal():
         assert max(shares) < 1.3 * sum(shares) / 4
 
 
-def test_edges_given_both_ways_leave_no_room_behind():
+def test_space_of_parallel_edges_is_freed():
     case = random_case(1, 300, directed=False)
     twice = replace(
         case,
@@ -165,12 +165,12 @@ def test_edges_given_both_ways_leave_no_room_behind():
         ([2, 2, 9], 5, 20, None),
     ],
 )
-def test_passes_take_what_there_is_room_for(sizes, buffer, batch, expected):
+def test_passes_fill_the_available_memory(sizes, buffer, batch, expected):
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     assert plan_passes(ends, buffer, batch) == expected
 
 
-def test_a_build_in_many_passes_reads_as_often_as_it_must(monkeypatch):
+def test_build_reads_the_input_once_per_pass(monkeypatch):
     squeeze(monkeypatch)
     reads = []
     chunk = CaseEdges.chunk

@@ -21,13 +21,13 @@ def check_out_of_memory(cluster: Cluster) -> None:
         assert mg.bfs(g, 0).stats.num_reached > 1
 
 
-def test_in_process():
+def test_build_beyond_memory_is_refused_in_process():
     with mg.connect(backend="cpu") as cluster:
         check_out_of_memory(cluster)
         wait_until(lambda: [len(objects) for objects in cluster._objects] == [0])
 
 
-def test_on_a_worker():
+def test_build_beyond_memory_is_refused_on_a_worker():
     workers = LocalCluster(n_workers=1, threads_per_worker=1, memory_limit=0, dashboard_address=":0")
     with workers, Client(workers, set_as_default=False) as client, mg.connect(client) as cluster:
         check_out_of_memory(cluster)

@@ -72,7 +72,7 @@ HEADS = {".txt": b"0 1\n", ".mtx": b"%%MatrixMarket matrix coordinate pattern ge
 
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("fill", [b" ", b"#x", b"\0", b"1"])
-def test_packed_text_without_ends_of_lines_takes_neither_memory_nor_disk(tmp_path, suffix, fill):
+def test_compressed_text_of_one_line_needs_neither_memory_nor_disk(tmp_path, suffix, fill):
     bomb = tmp_path / f"bomb{suffix}.gz"
     write_packed(bomb, HEADS[suffix], fill)
     held, moved, error = read_bomb(bomb, tmp_path)
@@ -87,7 +87,7 @@ def test_packed_text_without_ends_of_lines_takes_neither_memory_nor_disk(tmp_pat
 
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("at", [0, 40 << 20])
-def test_text_without_ends_of_lines_is_neither_held_nor_read_to_its_end(tmp_path, suffix, at):
+def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):
     bomb, head = tmp_path / f"bomb{suffix}", HEADS[suffix]
     with open(bomb, "wb") as file:
         file.write(head)
@@ -119,7 +119,7 @@ def small_disk(tmp_path, monkeypatch):
 NO_ROOM = r"does not fit into {}: 1[0-5](\.\d)? MiB of it are there, and \S+ (MiB|KiB) are left: set TMPDIR to a folder"
 
 
-def test_a_copy_that_the_disk_has_no_room_for_is_refused_and_nothing_stays(tmp_path, small_disk):
+def test_copy_that_does_not_fit_the_disk_is_refused_and_deleted(tmp_path, small_disk):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n" * (6 << 20)))
     with pytest.raises(mg.WouldNotFit, match="without its compression " + NO_ROOM.format(small_disk)):
@@ -130,7 +130,7 @@ def test_a_copy_that_the_disk_has_no_room_for_is_refused_and_nothing_stays(tmp_p
     assert read_source(path).num_input_edges == 3 << 20
 
 
-def test_standard_input_that_the_disk_has_no_room_for_is_refused(small_disk):
+def test_standard_input_that_does_not_fit_the_disk_is_refused(small_disk):
     process = start("info", "-", stdin=subprocess.PIPE, text=False, env={**ENVIRONMENT, "TMPDIR": str(small_disk)})
     out, err = process.communicate(b"0 1\n" * (6 << 20), timeout=100)
     assert (process.returncode, out) == (5, b"")
@@ -138,7 +138,7 @@ def test_standard_input_that_the_disk_has_no_room_for_is_refused(small_disk):
     assert shutil.disk_usage(small_disk).used == 0
 
 
-def test_a_copy_leaves_some_of_the_disk_to_others(tmp_path, monkeypatch):
+def test_copy_leaves_a_reserve_on_the_disk(tmp_path, monkeypatch):
     disk = os.statvfs(tmp_path)
     fields = list(disk)
     fields[4] = (60 << 20) // disk.f_frsize  # f_bavail

@@ -54,7 +54,7 @@ def archive(path, members: list[tuple[str, bytes]], compression=zipfile.ZIP_STOR
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_a_flipped_bit_is_refused_or_changes_nothing(path, save):
+def test_flipped_bit_is_refused_or_changes_nothing(path, save):
     save(path, **ARRAYS)
     data, expected = path.read_bytes(), facts(read_source(path))
     seed = int(time.time())
@@ -81,7 +81,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(path, save):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_a_cut_is_refused(path, save):
+def test_truncated_archive_is_refused(path, save):
     save(path, **ARRAYS)
     data = path.read_bytes()
     for length in range(0, len(data), 3):
@@ -90,7 +90,7 @@ def test_a_cut_is_refused(path, save):
             read_source(path)
 
 
-def test_a_longer_shape_than_the_array_is_refused(path):
+def test_shape_beyond_the_array_is_refused(path):
     np.savez(path, sources=np.arange(64, dtype="i4"), targets=np.arange(64, dtype="i4"))
     path.write_bytes(path.read_bytes().replace(b"(64,)", b"(65,)"))
     with pytest.raises(InputError, match=r"graph\.npz.*Bad CRC-32|truncated or damaged"):
@@ -153,7 +153,7 @@ def test_members_that_overlap_are_refused(path):
     ],
 )
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_arrays_of_other_kinds(path, save, array, message):
+def test_arrays_of_wrong_dtype_or_shape_are_refused(path, save, array, message):
     save(path, sources=array, targets=array)
     if message is None:
         assert facts(read_source(path))[:2] == ([], 0)
@@ -189,7 +189,7 @@ class Unseekable(io.RawIOBase):
         return self.file.write(data)
 
 
-def test_archives_as_other_programs_write_them(path):
+def test_archives_of_other_programs_are_read(path):
     np.savez(path, **ARRAYS)
     data, expected = path.read_bytes(), facts(read_source(path))
     with open(path, "wb") as file, zipfile.ZipFile(Unseekable(file), "w") as streamed:
@@ -222,7 +222,7 @@ def test_an_encrypted_archive_is_refused(path):
         read_source(path)
 
 
-def test_pieces_are_checked_like_the_whole(path, monkeypatch):
+def test_checks_do_not_depend_on_the_piece_size(path, monkeypatch):
     monkeypatch.setattr(npz, "PIECE_BYTES", 64)
     for save in (np.savez, np.savez_compressed):
         save(path, **ARRAYS)
@@ -236,7 +236,7 @@ def test_pieces_are_checked_like_the_whole(path, monkeypatch):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_a_file_that_has_changed_is_refused(path, save):
+def test_changed_file_is_refused(path, save):
     save(path, **ARRAYS)
     data, source = path.read_bytes(), pickle.loads(pickle.dumps(read_source(path)))
     # A copy of the same bytes, as on the disk of another machine.

@@ -64,7 +64,7 @@ def packed(request, tmp_path):
     return path
 
 
-def test_a_copy_has_no_name_and_goes_with_its_source(packed, spool):
+def test_copy_is_unnamed_and_deleted_with_its_source(packed, spool):
     source = read_source(packed)
     assert as_rows(whole(source, 3)) == sorted((v, v * 7 % 64, v) for v in range(64))
     # A worker in this process, and another rank of it.
@@ -82,7 +82,7 @@ def test_a_copy_has_no_name_and_goes_with_its_source(packed, spool):
     assert not copies(folder=spool)
 
 
-def test_a_built_graph_holds_no_copy(packed, spool):
+def test_built_graph_keeps_no_copy(packed, spool):
     source = read_source(packed)
     with mg.connect(num_ranks=3, backend="cpu") as cluster:
         with mg.Graph.from_source(source, cluster=cluster) as g:
@@ -97,7 +97,7 @@ def test_a_built_graph_holds_no_copy(packed, spool):
     assert not copies(folder=spool)
 
 
-def test_a_forked_child_reads_and_leaves_the_copy(packed, spool):
+def test_forked_child_reads_the_copy_without_deleting_it(packed, spool):
     source = read_source(packed)
     whole(source)
     child = os.fork()
@@ -113,7 +113,7 @@ def test_a_forked_child_reads_and_leaves_the_copy(packed, spool):
     assert len(whole(source)) == 64
 
 
-def test_errors_name_the_file_of_the_user(tmp_path, spool):
+def test_errors_name_the_compressed_file(tmp_path, spool):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n1 x\n"))
     with pytest.raises(InputError, match=rf"^{path}:2: vertex 'x'"):
@@ -130,7 +130,7 @@ def test_errors_name_the_file_of_the_user(tmp_path, spool):
         read_source(path)
 
 
-def test_a_full_disk_is_named_with_its_folder(tmp_path, small_disk, monkeypatch):
+def test_full_disk_error_names_the_folder(tmp_path, small_disk, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(TEXT * 5000))
@@ -156,7 +156,7 @@ def worker_with_spool(file, spool, scratch, options):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("options", [("--no-nanny",), ()], ids=["no nanny", "nanny"])
-def test_a_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options):
+def test_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(TEXT))
     with (
@@ -200,7 +200,7 @@ def test_standard_input_reaches_workers_in_other_processes(client, monkeypatch, 
     assert not copies(folder=spool)
 
 
-def test_standard_input_that_is_out_of_reach_is_refused(monkeypatch, spool):
+def test_standard_input_on_another_machine_is_refused(monkeypatch, spool):
     for data in (TEXT, gzip.compress(TEXT)):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
         source = read_source("-")

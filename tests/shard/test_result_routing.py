@@ -11,7 +11,7 @@ from zoo import make_case, random_case
 from mgraph.shard.result_routing import PART_ALIGNMENT, require_homes, starts_of
 
 
-def test_parts_begin_apart():
+def test_parts_begin_at_aligned_starts():
     assert starts_of([0, 1, 16, 17, 0]) == [0, 0, 16, 32, 64, 64]
 
 
@@ -24,7 +24,7 @@ def places(bits, before):
 
 @pytest.mark.parametrize("num_ranks", [2, 3, 4])
 @pytest.mark.parametrize("case", [random_case(5), make_case("few", 40, [(0, 39), (7, 8)])], ids=lambda case: case.name)
-def test_every_vertex_has_a_place_in_the_part_of_its_home(case, num_ranks):
+def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
     shards = build_shards(case, num_ranks, "degree")
     homes = run_on_ranks(require_homes, shards)
     for r, (shard, own) in enumerate(zip(shards, homes, strict=True)):

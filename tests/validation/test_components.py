@@ -60,7 +60,7 @@ def test_each_corruption_is_caught_by_its_rule(labels, broken):
             assert {v.rule: (v.count, v.vertex) for v in found} == broken
 
 
-def test_vertices_without_arcs_are_alone():
+def test_vertices_without_arcs_are_their_own_component():
     case = ZOO["isolated"]
     right = oracles.components(case)
     for v in (3, 4, 8):
