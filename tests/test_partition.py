@@ -1,4 +1,4 @@
-"""Every small partition, exhaustively; and where 32 bits end."""
+"""Partitions: all small ones exhaustively, and the arithmetic at the limit of 32 bits."""
 
 from __future__ import annotations
 

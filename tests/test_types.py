@@ -1,4 +1,4 @@
-"""Dtypes, sentinels, and where they change."""
+"""Dtypes of ids and states, their sentinels, and the sizes at which they change."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def _launch(shape: Shape, cooperative: bool, parameters: int) -> None:
 
 
 class _Prepared:
-    """A launch whose arguments are fixed but for the addresses of a few arrays; see Backend.prepared."""
+    """A launch with fixed arguments but for the addresses of a few arrays; see Backend.prepared."""
 
     def __init__(self, shape: Shape, kernel: Kernel, args: tuple) -> None:
         self._shape, self._cooperative, self._empty = shape, kernel.cooperative, args[1] <= args[0]
@@ -110,7 +110,7 @@ class _Prepared:
         allocated = [(i, a) for i, a in enumerate(args) if type(a) is Fresh]
         self._allocated = [(i, a.count * a.dtype.itemsize) for i, a in allocated]
         self._arrays = [(a.count, a.dtype) for _, a in allocated]
-        # Holds references to the arrays whose addresses are in the buffer.
+        # References that keep the arrays alive while their addresses are in the buffer.
         self._fixed = [None if isinstance(a, (Given, Fresh)) else a for a in args]
         self._parameters = _Parameters()
         self._parameters.set(self._fixed)

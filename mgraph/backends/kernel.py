@@ -7,8 +7,8 @@
 
 The first two parameters of every kernel are the range of work items, lo..hi. A backend divides it: the
 CPU among its threads, CUDA among the threads of a grid. The other parameters are the same in both twins,
-inputs first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays have dtypes, and each keyword
-of `@kernel` names the array parameter whose dtype becomes a typedef of the CUDA text.
+inputs first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays have dtypes. A keyword
+typedef=parameter of `@kernel` makes the dtype of that array a typedef of the CUDA text.
 
 A persistent kernel has the CUDA function alone, in one cooperative launch: all blocks run at once and are
 synchronized by grid barriers, so that many supersteps take one launch. It needs a PersistentBackend.
@@ -140,7 +140,7 @@ def kernel(
 def fused(
     *, lanes: int = 1, block: int = 1024, shared_bytes: int | Callable[..., int] = 0, **types: str
 ) -> Callable[[Callable], Kernel]:
-    """Declare a persistent kernel, whose Python function is a docstring alone; options as of `kernel`.
+    """Declare a persistent kernel by a Python function with only a docstring; options as of `kernel`.
 
     A launch has as many blocks as the device holds at once, or fewer if there is less work.
     """

@@ -100,7 +100,7 @@ def ones_before(bits, before, i):
 
 @inline
 def row_of_arc(offsets, num_rows, arc):
-    """Return the row of an arc: the last row whose offset is not above it."""
+    """Return the row of an arc: the last row with an offset not above it."""
     lo, hi = 0, num_rows
     while hi - lo > 1:
         middle = (lo + hi) >> 1
@@ -113,7 +113,7 @@ def row_of_arc(offsets, num_rows, arc):
 
 @inline
 def flush(buffer, length, queue, counters):
-    """Append a thread's buffer to the queue whose length is counters[0]."""
+    """Append a thread's buffer to the queue of length counters[0]."""
     base = atomic_add(counters, 0, length)
     for i in range(length):
         queue[base + i] = buffer[i]
@@ -165,7 +165,7 @@ def class_edge(weight, scale):
 
 @inline
 def light_end(weights, begin, end, scale, edge):
-    """Return the end of the arcs whose scaled weight is below `edge`, in a weight-sorted row begin..end."""
+    """Return the end of the arcs with a scaled weight below `edge`, in a weight-sorted row begin..end."""
     while begin < end:
         middle = (begin + end) >> 1
         if np.float64(weights[middle]) * scale < edge:

@@ -101,7 +101,7 @@ class Output:
         return EdgeChunk(self.sources, self.targets, self.weights)
 
     def present(self) -> EdgeChunk:
-        """Return the edges whose source is not `none`, by which kernels mark missing edges."""
+        """Return the edges with a source other than `none`, by which kernels mark missing edges."""
         is_edge = self.sources != self.none
         weights = None if self.weights is None else self.weights[is_edge]
         return EdgeChunk(self.sources[is_edge], self.targets[is_edge], weights)

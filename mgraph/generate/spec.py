@@ -66,7 +66,7 @@ def parse_spec(text: str) -> EdgeSource:
 
 
 def _value(name: str, kind: str, text: str) -> Any:
-    """Return the value of a field whose annotation is `kind`."""
+    """Return the value of a field with the annotation `kind`."""
     if name == "weights":
         return None if text in WORDS_FOR_NONE else text
     if kind == "bool":

@@ -19,8 +19,8 @@ from mgraph.generate.base import (
 from mgraph.generate.ssca2_kernels import ssca2_edges
 from mgraph.partition import chunk_range
 
-# The sequence of cliques restarts in each window of this many times the largest clique, whose end cuts its last
-# clique.
+# The sequence of cliques restarts in each window, of this many times the largest clique; the last clique of a window is
+# cut at its end.
 CLIQUES_PER_WINDOW = 8
 
 
@@ -92,7 +92,7 @@ class Ssca2:
 
 
 def cube_root(n: int) -> int:
-    """Return the largest integer whose cube is at most n."""
+    """Return the integer part of the cube root of n."""
     root = round(n ** (1 / 3))
     while root**3 > n:
         root -= 1

@@ -1,5 +1,5 @@
-// SSCA#2 graphs: cliques of random size, joined by edges whose probability falls with distance (see
-// ssca2.py). A warp generates the edges of a vertex.
+// SSCA#2 graphs: cliques of random size, joined by edges that become less probable with distance
+// (see ssca2.py). A warp generates the edges of a vertex.
 
 #include "prelude.cuh"
 

@@ -1,4 +1,4 @@
-"""SSCA#2 graphs: cliques of random size, joined by edges whose probability falls with distance.
+"""SSCA#2 graphs: cliques of random size, joined by edges that become less probable with distance.
 
 Cliques are consecutive vertices in windows of `window` vertices, each with its own stream of sizes, so that
 the clique of a vertex depends on its window alone. Each vertex has `slots` slots for edges: half of the largest

@@ -34,7 +34,7 @@ _32 = np.uint64(32)
 
 @dataclass(frozen=True)
 class CsrFile:
-    """A .csr file whose header and length have been checked."""
+    """A .csr file with a checked header and length."""
 
     path: InputPath
     num_vertices: int

@@ -59,7 +59,7 @@ class NpzArray:
 
 @dataclass(frozen=True)
 class NpzEdges:
-    """An archive whose arrays have been checked."""
+    """An archive with checked arrays."""
 
     path: spool.InputPath
     packed: spool.Unpacked | None
@@ -297,7 +297,7 @@ def _begins(file: InputFile, raw: Any, arrays: tuple[NpzArray, ...]) -> list[int
 
 @functools.lru_cache(maxsize=16)
 def _require_same(path: spool.InputPath, _identity: spool.Identity, arrays: tuple[NpzArray, ...]) -> None:
-    """Refuse a file whose arrays differ from those checked: another machine may have another copy."""
+    """Refuse a file if its arrays differ from those checked: another machine may have another copy."""
     try:
         with _archive(path) as archive:
             for array in arrays:

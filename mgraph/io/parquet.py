@@ -26,7 +26,7 @@ from mgraph.types import vertex_dtype
 
 @dataclass(frozen=True)
 class ParquetEdges:
-    """A file whose columns have been checked."""
+    """A file with checked columns."""
 
     path: pathlib.Path
     columns: tuple[str, ...]  # the ends, and the weight if there is one
@@ -113,7 +113,7 @@ def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Ite
 
 
 def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) -> np.ndarray:
-    """Return a column of a row group, whose first row is number `begin`."""
+    """Return a column of a row group; `begin` is the number of its first row."""
     pyarrow, _ = _pyarrow()
     try:
         column = file.read_row_group(group, columns=[name]).column(0)

@@ -22,7 +22,7 @@ def choose_shape(backend: Backend, state_bytes: int) -> BlockShape:
 
 
 def shape_of(shared_bytes: int, cache_bytes: int, state_bytes: int) -> BlockShape:
-    """Return the shape whose segments fit shared memory and whose windows fit half of the cache.
+    """Return the largest shape with segments that fit shared memory and windows that fit half of the cache.
 
     Measured with 4-byte states and 60 MB of cache: 2^22 starts of a window are within 3 % of the best.
     """
@@ -47,7 +47,7 @@ class Headers:
         self.windows = [(np.empty(0, np.int64),) * 3]
 
     def add(self, first: int, counts: np.ndarray) -> None:
-        """Append the window of states from `first`, whose tiles have `counts` edges; split tiles at unit boundaries."""
+        """Append the window of states from `first` with `counts` edges in its tiles; split tiles at unit boundaries."""
         tiles = np.flatnonzero(counts)
         ends = self.num_edges + np.cumsum(counts[tiles])
         begins = ends - counts[tiles]

@@ -5,7 +5,7 @@ every arc. An edge starts at the row's vertex and ends at the arc's target:
 
 - *The hub is the end.* In degree order most edges then end in few segments, so that one copy of a segment in
   shared memory serves many edges; the many updates of a hub contend there and not in global memory; and the
-  starts, read in rising order, are mostly vertices of low degree, whose addresses few threads share.
+  starts, read in rising order, are mostly vertices of low degree: few threads load the same address.
 - *Shares are nearly equal already.* However many neighbors a vertex has, few have smaller positions, so
   that every rank has nearly its share in its own rows, and few edges are sent.
 

@@ -28,8 +28,8 @@ def count_lower(lo, hi, indptr, targets, first, stride, multiplier, counts):
 def list_ends(lo, hi, offsets, num_rows, indptr, targets, weights, base, begin, out_sources, out_targets, out_weights):
     """Write both ends of every edge as state indices, and its weight.
 
-    Work items are edges: those of row u are offsets[u] .. offsets[u + 1], the first arcs of the row, whose state
-    index is base + u. Edge `begin` is written to index 0.
+    Work items are edges: those of row u, with the state index base + u, are offsets[u] .. offsets[u + 1], the first
+    arcs of the row. Edge `begin` is written to index 0.
     """
     row = row_of_arc(offsets, num_rows, lo)
     for edge in range(lo, hi):

@@ -1,6 +1,6 @@
 """Result routing in degree order: build the table that maps owned vertices to the ranks that serve their user ids.
 
-A rank serves a contiguous range of user ids, whose owners are spread over all ranks. Sender and receiver enumerate the
+A rank serves a contiguous range of user ids; their owners are spread over all ranks. Sender and receiver enumerate the
 values of a transfer in the same order, by a bitmap over states with prefix counts: an eighth of the bytes of the user
 ids themselves, and no ids are sent with the values.
 """

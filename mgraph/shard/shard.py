@@ -184,14 +184,14 @@ class Shard:
 
     @cached_property
     def user_stride(self) -> int:
-        """The number of user ids whose results a rank serves."""
+        """The number of user ids that a rank serves results of."""
         if not self.partition.cyclic:
             return self.partition.stride
         return -(-self.info.num_vertices // self.partition.num_ranks)
 
     @cached_property
     def user_range(self) -> tuple[int, int]:
-        """The range of user ids whose results this rank serves."""
+        """The range of user ids that this rank serves results of."""
         lo = min(self.rank * self.user_stride, self.info.num_vertices)
         return lo, min(lo + self.user_stride, self.info.num_vertices)
 

@@ -66,7 +66,7 @@ def _translation(
         None if distance is None else Fresh(hi - lo, user_dtype(distance)),
         None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
     )
-    # A single rank derives a level from the predecessor's: predecessors are mostly hubs, whose levels are in the cache.
+    # A single rank derives a level from the predecessor's: most predecessors are hubs, with their levels in the cache.
     if partition.cyclic and homes is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
         return shard.backend.prepared(
             translate_levels, 0, hi - lo, shard.position_of_user, partition.num_positions,

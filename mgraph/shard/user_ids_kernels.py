@@ -76,7 +76,7 @@ def translate_tree(
 ):  # fmt: skip
     """Write distances and predecessors in order of user ids, -1 (inf for floats) if unreached; outputs may be None.
 
-    `values` and `parents` are by state, or with `bits` contiguous for the states whose bit is set, `step` apart.
+    `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit, `step` apart.
     `users` has the user id of every state index, or is None if predecessors are user ids already.
     """
     for i in range(lo, hi):

@@ -215,7 +215,7 @@ def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Arr
 def _check_arcs(
     check: _Check, comm: Communicator, parent: Array, dist: Array, bound: np.ndarray, weighted: bool
 ) -> tuple[Array, Array]:
-    """Return masks of the owned vertices whose tree edge explains their distance, and that an arc would shorten."""
+    """Return two masks of the owned vertices: the tree edge explains the distance; an arc would shorten it."""
     shard, run = check.shard, check.shard.backend
     num_states = shard.partition.num_states
     marks = check.xp.zeros(2 * num_states, np.uint8)

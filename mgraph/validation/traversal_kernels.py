@@ -20,7 +20,7 @@ def _check_arc(u, v, w, parent, dist, bound, is_explained, is_shorter):
 
 @kernel(lanes=32, vertex_t="targets", weight_t="weights", dist_t="dist")
 def check_arcs(lo, hi, first, indptr, targets, weights, parent, dist, bound, is_explained, is_shorter):
-    """Mark the targets whose tree edge explains their distance, and those whose distance an arc would shorten.
+    """Mark a target in is_explained if its tree edge explains its distance, in is_shorter if an arc would shorten it.
 
     `first` is the state index of row 0; `parent` and `dist` are by state index. `bound` has one entry, the
     largest distance of a reached vertex: larger ones mean unreached.

@@ -1,4 +1,4 @@
-"""Grids: mkgraph's, whatever the chunks; missing edges never appear."""
+"""Grid generator: mkgraph's graphs for any chunks; missing edges never occur."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RMAT: mkgraph's graphs, whatever the chunks; the arithmetic of its helpers; what it refuses."""
+"""RMAT generator: mkgraph's graphs for any chunks; the arithmetic of its helpers; its checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs: every kind of graph by its short name, and one line for what is wrong."""
+"""Specs: every kind of graph by its short name, and errors of one line."""
 
 from __future__ import annotations
 

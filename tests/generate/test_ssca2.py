@@ -1,4 +1,4 @@
-"""SSCA#2: whatever the chunks; whole cliques, of even sizes; rare long edges."""
+"""SSCA#2 generator: independent of chunks; complete cliques of uniform sizes; long edges are rare."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pairs_of(source):
 def test_cliques_are_complete_and_of_every_size():
     source = Ssca2(14, max_clique=11, scramble=False)
     u, v = pairs_of(source)
-    # Edges inside cliques come from the first slots, those out of them from the last one of each vertex.
+    # Edges inside cliques are in the first slots of each vertex, the edge out of the clique in the last.
     labels = clique_labels(source)
     inside = labels[u] == labels[v]
     pairs = set(zip(u[inside].tolist(), v[inside].tolist(), strict=True))
@@ -37,12 +37,12 @@ def test_cliques_are_complete_and_of_every_size():
     sizes = np.bincount(labels)
     assert len(pairs) == np.sum(sizes * (sizes - 1) // 2)
     shares = np.bincount(sizes, minlength=12)[1:] / len(sizes)
-    # Even but for the last clique of each window of 88, which is cut.
+    # Uniform but for the last clique of each window of 88, which is cut.
     np.testing.assert_allclose(shares, 1 / 11, atol=0.03)
 
 
 def clique_labels(source):
-    """Lay the cliques as the specification in ssca2.py says, in plain Python."""
+    """Return the cliques as specified in ssca2.py, computed in plain Python."""
 
     def mix(z):
         z = (z + 0x9E3779B97F4A7C15) % 2**64
@@ -72,7 +72,7 @@ def test_edges_between_cliques_become_rarer_with_distance():
     np.testing.assert_allclose(counts, [2.0 ** -(octave + 1) for octave in range(3, 9)], rtol=0.2)
 
 
-def test_scrambled_graph_is_isomorphic():
+def test_scrambling_keeps_degrees_and_number_of_components():
     plain, hidden = Ssca2(10, scramble=False), Ssca2(10)
     shapes = []
     for source in (plain, hidden):

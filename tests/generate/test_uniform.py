@@ -1,4 +1,4 @@
-"""Uniform graphs: mkgraph's, whatever the chunks; and the directed ones of fixed out-degree."""
+"""Uniform generators: mkgraph's graphs for any chunks, and directed graphs of fixed out-degree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The build against shards made the naive way: every table and every row, for any ranks and chunks."""
+"""Built shards equal those of a naive build: every table and every row, for any ranks and chunks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class CaseEdges:
 
 
 def build_on(case, num_ranks, order, num_chunks=None):
-    """Return the shards that the build makes, with rows by target."""
+    """Return the shards of a build, with in-rows."""
 
     def program(_, comm):
         shard = build(CaseEdges(case), BACKEND, comm, order=order, num_chunks=num_chunks)

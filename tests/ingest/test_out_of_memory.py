@@ -1,4 +1,4 @@
-"""A build that runs out of memory behind its plan says so by name, and leaves the cluster as it was."""
+"""A build that runs out of memory despite its plan raises the named error, and the cluster remains usable."""
 
 from __future__ import annotations
 

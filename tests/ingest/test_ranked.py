@@ -1,4 +1,4 @@
-"""Positions of the ids that have one: the same as a table of all ids gives, whatever the words and the pieces."""
+"""The rank/select table of positions agrees with a plain table, for any number of words and pieces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def small_pieces(monkeypatch):
 
 
 def table_of(n, connected, dtype):
-    """Return positions in any order, of which those from `connected` on are none."""
+    """Return a permutation as positions; values from `connected` on are isolated vertices."""
     return np.random.default_rng(n).permutation(n).astype(dtype)
 
 

@@ -1,4 +1,4 @@
-"""Edges in memory: arrays, CSR and SciPy; what is refused is named."""
+"""Edges in memory: arrays, CSR and SciPy; errors name the wrong argument."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_wrong_input_is_refused(make, message):
 
 
 class OnGpu:
-    """An array as on a GPU: of a protocol that NumPy does not know, and that refuses to be copied implicitly."""
+    """A stub of an array on a GPU: it has the CUDA array interface and refuses implicit copies."""
 
     def __init__(self, values, copies=None):
         self._values, self.dtype = np.asarray(values), np.asarray(values).dtype
@@ -140,7 +140,7 @@ class OnGpu:
 
 
 class OnHost:
-    """A tensor of PyTorch that was copied to the host."""
+    """A stub of a PyTorch tensor on the host."""
 
     def __init__(self, values):
         self.numpy = lambda: values
@@ -207,7 +207,7 @@ def test_wrong_number_of_vertices_is_refused(num_vertices):
 
 
 def lazy_collections():
-    """Return lazy Dask collections of several kinds: what is computed twice may come in two orders."""
+    """Return lazy Dask collections of several kinds, which may differ in order each time they are computed."""
     frame = dask.dataframe.from_pandas(pandas.DataFrame({"u": [0, 1, 2], "v": [1, 2, 0]}), npartitions=2)
     return {
         "Array": dask.array.from_array(np.arange(3), chunks=2),

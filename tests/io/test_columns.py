@@ -1,4 +1,4 @@
-"""Tables with named columns, as text and as Parquet: the user's graph or an error, whatever the columns are called."""
+"""Tables with named columns, as text and as Parquet: the intended graph or an error, for any names of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with bytes changed or cut off: read as far as they make sense, or refused by name, never a failure inside."""
+"""Files with changed or missing bytes: read or refused with InputError, never another exception."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAMAGES = 500
 
 
 def damaged(data: bytes, seed: int) -> bytes:
-    """Return the bytes with a few of them changed, or the end cut off; the beginning is changed oftener."""
+    """Return the bytes with a few changed, mostly at the beginning, or truncated."""
     random = np.random.default_rng(seed)
     if seed % 5 == 0:
         return data[: random.integers(len(data))]
@@ -93,7 +93,7 @@ def test_offsets_changed_after_the_check_are_refused(tmp_path):
     assert refused > 100
 
 
-# In a process of its own: the end of a map of a file that is cut short is a SIGBUS.
+# In a separate process: a read beyond the end of a memory-mapped file would raise SIGBUS.
 CUT = """
 import os, sys
 from edge_checks import BACKEND

@@ -1,4 +1,4 @@
-"""Files in and out: the same edges come back; readers are found by name or first bytes; nothing is half-written."""
+"""File formats: written edges are read back; readers are found by name or first bytes; no file is half-written."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_written_columns_are_read_back(tmp_path):
 
 
 class Breaks(Rmat):
-    """Fails on its way."""
+    """Fails while it is written."""
 
     def chunk(self, k, num_chunks, backend):
         raise InputError("broken")

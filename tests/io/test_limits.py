@@ -1,4 +1,4 @@
-"""Files that would take the machine: lines without an end, and copies larger than the disk; refused early and whole."""
+"""Inputs that would exhaust memory or disk: endless lines, and copies larger than the disk; refused early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import mgraph as mg
 from mgraph.io.formats import read_source
 
 BOMB_BYTES = 512 << 20
-# What a read of a bomb may hold beyond the process before it: blocks of 16 MiB a thread, and no line of them.
+# Additional memory allowed for reading a decompression bomb: blocks of 16 MiB per thread, but no whole line.
 MOST_BYTES = 150 << 20
 READ = """
     import os, resource, sys
@@ -32,7 +32,7 @@ READ = """
         return int(counts["rchar"]) + int(counts["wchar"])
 
     small, bomb, limit = sys.argv[1:]
-    # Every thread takes address space for its stack.
+    # Every thread needs address space for its stack.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     read_source(small)  # compiles the parser
     size = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
@@ -46,7 +46,7 @@ READ = """
 
 
 def read_bomb(bomb, tmp_path) -> tuple[int, int, str]:
-    """Read a file in a process of its own; return the bytes that it held and moved, and its error."""
+    """Read a file in a separate process; return its additional memory, the bytes read and written, and its error."""
     spools = tmp_path / "spools"
     spools.mkdir()
     small = tmp_path / "small.txt"
@@ -61,7 +61,7 @@ def read_bomb(bomb, tmp_path) -> tuple[int, int, str]:
 
 
 def write_packed(path, begin: bytes, fill: bytes) -> None:
-    """Write a packed file of BOMB_BYTES: members of a gzip file may be repeated."""
+    """Write a compressed file that expands to BOMB_BYTES, by repeating a member of a gzip file."""
     piece = fill * ((8 << 20) // len(fill))
     member = gzip.compress(piece, 1)
     path.write_bytes(gzip.compress(begin) + member * (BOMB_BYTES // len(piece)))
@@ -92,12 +92,12 @@ def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):
     with open(bomb, "wb") as file:
         file.write(head)
         file.write(b"# a comment of thirty-two bytes\n" * (at // 32))
-        file.truncate(4 << 30)  # zeros that take no disk
+        file.truncate(4 << 30)  # a sparse file of zeros
     held, moved, error = read_bomb(bomb, tmp_path)
     line = head.count(b"\n") + at // 32 + 1
     assert error.startswith(f"InputError {bomb}:{line}: the line is longer than 1 MiB")
     assert held < MOST_BYTES
-    # Blocks that other threads began before the first of them was refused.
+    # Other threads may have begun blocks before the first was refused.
     assert moved < (256 << 20) + (os.cpu_count() or 1) * (32 << 20)
 
 

@@ -1,4 +1,4 @@
-"""NumPy archives: every byte that is used is checked, once; what is damaged, doubtful or changed is refused."""
+"""NumPy archives: every byte used is checked once; damaged, ambiguous or changed archives are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def facts(source):
 
 
 def npy(array, **changes) -> bytes:
-    """Return the bytes of an array's file, its header changed."""
+    """Return the bytes of an array's file with a changed header."""
     file = io.BytesIO()
     header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(file, header | changes)
@@ -59,7 +59,7 @@ def test_flipped_bit_is_refused_or_changes_nothing(path, save):
     data, expected = path.read_bytes(), facts(read_source(path))
     seed = int(time.time())
     print(f"seed {seed}")
-    # As many in the directory, where most bits have a meaning, as before it.
+    # As many flips in the directory, where most bits matter, as before it.
     directory = data.index(b"PK\x01\x02")
     random, refused = np.random.default_rng(seed), 0
     parts = (0, directory), (directory, len(data))
@@ -95,7 +95,7 @@ def test_shape_beyond_the_array_is_refused(path):
     path.write_bytes(path.read_bytes().replace(b"(64,)", b"(65,)"))
     with pytest.raises(InputError, match=r"graph\.npz.*Bad CRC-32|truncated or damaged"):
         read_source(path)
-    # So is one that the archive's CRC agrees with.
+    # Also if the archive's CRC is that of the changed header.
     for count in (63, 65):
         ends = npy(np.arange(64), shape=(count,))
         archive(path, [("sources.npy", ends), ("targets.npy", ends)])
@@ -120,7 +120,7 @@ def test_two_arrays_of_one_name_are_refused(path):
 
 
 def test_members_that_overlap_are_refused(path):
-    # The directory's second entry points to the first member, whose name stands there.
+    # The directory's second entry points to the first member, which has another name.
     ends = npy(np.arange(4))
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     data = bytearray(path.read_bytes())
@@ -129,7 +129,7 @@ def test_members_that_overlap_are_refused(path):
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"graph\.npz is no NumPy archive, or truncated or damaged"):
         read_source(path)
-    # A member that reaches into the next: its sizes and its CRC say so.
+    # A member that extends into the next, with sizes and a CRC that agree.
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     data = bytearray(path.read_bytes())
     first = data.index(b"PK\x01\x02")
@@ -177,7 +177,7 @@ def test_big_endian_arrays_are_read(path, save):
 
 
 class Unseekable(io.RawIOBase):
-    """A pipe: sizes and CRCs go behind each member, and its own header has none."""
+    """A stub of a pipe, on which zipfile writes sizes and CRCs behind each member instead of in its header."""
 
     def __init__(self, file):
         self.file = file
@@ -197,7 +197,7 @@ def test_archives_of_other_programs_are_read(path):
             streamed.writestr(f"{key}.npy", npy(np.asarray(array)))
     assert struct.unpack_from("<H", path.read_bytes(), 6)[0] & 8
     assert facts(read_source(path)) == expected
-    # A comment, something in front, and another thing among the members.
+    # A comment, bytes before the archive, and a member that is not an array.
     for name in ("readme.txt", "folder/"):
         path.write_bytes(b"#!/bin/sh\n" + data)
         with zipfile.ZipFile(path, "a") as more:

@@ -1,4 +1,4 @@
-"""Parquet files in: mgraph's own, and whatever else has two columns of vertices."""
+"""Read Parquet files: mgraph's own, and any others with two columns of vertices."""
 
 from __future__ import annotations
 

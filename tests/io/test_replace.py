@@ -1,4 +1,4 @@
-"""Outputs: whole or not at all, whatever ends the process; links, modes and owners stay as they were."""
+"""Outputs are written whole or not at all, however the process ends; links, modes and owners are kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = {"vertex": np.arange(5), "distance": np.arange(5.0)}
 
 @pytest.fixture(params=[True, False], ids=["unnamed", "named"])
 def unnamed(request, monkeypatch):
-    """Write with files that have no name, and as on a file system that knows none."""
+    """Write with unnamed files, and as on a file system without them."""
     if not request.param:
         real = os.open
 
@@ -116,7 +116,7 @@ def test_a_replaced_file_keeps_its_mode_and_its_owner(tmp_path, mode):
     write_columns(path, COLUMNS)
     after = path.stat()
     assert (before.st_mode, before.st_uid, before.st_gid) == (after.st_mode, after.st_uid, after.st_gid)
-    # Another name of the old file keeps what it had.
+    # Another hard link to the old file keeps the old contents.
     assert other.read_text() == "old"
     assert names(tmp_path) == ["a.npz", "other.npz"]
 
@@ -151,7 +151,7 @@ def _fail(path, error) -> None:
         raise error
 
 
-# Writes one graph and another in turn, for ever.
+# Writes two graphs alternately, forever.
 WRITER = """
 import sys
 from mgraph.generate.rmat import Rmat
@@ -184,7 +184,7 @@ def test_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
         writer.wait()
         writer.stdout.close()
         assert path.read_bytes() in expected
-        # For an instant, until it replaces the old file, the new one has a name beside it; it is whole by then.
+        # Just before it replaces the old file, the new one has a temporary name, and is whole already.
         for name in names(tmp_path):
             assert (tmp_path / name).read_bytes() in expected
             assert name == path.name or (tmp_path / name).unlink() is None

@@ -1,4 +1,4 @@
-"""Copies of packed files and of standard input: without a name, shared in a process, and gone when they should be."""
+"""Copies of compressed files and of standard input: unnamed, shared in a process, deleted after use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT = b"".join(b"%d %d %d\n" % (v, v * 7 % 64, v) for v in range(64))
 
 
 def copies(process: int | str = "self", folder: str | os.PathLike | None = None) -> list[str]:
-    """Return the temporary files that a process has open; none has a name, and of each there may be several."""
+    """Return the unnamed temporary files that a process has open, one entry per descriptor."""
     found = []
     for link in pathlib.Path(f"/proc/{process}/fd").iterdir():
         try:
@@ -44,7 +44,7 @@ def copies(process: int | str = "self", folder: str | os.PathLike | None = None)
 
 @pytest.fixture
 def spool(tmp_path, monkeypatch):
-    """Give temporary files a folder of their own."""
+    """Use a separate folder for temporary files."""
     folder = tmp_path / "spool"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -67,7 +67,7 @@ def packed(request, tmp_path):
 def test_copy_is_unnamed_and_deleted_with_its_source(packed, spool):
     source = read_source(packed)
     assert as_rows(whole(source, 3)) == sorted((v, v * 7 % 64, v) for v in range(64))
-    # A worker in this process, and another rank of it.
+    # Two ranks in this process, each with its unpickled copy of the source.
     others = [pickle.loads(pickle.dumps(source)) for _ in range(2)]
     assert others[0] == source
     with ThreadPoolExecutor(8) as pool:
@@ -149,7 +149,7 @@ def test_full_disk_error_names_the_folder(tmp_path, small_disk, monkeypatch):
 
 
 def worker_with_spool(file, spool, scratch, options):
-    """Start a worker as users do, whose temporary files are in `spool`."""
+    """Start a worker by its command, with temporary files in `spool`."""
     fixed = "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--local-directory", str(scratch)
     return dask_process("worker", *fixed, *options, environment=ENVIRONMENT | {"TMPDIR": str(spool)})
 
@@ -171,7 +171,7 @@ def test_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options)
             assert graph.num_vertices == 64
             wait_until(lambda: not copies(process, spool))
             graph.close()
-            # While a source is read there is a copy.
+            # The copy exists while a source is read.
             client.run(_read_and_keep, path)
             assert copies(process, spool)
             os.kill(process, number)

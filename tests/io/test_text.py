@@ -1,4 +1,4 @@
-"""Text edge lists and MatrixMarket: every separator, every part, exact numbers, and file:line for what is wrong."""
+"""Text edge lists and MatrixMarket: every separator, every chunk, exact numbers, and errors with file:line."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_integer_weights_beyond_64_bits_are_refused(write, monkeypatch, weight):
     match = rf"a\.wel:71: weight {re.escape(weight)} is beyond 64 signed bits, and no weight of the file is a float"
     with pytest.raises(InputError, match=match):
         read_source(write("a.wel", "".join(lines)))
-    # In a column of floats it is one, the nearest.
+    # In a column of floats it is the nearest float.
     for place in (0, 99):
         lines[place] = "0 1 0.5\n"
         source = read_source(write("a.wel", "".join(lines)))
@@ -156,7 +156,7 @@ def test_weight_column_is_chosen_by_name_or_number(write):
     assert as_rows(whole(read_source(path, weight="cost"))) == [(0, 1, 20)]
     assert as_rows(whole(read_source(path, weight=2))) == [(0, 1, 10)]
     assert as_rows(whole(read_source(path, weight=False))) == [(0, 1)]
-    # A column that is not asked for need not be a number.
+    # A column that is not read need not contain numbers.
     assert as_rows(whole(read_source(write("b.csv", "u,v,w,name\n0,1,2,rail\n")))) == [(0, 1, 2)]
 
 

@@ -1,4 +1,4 @@
-"""Blocks hold every edge once, in equal shares, in the order that a sweep relies on."""
+"""Blocks have every edge once, in equal shares, in the order that a sweep relies on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def blocks_on(shards, shape=TINY):
 
 
 def edges_of(blocks, to_host=np.asarray):
-    """Return (start, end, weight) of every edge, as the blocks' docstring says to read them."""
+    """Return (start, end, weight) of every edge, decoded as in the docstring of Blocks."""
     shape = blocks.shape
     unit_tiles, segments, tile_edges, starts, words = (to_host(a).astype(np.int64) for a in blocks.edges)
     weights = [1] * len(words) if blocks.weights is None else to_host(blocks.weights).tolist()
@@ -126,7 +126,7 @@ def test_blocks_do_not_depend_on_the_number_of_chunks():
 def test_word_may_use_all_32_bits():
     n = 1 << 9
     case = GraphCase("ends", n, np.array([n - 1, n - 1], np.uint32), np.array([0, n - 2], np.uint32), None)
-    # Segments of 2^23: the word's low bits; sub-windows of 2^9: its high ones.
+    # 23 low bits of a word for the end in its segment, 9 high bits for the start in its sub-window.
     check(case, 1, "natural", BlockShape(segment_bits=23, subwindow_bits=9, window_bits=9, unit_size=4))
 
 

@@ -1,4 +1,4 @@
-"""Where the answers of a rank's vertices stand on their way to the ranks of their user ids."""
+"""Result routing: the indices of vertices' values on their way to the ranks that serve their user ids."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_parts_begin_at_aligned_starts():
 
 
 def places(bits, before):
-    """Return which bits are set, and the place of each."""
+    """Return the set bits and the index of each one's value."""
     states = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     in_front = [int(bits[s >> 5]) & ((1 << (s & 31)) - 1) for s in states.tolist()]
     return states, before[states >> 5] + [word.bit_count() for word in in_front]
@@ -38,7 +38,7 @@ def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
             assert all(start % PART_ALIGNMENT == 0 for start in starts)
             assert at.tolist() == [start + k for start, num in zip(starts, nums, strict=False) for k in range(num)]
             assert np.bincount(states // stride, minlength=num_ranks).tolist() == nums
-        # What goes to a rank is what comes there.
+        # Every rank receives as many values as are sent to it.
         assert own.send_counts == [homes[to].recv_counts[r] for to in range(num_ranks)]
         states, _ = places(own.send_bits, own.send_before)
         home_of = shard.user_of_local.astype(np.int64) // shard.user_stride

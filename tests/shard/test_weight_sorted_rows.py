@@ -1,4 +1,4 @@
-"""Rows by weight: the same arcs, light ones first, where they are wanted and there is room."""
+"""Weight-sorted rows have the same arcs, light ones first; they are built if useful and if memory allows."""
 
 from __future__ import annotations
 

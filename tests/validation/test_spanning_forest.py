@@ -26,7 +26,7 @@ def forest(request):
 
 
 def rules_broken_by(forest, edges):
-    """Return rule, count and first offender of what these edges break; one rank claims all of them."""
+    """Return (rule, count, first offender) of the violations of these edges, which one rank contributes."""
     floats = forest.weights.dtype.kind == "f"
     columns = np.array(edges, np.float64 if floats else np.int64).reshape(-1, 3).T
     dtypes = {"sources": np.int64, "targets": np.int64, "weights": forest.weights.dtype}
@@ -63,7 +63,7 @@ def test_computed_forest_passes(forest):
         # Rule 3: an edge is missing; all are.
         (RIGHT[:3], [(3, 2, 4)]),
         ([], [(3, 6, 0)]),
-        # Rule 4: 0-2 of weight 3 instead of 1-2 of weight 2, whose ends are told.
+        # Rule 4: 0-2 of weight 3 instead of 1-2 of weight 2; both ends of the latter are reported.
         ([(0, 1, 1), (0, 2, 3), (2, 3, 1), (4, 5, 7)], [(4, 2, 1)]),
     ],
 )

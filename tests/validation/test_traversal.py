@@ -1,4 +1,4 @@
-"""Valid results pass on any number of ranks; every kind of corruption is caught, by the rule it breaks."""
+"""Valid results pass on any number of ranks; every kind of corruption is caught, by the rule it violates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mgraph.errors import ValidationFailed
 from mgraph.types import none_of, unreached_of
 from mgraph.validation.traversal import Violation, ensure_valid, validate_traversal
 
-# The slow part of many tests here; nothing changes a shard.
+# Cached, as it is the slow part of many tests; no test changes a shard.
 shards_of = functools.lru_cache(maxsize=16)(build_shards)
 
 
@@ -37,7 +37,7 @@ class Result:
         self.with_state = sorted(connected) if order == "degree" else list(range(case.num_vertices))
 
     def violations(self, num_ranks=3, dist_parts=None, pred_parts=None):
-        """Return what the ranks find, which must be the same on all of them."""
+        """Return the violations, which must be equal on all ranks."""
         shards = shards_of(self.case, num_ranks, self.order)
         # In degree order a source without arcs has no state.
         num_positions = shards[0].partition.num_positions
@@ -53,7 +53,7 @@ class Result:
         return {violation.rule for violation in self.violations(**options)}
 
     def is_valid(self):
-        """Say by the oracles alone whether this is a valid result, designed predecessors or not."""
+        """Return by the oracles alone whether the result is valid, with any valid predecessors."""
         case, sources = self.case, self.sources
         right = (oracles.sssp if self.weighted else oracles.bfs)(case, sources, self.limit)
         if not np.array_equal(self.dist, right):
@@ -124,7 +124,7 @@ def test_any_valid_predecessor_passes():
     assert result.violations() == []
 
 
-# ---- each rule catches what it is for ------------------------------------------------------------------
+# ---- each rule catches its violations ------------------------------------------------------------------
 
 
 def corrupt(**entries):
@@ -239,7 +239,7 @@ def test_values_out_of_range_are_refused_and_not_used_as_indices(num_ranks):
 
 
 def test_distances_are_added_in_a_wider_dtype_if_sums_may_overflow():
-    # The distance fits 32 bits; the way back over the same edge would wrap around to something nearer.
+    # The distance fits 32 bits, but plus the weight of the same edge it would wrap around to a smaller value.
     result = Result(make_case("heavy", 2, [(0, 1, 2**31 - 2)], np.int32), [0], weighted=True)
     result.dtype = np.dtype(np.int32)
     assert result.violations() == []
