@@ -137,7 +137,7 @@ InputPath = pathlib.Path | Stdin
 def spooled_stdin() -> Stdin:
     """Return a copy of standard input."""
     return Stdin(
-        _Copy(lambda out: _write_within_room(_pieces(sys.stdin.buffer), out, "standard input"), "standard input")
+        _Copy(lambda out: _write_within_space(_pieces(sys.stdin.buffer), out, "standard input"), "standard input")
     )
 
 
@@ -216,7 +216,7 @@ def stored(path: InputPath, members: tuple[str, ...]) -> Unpacked:
 
 
 def _gunzip(path: InputPath, out: IO[bytes]) -> None:
-    _write_within_room(bounded_lines(path, _unzipped(path)), out, f"{path} without its compression")
+    _write_within_space(bounded_lines(path, _unzipped(path)), out, f"{path} without its compression")
 
 
 def _unzipped(path: InputPath) -> Iterator[bytes]:
@@ -232,19 +232,19 @@ def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         yield piece
 
 
-def _write_within_room(pieces: Iterable[bytes], out: IO[bytes], what: str) -> None:
+def _write_within_space(pieces: Iterable[bytes], out: IO[bytes], what: str) -> None:
     """Write a copy piece by piece while the disk has space for it; `what` is its name in the error.
 
     Its size is not known in advance: decompression may expand a file a thousandfold.
     """
     written = 0
     for piece in pieces:
-        _require_room(len(piece), written, out, what)
+        _require_space(len(piece), written, out, what)
         out.write(piece)
         written += len(piece)
 
 
-def _require_room(num_bytes: int, written: int, out: IO[bytes], what: str) -> None:
+def _require_space(num_bytes: int, written: int, out: IO[bytes], what: str) -> None:
     """Refuse to write `num_bytes` more if less than the reserve would remain free on the disk."""
     disk = os.fstatvfs(out.fileno())
     free = disk.f_bavail * disk.f_frsize
@@ -260,7 +260,7 @@ def _store(path: InputPath, out: IO[bytes], members: tuple[str, ...]) -> None:
     try:
         with zipfile.ZipFile(path) as packed, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as plain:
             taken = sum(packed.getinfo(name).file_size for name in members)
-            _require_room(taken, 0, out, f"{path} without its compression")
+            _require_space(taken, 0, out, f"{path} without its compression")
             for name in members:
                 with packed.open(name) as array, plain.open(name, "w", force_zip64=True) as copy:
                     shutil.copyfileobj(array, copy, 1 << 20)

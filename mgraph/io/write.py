@@ -60,7 +60,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
 
     try:
         with replacing(path) as temporary:
-            _require_room(path, temporary, source)
+            _require_space(path, temporary, source)
             write(temporary, source, chunks)
     finally:
         if backend is None:
@@ -89,7 +89,7 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
         write(temporary, arrays)
 
 
-def _require_room(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
+def _require_space(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
     """Refuse edges that the disk cannot hold; an unknown number of edges is written until the disk is full."""
     least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
     free = shutil.disk_usage(temporary).free

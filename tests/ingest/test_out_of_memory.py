@@ -11,11 +11,13 @@ import mgraph as mg
 from mgraph.api.graph import Graph
 from mgraph.cluster.base import Cluster
 
-SAID = r"building rmat10 takes more memory than there is \(Unable to allocate .*\): `mgraph plan` tells what it takes"
+MESSAGE = (
+    r"building rmat10 takes more memory than there is \(Unable to allocate .*\): `mgraph plan` tells what it takes"
+)
 
 
 def check_out_of_memory(cluster: Cluster) -> None:
-    with pytest.raises(mg.WouldNotFit, match=SAID):
+    with pytest.raises(mg.WouldNotFit, match=MESSAGE):
         Graph.from_source(Unallocatable(10), cluster=cluster)
     with mg.rmat(10, cluster=cluster) as g:
         assert mg.bfs(g, 0).stats.num_reached > 1
