@@ -56,4 +56,7 @@ class EdgeSource(Protocol):
         """The number of edges in all chunks, None if it is known only after reading them."""
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        """Return part k of num_chunks; all parts together are the same edges for every num_chunks."""
+        """Return part k of num_chunks.
+
+        All parts together are the same edges for every num_chunks.
+        """

@@ -116,11 +116,17 @@ class Backend(ABC):
 
     @abstractmethod
     def to_host(self, array: Array) -> np.ndarray:
-        """Return the array as a NumPy array; one that is in host memory already is not copied."""
+        """Return the array as a NumPy array.
+
+        One that is in host memory already is not copied.
+        """
 
     @abstractmethod
     def to_device(self, array: np.ndarray) -> Array:
-        """Return the array in memory that kernels read; one that is there already is not copied."""
+        """Return the array in memory that kernels read.
+
+        One that is there already is not copied.
+        """
 
     def marked(self) -> Callable[[], None]:
         """Return a function that waits for the launches before this call, but not for later ones."""
@@ -192,11 +198,17 @@ class FusingBackend(Backend):
 
     @abstractmethod
     def share(self, num_bytes: int) -> tuple[Array, bytes]:
-        """Allocate zeroed bytes that kernels of other ranks can access; return them and the handle for those ranks."""
+        """Allocate zeroed bytes that kernels of other ranks can access.
+
+        Return them and the handle for those ranks.
+        """
 
     @abstractmethod
     def reach(self, name: bytes, num_bytes: int) -> int | None:
-        """Map memory that another rank shares; return its address, None without peer access or peer atomics."""
+        """Map memory that another rank shares.
+
+        Return its address, None without peer access or peer atomics.
+        """
 
     @abstractmethod
     def leave(self, addresses: list[int]) -> None:
@@ -204,7 +216,10 @@ class FusingBackend(Backend):
 
 
 class CpuBackend(Backend):
-    """The CPU: a pool of threads runs ranges of the work items; kernels release the GIL."""
+    """The CPU: a pool of threads runs ranges of the work items.
+
+    Kernels release the GIL.
+    """
 
     name = "cpu"
     xp = np

@@ -77,7 +77,10 @@ class _Parameters:
         self.address = ctypes.addressof(self._addresses)
 
     def set(self, args: Sequence) -> int:
-        """Write the arguments into the buffer; return the address of the array of their addresses."""
+        """Write the arguments into the buffer.
+
+        Return the address of the array of their addresses.
+        """
         # Most arguments are arrays, and a type test is faster than the call of a converter.
         words = [a.data.ptr if type(a) is cupy.ndarray else _WORDS[type(a)](a) for a in args]
         self.words[: len(args)] = words
@@ -102,7 +105,10 @@ def _launch(shape: Shape, cooperative: bool, parameters: int) -> None:
 
 
 class _Prepared:
-    """A launch with fixed arguments but for the addresses of a few arrays; see Backend.prepared."""
+    """A launch with fixed arguments but for the addresses of a few arrays.
+
+    See Backend.prepared.
+    """
 
     def __init__(self, shape: Shape, kernel: Kernel, args: tuple) -> None:
         self._shape, self._cooperative, self._empty = shape, kernel.cooperative, args[1] <= args[0]

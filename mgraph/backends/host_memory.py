@@ -27,7 +27,10 @@ OWN_LIMITS = (
 
 @dataclass(frozen=True)
 class FreeMemory:
-    """Bytes that can still be allocated, and a description of the limit that decides; empty for the host's memory."""
+    """Bytes that can still be allocated, and a description of the limit that decides.
+
+    The description is empty for the host's memory.
+    """
 
     num_bytes: int
     limit: str = ""

@@ -140,8 +140,9 @@ def kernel(
 def fused(
     *, lanes: int = 1, block: int = 1024, shared_bytes: int | Callable[..., int] = 0, **types: str
 ) -> Callable[[Callable], Kernel]:
-    """Declare a persistent kernel by a Python function with only a docstring; options as of `kernel`.
+    """Declare a persistent kernel by a Python function with only a docstring.
 
-    A launch has as many blocks as the device holds at once, or fewer if there is less work.
+    The options are those of `kernel`. A launch has as many blocks as the device holds at once, or fewer if there is
+    less work.
     """
     return lambda function: Kernel(function, lanes, block, shared_bytes, types, cooperative=True)

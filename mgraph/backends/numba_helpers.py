@@ -64,13 +64,19 @@ def test_bit(bits, i):
 
 @inline
 def has_bit(bits, i):
-    """Return whether bit i is set; `bits` may be None, which has no bit set."""
+    """Return whether bit i is set.
+
+    `bits` may be None, which has no bit set.
+    """
     return False if bits is None else test_bit(bits, i) != 0
 
 
 @inline
 def set_bit(bits, i):
-    """Set bit i; return whether it was clear, which is true for exactly one of several threads."""
+    """Set bit i.
+
+    Return whether it was clear, which is true for exactly one of several threads.
+    """
     mask = 1 << (i & 31)
     return atomic_or(bits, i >> 5, mask) & mask == 0
 
@@ -93,7 +99,10 @@ def ones_of(word):
 
 @inline
 def ones_before(bits, before, i):
-    """Return the number of set bits before bit i; before[w] is the number of those before word w."""
+    """Return the number of set bits before bit i.
+
+    `before` has the number of those before each word.
+    """
     below = np.int64(bits[i >> 5]) & ((1 << (i & 31)) - 1)
     return np.int64(before[i >> 5]) + ones_of(below)
 
@@ -121,7 +130,10 @@ def flush(buffer, length, queue, counters):
 
 @inline
 def hold(buffer, length, v, queue, counters):
-    """Append v to a thread's buffer, flushing a full one first; return the new length."""
+    """Append v to a thread's buffer, flushing a full one first.
+
+    Return the new length.
+    """
     if length == len(buffer):
         flush(buffer, length, queue, counters)
         length = 0

@@ -36,7 +36,10 @@ def name_of(array: cupy.ndarray) -> bytes:
 
 
 def reach(name: bytes) -> int | None:
-    """Map another process's array; return its address, None if the current device has no peer access to it."""
+    """Map another process's array.
+
+    Return its address, None if the current device has no peer access to it.
+    """
     handle, process, boot, bus = NAME.unpack(name)
     # CUDA opens no handle of the same process. A kernel that waits for another one on its own GPU may wait forever.
     if process == os.getpid() or boot != _boot():

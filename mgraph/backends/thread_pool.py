@@ -26,7 +26,10 @@ class Helpers:
         self._end.atexit = False
 
     def run(self, work: Work) -> None:
-        """Call `work` in this thread and in every helper; wait for all, and raise the first error of a helper."""
+        """Call `work` in this thread and in every helper.
+
+        Wait for all, and raise the first error of a helper.
+        """
         self._start()
         done: SimpleQueue[BaseException | None] = SimpleQueue()
 

@@ -67,5 +67,8 @@ def weight_key(seed):
 
 @inline
 def edge_weight(key, a, b, max_weight):
-    """Return the weight 1..max_weight of the edge (a, b); for undirected edges the caller ensures a <= b."""
+    """Return the weight 1..max_weight of the edge (a, b).
+
+    For undirected edges the caller ensures a <= b.
+    """
     return mix(key ^ mix((a << U32 | a >> U32) ^ b)) % max_weight + _U1

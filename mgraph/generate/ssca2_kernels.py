@@ -27,7 +27,10 @@ JOINS = np.uint64(50)
 
 @kernel(lanes=32, vertex_t="sources", weight_t="weights")
 def ssca2_edges(lo, hi, first, scale, seed, max_clique, window, scramble, max_weight, none, sources, targets, weights):
-    """Write the slots of the vertices lo..hi; the source of a missing edge is `none`."""
+    """Write the slots of the vertices lo..hi.
+
+    The source of a missing edge is `none`.
+    """
     seed, bits, max_weight = np.uint64(seed), np.uint64(scale), np.uint64(max_weight)
     size_stream, join_stream, weights_key = mix(seed + SIZES), mix(seed + JOINS), weight_key(seed)
     k0, k1 = permutation_key(seed, np.uint64(0)), permutation_key(seed, np.uint64(1))

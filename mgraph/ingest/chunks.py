@@ -12,14 +12,20 @@ from mgraph.types import Array, vertex_dtype
 
 
 def steps(comm: Communicator, num_chunks: int) -> range:
-    """Return the chunks of this rank, equally many on every rank; numbers from `num_chunks` on are empty chunks."""
+    """Return the chunks of this rank, equally many on every rank.
+
+    Numbers from `num_chunks` on are empty chunks.
+    """
     return range(comm.rank, -(-num_chunks // comm.size) * comm.size, comm.size)
 
 
 def read_chunk(
     source: EdgeSource, backend: Backend, k: int, num_chunks: int, stored: np.dtype | None
 ) -> tuple[Array, Array, Array | None]:
-    """Return a chunk's user ids, and its weights in the dtype `stored`; empty arrays if k >= num_chunks."""
+    """Return a chunk's user ids, and its weights in the dtype `stored`.
+
+    They are empty if k >= num_chunks.
+    """
     xp = backend.xp
     if k >= num_chunks:
         no_ids = xp.empty(0, vertex_dtype(source.num_vertices))

@@ -96,7 +96,10 @@ def build_compact(
 
 
 class _Edges:
-    """An iterable over the edges that start at this rank's vertices; each iteration reads the input again."""
+    """An iterable over the edges that start at this rank's vertices.
+
+    Each iteration reads the input again.
+    """
 
     def __init__(
         self,

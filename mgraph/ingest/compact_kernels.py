@@ -72,7 +72,10 @@ def key_edges(
 
 @kernel()
 def count_keys(lo, hi, keys, shift, first, last, counts):
-    """Count the keys of every bucket first .. last; a key's bucket is key >> shift."""
+    """Count the keys of every bucket first .. last.
+
+    A key's bucket is key >> shift.
+    """
     for i in range(lo, hi):
         bucket = keys[i] >> shift
         if first <= bucket < last:
@@ -81,7 +84,10 @@ def count_keys(lo, hi, keys, shift, first, last, counts):
 
 @kernel(weight_t="weights")
 def place_keys(lo, hi, keys, weights, shift, first, last, cursors, out_keys, out_weights):
-    """Append every key of the buckets first .. last to its bucket; other keys are skipped."""
+    """Append every key of the buckets first .. last to its bucket.
+
+    Other keys are skipped.
+    """
     for i in range(lo, hi):
         bucket = keys[i] >> shift
         if first <= bucket < last:

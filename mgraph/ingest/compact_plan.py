@@ -67,7 +67,10 @@ class CompactPlan:
 def plan_compact(
     sizes: Sizes, partition: Partition, layout: KeyLayout, limits: Limits, num_chunks: int, state_bytes: int
 ) -> CompactPlan:
-    """Plan the compact layout; `sizes.row_arcs` is the number of edges of the fullest rank, with parallel ones."""
+    """Plan the compact layout.
+
+    `sizes.row_arcs` is the number of edges of the fullest rank, with parallel ones.
+    """
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     edges = sizes.row_arcs + (sizes.row_arcs & 1)

@@ -22,7 +22,10 @@ KEY_BITS = 63
 
 @dataclass(frozen=True)
 class KeyLayout:
-    """The bit fields of an edge's key: window, tile, word from the top; see ingest/compact_kernels.py."""
+    """The bit fields of an edge's key: window, tile, word from the top.
+
+    See ingest/compact_kernels.py.
+    """
 
     shape: BlockShape
     first_window: int
@@ -79,7 +82,9 @@ class Pass:
 
 
 def plan_passes(ends: np.ndarray, buffer_keys: int, batch_keys: int) -> list[Pass] | None:
-    """Divide the buckets into passes over the input; None if one bucket exceeds the memory of a pass.
+    """Divide the buckets into passes over the input.
+
+    Return None if one bucket exceeds the memory of a pass.
 
     Parameters
     ----------

@@ -75,7 +75,10 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
 
 
 def total_degrees(counts: Counts) -> Array:
-    """Return the sum of in- and out-degree; an undirected edge counts once at each end."""
+    """Return the sum of in- and out-degree.
+
+    An undirected edge counts once at each end.
+    """
     if counts.in_degrees is counts.out_degrees:
         return counts.out_degrees
     return counts.out_degrees + counts.in_degrees

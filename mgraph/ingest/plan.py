@@ -25,7 +25,10 @@ LEAST_BATCH_ARCS = 1 << 16
 
 @dataclass(frozen=True)
 class Sizes:
-    """Sizes that decide the memory of a graph; expected values before the input is counted."""
+    """Sizes that decide the memory of a graph.
+
+    Before the input is counted they are expected values.
+    """
 
     num_vertices: int
     num_input_edges: int

@@ -34,7 +34,10 @@ class Positions:
         return self.bits, self.before, self.table
 
     def of_range(self, backend: Backend, first: int, last: int, dtype: np.dtype) -> Array | None:
-        """Return the positions of the ids first .. last; the dtype's largest value for an id without one."""
+        """Return the positions of the ids first .. last.
+
+        An id without one has the dtype's largest value.
+        """
         if self.table is None:
             return None
         if self.bits is None:

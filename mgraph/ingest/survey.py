@@ -21,7 +21,10 @@ from mgraph.types import Array
 
 @dataclass
 class Survey:
-    """The results of pass 1, from which both layouts are built; parallel edges are counted separately."""
+    """The results of pass 1, from which both layouts are built.
+
+    Parallel edges are counted separately.
+    """
 
     source: EdgeSource
     totals: Totals

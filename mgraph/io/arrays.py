@@ -197,10 +197,11 @@ def check_rising(indptr: np.ndarray, what: str, first: int = 0) -> None:
 
 
 def scipy_source(matrix: Any, *, directed: bool = False, name: str = "scipy") -> ArrayEdges | CsrEdges:
-    """Return a SciPy sparse array or matrix as a source; entry (u, v) is an edge, its value the weight.
+    """Return a SciPy sparse array or matrix as a source.
 
-    Entries stored twice are parallel edges, of which the lightest is used; SciPy's own conversions would
-    add them. Stored zeros are edges of weight zero. Boolean entries make an unweighted graph.
+    Entry (u, v) is an edge, its value the weight. Entries stored twice are parallel edges, of which the lightest is
+    used; SciPy's own conversions would add them. Stored zeros are edges of weight zero. Boolean entries make an
+    unweighted graph.
     """
     refuse_lazy(matrix, "matrix")
     kind = getattr(matrix, "format", None)

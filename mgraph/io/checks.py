@@ -70,7 +70,10 @@ def refuse_lazy(values: Any, what: str) -> None:
 
 
 def _unmasked(values: Any, what: str) -> np.ndarray:
-    """Return an array; masked values are refused, as NumPy would use the data under the mask."""
+    """Return an array.
+
+    Masked values are refused, as NumPy would use the data under the mask.
+    """
     refuse_lazy(values, what)
     if np.ma.is_masked(values):
         raise InputError(f"{what} are masked: leave out what is missing, as with {what}.compressed()")
@@ -101,7 +104,10 @@ def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
 
 
 def check_ids(ids: np.ndarray, num_vertices: int | None, where: Callable[[int], str]) -> int:
-    """Refuse ids that are negative or not below `num_vertices`; return the largest, -1 if there is none."""
+    """Refuse ids that are negative or not below `num_vertices`.
+
+    Return the largest, -1 if there is none.
+    """
     if ids.size == 0:
         return -1
     low, high = int(ids.min()), int(ids.max())
@@ -129,7 +135,10 @@ def check_num_vertices(num_vertices: Any) -> int | None:
 
 
 def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
-    """Return an argument that must be a vertex; `name` is its name in the error."""
+    """Return an argument that must be a vertex.
+
+    `name` is its name in the error.
+    """
     index = as_integer(vertex, name)
     if not 0 <= index < num_vertices:
         known = f"ids are 0..{num_vertices - 1}" if num_vertices else "the graph has none"
@@ -138,14 +147,20 @@ def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
 
 
 def as_flag(value: Any, name: str) -> bool:
-    """Return an argument that must be True or False; any string, even "no", would count as true."""
+    """Return an argument that must be True or False.
+
+    Any string, even "no", would count as true.
+    """
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise UsageError(f"{name} {value!r} is not True or False")
 
 
 def as_integer(value: Any, name: str) -> int:
-    """Return an argument of any integer type as an int; `name` is its name in the error."""
+    """Return an argument of any integer type as an int.
+
+    `name` is its name in the error.
+    """
     try:
         if not isinstance(value, bool):
             return operator.index(value)

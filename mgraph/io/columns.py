@@ -87,10 +87,10 @@ def names_ends(fields: Sequence[str]) -> bool:
 def find_weight(
     path: object, weight: str | int | bool | None, count: int, names: Sequence[str], ends: tuple[int, int]
 ) -> int:
-    """Return which of `count` columns is the weight, -1 for none; `names` is empty for unnamed columns.
+    """Return which of `count` columns is the weight, -1 for none.
 
-    `weight` is a name, or a number from 0; None means a column called weight, or the third of three
-    unnamed columns; False means none.
+    `names` is empty for unnamed columns. `weight` is a name, or a number from 0; None means a column called weight, or
+    the third of three unnamed columns; False means none.
     """
     if weight is False:
         return -1

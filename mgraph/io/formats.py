@@ -83,7 +83,10 @@ def read_source(
 
 
 def _read(path: spool.InputPath, format: str | None, options: dict[str, Any]) -> EdgeSource:
-    """Choose the reader and call it: first bytes take precedence over the suffix; standard input is text."""
+    """Choose the reader and call it: first bytes take precedence over the suffix.
+
+    Standard input is text.
+    """
     by_name = "text" if isinstance(path, spool.Stdin) else SUFFIXES.get(_suffix(path))
     found = format or _by_first_bytes(path) or by_name
     if found is None:

@@ -41,7 +41,10 @@ class BadLine(Exception):
 
 @contextmanager
 def placing_errors(path: object, file: InputFile) -> Iterator[None]:
-    """Turn a BadLine into an InputError with file:line; lines are counted only when an error is raised."""
+    """Turn a BadLine into an InputError with file:line.
+
+    Lines are counted only when an error is raised.
+    """
     try:
         yield
     except BadLine as bad:
@@ -54,7 +57,10 @@ def placing_errors(path: object, file: InputFile) -> Iterator[None]:
 
 
 def text_begin(path: object, file: InputFile) -> int:
-    """Return the offset of the text, after a UTF-8 byte order mark if any; UTF-16 is refused."""
+    """Return the offset of the text, after a UTF-8 byte order mark if any.
+
+    UTF-16 is refused.
+    """
     with file.open("rb") as raw:
         first = raw.read(len(_UTF8_MARK))
     if first[:2] in _UTF16_MARKS:
@@ -63,9 +69,10 @@ def text_begin(path: object, file: InputFile) -> int:
 
 
 def first_lines(path: object, file: InputFile, begin: int, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset of the next line, the line without its end); CR LF yields an additional empty line.
+    """Yield (offset of the next line, the line without its end).
 
-    Without `comments` most blank lines and comments are skipped, as there may be millions of them.
+    CR LF yields an additional empty line. Without `comments` most blank lines and comments are skipped, as there may be
+    millions of them.
     """
     at, rest = begin, b""
     with placing_errors(path, file), file.open("rb") as raw:
@@ -111,7 +118,10 @@ def line_start(raw: IO[bytes], at: int, begin: int) -> int:
 
 
 def bounded_lines(path: object, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a decompressed file; refuse a line that is too long before the rest is decompressed."""
+    """Yield the pieces of a decompressed file.
+
+    Refuse a line that is too long before the rest is decompressed.
+    """
     at, begin = 0, 0
     for piece in pieces:
         end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))

@@ -21,9 +21,9 @@ def read_mtx(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> TextEdges:
-    """Check a file once and return it as a source; a symmetric matrix is undirected, a general one directed.
+    """Check a file once and return it as a source.
 
-    `weight=False` leaves the values out.
+    A symmetric matrix is undirected, a general one directed. `weight=False` leaves the values out.
     """
     packed = spool.unpacked(path) if is_packed(path) else None
     file = packed or path
@@ -53,7 +53,10 @@ def read_mtx(
 
 
 def _kind(path: spool.InputPath, banner: list[str]) -> tuple[str, str]:
-    """Return field and symmetry of the banner; refuse kinds of matrices that are not graphs."""
+    """Return field and symmetry of the banner.
+
+    Refuse kinds of matrices that are not graphs.
+    """
     if len(banner) != 5 or banner[0] != BANNER:
         raise InputError(f"{path} does not begin with {BANNER} and four words")
     kind, layout, field, symmetry = (word.lower() for word in banner[1:])

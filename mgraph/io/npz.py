@@ -107,7 +107,10 @@ def read_npz(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> NpzEdges:
-    """Check the arrays of an archive and return it as a source; `weight` names another array than `weights`."""
+    """Check the arrays of an archive and return it as a source.
+
+    `weight` names another array than `weights`.
+    """
     n = check_num_vertices(num_vertices)
     with _archive(path) as archive:
         found = spool.identity(os.fstat(archive.fp.fileno()))  # type: ignore[union-attr]
@@ -192,7 +195,10 @@ def _scalar(path: spool.InputPath, archive: zipfile.ZipFile, member: zipfile.Zip
 def _check(
     path: spool.InputPath, archive: zipfile.ZipFile, arrays: tuple[NpzArray, ...], num_vertices: int | None
 ) -> tuple[int, np.dtype | None]:
-    """Read and check all arrays once; return the largest id and the dtype of the weights."""
+    """Read and check all arrays once.
+
+    Return the largest id and the dtype of the weights.
+    """
     names = [f"{path}: {array.member.removesuffix('.npy')}" for array in arrays]
     for array, name in zip(arrays[:2], names, strict=False):
         if len(array.shape) != 1:
@@ -225,7 +231,10 @@ def _check(
 
 
 def _described(path: spool.InputPath, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpzArray:
-    """Read the header of an array; refuse one that does not agree with the size of its member."""
+    """Read the header of an array.
+
+    Refuse one that does not agree with the size of its member.
+    """
     name = member.filename
     with archive.open(member) as file:
         try:
@@ -261,7 +270,10 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, int]:
 
 
 def _pieces(archive: zipfile.ZipFile, array: NpzArray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (index of the first value, values) piece by piece; the CRC is compared after the last piece."""
+    """Yield (index of the first value, values) piece by piece.
+
+    The CRC is compared after the last piece.
+    """
     step = max(1, PIECE_BYTES // max(1, array.dtype.itemsize))
     with archive.open(array.member) as file:
         file.read(array.header_bytes)
@@ -273,7 +285,10 @@ def _pieces(archive: zipfile.ZipFile, array: NpzArray) -> Iterator[tuple[int, np
 
 
 def _begins(file: InputFile, raw: Any, arrays: tuple[NpzArray, ...]) -> list[int]:
-    """Return the offsets of the values of uncompressed arrays; refuse arrays that are not those checked before."""
+    """Return the offsets of the values of uncompressed arrays.
+
+    Refuse arrays that are not those checked before.
+    """
     begins = []
     try:
         with zipfile.ZipFile(raw) as archive:

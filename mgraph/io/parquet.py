@@ -56,7 +56,10 @@ def read_parquet(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> ParquetEdges:
-    """Check the columns of a file once and return it as a source; `weight` is a column as in a text file."""
+    """Check the columns of a file once and return it as a source.
+
+    `weight` is a column as in a text file.
+    """
     file = _open(path)
     schema, about = file.schema_arrow, _metadata(path, file)
     if directed is None:
@@ -113,7 +116,10 @@ def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Ite
 
 
 def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) -> np.ndarray:
-    """Return a column of a row group; `begin` is the number of its first row."""
+    """Return a column of a row group.
+
+    `begin` is the number of its first row.
+    """
     pyarrow, _ = _pyarrow()
     try:
         column = file.read_row_group(group, columns=[name]).column(0)

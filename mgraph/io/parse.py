@@ -143,12 +143,13 @@ def count_lines(text):
 
 @inline
 def parse_lines(text, fields, base, limit, sources, targets, weights, integers, slow, report):
-    """Parse whole lines; return the number of edges, up to the first error, which is written to `report`.
+    """Parse whole lines.
 
-    `fields` is (number of fields, field of the source, of the target, of the weight or -1). `base` is subtracted
-    from both ends, which must then be in 0..limit. If a weight is an integer, integers[i] is exact. slow[:, j] =
-    (edge, begin, end) of the report[4] tokens that need Python's float(). report[5] counts weights written as
-    floats; report[6:8] are begin and end of the first integer beyond 64 signed bits, zeros if there is none.
+    Return the number of edges, up to the first error, which is written to `report`. `fields` is (number of fields,
+    field of the source, of the target, of the weight or -1). `base` is subtracted from both ends, which must then be in
+    0..limit. If a weight is an integer, integers[i] is exact. slow[:, j] = (edge, begin, end) of the report[4] tokens
+    that need Python's float(). report[5] counts weights written as floats; report[6:8] are begin and end of the first
+    integer beyond 64 signed bits, zeros if there is none.
     """
     num_fields, source_field, target_field, weight_field = fields
     i, size, edge = 0, len(text), 0

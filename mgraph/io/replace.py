@@ -26,10 +26,11 @@ _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield a path to write to; the file replaces `path` at the end, and is deleted after an error.
+    """Yield a path to write to.
 
-    If `path` is a symbolic link, its target is replaced. A replaced file keeps its mode, and its owner and group
-    if permitted; other hard links to it keep the old contents.
+    The file replaces `path` at the end, and is deleted after an error. If `path` is a symbolic link, its target is
+    replaced. A replaced file keeps its mode, and its owner and group if permitted; other hard links to it keep the old
+    contents.
     """
     target = require_place(path)
     named: pathlib.Path | None = None
@@ -59,7 +60,10 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _opened(folder: pathlib.Path) -> tuple[io.FileIO, pathlib.Path | None]:
-    """Open a new file in a folder; return it, and its name if it could not be unnamed."""
+    """Open a new file in a folder.
+
+    Return it, and its name if it could not be unnamed.
+    """
     try:
         return io.FileIO(os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "r+"), None
     except OSError as error:
@@ -82,7 +86,10 @@ def _temporary(folder: pathlib.Path) -> pathlib.Path:
 
 
 def _copy_owner(target: pathlib.Path, descriptor: int) -> int:
-    """Copy owner and group of the old file to the new one, if permitted; return the mode for the new file."""
+    """Copy owner and group of the old file to the new one, if permitted.
+
+    Return the mode for the new file.
+    """
     try:
         old = os.stat(target)
     except FileNotFoundError:
@@ -105,7 +112,10 @@ def _link(descriptor: int, name: pathlib.Path) -> bool:
 
 
 def require_place(path: pathlib.Path) -> pathlib.Path:
-    """Refuse a path at which no file can be written; return it with all symbolic links resolved."""
+    """Refuse a path at which no file can be written.
+
+    Return it with all symbolic links resolved.
+    """
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder, not a file to write")

@@ -86,7 +86,10 @@ def _folder(origin: str) -> str:
 
 
 class Stdin(os.PathLike[str]):
-    """The copy of standard input; other processes of the same machine read it through this process's /proc/fd."""
+    """The copy of standard input.
+
+    Other processes of the same machine read it through this process's /proc/fd.
+    """
 
     name = stem = STDIN
 
@@ -233,9 +236,9 @@ def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
 
 
 def _write_within_space(pieces: Iterable[bytes], out: IO[bytes], what: str) -> None:
-    """Write a copy piece by piece while the disk has space for it; `what` is its name in the error.
+    """Write a copy piece by piece while the disk has space for it.
 
-    Its size is not known in advance: decompression may expand a file a thousandfold.
+    `what` is its name in the error. Its size is not known in advance: decompression may expand a file a thousandfold.
     """
     written = 0
     for piece in pieces:

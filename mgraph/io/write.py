@@ -31,10 +31,11 @@ Chunks = Callable[[], Iterator[EdgeChunk]]
 
 
 def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend | None = None) -> None:
-    """Write the edges of a source to a file in the format of its suffix; the file is written whole or not at all.
+    """Write the edges of a source to a file in the format of its suffix.
 
-    `.npz`, `.csv` and `.parquet` contain the edges as the source yields them. `.csr` contains rows as mkgraph
-    writes them: without loops, with the lightest of parallel edges, undirected edges in both directions.
+    The file is written whole or not at all. `.npz`, `.csv` and `.parquet` contain the edges as the source yields them.
+    `.csr` contains rows as mkgraph writes them: without loops, with the lightest of parallel edges, undirected edges in
+    both directions.
 
     Parameters
     ----------
@@ -68,7 +69,9 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
 
 
 def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format: str | None = None) -> None:
-    """Write columns of equal length to a file; the file is written whole or not at all.
+    """Write columns of equal length to a file.
+
+    The file is written whole or not at all.
 
     Parameters
     ----------
@@ -90,7 +93,10 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
 
 
 def _require_space(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
-    """Refuse edges that the disk cannot hold; an unknown number of edges is written until the disk is full."""
+    """Refuse edges that the disk cannot hold.
+
+    An unknown number of edges is written until the disk is full.
+    """
     least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
     free = shutil.disk_usage(temporary).free
     if least > free:
@@ -130,7 +136,10 @@ def write_npz_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> N
 
 
 def write_csv_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
-    """Write a line of names and a line per edge; the number of vertices and the direction are not stored."""
+    """Write a line of names and a line per edge.
+
+    The number of vertices and the direction are not stored.
+    """
     with open(path, "w") as file:
         file.write("source,target\n" if source.weight_dtype is None else "source,target,weight\n")
         for chunk in chunks():
@@ -152,7 +161,10 @@ def write_csv_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> Non
 
 
 def _write_lines(file, columns: list[np.ndarray]) -> None:
-    """Write rows as text; floats are written with all digits that reading needs to restore them."""
+    """Write rows as text.
+
+    Floats are written with all digits that reading needs to restore them.
+    """
     for lo in range(0, len(columns[0]) if columns else 0, CSV_ROWS):
         fields = (map(str, column[lo : lo + CSV_ROWS].tolist()) for column in columns)
         file.write("\n".join(map(",".join, zip(*fields, strict=True))))

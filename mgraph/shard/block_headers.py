@@ -47,7 +47,10 @@ class Headers:
         self.windows = [(np.empty(0, np.int64),) * 3]
 
     def add(self, first: int, counts: np.ndarray) -> None:
-        """Append the window of states from `first` with `counts` edges in its tiles; split tiles at unit boundaries."""
+        """Append the window of states from `first` with `counts` edges in its tiles.
+
+        Split tiles at unit boundaries.
+        """
         tiles = np.flatnonzero(counts)
         ends = self.num_edges + np.cumsum(counts[tiles])
         begins = ends - counts[tiles]

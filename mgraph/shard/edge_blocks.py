@@ -31,7 +31,10 @@ from mgraph.types import Array
 
 
 def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
-    """Return the blocks for states of `dtype`; states smaller than 4 bytes share those of 4 bytes."""
+    """Return the blocks for states of `dtype`.
+
+    States smaller than 4 bytes share those of 4 bytes.
+    """
     if shard.is_compact:
         (blocks,) = shard.blocks.values()  # the compact layout has one set, for the widest states
         return blocks

@@ -47,9 +47,9 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
 
 
 def require_firsts(shard: Shard) -> Array:
-    """Return the first neighbor of every in-row, as a state index; an empty row has its own vertex.
+    """Return the first neighbor of every in-row, as a state index.
 
-    Also counts the trailing rows of degree at most one.
+    An empty row has its own vertex. Also counts the trailing rows of degree at most one.
     """
     rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
     if rows.firsts is None:

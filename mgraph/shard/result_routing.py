@@ -22,7 +22,10 @@ PART_ALIGNMENT = 16
 
 
 def require_homes(shard: Shard, comm: Communicator) -> Homes | None:
-    """Return the shard's result routing, built on first use; None if every owner serves its own vertices."""
+    """Return the shard's result routing, built on first use.
+
+    It is None if every owner serves its own vertices.
+    """
     if comm.size == 1 or not shard.partition.cyclic:
         return None
     if shard.homes is None:

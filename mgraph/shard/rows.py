@@ -18,9 +18,10 @@ from mgraph.types import Array
 
 
 class RowsBuilder:
-    """Builds this rank's rows from arcs in any order; all ranks call add() in step.
+    """Builds this rank's rows from arcs in any order.
 
-    The sizes of the rows are known from pass 1, so that every arc is written directly into its row.
+    All ranks call add() in step. The sizes of the rows are known from pass 1, so that every arc is written directly
+    into its row.
     """
 
     def __init__(
@@ -41,7 +42,10 @@ class RowsBuilder:
         self.weights = None if weight_dtype is None else xp.empty(num_arcs, weight_dtype)
 
     def add(self, sources: Array, targets: Array, weights: Array | None) -> None:
-        """Place arcs given by positions; every rank calls it equally often, if need be with empty arrays."""
+        """Place arcs given by positions.
+
+        Every rank calls it equally often, if need be with empty arrays.
+        """
         rows = self.partition.local(sources)
         if self.comm.size > 1:
             owners = self.partition.owner(sources)
@@ -62,9 +66,10 @@ class RowsBuilder:
 
 
 def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
-    """Sort and deduplicate every row in place, a batch of rows at a time; return the number of arcs left.
+    """Sort and deduplicate every row in place, a batch of rows at a time.
 
-    The keys of a batch are a temporary array; its result overwrites arcs that have been read already.
+    Return the number of arcs left. The keys of a batch are a temporary array; its result overwrites arcs that have been
+    read already.
     """
     backend, indptr, positions, weights = builder.backend, builder.indptr, builder.positions, builder.weights
     xp, partition = backend.xp, builder.partition
@@ -96,7 +101,10 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
 
 
 def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
-    """Divide the rows into runs of at most `batch_arcs` arcs; a longer row is a run of its own."""
+    """Divide the rows into runs of at most `batch_arcs` arcs.
+
+    A longer row is a run of its own.
+    """
     cuts, num_rows = [0], len(indptr) - 1
     while cuts[-1] < num_rows:
         first = cuts[-1]

@@ -16,7 +16,10 @@ def look_up(lo, hi, ids, table, out):
 
 @kernel(id_t="owners", vertex_t="rows", weight_t="weights")
 def bucket_arcs(lo, hi, owners, rows, targets, weights, cursors, out_rows, out_targets, out_weights):
-    """Append every arc to its owner's bucket; `cursors` are initially the starts of the buckets."""
+    """Append every arc to its owner's bucket.
+
+    `cursors` are initially the starts of the buckets.
+    """
     for i in range(lo, hi):
         slot = atomic_add(cursors, owners[i], 1)
         out_rows[slot] = rows[i]
@@ -27,7 +30,10 @@ def bucket_arcs(lo, hi, owners, rows, targets, weights, cursors, out_rows, out_t
 
 @kernel(vertex_t="rows", weight_t="weights")
 def place_arcs(lo, hi, rows, targets, weights, cursors, out_targets, out_weights):
-    """Write every arc to the next free slot of its row; `cursors` are initially the starts of the rows."""
+    """Write every arc to the next free slot of its row.
+
+    `cursors` are initially the starts of the rows.
+    """
     for i in range(lo, hi):
         slot = atomic_add(cursors, rows[i], 1)
         out_targets[slot] = targets[i]
@@ -37,7 +43,10 @@ def place_arcs(lo, hi, rows, targets, weights, cursors, out_targets, out_weights
 
 @kernel(lanes=32, vertex_t="targets")
 def pack_keys(lo, hi, indptr, targets, shift, first_row, keys):
-    """Pack row and target of each arc into one sort key; keys[0] is the first arc of `first_row`."""
+    """Pack row and target of each arc into one sort key.
+
+    The first arc of `first_row` is written to index 0.
+    """
     base = indptr[first_row]
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
@@ -46,7 +55,10 @@ def pack_keys(lo, hi, indptr, targets, shift, first_row, keys):
 
 @kernel(weight_t="weights")
 def lightest_of_runs(lo, hi, starts, order, weights, out_weights):
-    """Write the lightest weight of each run of parallel arcs; run j is order[starts[j]:starts[j + 1]]."""
+    """Write the lightest weight of each run of parallel arcs.
+
+    Run j is order[starts[j]:starts[j + 1]].
+    """
     for j in range(lo, hi):
         lightest = weights[order[starts[j]]]
         for i in range(starts[j] + 1, starts[j + 1]):
@@ -56,7 +68,10 @@ def lightest_of_runs(lo, hi, starts, order, weights, out_weights):
 
 @kernel(vertex_t="positions")
 def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
-    """Write the position of every arc's source, u * multiplier + first for row u; `begin` is written to index 0."""
+    """Write the position of every arc's source, u * multiplier + first for row u.
+
+    `begin` is written to index 0.
+    """
     row = row_of_arc(indptr, num_rows, lo)
     for arc in range(lo, hi):
         while indptr[row + 1] <= arc:

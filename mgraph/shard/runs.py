@@ -32,7 +32,10 @@ def runs_of(backend: Backend, ordered: Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def drop_parallel(backend: Backend, columns: list[Array]) -> tuple[Array, Array | None]:
-    """Return the sorted distinct keys and the lightest weight of each; empties `columns` (keys, any weights)."""
+    """Return the sorted distinct keys and the lightest weight of each.
+
+    Empties `columns` (keys, any weights).
+    """
     xp = backend.xp
     keys, weights = columns.pop(0), columns.pop() if columns else None
     if weights is None:

@@ -247,7 +247,7 @@ def once_a_shard(
 
 
 def long_rows(shard: Shard, length: int) -> int:
-    """Return a number of leading rows that includes all rows of more than `length` arcs; an upper bound."""
+    """Return an upper bound of the number of leading rows that include all of more than `length` arcs."""
     info = shard.info
     if info.max_degree <= length:
         return 0

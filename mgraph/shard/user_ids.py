@@ -89,10 +89,10 @@ def _translation(
 def _send_to_servers(
     shard: Shard, comm: Communicator, homes: Homes, distances: Array | None, predecessors: Array | None
 ) -> tuple[int, list[Array | None]]:
-    """Send values of owned vertices to the ranks that serve their user ids; return the step and the columns received.
+    """Send values of owned vertices to the ranks that serve their user ids.
 
-    Columns of equal width are interleaved, so that both values of a vertex are in one cache line: then the step, the
-    distance between values of a column, is 2.
+    Return the step and the columns received. Columns of equal width are interleaved, so that both values of a vertex
+    are in one cache line: then the step, the distance between values of a column, is 2.
     """
     run, partition, ids = shard.backend, shard.partition, vertex_dtype(shard.info.num_vertices)
     dtypes = [None if distances is None else distances.dtype, None if predecessors is None else ids]
@@ -125,7 +125,10 @@ def _parts(buffer: Array, counts: list[int], step: int) -> list[Array]:
 
 
 def _users_of_states(shard: Shard, comm: Communicator) -> Array:
-    """Return the user id of every state; stored with the result routing unless the layout is compact."""
+    """Return the user id of every state.
+
+    Stored with the result routing unless the layout is compact.
+    """
     homes = require_homes(shard, comm)
     if homes is None:
         return shard.user_of_local
@@ -138,10 +141,10 @@ def _users_of_states(shard: Shard, comm: Communicator) -> Array:
 
 
 def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:
-    """Return edges in user ids, and the number of edges that lower ranks return; `arcs` index this rank's rows.
+    """Return edges in user ids, and the number of edges that lower ranks return.
 
-    Sources are below targets, and the edges of all ranks are sorted by both: so the result does not depend on which
-    rank had an edge.
+    `arcs` index this rank's rows. Sources are below targets, and the edges of all ranks are sorted by both: so the
+    result does not depend on which rank had an edge.
     """
     xp, rows = shard.backend.xp, shard.rows
     local = xp.searchsorted(rows.indptr, arcs, side="right") - 1
@@ -184,7 +187,10 @@ def gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
 
 
 def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -> Array:
-    """Gather parts of at most `stride` values, padded to `stride`; a single rank's part is returned itself."""
+    """Gather parts of at most `stride` values, padded to `stride`.
+
+    A single rank's part is returned itself.
+    """
     if comm.size == 1:
         return part
     if len(part) < stride:

@@ -74,10 +74,10 @@ def translate_tree(
     lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,
     out_parents,
 ):  # fmt: skip
-    """Write distances and predecessors in order of user ids, -1 (inf for floats) if unreached; outputs may be None.
+    """Write distances and predecessors in order of user ids, -1 (inf for floats) if unreached.
 
-    `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit, `step` apart.
-    `users` has the user id of every state index, or is None if predecessors are user ids already.
+    Outputs may be None. `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit,
+    `step` apart. `users` has the user id of every state index, or is None if predecessors are user ids already.
     """
     for i in range(lo, hi):
         position = i if positions is None else np.int64(positions[i])

@@ -30,7 +30,10 @@ def require_rows_by_weight(shard: Shard) -> None:
 
 
 def class_scale(info: GraphInfo) -> float:
-    """Return the factor from a weight to its class; 1 for integers of 8 bits."""
+    """Return the factor from a weight to its class.
+
+    It is 1 for integers of 8 bits.
+    """
     heaviest = float(info.max_weight)
     if info.weight_dtype is not None and not info.weight_dtype.startswith("float"):
         return min(1.0, (WEIGHT_CLASSES - 1) / max(heaviest, 1.0))

@@ -10,7 +10,10 @@ from mgraph.backends.numba_helpers import WEIGHT_CLASSES, class_of
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights")
 def sort_rows(lo, hi, indptr, targets, weights, scale, out_targets, out_weights):
-    """Copy the rows lo..hi with their arcs sorted by class; the class of a weight is weight * scale, see class_of."""
+    """Copy the rows lo..hi with their arcs sorted by class.
+
+    The class of a weight is weight * scale, see class_of.
+    """
     places = np.empty(WEIGHT_CLASSES + 1, np.int64)
     for row in range(lo, hi):
         begin, end = indptr[row], indptr[row + 1]

@@ -131,7 +131,10 @@ def _connect(shard: Shard, comm: Communicator) -> Array:
 
 
 def _compress_paths(run: Backend, parents: Array) -> None:
-    """Link every state to the root of its tree; `parents` is equal on all ranks, so that none communicates."""
+    """Link every state to the root of its tree.
+
+    `parents` is equal on all ranks, so that none communicates.
+    """
     done = False
     while not done:
         done = True

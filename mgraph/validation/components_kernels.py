@@ -20,9 +20,9 @@ def mark_torn(lo, hi, first, indptr, targets, labels, is_mismatch):
 
 @kernel(lanes=32, vertex_t="targets")
 def hook_roots(lo, hi, first, indptr, targets, roots, lower, counters):
-    """Link the larger root to the smaller for every arc between two trees; counters[0] counts such arcs.
+    """Link the larger root to the smaller for every arc between two trees.
 
-    `roots` is a copy of `lower` from before the launch.
+    The number of such arcs is added to counters[0]. `roots` is a copy of `lower` from before the launch.
     """
     num_arcs = 0
     for row in range(lo, hi):

@@ -86,7 +86,10 @@ def _key_dtype(weights: Array) -> type:
 def _look_up(
     shard: Shard, comm: Communicator, columns: dict[str, Array], weights: Array
 ) -> tuple[WorkList, OwnPieces, list[Offenders]]:
-    """Find the arcs of the forest's edges (rule 1); gather those found on every rank."""
+    """Find the arcs of the forest's edges (rule 1).
+
+    Gather those found on every rank.
+    """
     xp, partition = shard.backend.xp, shard.partition
     no_end = Offenders(1, "an end is not a vertex")
     no_edge = Offenders(1, "the edge is not in the graph")
@@ -130,7 +133,10 @@ def _are_vertices(shard: Shard, users: Array) -> Array:
 
 
 def _to_owners(shard: Shard, comm: Communicator, positions: Array | None, edges: list[Array]) -> list[Array]:
-    """Send edges to the owners of their sources; return those received: positions of both ends, source, weight."""
+    """Send edges to the owners of their sources.
+
+    Return those received: positions of both ends, source, weight.
+    """
     xp, partition = shard.backend.xp, shard.partition
     sources, targets, weights = edges
     near, far = (ends if positions is None else positions[ends].astype(np.int64) for ends in (sources, targets))
@@ -142,7 +148,10 @@ def _to_owners(shard: Shard, comm: Communicator, positions: Array | None, edges:
 
 
 def _find(shard: Shard, near: Array, far: Array) -> Array:
-    """Return the arcs from `near` positions, owned by this rank, to `far` positions; TOP if there is none."""
+    """Return the arcs from `near` positions, owned by this rank, to `far` positions.
+
+    It is TOP if there is none.
+    """
     xp, partition, rows = shard.backend.xp, shard.partition, shard.rows
     arcs, is_position = xp.full(len(near), TOP), near < partition.num_positions
     if not shard.num_owned:
@@ -155,10 +164,10 @@ def _find(shard: Shard, near: Array, far: Array) -> Array:
 
 
 def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.dtype) -> tuple[Array, Array, Array]:
-    """Join the states by Boruvka's rounds; return the edges taken, and the parent and key of each tree node.
+    """Join the states by Boruvka's rounds.
 
-    The nodes are the states, then the trees of each round. A node's key is that of the edge by which it joined its
-    parent.
+    Return the edges taken, and the parent and key of each tree node. The nodes are the states, then the trees of each
+    round. A node's key is that of the edge by which it joined its parent.
     """
     xp, wide = shard.backend.xp, work.edges is not None
     lowest = np.iinfo(key_dtype).min

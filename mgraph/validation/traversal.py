@@ -74,7 +74,10 @@ class Offenders:
 
 
 def count_offenders(comm: Communicator, offenders: Sequence[Offenders]) -> list[Violation]:
-    """Reduce the offenders of all ranks to violations; every rank passes the same rules in the same order."""
+    """Reduce the offenders of all ranks to violations.
+
+    Every rank passes the same rules in the same order.
+    """
     counts = comm.sum(*(own.count for own in offenders))
     lowest = np.array([own.lowest for own in offenders], np.int64)
     comm.allreduce(lowest, "min")
@@ -157,7 +160,10 @@ class _Check:
         self._offenders: list[Offenders] = []
 
     def refuse(self, rule: int, text: str, is_offender: Array) -> None:
-        """Record the owned vertices that violate a rule; every rank records the same rules in the same order."""
+        """Record the owned vertices that violate a rule.
+
+        Every rank records the same rules in the same order.
+        """
         self._offenders.append(Offenders(rule, text))
         self._offenders[-1].add(self.users[is_offender])
 
@@ -167,7 +173,10 @@ class _Check:
 
 
 def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: float | None) -> tuple[Array, np.ndarray]:
-    """Check rules 1 and 2 on distances; return them, unreached where out of range, and their upper bound."""
+    """Check rules 1 and 2 on distances.
+
+    Return them, unreached where out of range, and their upper bound.
+    """
     info, xp, dtype = check.shard.info, check.xp, np.dtype(distances.dtype)
     heaviest = info.max_weight if weighted and info.weight_dtype is not None else 1
     if dtype.kind == "f":
@@ -215,7 +224,10 @@ def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Arr
 def _check_arcs(
     check: _Check, comm: Communicator, parent: Array, dist: Array, bound: np.ndarray, weighted: bool
 ) -> tuple[Array, Array]:
-    """Return two masks of the owned vertices: the tree edge explains the distance; an arc would shorten it."""
+    """Return masks of the owned vertices that a tree edge explains, and that an arc would shorten.
+
+    A tree edge explains the distance of its target if it has the right weight.
+    """
     shard, run = check.shard, check.shard.backend
     num_states = shard.partition.num_states
     marks = check.xp.zeros(2 * num_states, np.uint8)
@@ -235,7 +247,10 @@ def _check_arcs(
 
 
 def _follow_chains(check: _Check, comm: Communicator, parent: Array) -> None:
-    """Replace every predecessor by the end of its chain; in a cycle by any of its vertices."""
+    """Replace every predecessor by the end of its chain.
+
+    A predecessor in a cycle is replaced by any vertex of the cycle.
+    """
     mine = parent[check.first : check.first + check.shard.partition.stride]
     for _ in range(check.shard.info.num_vertices.bit_length()):
         grandparent = parent[mine]

@@ -15,7 +15,10 @@ _HALF_BITS = 27
 
 
 def exact_sum(xp: Any, values: Array) -> int:
-    """Return the sum of integers, or of floats in units of 2^-1074; sums of parts may be added."""
+    """Return the sum of integers, or of floats in units of 2^-1074.
+
+    Sums of parts may be added.
+    """
     if values.dtype.kind != "f":
         # Upper and lower halves separately: each sum fits 64 bits for up to 2^31 values.
         wide = values.astype(np.int64)
