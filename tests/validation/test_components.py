@@ -72,8 +72,8 @@ def test_vertices_without_arcs_are_their_own_component():
 
 def test_a_long_chain_is_connected_in_few_rounds(monkeypatch):
     rounds = []
-    fold = validation_components._fold
-    monkeypatch.setattr(validation_components, "_fold", lambda *args: rounds.append(1) or fold(*args))
+    compress = validation_components._compress_paths
+    monkeypatch.setattr(validation_components, "_compress_paths", lambda *args: rounds.append(1) or compress(*args))
     # Neighbors far apart in position, so that paths are compressed in several rounds.
     n = 500
     names = np.random.default_rng(3).permutation(n)
