@@ -33,9 +33,10 @@ from mgraph.algorithms.spanning_forest import filter_boruvka as loop
 from mgraph.algorithms.spanning_forest import local_edges as own_edges
 from mgraph.api.graph import Graph
 from mgraph.cluster.base import Rank
+from mgraph.edges import EdgeSource
 from mgraph.shard.rows_kernels import unpack_rows
 from mgraph.shard.shard import Shard
-from mgraph.types import Array, EdgeSource
+from mgraph.types import Array
 
 
 @click.command(help=__doc__)

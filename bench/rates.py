@@ -26,7 +26,7 @@ def main() -> None:
     assert isinstance(run, FusingBackend)
     rates = measure(run, SIZES)
     assert rates is not None, "the measurement was interrupted"
-    for name, value in rates.told().items():
+    for name, value in rates.described().items():
         print(f"{name}: {value}")
     empty = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
     word, taken = cupy.zeros(1, cupy.uint32), []

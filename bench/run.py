@@ -32,10 +32,10 @@ from mgraph.api.graph500 import KERNELS, random_roots
 from mgraph.api.results import Costs
 from mgraph.api.traversal_results import Traversed
 from mgraph.cluster.base import Cluster
+from mgraph.edges import EdgeSource
 from mgraph.generate.spec import parse_spec
 from mgraph.io.formats import read_source
 from mgraph.rank_jobs.jobs import shard_bytes
-from mgraph.types import EdgeSource
 
 STEP = ("method", "frontier", "arcs", "bytes", "microseconds")
 MOST_STEPS = 128

@@ -24,7 +24,7 @@ from mgraph.algorithms.sssp import persistent as sssp_fused
 from mgraph.algorithms.sssp import persistent_kernels as sssp_kernel
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
-from mgraph.backends.rates import Rates
+from mgraph.backends.device_model import Rates
 from mgraph.backends.rates_file import H200
 from mgraph.cluster.base import Rank
 

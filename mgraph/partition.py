@@ -1,12 +1,12 @@
-"""Who owns a position: pure arithmetic between positions, owners, locals and state indices.
+"""Ownership of positions: pure arithmetic between positions, owners, locals and state indices.
 
-    position  a vertex's place in the graph's order; does not depend on the number of ranks
+    position  a vertex's index in the vertex order; does not depend on the number of ranks
     owner     the rank that holds its final value
-    local     its place among the owner's vertices
+    local     its index among the owner's vertices
     state     owner * stride + local: each owner's slice of a replicated array is contiguous
 
-Degree order deals positions round-robin (hubs are spread evenly), natural order cuts it in ranges
-(neighbours stay together). Every function takes integers or integer arrays of any backend.
+Degree order assigns positions to ranks round-robin (hubs are spread evenly), natural order in ranges
+(neighbors stay together). Every function takes integers or integer arrays of any backend.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class Partition:
-    """How `num_positions` positions are dealt to `num_ranks` ranks."""
+    """The assignment of `num_positions` positions to `num_ranks` ranks."""
 
     num_positions: int
     num_ranks: int
@@ -52,7 +52,7 @@ class Partition:
 
     @property
     def multiplier(self) -> int:
-        """A position of rank r is `local * multiplier + offset(r)`."""
+        """The factor in position = local * multiplier + offset(rank)."""
         return self.num_ranks if self.cyclic else 1
 
     def offset(self, rank: int) -> int:
@@ -60,7 +60,7 @@ class Partition:
         return rank if self.cyclic else rank * self.stride
 
     def num_owned(self, rank: int) -> int:
-        """Return how many positions `rank` owns."""
+        """Return the number of positions that `rank` owns."""
         if self.cyclic:
             return (self.num_positions - rank + self.num_ranks - 1) // self.num_ranks
         return min(max(self.num_positions - rank * self.stride, 0), self.stride)
@@ -70,7 +70,7 @@ class Partition:
         return position % self.num_ranks if self.cyclic else position // self.stride  # type: ignore[operator, return-value]
 
     def local(self, position: T) -> T:
-        """Return each position's place among its owner's."""
+        """Return each position's index among those of its owner."""
         return position // self.num_ranks if self.cyclic else position % self.stride  # type: ignore[operator, return-value]
 
     def state(self, position: T) -> T:

@@ -1,104 +1,54 @@
-"""The words every layer shares: id and weight dtypes, sentinels, and one chunk of edges."""
+"""Types that every layer shares: dtypes of ids, weights and states, and their sentinels."""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mgraph.backends.base import Backend
-
-# An array of the backend at hand: numpy.ndarray or cupy.ndarray.
+# An array of the backend in use: numpy.ndarray or cupy.ndarray.
 Array = Any
 
 LEVEL = np.dtype(np.int32)
-# Of levels as long as bytes hold them.
+# Levels of a search while they fit bytes.
 NARROW_LEVEL = np.dtype(np.uint8)
 WEIGHT_DTYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "uint32", "int32", "int64", "float32", "float64"))
 
-# Vertex ids, positions and state indices are uint32 while they fit and int64 beyond: never uint64,
-# which both NumPy and Numba turn into float64 when an int64 is added.
+# Vertex ids, positions and state indices are uint32 if they fit and int64 otherwise: never uint64,
+# which NumPy and Numba convert to float64 when an int64 is added.
 SMALL_VERTEX = np.dtype(np.uint32)
 LARGE_VERTEX = np.dtype(np.int64)
-# The id that means no vertex, where ids are small.
+# The sentinel "no vertex" of small ids.
 _SMALL_NONE = int(np.iinfo(SMALL_VERTEX).max)
 
 
 def vertex_dtype(count: int) -> np.dtype:
-    """Return the dtype of ids 0..count-1 that leaves room for the sentinel `none_of`."""
+    """Return the smallest dtype of ids 0..count-1 and the sentinel `none_of`."""
     return SMALL_VERTEX if count < _SMALL_NONE else LARGE_VERTEX
 
 
 @functools.cache
 def none_of(dtype: np.dtype) -> int:
-    """Return the id that means no vertex: the largest value, so that any vertex is smaller."""
+    """Return the sentinel "no vertex": the largest value, so that minima prefer any vertex."""
     return int(np.iinfo(dtype).max)
 
 
 def smallest_of(dtype: np.dtype) -> float | int:
-    """Return the smallest distance of this dtype beyond 0."""
+    """Return the smallest positive distance of this dtype."""
     return float(np.finfo(dtype).smallest_subnormal) if dtype.kind == "f" else 1
 
 
 @functools.cache
 def unreached_of(dtype: np.dtype) -> float | int:
-    """Return the state of a vertex not reached: the top of the order that every sweep lowers."""
+    """Return the state of an unreached vertex: the largest value, which sweeps only lower."""
     dtype = np.dtype(dtype)
     if dtype == np.uint16:
-        # GPUs find minima of 16 bits as of floats, and these are the bits of infinity.
+        # GPUs compute minima of 16 bits as half-precision floats; these are the bits of infinity.
         return 0x7C00
     return float("inf") if dtype.kind == "f" else int(np.iinfo(dtype).max)
 
 
 def signed(word: int) -> int:
-    """Return the int64 with the bits of a 64-bit word, as kernels take it."""
+    """Return the int64 with the bits of an unsigned 64-bit word, for a kernel's parameter."""
     return word - (1 << 64) if word >> 63 else word
-
-
-@dataclass(frozen=True)
-class EdgeChunk:
-    """Some edges of the input in user ids, as generators and readers yield them.
-
-    `sources` and `targets` are `vertex_dtype(num_vertices)`; `weights` is None for an unweighted graph.
-    Loops and parallel edges are still there: the build drops and counts them.
-    """
-
-    sources: Array
-    targets: Array
-    weights: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.sources)
-
-
-class EdgeSource(Protocol):
-    """Where the edges of a graph come from: a generator or a reader, frozen and picklable.
-
-    Undirected edges come once or both ways. Weights are None, or of a dtype in WEIGHT_DTYPES.
-    """
-
-    @property
-    def name(self) -> str:
-        """What benchmarks and plots call the graph, such as rmat20 or the stem of a file."""
-
-    @property
-    def num_vertices(self) -> int:
-        """How many vertices there are, those without edges included."""
-
-    @property
-    def directed(self) -> bool:
-        """Whether (u, v) and (v, u) are two arcs."""
-
-    @property
-    def weight_dtype(self) -> np.dtype | None:
-        """The dtype of the weights, None for an unweighted graph."""
-
-    @property
-    def num_input_edges(self) -> int | None:
-        """How many edges all chunks have together, None where only reading them tells."""
-
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        """Return part k of num_chunks; all parts are the same edges whatever num_chunks is."""

@@ -8,12 +8,12 @@ import mgraph as mg
 from mgraph.formatting import counted, readable_bytes, readable_seconds
 
 
-def test_counts():
+def test_counts_have_separators_and_a_noun():
     assert [counted(n, "vertex") for n in (0, 1, 2048)] == ["0 vertices", "1 vertex", "2,048 vertices"]
     assert [counted(n, "input edge") for n in (1, 2)] == ["1 input edge", "2 input edges"]
 
 
-def test_what_there_is_one_of_is_told_in_the_singular():
+def test_count_of_one_has_a_singular_noun():
     with mg.connect(num_ranks=1, backend="cpu") as cluster, mg.from_edges([0], [0], cluster=cluster) as g:
         assert repr(cluster) == "<Cluster: 1 cpu rank, in-process>"
         assert repr(g).startswith("<Graph edges: 1 vertex, 0 edges, ")

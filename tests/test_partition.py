@@ -1,4 +1,4 @@
-"""Every small partition, exhaustively; and where 32 bits end."""
+"""Partitions: all small ones exhaustively, and the arithmetic at the limit of 32 bits."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_slices_are_whole_bitmap_words_and_no_longer_than_needed(partition):
 
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=describe)
-def test_integers_and_every_id_dtype_give_the_same(partition):
+def test_results_do_not_depend_on_the_id_dtype(partition):
     positions = range(0, partition.num_positions, 13)
     for function in (partition.owner, partition.local, partition.state):
         expected = [function(position) for position in positions]
@@ -78,7 +78,7 @@ def test_cyclic_shares_differ_by_at_most_one(partition):
 
 
 @pytest.mark.parametrize("partition", [p for p in PARTITIONS if not p.cyclic], ids=describe)
-def test_ranges_keep_neighbours_together(partition):
+def test_ranges_keep_neighbors_together(partition):
     positions = np.arange(partition.num_positions)
     assert np.array_equal(partition.state(positions), positions)
     assert (np.diff(partition.owner(positions)) >= 0).all()

@@ -1,11 +1,12 @@
-"""Dtypes, sentinels, and where they change."""
+"""Dtypes of ids and states, their sentinels, and the sizes at which they change."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from mgraph.types import EdgeChunk, none_of, unreached_of, vertex_dtype
+from mgraph.edges import EdgeChunk
+from mgraph.types import none_of, unreached_of, vertex_dtype
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_unreached_is_the_top_of_its_dtype(dtype):
         assert top[0] == largest
 
 
-def test_unsigned_and_signed_ids_never_meet_in_a_float():
+def test_mixing_ids_and_int64_never_gives_a_float():
     # The reason why ids are uint32 or int64: NumPy turns uint64 + int64 into float64.
     for count in (10, 2**33):
         assert (np.zeros(1, vertex_dtype(count)) + np.zeros(1, np.int64)).dtype == np.int64

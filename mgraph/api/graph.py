@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.edges import EdgeSource
 from mgraph.errors import GraphClosed, UsageError, WouldNotFit
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS
@@ -22,7 +23,6 @@ from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_A_RANK, Placement, place_graph
 from mgraph.rank_jobs.jobs import build_graph, build_graph_of_parts, free_bytes, free_memory
 from mgraph.shard.shard import GraphInfo
-from mgraph.types import EdgeSource
 
 if TYPE_CHECKING:
     from mgraph.api.results import Kept

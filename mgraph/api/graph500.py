@@ -17,11 +17,12 @@ from mgraph.api.results import validate
 from mgraph.api.traversal import bfs, sssp
 from mgraph.api.traversal_results import Stats, Traversed
 from mgraph.cluster.base import Rank
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.plan import default_chunks
 from mgraph.rank_jobs.jobs import StoredTraversal, have_arcs
-from mgraph.types import Array, EdgeChunk, EdgeSource
+from mgraph.types import Array
 
 # Rounds in which candidates for roots are drawn, some hundred thousand in all.
 ROUNDS = 14

@@ -9,12 +9,12 @@ import numpy as np
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Column, Costs, Kept, Result, costs_of_ranks
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
 from mgraph.rank_jobs.jobs import check_forest, span
 from mgraph.shard.shard import GraphInfo
-from mgraph.types import EdgeSource
 from mgraph.validation.traversal import Violation
 
 UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"

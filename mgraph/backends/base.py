@@ -1,7 +1,7 @@
-"""Where a shard lives and how its kernels run: the CPU here, CUDA in cuda.py.
+"""Backends: the memory that holds a shard and the processor that runs its kernels; the CPU here, CUDA in cuda.py.
 
-A backend has the array module `xp` and `launch`; algorithms know little else about it. Fused loops know more:
-they ask for a FusingBackend.
+Algorithms use the array module `xp` and `kernel[backend](...)`, and little else of a backend. Persistent kernels need
+more: a PersistentBackend.
 """
 
 from __future__ import annotations
@@ -15,35 +15,36 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgraph.backends.device_model import Rates
 from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
 from mgraph.backends.thread_pool import Helpers
 from mgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from mgraph.backends.kernel import Kernel
-    from mgraph.backends.rates import Rates
     from mgraph.types import Array
 
-# Below this many work items a second thread costs more than it brings (handing over takes about 20 us).
+# Below this many work items a second thread costs more than it saves: handing work over takes about 20 us.
 SERIAL_ITEMS = 4096
-# Ranges a thread takes one after another, so that hubs in one of them do not leave the others idle.
+# A launch has this many ranges for each thread, so that a range full of hubs does not leave the other threads idle.
 RANGES_PER_THREAD = 8
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What decides the memory that builds and searches take beside the graph."""
+    """Batch sizes and scratch memory of a backend, from which the memory of builds and searches is planned."""
 
-    chunk_edges: int  # input edges read at once, at most
-    batch_arcs: int  # arcs sorted at once, at most
-    sort_scratch_bytes: int  # taken by sorting, beside its input and output, for each key of 8 bytes
-    mask_scratch_bytes: int  # taken by choosing some of an array's elements, for each of them
-    tried_bytes: int = 1 << 20  # taken beside a graph without asking whether they are free
-    fuses: bool = False  # whether a search on one rank is one launch
+    chunk_edges: int  # most input edges read at once
+    batch_arcs: int  # most arcs sorted at once
+    sort_scratch_bytes: int  # scratch of a sort for each key of 8 bytes, beside input and output
+    mask_scratch_bytes: int  # scratch of selecting elements by a mask, for each element of the input
+    tried_bytes: int = 1 << 20  # allocated beside a graph without checking that they are free
+    fuses: bool = False  # whether a search on one rank can be one persistent kernel
 
 
-# By the name of a backend, so that a build can be planned where there is no such backend. To ask a device what is free
-# takes longer than some forests do; to ask the host takes 0.2 ms, and a worker may have a limit of a few hundred MB.
+# By name, so that a build can be planned on a machine without that backend. `tried_bytes` is larger on a GPU: querying
+# a device for its free memory takes longer than some spanning forests. Querying the host takes 0.2 ms, and a worker may
+# be limited to a few hundred MB.
 LIMITS = {
     "cpu": Limits(1 << 20, 1 << 22, 0, 0),
     "cuda": Limits(1 << 25, 1 << 27, 4, 6, tried_bytes=1 << 28, fuses=True),
@@ -52,129 +53,135 @@ LIMITS = {
 
 @dataclass(frozen=True)
 class Given:
-    """Stands for an argument of a prepared launch that comes with every launch: an array of this dtype."""
+    """Placeholder in a prepared launch: an array of this dtype that the caller passes at every launch."""
 
     dtype: np.dtype
 
 
 @dataclass(frozen=True)
 class Fresh:
-    """Stands for an argument of a prepared launch that is new at every launch: so many that nobody has written."""
+    """Placeholder in a prepared launch: an uninitialized array that is allocated at every launch."""
 
     count: int
     dtype: np.dtype
 
 
-# What a launch that meets other ranks takes of their windows: Windows.given, in comm/peers.py.
+# The arguments of a multi-GPU kernel for the ranks' peer buffers: PeerBuffers.given in comm/peers.py.
 GIVEN_WINDOWS = (Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)), Given(np.dtype(np.uint8)))
 
 
 class Backend(ABC):
-    """What kernels run on.
+    """The processor that runs kernels, and its memory.
 
     Attributes
     ----------
     stopped
-        Why no kernel of the call that runs is launched any more; None while they are.
+        Why the current call must launch no further kernel; None while it may.
     """
 
     name: str
     xp: Any
     limits: Limits
-    # Fast memory that one block of threads may have, and the cache that all of them share.
+    # Shared memory that one thread block may have, and the cache that all blocks share (L2).
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
     stopped: str | None = None
 
     @abstractmethod
     def enter_thread(self) -> None:
-        """Prepare the calling thread, which is not the one that made this backend, to use it."""
+        """Prepare the calling thread to use this backend, which another thread made."""
 
     @abstractmethod
     def launch(self, kernel: Kernel, args: tuple) -> None:
-        """Run `kernel` over the work items args[0]..args[1]; may return before it is done."""
+        """Launch `kernel` over the work items args[0]..args[1]; may return before it has finished."""
 
     def prepared(self, kernel: Kernel, *args: Any) -> Callable[..., list[Array]]:
-        """Return what launches `kernel` with these arguments again and again, from one thread at a time.
+        """Return a function that launches `kernel` with these arguments, for repeated use by one thread at a time.
 
-        It takes the arrays that are `Given` and returns those that are `Fresh`, in the order of the arguments; it may
-        return before the kernel is done.
+        The function receives the arrays for the `Given` arguments and returns those of the `Fresh` ones, both in the
+        order of the arguments; it may return before the kernel has finished.
         """
 
-        def launch(*given: Array) -> list[Array]:
-            fresh = [self.xp.empty(a.count, a.dtype) for a in args if isinstance(a, Fresh)]
-            filling = {Given: iter(given), Fresh: iter(fresh)}
-            kernel[self](*[next(filling[type(a)]) if type(a) in filling else a for a in args])
-            return fresh
+        def launch(*bound: Array) -> list[Array]:
+            allocated = [self.xp.empty(a.count, a.dtype) for a in args if isinstance(a, Fresh)]
+            arrays = {Given: iter(bound), Fresh: iter(allocated)}
+            kernel[self](*[next(arrays[type(a)]) if type(a) in arrays else a for a in args])
+            return allocated
 
         return launch
 
     @abstractmethod
     def synchronize(self) -> None:
-        """Wait for every launch so far."""
+        """Wait until every earlier launch has finished."""
 
     @abstractmethod
     def to_host(self, array: Array) -> np.ndarray:
-        """Return the array as a NumPy array, the same one where it is already."""
+        """Return the array as a NumPy array.
+
+        One that is in host memory already is not copied.
+        """
 
     @abstractmethod
     def to_device(self, array: np.ndarray) -> Array:
-        """Return the array where the kernels can read it, the same one where it is already."""
+        """Return the array in memory that kernels read.
+
+        One that is there already is not copied.
+        """
 
     def marked(self) -> Callable[[], None]:
-        """Return what waits for every launch so far, and for none behind it."""
+        """Return a function that waits for the launches before this call, but not for later ones."""
         return self.synchronize
 
     @abstractmethod
     def host_words(self, count: int) -> tuple[Array, np.ndarray]:
-        """Return int64 words in host memory, as kernels and as the host take them.
+        """Return int64 words in host memory, as an array for kernels and as a NumPy array.
 
-        The next call's are the same: who launches with them waits for the launch before anybody asks again.
+        Every call returns the same words: wait for a launch that uses them before the next call.
         """
 
     def snapshot(self, array: Array, into: Array | None) -> Array:
-        """Return what a launch that writes `array` may read through the read-only path: a copy, in `into` if given."""
+        """Copy `array` (to `into` if given), so that a launch that writes it can read the copy as read-only data."""
         if into is None:
             return array.copy()
         into[:] = array
         return into
 
     def full(self, count: int, value: float | int, dtype: np.dtype) -> Array:
-        """Return a new array of so many of a value."""
+        """Return a new array filled with a value."""
         return self.xp.full(count, value, dtype)
 
     @abstractmethod
     def release(self) -> None:
-        """Give back memory that a pool keeps for nobody, so that it does not add up over the phases of a build."""
+        """Free unused memory of a pool, so that the phases of a build do not add up."""
 
     @abstractmethod
     def free_bytes(self) -> int:
-        """Return how much memory can still be allocated."""
+        """Return how many bytes can still be allocated."""
 
     def free_memory(self) -> FreeMemory:
-        """Return the same, and which limit leaves no more."""
+        """Return how many bytes can still be allocated, and the limit that decides."""
         return FreeMemory(self.free_bytes())
 
     @abstractmethod
     def high_water(self) -> AbstractContextManager[Callable[[], int]]:
-        """Yield what tells how much more memory was held at a time than at the beginning, at most."""
+        """Yield a function that returns the peak of memory in use, less what was in use at the beginning."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back threads and memory pools."""
+        """Free threads and memory pools."""
 
 
 class FusingBackend(Backend):
-    """What fused loops run on: all blocks of a launch at once, and perhaps kernels of other ranks beside them.
+    """A backend for persistent kernels: all blocks of a launch run at once, perhaps beside kernels of other ranks.
 
     Attributes
     ----------
     abort_word
-        Every wait in a loop looks at it, and ends when it is not 0.
+        Polled by every wait in a persistent kernel; the wait ends when it is not 0.
     arrived
-        Where the blocks meet.
+        The counter of the blocks that have arrived at the grid barrier.
     rates
-        What the device's memory gives, where that is known already: mgraph/backends/rates_file.py finds it out.
+        The memory rates of the device, None until mgraph/backends/rates_file.py has found them.
     """
 
     abort_word: Array
@@ -183,27 +190,36 @@ class FusingBackend(Backend):
 
     @abstractmethod
     def device_facts(self) -> dict[str, str | int]:
-        """Return what tells this device, and what drives it, from another that is not as fast."""
+        """Return what identifies the device and its driver: measured rates are valid for these facts alone."""
 
     @abstractmethod
     def host_word(self) -> tuple[Array, np.ndarray]:
-        """Return a zero in host memory that kernels look at, as they take it and as the host writes it."""
+        """Return a zero word in host memory that kernels poll, as an array for kernels and as a NumPy array."""
 
     @abstractmethod
     def share(self, num_bytes: int) -> tuple[Array, bytes]:
-        """Return zeroed bytes that kernels of other ranks may reach, and the name by which those ranks find them."""
+        """Allocate zeroed bytes that kernels of other ranks can access.
+
+        Return them and the handle for those ranks.
+        """
 
     @abstractmethod
     def reach(self, name: bytes, num_bytes: int) -> int | None:
-        """Return the address here of what another rank shares; None if kernels cannot reach it, or do atomics on it."""
+        """Map memory that another rank shares.
+
+        Return its address, None without peer access or peer atomics.
+        """
 
     @abstractmethod
     def leave(self, addresses: list[int]) -> None:
-        """Let go of what was reached; from any thread."""
+        """Unmap memory of other ranks; may be called from any thread."""
 
 
 class CpuBackend(Backend):
-    """The CPU: ranges of work go to a pool of threads, which the kernels enter without the GIL."""
+    """The CPU: a pool of threads runs ranges of the work items.
+
+    Kernels release the GIL.
+    """
 
     name = "cpu"
     xp = np
@@ -218,14 +234,14 @@ class CpuBackend(Backend):
         own_limit: OwnLimit | None = None,
     ) -> None:
         self.threads = threads or available_cores()
-        # Ranks that share the memory of this host, and of this process; this one included.
+        # Ranks that share the memory of this host, and of this process, this rank included.
         self.sharers, self.sharers_of_process = sharers, sharers_of_process or sharers
-        # What else bounds this process's memory.
+        # A further limit of this process's memory.
         self.own_limit = own_limit
         self._helpers = Helpers(self.threads - 1)
 
     def enter_thread(self) -> None:
-        """Do nothing: all threads see the same memory."""
+        """Do nothing: the CPU has no current device."""
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         lo, hi, *rest = args
@@ -238,14 +254,14 @@ class CpuBackend(Backend):
         starts = iter(range(lo, hi, step))
 
         def work() -> None:
-            # next() on a range iterator is one bytecode under the GIL: no two threads get the same range.
+            # next() on a range iterator is one bytecode under the GIL: no range is given to two threads.
             for start in starts:
                 kernel.cpu(start, min(start + step, hi), *rest)
 
         self._helpers.run(work)
 
     def synchronize(self) -> None:
-        """Return at once: launches return when they are done."""
+        """Do nothing: a launch returns after it has finished."""
 
     def to_host(self, array: Array) -> np.ndarray:
         return array
@@ -258,11 +274,11 @@ class CpuBackend(Backend):
         return words, words
 
     def snapshot(self, array: Array, into: Array | None) -> Array:
-        """Return the array itself: a CPU reads what is written, and a fresher state is a better one."""
+        """Return the array itself: a CPU has no read-only path, and a newer state is as valid."""
         return array
 
     def release(self) -> None:
-        """Do nothing: NumPy keeps no pool."""
+        """Do nothing: NumPy has no memory pool."""
 
     def free_bytes(self) -> int:
         return self.free_memory().num_bytes
@@ -272,10 +288,10 @@ class CpuBackend(Backend):
 
     @contextmanager
     def high_water(self) -> Iterator[Callable[[], int]]:
-        """Look at the whole process: ranks that are its threads are counted together."""
+        """Measure the whole process: ranks that are its threads are counted together."""
         before = _status_bytes("VmRSS")
         try:
-            # Sets the high-water mark to what is held now.
+            # Writing 5 resets the high-water mark to what is in use now.
             with open("/proc/self/clear_refs", "w") as file:
                 file.write("5")
         except OSError:
@@ -289,14 +305,14 @@ class CpuBackend(Backend):
 def make_backend(
     name: str, *, sharers: int = 1, sharers_of_process: int | None = None, own_limit: OwnLimit | None = None
 ) -> Backend:
-    """Return the backend called `name`: cuda on the current device, or cpu with its share of the host.
+    """Make the backend called `name`: cuda on the current device, or cpu with its share of the host.
 
     Parameters
     ----------
     sharers, sharers_of_process
         Ranks on this host, and in this process: by default all of those on the host.
     own_limit
-        What bounds the memory of this process, beside the host and the process's own limits.
+        A limit of this process's memory beside those of the host and of the process itself (ulimit).
     """
     if name == "cpu":
         threads = max(1, available_cores() // sharers)
@@ -309,11 +325,11 @@ def make_backend(
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return how many CPU cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _status_bytes(key: str) -> int:
-    """Return an amount of memory from /proc/self/status."""
+    """Return a line of /proc/self/status in bytes."""
     with open("/proc/self/status") as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))

@@ -1,4 +1,4 @@
-"""From .cu text to a compiled module to a launch: the only file that compiles CUDA."""
+"""The CUDA backend: compiles .cu text to modules, and launches their kernels."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from mgraph.backends.kernel import Kernel
     from mgraph.types import Array
 
-# Threads a multiprocessor holds at once at up to 32 registers each; more only queue up.
+# Resident threads of a multiprocessor at up to 32 registers each; further blocks only wait.
 THREADS_PER_SM = 2048
-# More than any kernel has.
-MOST_PARAMETERS = 32
+# An upper bound of the parameters of a kernel.
+MAX_PARAMETERS = 32
 
 
 @functools.cache
@@ -39,10 +39,10 @@ def _module(
 
 @functools.cache
 def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> cupy.cuda.Function:
-    """Return what the driver launches for arguments of these dtypes."""
+    """Return the compiled function for arguments of these dtypes."""
     typedefs = tuple(sorted(kernel.typedefs(dtypes).items()))
     function = _module(kernel.source, typedefs, kernel.cooperative, device).get_function(kernel.name)
-    # Beyond 48 KiB shared memory must be allowed first; a launch still takes only what it asks for.
+    # More than 48 KiB of shared memory needs this attribute; a launch still uses only what it requests.
     most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
     function.max_dynamic_shared_size_bytes = most - function.shared_size_bytes
     return function.kernel
@@ -50,16 +50,16 @@ def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) 
 
 @functools.cache
 def _blocks_at_once(function: int, block: int, shared_bytes: int) -> int:
-    """Return how many blocks a multiprocessor holds at once."""
+    """Return how many blocks are resident on a multiprocessor."""
     return driver.occupancyMaxActiveBlocksPerMultiprocessor(function, block, shared_bytes)
 
 
 def _bits(number: float) -> int:
-    """Return the integer that has the bits of a float64."""
+    """Return the bits of a float64 as an integer."""
     return struct.unpack("q", struct.pack("d", number))[0]
 
 
-# What an argument that is no array becomes in the 8 bytes that every parameter of a kernel has: a number, null.
+# Converts an argument that is not an array to the 8 bytes of a kernel's parameter: a number, or a null pointer.
 _WORDS: dict[type, Callable[..., int]] = {
     type(None): lambda _: 0,
     **dict.fromkeys((bool, int, np.int64, np.uint64), int),
@@ -68,32 +68,35 @@ _WORDS: dict[type, Callable[..., int]] = {
 
 
 class _Parameters:
-    """Where the driver finds the arguments of a launch; it copies them before the launch returns."""
+    """The argument buffer of a launch; the driver copies it before the launch returns."""
 
     def __init__(self) -> None:
-        self.words = (ctypes.c_int64 * MOST_PARAMETERS)()
+        self.words = (ctypes.c_int64 * MAX_PARAMETERS)()
         first = ctypes.addressof(self.words)
-        self._addresses = (ctypes.c_void_p * MOST_PARAMETERS)(*range(first, first + 8 * MOST_PARAMETERS, 8))
+        self._addresses = (ctypes.c_void_p * MAX_PARAMETERS)(*range(first, first + 8 * MAX_PARAMETERS, 8))
         self.address = ctypes.addressof(self._addresses)
 
-    def take(self, args: Sequence) -> int:
-        """Write down the arguments; return the address of their addresses."""
-        # Most are arrays, and a call takes longer than a test.
+    def set(self, args: Sequence) -> int:
+        """Write the arguments into the buffer.
+
+        Return the address of the array of their addresses.
+        """
+        # Most arguments are arrays, and a type test is faster than the call of a converter.
         words = [a.data.ptr if type(a) is cupy.ndarray else _WORDS[type(a)](a) for a in args]
         self.words[: len(args)] = words
         return self.address
 
 
-class _OwnParameters(_Parameters, threading.local):
-    """Those of this thread."""
+class _ThreadParameters(_Parameters, threading.local):
+    """The argument buffer of the calling thread."""
 
 
-# How many blocks of how many threads a launch has: the driver's arguments from the function to the shared memory.
+# The driver's arguments of a launch: function, grid (x, y, z), block (x, y, z), dynamic shared memory.
 Shape = tuple[int, int, int, int, int, int, int, int]
 
 
-def _start(shape: Shape, cooperative: bool, parameters: int) -> None:
-    """Launch on CuPy's current stream; by the driver itself, as through CuPy's own objects it takes twice as long."""
+def _launch(shape: Shape, cooperative: bool, parameters: int) -> None:
+    """Launch on CuPy's current stream by the driver's API: CuPy's own launch takes twice as long."""
     stream = get_current_stream().ptr
     if cooperative:
         driver.launchCooperativeKernel(*shape, stream, parameters)
@@ -102,35 +105,38 @@ def _start(shape: Shape, cooperative: bool, parameters: int) -> None:
 
 
 class _Prepared:
-    """A launch of which all is known but where a few arrays are; see Backend.prepared."""
+    """A launch with fixed arguments but for the addresses of a few arrays.
+
+    See Backend.prepared.
+    """
 
     def __init__(self, shape: Shape, kernel: Kernel, args: tuple) -> None:
         self._shape, self._cooperative, self._empty = shape, kernel.cooperative, args[1] <= args[0]
-        self._given = [place for place, a in enumerate(args) if type(a) is Given]
-        fresh = [(place, a) for place, a in enumerate(args) if type(a) is Fresh]
-        self._fresh = [(place, a.count * a.dtype.itemsize) for place, a in fresh]
-        self._arrays = [(a.count, a.dtype) for _, a in fresh]
-        # Whose memory the words name lives as long as they do.
-        self._known = [None if isinstance(a, (Given, Fresh)) else a for a in args]
+        self._bound = [i for i, a in enumerate(args) if type(a) is Given]
+        allocated = [(i, a) for i, a in enumerate(args) if type(a) is Fresh]
+        self._allocated = [(i, a.count * a.dtype.itemsize) for i, a in allocated]
+        self._arrays = [(a.count, a.dtype) for _, a in allocated]
+        # References that keep the arrays alive while their addresses are in the buffer.
+        self._fixed = [None if isinstance(a, (Given, Fresh)) else a for a in args]
         self._parameters = _Parameters()
-        self._parameters.take(self._known)
+        self._parameters.set(self._fixed)
 
-    def __call__(self, *given: cupy.ndarray) -> list[cupy.ndarray]:
+    def __call__(self, *bound: cupy.ndarray) -> list[cupy.ndarray]:
         words = self._parameters.words
-        for place, array in zip(self._given, given, strict=True):
-            words[place] = array.data.ptr
+        for i, array in zip(self._bound, bound, strict=True):
+            words[i] = array.data.ptr
         memory = []
-        for place, num_bytes in self._fresh:
-            memory.append(taken := alloc(num_bytes))
-            words[place] = taken.ptr
+        for i, num_bytes in self._allocated:
+            memory.append(new := alloc(num_bytes))
+            words[i] = new.ptr
         if not self._empty:
-            _start(self._shape, self._cooperative, self._parameters.address)
-        # While the kernel runs: an array takes twice as long to make as its memory.
-        return [cupy.ndarray(*array, taken) for array, taken in zip(self._arrays, memory, strict=True)]
+            _launch(self._shape, self._cooperative, self._parameters.address)
+        # Overlaps with the kernel: making an array object takes twice as long as allocating its memory.
+        return [cupy.ndarray(*array, new) for array, new in zip(self._arrays, memory, strict=True)]
 
 
 class _Mark:
-    """A place among the launches of CuPy's current stream, to be waited for."""
+    """An event in CuPy's current stream; calling it waits for all launches before it."""
 
     def __init__(self) -> None:
         self._event = cupy.cuda.Event(disable_timing=True)
@@ -141,7 +147,7 @@ class _Mark:
 
 
 def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
-    """Return zeros in pinned host memory, as the device and as the host see them."""
+    """Return zeros in pinned host memory, as a CuPy array and as a NumPy array."""
     num_bytes = count * np.dtype(dtype).itemsize
     memory = cupy.cuda.alloc_pinned_memory(num_bytes)
     on_host: np.ndarray = np.frombuffer(memory, dtype, count)
@@ -150,16 +156,16 @@ def _pinned(count: int, dtype: type) -> tuple[cupy.ndarray, np.ndarray]:
     return cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(owner, 0)), on_host
 
 
-class _Watch(cupy.cuda.MemoryHook):
-    """Notes the most that a pool holds, at every allocation of this thread."""
+class _PeakHook(cupy.cuda.MemoryHook):
+    """Records the peak size of a pool, checked at every allocation of this thread."""
 
     name = "mgraph high water"
 
     def __init__(self, pool: cupy.cuda.MemoryPool) -> None:
-        self.pool, self.most = pool, pool.total_bytes()
+        self.pool, self.peak = pool, pool.total_bytes()
 
     def malloc_postprocess(self, **event: object) -> None:
-        self.most = max(self.most, self.pool.total_bytes())
+        self.peak = max(self.peak, self.pool.total_bytes())
 
 
 class CudaBackend(FusingBackend):
@@ -178,10 +184,10 @@ class CudaBackend(FusingBackend):
         self.abort_word = _pinned(1, np.uint32)[0]
         self.arrived = cupy.zeros(1, np.int64)
         self._host_words = _pinned(1, np.int64)
-        self._parameters = _OwnParameters()
+        self._parameters = _ThreadParameters()
 
     def enter_thread(self) -> None:
-        # Each thread has a current device of its own, the first one until it says otherwise.
+        # The current device is per thread, device 0 at first.
         cupy.cuda.Device(self.device).use()
 
     def device_facts(self) -> dict[str, str | int]:
@@ -195,7 +201,7 @@ class CudaBackend(FusingBackend):
 
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if args[1] > args[0]:
-            _start(self._shape(kernel, args), kernel.cooperative, self._parameters.take(args))
+            _launch(self._shape(kernel, args), kernel.cooperative, self._parameters.set(args))
 
     def prepared(self, kernel: Kernel, *args: Any) -> Callable[..., list[cupy.ndarray]]:
         return _Prepared(self._shape(kernel, args), kernel, args)
@@ -208,10 +214,10 @@ class CudaBackend(FusingBackend):
         return function, grid, 1, 1, kernel.block, 1, 1, shared_bytes
 
     def grid(self, kernel: Kernel, items: int) -> int:
-        """Return how many blocks share `items` work items.
+        """Return the number of blocks for `items` work items.
 
-        No more than the device holds at once; but where an item is a block's work each gets its own, so
-        that a multiprocessor which is done early takes the next.
+        At most as many as are resident at once; but where a whole block works on one item, each item has its own
+        block, so that the hardware gives the next one to the first free multiprocessor.
         """
         blocks = -(-items * kernel.lanes // kernel.block)
         if kernel.lanes == kernel.block:
@@ -225,7 +231,7 @@ class CudaBackend(FusingBackend):
         return _Mark()
 
     def full(self, count: int, value: float | int, dtype: np.dtype) -> Array:
-        """Fill by bytes where all of the value's are the same: five times as fast as by numbers of 32 bits."""
+        """Fill with memset if all bytes of the value are equal: five times as fast as a fill by 32-bit words."""
         first, *others = np.array(value, dtype).tobytes()
         if others.count(first) < len(others):
             return cupy.full(count, value, dtype)
@@ -267,13 +273,13 @@ class CudaBackend(FusingBackend):
 
     @contextmanager
     def high_water(self) -> Iterator[Callable[[], int]]:
-        """Look at the pool, which holds what was freed until it is told to give it back."""
+        """Measure the pool, which keeps freed memory until release()."""
         self.release()
         pool = cupy.get_default_memory_pool()
         before = pool.total_bytes()
-        hook = _Watch(pool)
+        hook = _PeakHook(pool)
         with hook:
-            yield lambda: hook.most - before
+            yield lambda: hook.peak - before
 
     def close(self) -> None:
         self.release()

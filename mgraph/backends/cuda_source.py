@@ -1,4 +1,4 @@
-"""The text of a CUDA module: what every compiler of .cu files shares."""
+"""The text of a CUDA module, the same for every compiler of .cu files: CuPy, the emulator, NVRTC in tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGE = pathlib.Path(__file__).parents[1]
 # Where an included file is searched if it is not beside the file that includes it.
 DEVICE = PACKAGE / "backends" / "device"
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"\s*')
-# What every compiler of this text is told.
+# Options for every compiler of this text.
 OPTIONS = ("--std=c++17",)
 C_TYPES = {
     "uint8": "unsigned char",
@@ -28,19 +28,19 @@ C_TYPES = {
 
 
 def module_text(source: pathlib.Path, typedefs: dict[str, str]) -> str:
-    """Return the whole text of a module: typedefs and numbers, then the file with its includes in place.
+    """Return the text of a module: typedefs and constants, then the file with its includes inlined.
 
-    The disk cache of compiled kernels hashes this text and no header: so includes are resolved here, each file once.
+    CuPy's disk cache of compiled kernels hashes this text and no header: so includes are resolved here, each file once.
     """
     types = "".join(
-        f"typedef {C_TYPES[meant]} {name};\n" if meant in C_TYPES else f"enum {{ {name} = {meant} }};\n"
-        for name, meant in sorted(typedefs.items())
+        f"typedef {C_TYPES[value]} {name};\n" if value in C_TYPES else f"enum {{ {name} = {value} }};\n"
+        for name, value in sorted(typedefs.items())
     )
     return types + "".join(_with_includes(source, {source.name}))
 
 
 def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
-    """Yield a file's text, with #line so that errors name the file and the line."""
+    """Yield a file's text with includes inlined, and #line so that errors name file and line."""
     yield f'#line 1 "{path.name}"\n'
     for number, line in enumerate(path.read_text().splitlines(), 1):
         include = INCLUDE.fullmatch(line)
@@ -56,7 +56,7 @@ def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
 
 
 def _shared_names(path: pathlib.Path) -> Iterator[str]:
-    """Yield what a Python file of kernels shares with their CUDA text."""
+    """Yield the constants that a Python file of kernels shares with their CUDA text."""
     module = importlib.import_module(".".join(("mgraph", *path.relative_to(PACKAGE).with_suffix("").parts)))
     yield f'#line 1 "{path.name}"\n'
     yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, (Names, Offsets)))

@@ -1,7 +1,7 @@
-"""How much memory this process can still take: what the host has, what control groups leave, its own limits.
+"""Free memory for this process: the least of the host's, its control groups' and its own limits.
 
-A container, a batch job or a service is a control group, and so is what it lies in: each may have a limit. What a
-group uses counts the files that the kernel keeps in memory, and gives back as soon as memory is wanted.
+A container, a batch job or a service is a control group, within other groups: each may have a limit. The usage of a
+group includes the page cache, which the kernel reclaims under memory pressure.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 
 from mgraph.formatting import readable_bytes
 
-# Their names in memory.stat: what the kernel gives back under pressure. Version 1 of control groups says `total_` of
-# what includes the groups below, and does not count slabs there.
+# Names in memory.stat of what the kernel reclaims under pressure. In version 1 of control groups the numbers that
+# include the groups below begin with `total_`, and slabs are not among them.
 RECLAIMABLE = ("inactive_file", "active_file", "slab_reclaimable")
-# A process's own limits: what /proc/self/status calls the memory that each of them bounds.
+# A process's own limits: name, resource, the line of /proc/self/status that it bounds, the shell's command.
 OWN_LIMITS = (
     ("RLIMIT_AS", resource.RLIMIT_AS, "VmSize", "ulimit -v"),
     ("RLIMIT_DATA", resource.RLIMIT_DATA, "VmData", "ulimit -d"),
@@ -27,29 +27,32 @@ OWN_LIMITS = (
 
 @dataclass(frozen=True)
 class FreeMemory:
-    """Bytes that can still be taken, and in words the limit that leaves no more: empty if it is the host's memory."""
+    """Bytes that can still be allocated, and a description of the limit that decides.
+
+    The description is empty for the host's memory.
+    """
 
     num_bytes: int
     limit: str = ""
 
     def shared_by(self, sharers: int) -> FreeMemory:
-        """Return an even share of it."""
+        """Return one sharer's equal share."""
         return FreeMemory(max(self.num_bytes, 0) // sharers, self.limit)
 
 
-# What leaves a process less than its host: None while it does not.
+# Returns a further limit of a process's memory; None while there is none.
 OwnLimit = Callable[[], FreeMemory | None]
 
 
 def free_memory(sharers: int, sharers_of_process: int, own_limit: OwnLimit | None = None) -> FreeMemory:
-    """Return one rank's share of what is free: of the host's among `sharers`, of the process's among its own ranks."""
+    """Return one rank's share: of the host's free memory among `sharers`, of the process's among its own ranks."""
     own = [*process_limits(), *filter(None, [own_limit() if own_limit else None])]
     shares = [host_memory().shared_by(sharers), *(limit.shared_by(sharers_of_process) for limit in own)]
     return min(shares, key=lambda free: free.num_bytes)
 
 
 def host_memory(root: Path = Path("/")) -> FreeMemory:
-    """Return what the host and every control group above this process leave free, the least of them."""
+    """Return the least of what the host and every control group of this process leave free."""
     free = FreeMemory(_kilobytes(root / "proc/meminfo", "MemAvailable"))
     for group, version in control_groups(root):
         free = min([free, *_left_in(group, version, free.num_bytes)], key=lambda free: free.num_bytes)
@@ -57,7 +60,7 @@ def host_memory(root: Path = Path("/")) -> FreeMemory:
 
 
 def process_limits() -> Iterator[FreeMemory]:
-    """Yield what this process's own limits leave it, of those that it has."""
+    """Yield what each of this process's own limits leaves free, for those that are set."""
     for name, which, counted, command in OWN_LIMITS:
         soft, _ = resource.getrlimit(which)
         if soft != resource.RLIM_INFINITY:
@@ -66,13 +69,13 @@ def process_limits() -> Iterator[FreeMemory]:
 
 
 def control_groups(root: Path = Path("/")) -> list[tuple[Path, int]]:
-    """Return the folders of the control groups that bound this process's memory, and their version.
+    """Return folder and version of each control group that bounds this process's memory.
 
-    Its own group and all above it, as far as they are mounted. Where a namespace hides which of the mounted groups is
-    its own, the topmost that can be seen stands for it.
+    These are its own group and all above it, as far as they are mounted. If a namespace hides which of the mounted
+    groups is its own, the topmost visible group is used.
     """
     try:
-        # A process may be moved to other groups, while mounts stay.
+        # A process may be moved to other groups, while mounts stay: so the group is part of the cache's key.
         return list(_groups(root, (root / "proc/self/cgroup").read_text()))
     except OSError:
         return []
@@ -85,14 +88,14 @@ def _groups(root: Path, of_process: str) -> tuple[tuple[Path, int], ...]:
     for line in of_process.splitlines():
         number, controllers, path = line.split(":", 2)
         version = 2 if number == "0" and not controllers else 1 if "memory" in controllers.split(",") else 0
-        there = [(top, folder) for found, top, folder in mounts if found == version]
-        # A mount of other groups than its own says nothing of it.
-        within = [(parts, folder) for top, folder in there if (parts := _below(path, top)) is not None]
-        for parts, folder in within or [((), folder) for _, folder in there]:
+        of_version = [(top, folder) for found, top, folder in mounts if found == version]
+        # A mount that does not contain the process's group is ignored, unless there is no other.
+        within = [(parts, folder) for top, folder in of_version if (parts := _below(path, top)) is not None]
+        for parts, folder in within or [((), folder) for _, folder in of_version]:
             mount = root / folder.lstrip("/")
             for depth in range(len(parts), -1, -1):
                 group = mount.joinpath(*parts[:depth])
-                # Groups of version 1 may count only their own processes.
+                # A group of version 1 without hierarchy counts only its own processes.
                 if depth < len(parts) and _number(group / "memory.use_hierarchy") == 0:
                     break
                 groups.append((group, version))
@@ -100,9 +103,9 @@ def _groups(root: Path, of_process: str) -> tuple[tuple[Path, int], ...]:
 
 
 def _group_mount(line: str) -> tuple[int, str, str] | None:
-    """Return version, topmost group and folder of a line of mountinfo that mounts groups which bound memory."""
-    place, _, kind = line.partition(" - ")
-    fields, (kind, _, options) = place.split(), (kind.split() + 3 * [""])[:3]
+    """Return version, topmost group and folder if a line of mountinfo mounts memory control groups, else None."""
+    mount, _, kind = line.partition(" - ")
+    fields, (kind, _, options) = mount.split(), (kind.split() + 3 * [""])[:3]
     version = 2 if kind == "cgroup2" else 1 if kind == "cgroup" and "memory" in options.split(",") else None
     return None if version is None or len(fields) < 5 else (version, _unescaped(fields[3]), _unescaped(fields[4]))
 
@@ -112,13 +115,16 @@ def _unescaped(path: str) -> str:
 
 
 def _below(path: str, top: str) -> tuple[str, ...] | None:
-    """Return the names that lead from one group to another, None where it is not below it or that cannot be known."""
+    """Return the path of a group relative to `top`, None if it is not below `top` or hidden by a namespace ("..")."""
     names, above = [tuple(name for name in group.split("/") if name) for group in (path, top)]
     return names[len(above) :] if names[: len(above)] == above and ".." not in names else None
 
 
 def _left_in(group: Path, version: int, least: int) -> list[FreeMemory]:
-    """Return what the limit of one group leaves, if that is less than `least`: asking for all of it takes longer."""
+    """Return what the limit of one group leaves free, or nothing if that is not below `least`.
+
+    memory.stat, which is slow to read, is read only if the limit less all usage is below `least`.
+    """
     names = ("memory.max", "memory.high") if version == 2 else ("memory.limit_in_bytes",)
     limits = [limit for name in names if (limit := _number(group / name)) is not None]
     used = _number(group / ("memory.current" if version == 2 else "memory.usage_in_bytes"))
@@ -132,7 +138,7 @@ def _left_in(group: Path, version: int, least: int) -> list[FreeMemory]:
 
 
 def _number(file: Path) -> int | None:
-    """Return the number in a file; None where there is none, as in `max`."""
+    """Return the number in a file; None if it has none, as in `max`."""
     try:
         return int(file.read_text())
     except (OSError, ValueError):
@@ -143,7 +149,7 @@ def _kilobytes(file: Path, name: str) -> int:
     """Return the bytes of a line such as `MemAvailable:   12 kB`."""
     found = re.search(rf"^{name}:\s+(\d+) kB$", file.read_text(), re.MULTILINE)
     if found is None:
-        raise OSError(f"{file} does not tell {name}")
+        raise OSError(f"{file} has no line {name}")
     return int(found[1]) << 10
 
 

@@ -5,13 +5,13 @@
 
     expand[backend](0, n, frontier, indptr, targets, next_frontier, count)
 
-The first two parameters of every kernel are the range of work items, lo..hi. A launcher cuts it: the
-CPU among its threads, CUDA among the threads of a grid. The rest are the same in both twins, inputs
-first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays carry their dtypes, and the
-keywords of `@kernel` name the parameter from which the CUDA text takes each typedef.
+The first two parameters of every kernel are the range of work items, lo..hi. A backend divides it: the
+CPU among its threads, CUDA among the threads of a grid. The other parameters are the same in both twins,
+inputs first, then outputs. Scalars are int64 (CUDA: i64) or float64; arrays have dtypes. A keyword
+typedef=parameter of `@kernel` makes the dtype of that array a typedef of the CUDA text.
 
-A fused loop, named by `@fused`, has the CUDA function alone: all blocks of its launch run at once and
-meet at barriers, so that many supersteps take one launch. A FusingBackend can launch it.
+A persistent kernel has the CUDA function alone, in one cooperative launch: all blocks run at once and are
+synchronized by grid barriers, so that many supersteps take one launch. It needs a PersistentBackend.
 """
 
 from __future__ import annotations
@@ -21,18 +21,15 @@ import functools
 import inspect
 import pathlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numba
 import numpy as np
 
 from mgraph.errors import CommAborted
 
-if TYPE_CHECKING:
-    from mgraph.backends.base import Backend
-
-# Every typedef a .cu file may use, and what it is where no argument of a launch decides; and RANKS, for how many ranks
-# a kernel of for_ranks() is.
+# Every typedef that a .cu file may use, with its default where the arguments of a launch do not decide it; and RANKS,
+# the number of ranks for which a kernel of for_ranks() is compiled.
 TYPEDEFS = {
     "vertex_t": "uint32",
     "dist_t": "float32",
@@ -42,6 +39,15 @@ TYPEDEFS = {
     "parent_t": "uint32",
     "RANKS": "8",
 }
+
+
+class Launcher(Protocol):
+    """What a kernel needs of a backend; mgraph.backends.base.Backend implements it."""
+
+    stopped: str | None
+
+    def launch(self, kernel: Kernel, args: tuple) -> None:
+        """Launch `kernel` over the work items args[0]..args[1]."""
 
 
 def inline(function: Callable) -> Callable:
@@ -70,14 +76,15 @@ class Kernel:
         self.block = block
         self._shared_bytes = shared_bytes
         self.types = {typedef: self.parameters.index(name) for typedef, name in types.items()}
-        self.cooperative = cooperative  # all blocks of a launch run at once, and there is no CPU twin
+        self.cooperative = cooperative  # a persistent kernel: one cooperative launch, no CPU twin
         self.num_ranks: int | None = None
         self.cpu: Any = None if cooperative else inline(function)
         self.__doc__ = function.__doc__
 
-    def __getitem__(self, backend: Backend) -> Callable[..., None]:
+    def __getitem__(self, backend: Launcher) -> Callable[..., None]:
         def launch(*args: Any) -> None:
-            # A rank alone calls few verbs: a build of minutes would go on that long after its call was given up.
+            # A single rank calls few verbs of a communicator, where an abort is noticed: without this check a build
+            # of minutes would run on after its call was abandoned.
             if backend.stopped is not None:
                 raise CommAborted(backend.stopped)
             backend.launch(self, args)
@@ -85,14 +92,14 @@ class Kernel:
         return launch
 
     def dtypes(self, args: tuple) -> tuple[np.dtype | None, ...]:
-        """Return the dtypes that these arguments give the typedefs: what decides which module is wanted."""
+        """Return the dtypes of the typedefs for these arguments: they identify the compiled module."""
         return tuple([None if args[i] is None else args[i].dtype for i in self.types.values()])
 
     def typedefs(self, dtypes: tuple[np.dtype | None, ...]) -> dict[str, str]:
-        """Return the name of the dtype behind each typedef; one that no argument decides is as usual."""
-        given = zip(self.types, dtypes, strict=True)
+        """Return the dtype's name for each typedef, the default where no argument decides."""
+        decided = zip(self.types, dtypes, strict=True)
         ranks = {} if self.num_ranks is None else {"RANKS": str(self.num_ranks)}
-        return TYPEDEFS | ranks | {typedef: dtype.name for typedef, dtype in given if dtype is not None}
+        return TYPEDEFS | ranks | {typedef: dtype.name for typedef, dtype in decided if dtype is not None}
 
     def shared_bytes(self, args: tuple) -> int:
         """Return how much dynamic shared memory a block needs for these arguments."""
@@ -106,7 +113,7 @@ class Kernel:
 
 @functools.cache
 def for_ranks(kernel: Kernel, num_ranks: int) -> Kernel:
-    """Return the kernel compiled for so many ranks: loops over them are as long, and the compiler knows."""
+    """Return the kernel compiled for this number of ranks, a compile-time bound of loops over ranks."""
     of_ranks = copy.copy(kernel)
     of_ranks.num_ranks = num_ranks
     return of_ranks
@@ -115,18 +122,18 @@ def for_ranks(kernel: Kernel, num_ranks: int) -> Kernel:
 def kernel(
     *, lanes: int = 1, block: int = 256, shared_bytes: int | Callable[..., int] = 0, **types: str
 ) -> Callable[[Callable], Kernel]:
-    """Make a pair of a Numba function and its CUDA twin.
+    """Make a kernel from a Numba function and its CUDA twin.
 
     Parameters
     ----------
     lanes
-        CUDA threads that share one work item: 1, 32 (a warp) or as many as a block has.
+        CUDA threads for one work item: 1, 32 (a warp) or all threads of a block.
     block
         CUDA threads of a block.
     shared_bytes
         Dynamic shared memory of a block: a number, or a function of the kernel's arguments by name.
     **types
-        typedef=parameter: the array whose dtype the typedef stands for.
+        typedef=parameter: the typedef is the dtype of that array.
     """
     return lambda function: Kernel(function, lanes, block, shared_bytes, types)
 
@@ -134,8 +141,9 @@ def kernel(
 def fused(
     *, lanes: int = 1, block: int = 1024, shared_bytes: int | Callable[..., int] = 0, **types: str
 ) -> Callable[[Callable], Kernel]:
-    """Name a fused loop, whose Python function has a docstring alone; the options are those of `kernel`.
+    """Declare a persistent kernel by a Python function with only a docstring.
 
-    A launch has as many blocks as the device holds at once, or fewer where there is less work.
+    The options are those of `kernel`. A launch has as many blocks as the device holds at once, or fewer if there is
+    less work.
     """
     return lambda function: Kernel(function, lanes, block, shared_bytes, types, cooperative=True)

@@ -1,6 +1,6 @@
-"""The atomics of the CPU twins: relaxed, returning the old value, as CUDA's do.
+"""Atomics of the CPU twins: relaxed, returning the old value, as in CUDA.
 
-Numba has none for the CPU; these are LLVM's `atomicrmw`. Float minima are integer minima of the bits,
+Numba has none for the CPU; these are LLVM's `atomicrmw`. A float minimum is the integer minimum of the bits,
 which have the same order because distances are never negative and -0.0 never occurs.
 """
 

@@ -1,4 +1,4 @@
-"""What several CPU twins share; prelude.cuh has the same for CUDA."""
+"""Helpers shared by several CPU twins; prelude.cuh has their CUDA twins."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from mgraph.backends.kernel import inline
 from mgraph.backends.numba_atomics import atomic_add, atomic_and, atomic_or
 from mgraph.types import Array, unreached_of
 
-# Vertices a CPU thread collects before it takes room in the shared queue: one atomic for many.
+# Vertices that a CPU thread collects before it appends them to the shared queue: one atomic for all of them.
 BUFFER = 1024
 
 
 def top_of(array: Array) -> float | int:
-    """Return the value of a state not reached, in kernels: Numba compiles both sides of a test on a dtype."""
+    """Return the state of an unreached vertex, in kernels.
+
+    Resolved at compile time by an overload: Numba would compile both branches of a test on the dtype.
+    """
     return unreached_of(array.dtype)
 
 
@@ -32,7 +35,7 @@ def _top_of(array) -> Callable:
 
 
 def order_of(weight: float | int) -> int:
-    """Return an integer of the weight's order, of 32 bits where the weight has no more (in kernels)."""
+    """Return a signed integer key with the order of weights, of 32 bits if the weight has 32 (in kernels)."""
     return _order_of(typeof(weight))(weight)
 
 
@@ -43,31 +46,37 @@ def _order_of(weight) -> Callable:
         largest = np.iinfo(integer).max
 
         def from_bits(weight):
-            # Of negative floats, more magnitude is less.
+            # Negative floats order by falling magnitude: invert their bits below the sign.
             bits: Any = floating(weight).view(integer)
             return np.int64(bits if bits >= 0 else bits ^ largest)
 
         return from_bits
-    # The middle of an unsigned word becomes 0.
+    # Shifted so that uint32 fits a signed key of 32 bits.
     middle = 2**31 if weight == types.uint32 else 0
     return lambda weight: np.int64(weight) - middle
 
 
 @inline
 def test_bit(bits, i):
-    """Return whether bit i of a bitmap of 32-bit words is set."""
+    """Return bit i of a bitmap of 32-bit words, 0 or 1."""
     return (bits[i >> 5] >> (i & 31)) & 1
 
 
 @inline
 def has_bit(bits, i):
-    """Return whether bit i is set, where there are bits; None has none."""
+    """Return whether bit i is set.
+
+    `bits` may be None, which has no bit set.
+    """
     return False if bits is None else test_bit(bits, i) != 0
 
 
 @inline
 def set_bit(bits, i):
-    """Set bit i; return whether it was clear before, so that of many threads one sees it."""
+    """Set bit i.
+
+    Return whether it was clear, which is true for exactly one of several threads.
+    """
     mask = 1 << (i & 31)
     return atomic_or(bits, i >> 5, mask) & mask == 0
 
@@ -80,7 +89,7 @@ def clear_bit(bits, i):
 
 @inline
 def ones_of(word):
-    """Return how many bits of a 32-bit word are set."""
+    """Return the number of set bits of a 32-bit word."""
     word = np.int64(word)
     word -= (word >> 1) & 0x55555555
     word = (word & 0x33333333) + ((word >> 2) & 0x33333333)
@@ -90,14 +99,17 @@ def ones_of(word):
 
 @inline
 def ones_before(bits, before, i):
-    """Return what `before` has for the word of bit i, and how many bits are set in front of it there."""
+    """Return the number of set bits before bit i.
+
+    `before` has the number of those before each word.
+    """
     below = np.int64(bits[i >> 5]) & ((1 << (i & 31)) - 1)
     return np.int64(before[i >> 5]) + ones_of(below)
 
 
 @inline
 def row_of_arc(offsets, num_rows, arc):
-    """Return the row that holds `arc`: the last whose offset is not above it."""
+    """Return the row of an arc: the last row with an offset not above it."""
     lo, hi = 0, num_rows
     while hi - lo > 1:
         middle = (lo + hi) >> 1
@@ -110,7 +122,7 @@ def row_of_arc(offsets, num_rows, arc):
 
 @inline
 def flush(buffer, length, queue, counters):
-    """Append a thread's buffer to the queue whose length is counters[0]."""
+    """Append a thread's buffer to the queue of length counters[0]."""
     base = atomic_add(counters, 0, length)
     for i in range(length):
         queue[base + i] = buffer[i]
@@ -118,7 +130,10 @@ def flush(buffer, length, queue, counters):
 
 @inline
 def hold(buffer, length, v, queue, counters):
-    """Put v into a thread's buffer, which is flushed where it is full; return its new length."""
+    """Append v to a thread's buffer, flushing a full one first.
+
+    Return the new length.
+    """
     if length == len(buffer):
         flush(buffer, length, queue, counters)
         length = 0
@@ -142,7 +157,7 @@ def state_of(position, stride, multiplier):
     return position % multiplier * stride + position // multiplier
 
 
-# Weights in classes, heavier ones in higher ones: class c is up to the edge c + 1, the last has no edge.
+# Classes of weights: class c holds the weights w with c <= w * scale < c + 1, the last class all heavier ones too.
 WEIGHT_CLASSES = 256
 
 
@@ -154,15 +169,15 @@ def class_of(weight, scale):
 
 
 @inline
-def class_edge(room, scale):
-    """Return the edge of the class of what weighs `room`."""
-    last = class_of(room, scale)
+def class_edge(weight, scale):
+    """Return the upper bound, in scaled weights, of the class of `weight`."""
+    last = class_of(weight, scale)
     return np.float64(last + 1) if last < WEIGHT_CLASSES - 1 else np.inf
 
 
 @inline
 def light_end(weights, begin, end, scale, edge):
-    """Return where the arcs below an edge end, in a row by weight."""
+    """Return the end of the arcs with a scaled weight below `edge`, in a weight-sorted row begin..end."""
     while begin < end:
         middle = (begin + end) >> 1
         if np.float64(weights[middle]) * scale < edge:

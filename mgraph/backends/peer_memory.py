@@ -1,7 +1,7 @@
-"""Device memory that kernels of other processes on this host reach, through CUDA IPC.
+"""Device memory that kernels of other processes on this host access, through CUDA IPC.
 
-A handle names an allocation and not a place in it, so that what is shared is allocated outside of CuPy's pool.
-Two GPUs reach each other only if each can do atomics in the other's memory, which NVLink can and PCIe cannot.
+A handle names a whole allocation, so that shared memory is allocated outside of CuPy's pool. Two GPUs share memory
+only if each supports atomics in the other's memory: NVLink does, PCIe does not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cupy.cuda import runtime
 
 # CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED
 NATIVE_ATOMICS = 3
-# Handle, process, the host's boot, the bus on which the GPU is.
+# IPC handle, process id, boot id of the host, PCI bus id of the GPU.
 NAME = struct.Struct("=64sq36s16s")
 
 
@@ -29,16 +29,19 @@ def allocate(num_bytes: int) -> cupy.ndarray:
 
 
 def name_of(array: cupy.ndarray) -> bytes:
-    """Return what another process must know to reach the array."""
+    """Return what another process needs to map the array: see NAME."""
     handle = runtime.ipcGetMemHandle(array.data.ptr)
     bus = runtime.deviceGetPCIBusId(runtime.getDevice())
     return NAME.pack(handle, os.getpid(), _boot(), bus.encode())
 
 
 def reach(name: bytes) -> int | None:
-    """Return the address here of another process's array, None if the current device does not reach it."""
+    """Map another process's array.
+
+    Return its address, None if the current device has no peer access to it.
+    """
     handle, process, boot, bus = NAME.unpack(name)
-    # CUDA opens no handle of the same process, and a kernel that waits for another on its own GPU may wait for ever.
+    # CUDA opens no handle of the same process. A kernel that waits for another one on its own GPU may wait forever.
     if process == os.getpid() or boot != _boot():
         return None
     try:
@@ -55,7 +58,7 @@ def _boot() -> bytes:
 
 
 def _has_atomics(here: int, there: int) -> bool:
-    """Ask the driver, since CuPy does not."""
+    """Query the driver for peer atomics, which CuPy has no call for."""
     driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
     failed = driver.cuDeviceGetP2PAttribute(ctypes.byref(value), NATIVE_ATOMICS, here, there)
     return not failed and bool(value.value)

@@ -1,19 +1,19 @@
-// What a device's memory gives: all blocks do one thing at a time, between two meetings. rates.py
-// says what the words of the report are.
+// Time memory accesses of a device: all blocks do one kind of access at a time, between two grid
+// barriers. rates.py defines the words of the report.
 
 #include "prelude.cuh"
 #include "rates.py"
 
-// Accesses of a thread at random, words of a cache line, lines that a thread visits in turn,
-// meetings.
-constexpr int EACH = 64, LINE = 32, STEPS = 2048, MEETINGS = 64;
+// Random accesses of a thread, words of a cache line, length of the chain that one thread follows,
+// grid barriers.
+constexpr int EACH = 64, LINE = 32, STEPS = 2048, BARRIERS = 64;
 
 struct Measuring {
   const u32* abort;
   u32* table;
   i64 *arrived, *report;
 
-  // Note how long it takes all blocks; false where they were told to stop.
+  // Report how long the work takes all blocks; false if the launch was aborted.
   template <class Work> __device__ bool timed(i64 place, Work work) {
     if (!grid_barrier(arrived, abort)) return false;
     i64 began = clock_ns();
@@ -22,7 +22,7 @@ struct Measuring {
     if (thread_index() == 0) report[place] = clock_ns() - began;
     return true;
   }
-  // Call use(place, draw) for places drawn below a power of two.
+  // Call use(place, number) for random places below `words`, a power of two, and random numbers.
   template <class Use> __device__ void draw(i64 words, Use use) {
     u32 at = (u32)thread_index() * 2654435761u, mask = (u32)words - 1;
 #pragma unroll 8
@@ -33,12 +33,12 @@ struct Measuring {
     u32 sum = 0;
     draw(words, [&](u32 place, u32) { sum += load_stale(&table[place]); });
     if (sum == 1)
-      report[DONE] = 0;  // it is 0 and stays so; but the compiler does not know what the loads give
+      report[DONE] = 0;  // changes nothing, as it is 0; but the compiler cannot remove the loads
   }
   __device__ void min_at_random(i64 words) {
     draw(words, [&](u32 place, u32 drawn) { atomic_min(&table[place], drawn); });
   }
-  // Half of the table becomes what the other half is.
+  // Copy the first half of the table to the second.
   __device__ void stream(i64 words) {
     const Quad<u32>* from = (const Quad<u32>*)table;
     i64 half = words / 8;
@@ -46,17 +46,17 @@ struct Measuring {
 #pragma unroll 8
     for (i64 i = thread_index(); i < half; i += thread_count()) to[i] = from[i];
   }
-  // A ring through the first lines, in an order that nothing foresees.
+  // Link the first STEPS lines to a ring in an order that no prefetcher predicts.
   __device__ void link() {
     for (u32 i = (u32)thread_index(); i < STEPS; i += (u32)thread_count())
       table[i * LINE] = ((i * 1664525u + 1013904223u) & (STEPS - 1)) * LINE;
   }
-  // What a thread waits for one access after another, once around without the clock; alone, for
-  // threads that wait to meet look at the memory too.
+  // Report the latency of a chain of dependent accesses; the first round warms the cache. Runs on
+  // one thread without others at a barrier, since waiting threads poll memory too.
   template <class Next> __device__ void chase(i64 place, Next next) {
     u32 at = 0;
     i64 began = 0;
-    for (int time = 0; time < 2; time++) {
+    for (int round = 0; round < 2; round++) {
       began = clock_ns();
       for (int i = 0; i < STEPS; i++) at = next(&table[at]);
     }
@@ -64,22 +64,22 @@ struct Measuring {
   }
 
   __device__ bool run(const i64* sizes, i64 num_sizes) {
-    i64 most = sizes[num_sizes - 1];
-    for (i64 i = thread_index(); i < most; i += thread_count()) table[i] = 0;
+    i64 largest = sizes[num_sizes - 1];
+    for (i64 i = thread_index(); i < largest; i += thread_count()) table[i] = 0;
     for (i64 k = 0; k < num_sizes; k++) {
       i64 loads = NUM_REPORTS + k, atomics = loads + num_sizes;
-      // The first time brings as much of it into the cache as that holds.
-      for (int time = 0; time < 2; time++)
+      // The first round warms the cache; the second overwrites its report.
+      for (int round = 0; round < 2; round++)
         if (!timed(loads, [&]() { load_at_random(sizes[k]); })) return false;
-      for (int time = 0; time < 2; time++)
+      for (int round = 0; round < 2; round++)
         if (!timed(atomics, [&]() { min_at_random(sizes[k]); })) return false;
     }
-    if (!timed(STREAM, [&]() { stream(most); })) return false;
-    bool met = true;
-    auto meet = [&]() {
-      for (int i = 0; met && i < MEETINGS; i++) met = grid_barrier(arrived, abort);
+    if (!timed(STREAM, [&]() { stream(largest); })) return false;
+    bool running = true;
+    auto barriers = [&]() {
+      for (int i = 0; running && i < BARRIERS; i++) running = grid_barrier(arrived, abort);
     };
-    if (!timed(MEETING, meet) || !met) return false;
+    if (!timed(GRID_BARRIER, barriers) || !running) return false;
     link();
     if (!grid_barrier(arrived, abort)) return false;
     if (thread_index() > 0) return true;

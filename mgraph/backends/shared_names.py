@@ -1,7 +1,7 @@
-"""Names that a persistent kernel and the host share: written once, in Python, from where the CUDA text has them.
+"""Names that kernels and host code share: written once, in Python, from which the CUDA text is generated.
 
-A CUDA file that includes `x.py` gets what the Python file beside it defines of these: an enum for each `Names`,
-constants for each `Offsets`.
+A CUDA file that includes "x.py" receives an enum for each `Names` of the Python file beside it, and constants for
+each `Offsets`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Names(tuple[str, ...]):
-    """Consecutive words, or values, that have one order on both sides.
+    """The names of consecutive words or values, in the same order in Python and CUDA.
 
     `Names("Report", "done num_rows")` is `enum Report { DONE, NUM_ROWS, NUM_REPORTS };` in CUDA.
     """
@@ -19,31 +19,31 @@ class Names(tuple[str, ...]):
     c_name: str
 
     def __new__(cls, c_name: str, names: str) -> Names:
-        """Make them of names separated by spaces."""
+        """Split a string of names at its spaces."""
         made = super().__new__(cls, names.split())
         made.c_name = c_name
         return made
 
     def arranged(self, *, behind: int = 0, **values: Any) -> tuple[Any, ...]:
-        """Return the values in order; they are those of all names but the first `behind`, each given once."""
-        wanted = self[behind:]
-        if set(wanted) != values.keys():
-            raise TypeError(f"{self.c_name}: {sorted(set(wanted) ^ values.keys())} are missing or unknown")
-        return tuple(values[name] for name in wanted)
+        """Return one value for each name after the first `behind`, in the order of the names."""
+        names = self[behind:]
+        if set(names) != values.keys():
+            raise TypeError(f"{self.c_name}: {sorted(set(names) ^ values.keys())} are missing or unknown")
+        return tuple(values[name] for name in names)
 
     def c_text(self) -> str:
-        """Return the enum."""
+        """Return the enum as CUDA text."""
         names = ", ".join(name.upper() for name in self)
         return f"enum {self.c_name} {{ {names}, NUM_{self.c_name.upper()}S }};\n"
 
 
 class Offsets:
-    """The parts of an array of 64-bit words, one behind the other, by name: where each begins.
+    """Offsets of the named parts of an array of 64-bit words.
 
     Attributes
     ----------
     total
-        How many words they have together.
+        The number of words of all parts.
     """
 
     def __init__(self, **lengths: int) -> None:
@@ -54,5 +54,5 @@ class Offsets:
         return self._begins[name]
 
     def c_text(self) -> str:
-        """Return the constants."""
+        """Return the offsets as CUDA constants."""
         return "".join(f"constexpr i64 {name.upper()} = {begin};\n" for name, begin in self._begins.items())

@@ -1,8 +1,8 @@
-"""Threads that run one piece of work beside the thread that has it.
+"""A thread pool that survives KeyboardInterrupt: helper threads run the same function as the calling thread.
 
-A pool of `concurrent.futures` takes locks of Python to hand work over and to wait for it. KeyboardInterrupt, which
-comes in the main thread between any two instructions, may leave one locked, and then the next launch and the end of
-the process hang. Queues in C leave nothing locked: an interrupt is raised before or behind each `put` and `get`.
+A pool of `concurrent.futures` holds locks of Python while it hands work over and waits. KeyboardInterrupt is raised in
+the main thread between any two instructions and may leave such a lock held; then the next launch and the exit of the
+process hang. A SimpleQueue is implemented in C: the interrupt is raised before or after each `put` and `get`.
 """
 
 from __future__ import annotations
@@ -16,56 +16,60 @@ Work = Callable[[], None]
 
 
 class Helpers:
-    """Up to so many threads, which start with the first work and end with this object."""
+    """Up to `max_threads` threads, started by the first call of run() and ended with this object."""
 
-    def __init__(self, most: int) -> None:
-        self._most, self._started = most, 0
+    def __init__(self, max_threads: int) -> None:
+        self._max_threads, self._started = max_threads, 0
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
-        # One mark ends all of them: each puts it back for the next.
+        # One None ends all threads: each puts it back for the next.
         self._end = weakref.finalize(self, self._queue.put, None)
         self._end.atexit = False
 
     def run(self, work: Work) -> None:
-        """Call `work` here and in every helper at once; return when all have returned, or raise what one raised."""
-        self._start()
-        ended: SimpleQueue[BaseException | None] = SimpleQueue()
+        """Call `work` in this thread and in every helper.
 
-        def helped() -> None:
+        Wait for all, and raise the first error of a helper.
+        """
+        self._start()
+        done: SimpleQueue[BaseException | None] = SimpleQueue()
+
+        def reported_work() -> None:
             try:
                 work()
             except BaseException as error:
-                ended.put(error)
+                done.put(error)
             else:
-                ended.put(None)
+                done.put(None)
 
         for _ in range(self._started):
-            self._queue.put(helped)
+            self._queue.put(reported_work)
         try:
             work()
         finally:
-            errors = [error for _ in range(self._started) if (error := ended.get()) is not None]
+            errors = [error for _ in range(self._started) if (error := done.get()) is not None]
         if errors:
             raise errors[0]
 
     def close(self) -> None:
-        """End the threads; work that comes later is done by its own thread alone."""
-        self._most = self._started = 0
+        """End the threads; later work runs in the calling thread alone."""
+        self._max_threads = self._started = 0
         self._end()
 
     def _start(self) -> None:
         try:
-            while self._started < self._most:
-                # Counted behind the start: one helper too many waits for work, one too few is waited for in vain.
+            while self._started < self._max_threads:
+                # Counted after the start: an interrupt between the two leaves a thread that is not counted, which is
+                # harmless; a counted thread that does not run would be waited for forever.
                 _thread.start_new_thread(_help, (self._queue,))
                 self._started += 1
         except RuntimeError:
-            # The process may have no more threads: those that there are do the work.
-            self._most = self._started
+            # The process may start no more threads: those already started do the work.
+            self._max_threads = self._started
 
 
 def _help(queue: SimpleQueue[Work | None]) -> None:
     while (work := queue.get()) is not None:
         work()
-        # Neither arrays nor errors live until the next work.
+        # Drop the references to arrays now, not at the next work.
         del work
     queue.put(None)

@@ -1,4 +1,4 @@
-"""Sums of whole arrays, for the host: what xp.sum would first compile seconds for on a GPU."""
+"""Sums of whole arrays, read on the host; xp.sum on a GPU would first compile for seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mgraph.types import Array
 
 @kernel(id_t="values")
 def add_up(lo, hi, values, total):
-    """Add the values to the total."""
+    """Add all values to total[0]."""
     mine = np.int64(0)
     for i in range(lo, hi):
         mine += np.int64(values[i])
@@ -21,7 +21,7 @@ def add_up(lo, hi, values, total):
 
 @kernel(id_t="values")
 def count_between(lo, hi, values, above, below, count):
-    """Count the values that are more than `above` and less than `below`."""
+    """Add to count[0] the number of values v with above < v < below."""
     mine = np.int64(0)
     for i in range(lo, hi):
         mine += above < np.int64(values[i]) < below
@@ -29,7 +29,7 @@ def count_between(lo, hi, values, above, below, count):
 
 
 def total(run: Backend, values: Array) -> int:
-    """Return the sum of integers, or how many of truths are true."""
-    found = run.xp.zeros(1, np.int64)
-    add_up[run](0, len(values), values.view(np.uint8) if values.dtype == bool else values, found)
-    return int(found[0])
+    """Return the sum of integers, or the number of true elements."""
+    result = run.xp.zeros(1, np.int64)
+    add_up[run](0, len(values), values.view(np.uint8) if values.dtype == bool else values, result)
+    return int(result[0])

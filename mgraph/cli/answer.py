@@ -25,9 +25,9 @@ from mgraph.cli.options import (
     source_of,
 )
 from mgraph.cluster.connect import connect
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.io.write import require_writable
-from mgraph.types import EdgeSource
 
 
 def answer_options(written: str) -> Callable[[Command], Command]:

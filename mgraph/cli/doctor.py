@@ -159,7 +159,7 @@ def _check_rates(found: Findings) -> None:
     if rates is H200:
         found.facts["rates"] = "not measured, for lack of free memory or an idle GPU: those of an NVIDIA H200 are used"
         return
-    found.facts.update(rates.told())
+    found.facts.update(rates.described())
     found.facts["rates kept in"] = str(kept or "this process alone")
 
 

@@ -15,10 +15,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from mgraph.edges import EdgeSource
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.formats import read_source
-from mgraph.types import EdgeSource
 
 if TYPE_CHECKING:
     from mgraph.api.results import Costs

@@ -15,9 +15,9 @@ from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
 from mgraph.cli.options import combined, layout_option
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
-from mgraph.types import EdgeSource
 
 _search_options = combined(
     click.option("--source", "-s", type=int, multiple=True, required=True, help="A source vertex; may be repeated."),

@@ -1,4 +1,4 @@
-"""What the generators share: the fields of weights and seed, and a chunk from one launch of a kernel."""
+"""Fields, checks and output arrays that all generators share."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.kernel import Kernel
+from mgraph.edges import EdgeChunk
 from mgraph.errors import UsageError
-from mgraph.types import EdgeChunk, none_of, vertex_dtype
+from mgraph.types import none_of, vertex_dtype
 
-# Edges are numbered in int64, and kernels may look one launch beyond the last.
+# Edges are numbered in int64, and the index of a kernel's loop may exceed the last edge by the size of a grid.
 MOST_EDGES = 1 << 62
 LARGEST_WEIGHT = 2**32 - 1
 WEIGHT_CHOICES = ("int", "float32", "float64", None)
 
 
 class Weighted(Protocol):
-    """The fields every generator has.
+    """The fields of every generator.
 
     `weights` is "int" (integers 1 .. max_weight in the smallest unsigned dtype), "float32" or
     "float64" (the same integers as floats), or None.
@@ -34,7 +35,7 @@ class Weighted(Protocol):
 
 
 def check_weighted(generator: Weighted) -> None:
-    """Refuse a seed or a choice of weights that no kernel takes."""
+    """Refuse a seed or weights that the kernels do not support."""
     check_integer("seed", generator.seed, 0, 2**63 - 1)
     if generator.weights not in WEIGHT_CHOICES:
         raise UsageError(f"weights {generator.weights!r} is not one of int, float32, float64, None")
@@ -42,7 +43,7 @@ def check_weighted(generator: Weighted) -> None:
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
-    """Refuse a value that is no integer of low..high."""
+    """Refuse a value that is not an integer in low..high."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise UsageError(f"{name} {value!r} is not an integer")
     if not low <= value <= high:
@@ -50,7 +51,7 @@ def check_integer(name: str, value: Any, low: int, high: int) -> None:
 
 
 def check_real(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse a value that is no number of low..high."""
+    """Refuse a value that is not a number in low..high."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)) or math.isnan(value):
         raise UsageError(f"{name} {value!r} is not a number")
     if not low <= value <= high:
@@ -71,7 +72,7 @@ def weight_dtype(generator: Weighted) -> np.dtype | None:
 
 
 def name_of(generator: Weighted, stem: str, **options: tuple[Any, Any]) -> str:
-    """Return a graph's name: its stem, and every option (value, usual value) that is not as usual."""
+    """Return a graph's name: its stem, and every option (value, default) that differs from its default."""
     scramble = int(getattr(generator, "scramble", True))
     options |= {"seed": (generator.seed, 1), "scramble": (scramble, 1), "w": (generator.max_weight, 255)}
     unusual = [f"{option}{value}" for option, (value, usual) in options.items() if value != usual]
@@ -80,7 +81,7 @@ def name_of(generator: Weighted, stem: str, **options: tuple[Any, Any]) -> str:
 
 
 class Output:
-    """The arrays that a kernel fills for the work items lo..hi, `slots` edges each."""
+    """The arrays of a chunk, which a generator's kernel fills in one launch."""
 
     def __init__(self, generator: Any, backend: Backend, num_edges: int) -> None:
         dtype = vertex_dtype(generator.num_vertices)
@@ -91,7 +92,7 @@ class Output:
         self.backend = backend
 
     def fill(self, kernel: Kernel, *args: int) -> Output:
-        """Launch the kernel over lo..hi (the first two arguments) into these arrays."""
+        """Launch the kernel over the work items lo..hi (its first two arguments) to fill these arrays."""
         kernel[self.backend](*args, self.sources, self.targets, self.weights)
         return self
 
@@ -100,7 +101,7 @@ class Output:
         return EdgeChunk(self.sources, self.targets, self.weights)
 
     def present(self) -> EdgeChunk:
-        """Return the edges that are not missing."""
-        keep = self.sources != self.none
-        weights = None if self.weights is None else self.weights[keep]
-        return EdgeChunk(self.sources[keep], self.targets[keep], weights)
+        """Return the edges with a source other than `none`, by which kernels mark missing edges."""
+        is_edge = self.sources != self.none
+        weights = None if self.weights is None else self.weights[is_edge]
+        return EdgeChunk(self.sources[is_edge], self.targets[is_edge], weights)

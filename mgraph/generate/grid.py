@@ -1,4 +1,4 @@
-"""Road-like grids: long paths, small degrees, a share of the edges removed."""
+"""Road-like grids: large diameter, small degrees, a share of the edges removed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.errors import UsageError
 from mgraph.generate.base import (
     MOST_EDGES,
@@ -20,7 +21,7 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.grid_kernels import grid_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, signed
+from mgraph.types import signed
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,7 @@ class Grid:
     max_weight: int = 255
 
     directed = False
-    # Only making them tells how many are missing.
-    num_input_edges = None
+    num_input_edges = None  # missing edges are drawn at random: counted only by generating them
 
     def __post_init__(self) -> None:
         check_integer("rows", self.rows, 0, MOST_EDGES)

@@ -1,4 +1,5 @@
-// Road-like grids: each vertex has an edge to the right and one down, of which a share is missing.
+// Road-like grids: each vertex has an edge to the right and one down, of which a random share is
+// missing.
 
 #include "prelude.cuh"
 

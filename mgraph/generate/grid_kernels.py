@@ -1,4 +1,4 @@
-"""Road-like grids: each vertex has an edge to the right and one down, of which a share is missing."""
+"""Road-like grids: each vertex has an edge to the right and one down, of which a random share is missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GRID = np.uint64(33)
 
 @kernel(vertex_t="sources", weight_t="weights")
 def grid_edges(lo, hi, first, rows, columns, seed, drop, max_weight, none, sources, targets, weights):
-    """Write the edges lo..hi (2 v to the right of v, 2 v + 1 down), `none` as the source of one that is missing."""
+    """Write the edges lo..hi (2 v to the right of v, 2 v + 1 down); the source of a missing edge is `none`."""
     seed, threshold, max_weight = np.uint64(seed), np.uint64(drop), np.uint64(max_weight)
     stream, weights_key = mix(seed + GRID), weight_key(seed)
     for i in range(lo, hi):

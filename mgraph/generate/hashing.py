@@ -1,6 +1,6 @@
-"""Random numbers as integer functions of what they are for: edge i of a seed is the same everywhere.
+"""Counter-based random numbers: a hash of seed and edge index, so that edge i is the same on every backend.
 
-The CUDA twins of these helpers stand in prelude.cuh. All arithmetic is modulo 2^64.
+The CUDA twins of these helpers are in prelude.cuh. All arithmetic is modulo 2^64.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import numpy as np
 
 from mgraph.backends.kernel import inline
 
-# Steps between the states of a stream of random numbers (splitmix64).
+# The increment of splitmix64's state.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FACTOR_1 = np.uint64(0xBF58476D1CE4E5B9)
 _FACTOR_2 = np.uint64(0x94D049BB133111EB)
@@ -32,7 +32,7 @@ def mix(z):
 
 @inline
 def multiply_high(a, b):
-    """Return the upper 64 bits of the product: a random a becomes a number below b."""
+    """Return the upper 64 bits of a * b: for a uniform 64-bit a, a nearly uniform number below b."""
     a_low, a_high, b_low, b_high = a & LOW_32, a >> U32, b & LOW_32, b >> U32
     middle = a_high * b_low + (a_low * b_low >> U32)
     return a_high * b_high + (middle >> U32) + ((middle & LOW_32) + a_low * b_high >> U32)
@@ -40,13 +40,13 @@ def multiply_high(a, b):
 
 @inline
 def permutation_key(seed, i):
-    """Return key i (0..3) of the bijection that `scrambled` applies."""
+    """Return key i (0..3) of the bijection `scrambled`."""
     return mix(seed * _U4 + i + _PERMUTATION) | _U1
 
 
 @inline
 def scrambled(x, scale, k0, k1, k2, k3):
-    """Return the image of x under a bijection on `scale` bits: odd factors and xor-shifts can be undone."""
+    """Return the image of x under a bijection on `scale` bits, made of odd factors, xor-shifts and sums."""
     mask = (_U1 << scale) - _U1
     shift = max(scale >> _U1, _U1)
     x = (x * k0) & mask
@@ -61,11 +61,14 @@ def scrambled(x, scale, k0, k1, k2, k3):
 
 @inline
 def weight_key(seed):
-    """Return what `edge_weight` takes, once for a range of edges."""
+    """Return the key argument of `edge_weight`, computed once for a range of edges."""
     return mix(seed + _WEIGHT)
 
 
 @inline
 def edge_weight(key, a, b, max_weight):
-    """Return the weight 1..max_weight of the edge (a, b); undirected edges come with a <= b."""
+    """Return the weight 1..max_weight of the edge (a, b).
+
+    For undirected edges the caller ensures a <= b.
+    """
     return mix(key ^ mix((a << U32 | a >> U32) ^ b)) % max_weight + _U1

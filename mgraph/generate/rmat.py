@@ -1,4 +1,4 @@
-"""RMAT graphs of Graph500: a few hubs, many small vertices, short paths."""
+"""RMAT graphs of Graph500: skewed degrees, small diameter."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
     Output,
     check_integer,
@@ -18,7 +19,6 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.rmat_kernels import rmat_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,11 @@ class Rmat:
     edge_factor
         Edges for each vertex, loops and parallel edges included.
     seed
-        Another seed, another graph of the same kind.
+        Seed of the random numbers.
     weights, max_weight
-        "int" (1..max_weight), the same as "float32" or "float64", or None.
+        "int" (1..max_weight), the same values as "float32" or "float64", or None.
     scramble
-        Hide the structure behind a bijection on the labels, as Graph500 asks.
+        Permute the labels by a bijection, as Graph500 requires.
     """
 
     scale: int
@@ -71,7 +71,10 @@ class Rmat:
         return weight_dtype(self)
 
     def expected_connected(self) -> int:
-        """Return about how many vertices have edges: by how many bits of the label are set."""
+        """Return the expected number of vertices with edges.
+
+        It is a sum over the set bits of a label before scrambling, which determine the vertex's probability.
+        """
         ends = 2 * self.num_input_edges
         zeros, ones = 0.76, 0.24
         return round(

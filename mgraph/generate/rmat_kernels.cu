@@ -1,12 +1,12 @@
-// Recursive-matrix graphs: every edge falls through `scale` levels of quarters (Graph500's a .57, b
-// c .19).
+// RMAT graphs: each edge descends `scale` levels of quadrants of the adjacency matrix (Graph500's a
+// .57, b c .19).
 
 #include "prelude.cuh"
 
 extern "C" __global__ void rmat_edges(i64 lo, i64 hi, i64 first, i64 scale, i64 seed, i64 scramble,
                                       i64 max_weight, vertex_t* sources, vertex_t* targets,
                                       weight_t* weights) {
-  // Where the quarters end, in 2^32: a, a + b, a + b + c.
+  // Cumulative probabilities of the quadrants, times 2^32: a, a + b, a + b + c.
   const u32 A = (u32)(0.57 * 4294967296.0);
   const u32 AB = (u32)((0.57 + 0.19) * 4294967296.0);
   const u32 ABC = (u32)((0.57 + 0.19 + 0.19) * 4294967296.0);
@@ -16,7 +16,7 @@ extern "C" __global__ void rmat_edges(i64 lo, i64 hi, i64 first, i64 scale, i64 
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     u64 state = stream ^ mix(i), a = 0, b = 0, word = 0;
     for (i64 level = 0; level < scale; level++) {
-      // One word serves two levels.
+      // One 64-bit random number is used for two levels.
       u32 x;
       if ((level & 1) == 0) {
         word = mix(state);

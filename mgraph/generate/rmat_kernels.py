@@ -1,4 +1,4 @@
-"""Recursive-matrix graphs: every edge falls through `scale` levels of quarters (Graph500's a .57, b c .19)."""
+"""RMAT graphs: each edge descends `scale` levels of quadrants of the adjacency matrix (Graph500's a .57, b c .19)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from mgraph.backends.kernel import kernel
 from mgraph.generate.hashing import GOLDEN, LOW_32, U32, edge_weight, mix, permutation_key, scrambled, weight_key
 
-# Where the quarters end, in 2^32: a, a + b, a + b + c.
+# Cumulative probabilities of the quadrants, times 2^32: a, a + b, a + b + c.
 A = np.uint64(int(0.57 * 2**32))
 AB = np.uint64(int((0.57 + 0.19) * 2**32))
 ABC = np.uint64(int((0.57 + 0.19 + 0.19) * 2**32))
@@ -15,7 +15,7 @@ ABC = np.uint64(int((0.57 + 0.19 + 0.19) * 2**32))
 
 @kernel(vertex_t="sources", weight_t="weights")
 def rmat_edges(lo, hi, first, scale, seed, scramble, max_weight, sources, targets, weights):
-    """Write the edges lo..hi; edge `first` comes first in the arrays."""
+    """Write the edges lo..hi; edge `first` is written to index 0."""
     seed, bits, max_weight = np.uint64(seed), np.uint64(scale), np.uint64(max_weight)
     stream, weights_key, one = mix(seed), weight_key(seed), np.uint64(1)
     k0, k1 = permutation_key(seed, np.uint64(0)), permutation_key(seed, np.uint64(1))
@@ -24,7 +24,7 @@ def rmat_edges(lo, hi, first, scale, seed, scramble, max_weight, sources, target
         state = stream ^ mix(np.uint64(i))
         a = b = word = np.uint64(0)
         for level in range(scale):
-            # One word serves two levels.
+            # One 64-bit random number is used for two levels.
             if level & 1 == 0:
                 word = mix(state)
                 state += GOLDEN

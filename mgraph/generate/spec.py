@@ -1,4 +1,4 @@
-"""Specs such as rmat:20 or grid:4096x4096,drop=0.2: what the command line calls a generated graph."""
+"""Parse specs such as rmat:20 or grid:4096x4096,drop=0.2, the command line's names of generated graphs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
-from mgraph.types import EdgeSource
 
-# Each kind of graph, how it is written, and how many values may stand between colons.
+# Kind -> (generator, usage, maximal number of values between colons).
 KINDS: dict[str, tuple[Callable[..., EdgeSource], str, int]] = {
     "rmat": (Rmat, "rmat:SCALE[:EDGE_FACTOR]", 2),
     "uniform": (Uniform, "uniform:VERTICES:DEGREE", 2),
@@ -27,7 +27,7 @@ WORDS_FOR_NONE = ("none", "no")
 
 
 def is_spec(text: str) -> bool:
-    """Return whether `text` begins as a spec does, and so is no path."""
+    """Return whether `text` begins as a spec, and so is not a path."""
     return text.partition(":")[0] in KINDS and ":" in text
 
 
@@ -42,12 +42,12 @@ def parse_spec(text: str) -> EdgeSource:
     kind, *values = head.split(":")
     if kind not in KINDS:
         raise UsageError(f"{text!r}: {kind!r} is not one of {', '.join(KINDS)}")
-    make, usage, most = KINDS[kind]
+    make, usage, max_values = KINDS[kind]
     if kind == "grid" and values:
         values = [*values[0].split("x"), *values[1:]]
     fields = {field.name: field for field in dataclasses.fields(make)}  # type: ignore[arg-type]
     required = [name for name, field in fields.items() if field.default is dataclasses.MISSING]
-    if len(values) > most:
+    if len(values) > max_values:
         raise UsageError(f"{text!r}: expected {usage}")
     given = dict(zip(fields, values, strict=False))
     for option in options:
@@ -66,7 +66,7 @@ def parse_spec(text: str) -> EdgeSource:
 
 
 def _value(name: str, kind: str, text: str) -> Any:
-    """Return the value of a field whose annotation is `kind`."""
+    """Return the value of a field with the annotation `kind`."""
     if name == "weights":
         return None if text in WORDS_FOR_NONE else text
     if kind == "bool":

@@ -1,4 +1,4 @@
-"""SSCA#2 graphs: cliques of random size, and edges between them that grow rarer with distance."""
+"""SSCA#2 graphs: cliques of random size, joined by edges that become rarer with distance."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
     Output,
     check_integer,
@@ -17,9 +18,9 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.ssca2_kernels import ssca2_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
-# Cliques are laid afresh every so many times the largest one; only the last of a window is cut short.
+# The sequence of cliques restarts in each window, of this many times the largest clique; the last clique of a window is
+# cut at its end.
 CLIQUES_PER_WINDOW = 8
 
 
@@ -28,8 +29,8 @@ class Ssca2:
     """An undirected graph of 2^scale vertices, after the specification of SSCA#2.
 
     Clique sizes are drawn from 1..max_clique. Each vertex has at most one edge out of its clique, to a
-    distance of 2^l .. 2^(l+1) with probability 2^-(l+1), which is none where that is inside it.
-    The mean degree comes near 2/3 of max_clique.
+    distance of 2^l .. 2^(l+1) with probability 2^-(l+1); it has none if that target is within the clique.
+    The mean degree is near 2/3 of max_clique.
 
     Parameters
     ----------
@@ -49,8 +50,7 @@ class Ssca2:
     max_weight: int = 255
 
     directed = False
-    # Only making them tells how many there are.
-    num_input_edges = None
+    num_input_edges = None  # drawn at random: counted only by generating them
 
     def __post_init__(self) -> None:
         check_integer("scale", self.scale, 0, 62)
@@ -69,7 +69,7 @@ class Ssca2:
 
     @property
     def largest_clique(self) -> int:
-        """The bound of the clique sizes."""
+        """The upper bound of the clique sizes."""
         return cube_root(self.num_vertices) if self.max_clique is None else self.max_clique
 
     @property
@@ -78,7 +78,7 @@ class Ssca2:
 
     @property
     def _slots(self) -> int:
-        """Places for edges of each vertex (see the kernel)."""
+        """Slots for edges of each vertex (see the kernel)."""
         return self.largest_clique // 2 + 1
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
@@ -92,7 +92,7 @@ class Ssca2:
 
 
 def cube_root(n: int) -> int:
-    """Return the largest integer whose cube is at most n."""
+    """Return the integer part of the cube root of n."""
     root = round(n ** (1 / 3))
     while root**3 > n:
         root -= 1

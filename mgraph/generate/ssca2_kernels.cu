@@ -1,5 +1,5 @@
-// SSCA#2 graphs: cliques of random size, joined by edges whose probability falls with distance (see
-// ssca2.py). A warp makes the edges of a vertex.
+// SSCA#2 graphs: cliques of random size, joined by edges that become less probable with distance
+// (see ssca2.py). A warp generates the edges of a vertex.
 
 #include "prelude.cuh"
 
@@ -13,7 +13,7 @@ extern "C" __global__ void ssca2_edges(i64 lo, i64 hi, i64 first, i64 scale, i64
   const u64 k2 = permutation_key(seed, 2), k3 = permutation_key(seed, 3);
   const i64 n = 1ll << scale, slots = max_clique / 2 + 1;
   for (i64 v = lo + warp_index(); v < hi; v += warp_count()) {
-    // Lay the cliques of the window one after another, until one holds v.
+    // Draw the sizes of the window's cliques in order, until one contains v.
     i64 end = v / window * window, start = end;
     const i64 last = end + window < n ? end + window : n;
     u64 state = size_stream ^ mix(v / window);
@@ -29,7 +29,8 @@ extern "C" __global__ void ssca2_edges(i64 lo, i64 hi, i64 first, i64 scale, i64
       i64 u;
       bool missing;
       if (slot < slots - 1) {
-        // Members 1 .. size / 2 further around the clique; the one across comes from one side only.
+        // Members 1 .. size / 2 further around the clique; of an opposite pair one end has the
+        // edge.
         i64 step = slot + 1;
         u = start + (v - start + step) % size;
         missing = 2 * step > size || (2 * step == size && v - start >= step);

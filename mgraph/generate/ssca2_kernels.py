@@ -1,9 +1,9 @@
-"""SSCA#2 graphs: cliques of random size, joined by edges whose probability falls with distance.
+"""SSCA#2 graphs: cliques of random size, joined by edges that become less probable with distance.
 
-Cliques are laid one after another in windows of `window` vertices, each with its own stream of sizes, so that
-any vertex finds its clique without looking beyond its window. Each vertex has `slots` places for
-edges: half of the largest clique (the next members around the clique, every pair once), and a last
-one for an edge out of it, to a distance of 2^l .. 2^(l+1) with probability 2^-(l+1).
+Cliques are consecutive vertices in windows of `window` vertices, each with its own stream of sizes, so that
+the clique of a vertex depends on its window alone. Each vertex has `slots` slots for edges: half of the largest
+clique (to the next members around the clique, so that every pair has one edge), and a last one for an edge out
+of the clique, to a distance of 2^l .. 2^(l+1) with probability 2^-(l+1).
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ JOINS = np.uint64(50)
 
 @kernel(lanes=32, vertex_t="sources", weight_t="weights")
 def ssca2_edges(lo, hi, first, scale, seed, max_clique, window, scramble, max_weight, none, sources, targets, weights):
-    """Write the edges of the vertices lo..hi, `none` as the source of one that is missing."""
+    """Write the slots of the vertices lo..hi.
+
+    The source of a missing edge is `none`.
+    """
     seed, bits, max_weight = np.uint64(seed), np.uint64(scale), np.uint64(max_weight)
     size_stream, join_stream, weights_key = mix(seed + SIZES), mix(seed + JOINS), weight_key(seed)
     k0, k1 = permutation_key(seed, np.uint64(0)), permutation_key(seed, np.uint64(1))
     k2, k3 = permutation_key(seed, np.uint64(2)), permutation_key(seed, np.uint64(3))
     n, slots = 1 << scale, max_clique // 2 + 1
     for v in range(lo, hi):
-        # Lay the cliques of the window one after another, until one holds v.
+        # Draw the sizes of the window's cliques in order, until one contains v.
         end = v // window * window
         last = min(end + window, n)
         state = size_stream ^ mix(np.uint64(v // window))
@@ -47,7 +50,7 @@ def ssca2_edges(lo, hi, first, scale, seed, max_clique, window, scramble, max_we
         for slot in range(slots):
             j = (v - first) * slots + slot
             if slot < slots - 1:
-                # Members 1 .. size / 2 further around the clique; the one across comes from one side only.
+                # Members 1 .. size / 2 further around the clique; of an opposite pair one end has the edge.
                 step = slot + 1
                 u = start + (v - start + step) % size
                 missing = 2 * step > size or (2 * step == size and v - start >= step)

@@ -1,4 +1,4 @@
-"""Uniform random graphs: by mean degree (undirected), or by a fixed out-degree (directed)."""
+"""Uniform random graphs: undirected with a mean degree, or directed with a fixed out-degree."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
     MOST_EDGES,
     Output,
@@ -20,19 +21,18 @@ from mgraph.generate.base import (
 )
 from mgraph.generate.uniform_kernels import fixed_out_degree_arcs, uniform_edges
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """An undirected graph of num_vertices * degree / 2 edges, both ends of each drawn alike.
+    """An undirected graph of num_vertices * degree / 2 edges, both ends of each drawn uniformly.
 
     Parameters
     ----------
     num_vertices
         Number of vertices, 0..2^62.
     degree
-        Mean degree, loops and parallel edges included; need not be whole.
+        Mean degree, loops and parallel edges included; need not be an integer.
     seed, weights, max_weight
         As for Rmat.
     """
@@ -75,7 +75,7 @@ class Uniform:
 
 @dataclass(frozen=True)
 class FixedOutDegree:
-    """A directed graph where every vertex has out_degree arcs to targets drawn alike.
+    """A directed graph where every vertex has out_degree arcs to targets drawn uniformly.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-// Random graphs: both ends of an edge drawn alike, or the targets of a fixed out-degree.
+// Random graphs with uniform ends of edges, or with a fixed out-degree and uniform targets.
 
 #include "prelude.cuh"
 

@@ -1,4 +1,4 @@
-"""Random graphs: both ends of an edge drawn alike, or the targets of a fixed out-degree."""
+"""Random graphs with uniform ends of edges, or with a fixed out-degree and uniform targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FIXED_OUT_DEGREE = np.uint64(18)
 
 @kernel(vertex_t="sources", weight_t="weights")
 def uniform_edges(lo, hi, first, num_vertices, seed, max_weight, sources, targets, weights):
-    """Write the edges lo..hi; edge `first` comes first in the arrays."""
+    """Write the edges lo..hi; edge `first` is written to index 0."""
     seed, n, max_weight = np.uint64(seed), np.uint64(num_vertices), np.uint64(max_weight)
     stream, weights_key = mix(seed + UNIFORM), weight_key(seed)
     for i in range(lo, hi):
@@ -27,7 +27,7 @@ def uniform_edges(lo, hi, first, num_vertices, seed, max_weight, sources, target
 
 @kernel(vertex_t="sources", weight_t="weights")
 def fixed_out_degree_arcs(lo, hi, first, num_vertices, out_degree, seed, max_weight, sources, targets, weights):
-    """Write the arcs lo..hi, `out_degree` of each vertex in turn; arc `first` comes first in the arrays."""
+    """Write the arcs lo..hi, of which vertex v has v * out_degree .. (v + 1) * out_degree; `first` is at index 0."""
     seed, n, max_weight = np.uint64(seed), np.uint64(num_vertices), np.uint64(max_weight)
     stream, weights_key = mix(seed + FIXED_OUT_DEGREE), weight_key(seed)
     for i in range(lo, hi):

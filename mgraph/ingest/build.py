@@ -1,10 +1,11 @@
-"""From an edge source to this rank's shard: count, order, plan, route, sort."""
+"""Build a rank's shard from an edge source: count degrees, order vertices, plan memory, route arcs, sort rows."""
 
 from __future__ import annotations
 
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
@@ -14,7 +15,6 @@ from mgraph.ingest.survey import Survey, make_survey
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Shard, degrees
 from mgraph.shard.user_ids import translated
-from mgraph.types import EdgeSource
 
 LAYOUTS = ("rows", "compact", "auto")
 
@@ -33,13 +33,13 @@ def build(
     Parameters
     ----------
     source
-        The edges; read twice, or a few times for the compact layout, in parts that the ranks share.
+        The edges; read twice, or a few times for the compact layout. Each rank reads its own chunks.
     order
-        `degree`, `natural`, or `auto`, which decides from the degrees.
+        The vertex order: `degree`, `natural`, or `auto`, which chooses by the degrees.
     num_chunks
-        In how many parts the input is read; more parts take less memory. The graph does not depend on it.
+        Number of chunks of the input; more chunks need less memory. The graph does not depend on it.
     layout
-        `rows`, `compact` (blocks alone, for sweeps), or `auto`: compact where rows would not fit.
+        `rows`, `compact` (blocks alone, for sweeps), or `auto`: compact if rows would not fit.
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -50,13 +50,13 @@ def build(
         del row_lengths
         return build_compact(survey, backend, comm, chunks)
     num_arcs = total(backend, row_lengths)
-    why = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
-    if why:
+    error = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
+    if error:
         del row_lengths
         chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
         if layout == "auto":
             return build_compact(survey, backend, comm, chunks)
-        raise WouldNotFit(why + "; the compact layout would fit" * would_fit(survey, backend, comm, chunks))
+        raise WouldNotFit(error + "; the compact layout would fit" * would_fit(survey, backend, comm, chunks))
     builder = RowsBuilder(backend, comm, survey.partition, row_lengths, survey.weight_dtype)
     del row_lengths
     _place(survey, builder, chunks)
@@ -69,15 +69,15 @@ def build(
 
 
 def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
-    """Read the input again, in step with the other ranks, and hand every arc to the builder."""
+    """Read the input again, in step with the other ranks, and add every arc to the builder."""
     backend, source, table = builder.backend, survey.source, survey.position_of_user
     dtype = builder.partition.dtype
     for k in steps(builder.comm, num_chunks):
         backend.release()
         u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
-        proper = u != v
-        if total(backend, proper) < len(proper):
-            u, v, w = u[proper], v[proper], None if w is None else w[proper]
+        no_loop = u != v
+        if total(backend, no_loop) < len(no_loop):
+            u, v, w = u[no_loop], v[no_loop], None if w is None else w[no_loop]
         if table is not None:
             u, v = translated(backend, u, table), translated(backend, v, table)
         u, v = u.astype(dtype, copy=False), v.astype(dtype, copy=False)

@@ -1,14 +1,14 @@
-"""The compact layout: blocks straight from the input, with no rows in between.
+"""The compact layout: build blocks directly from the input, without rows.
 
-    pass 1:            degrees, order (survey.py)
-    once:              count this rank's edges by bucket: runs of neighbouring keys, in the order of the blocks
-    for some buckets:  read the input; an edge goes to the owner of its start, which keeps the keys of these buckets
-                       sort them a batch at a time, drop parallel edges, append words and weights
-    last:              count degrees in the blocks
+    pass 1:           degrees, vertex order (survey.py)
+    pass 2:           count this rank's edges by bucket, a range of sort keys
+    for each Pass:    read the input; send each edge to the owner of its start, which stores the keys of the
+                      pass's buckets; sort them a batch at a time, drop parallel edges, append words and weights
+    last:             count degrees in the blocks
 
-Every edge starts where it does in blocks that are made from rows, and keys rise in their order: on one rank both
-come out the same. On more, a rank has the edges that start at its own vertices: not quite equal shares. (Where ranges
-are the owners', every other edge starts at its smaller end.)
+The start of an edge is the same end as in blocks from rows, and sorting by key gives the same order: on one rank both
+kinds of blocks are equal. On several ranks, each has the edges that start at its own vertices, so that shares are not
+quite equal. (In natural order every other edge starts at its smaller end, see `by_parity`.)
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mgraph.types import Array
 
 
 def would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chunks: int) -> bool:
-    """Return whether the compact layout would, were the edges dealt evenly."""
+    """Return whether the compact layout would fit if the ranks had equal shares of the edges."""
     width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
     edges, partition = -(-survey.num_input_edges // comm.size), survey.partition
     layout = key_layout(choose_shape(backend, width), partition.num_states, range(partition.stride), edges)
@@ -64,12 +64,12 @@ def build_compact(
     fullest = int(comm.allreduce(np.array([ends[-1]], np.int64), "max")[0])
     sizes = survey.sizes(fullest)
     plan = plan_compact(sizes, partition, layout, backend.limits, num_chunks, width)
-    # No bucket may be larger than all there is room for.
+    # A bucket larger than the memory of a pass needs a larger buffer.
     while (passes := plan_passes(ends, plan.buffer_keys, plan.batch_keys)) is None:
         plan = dataclasses.replace(plan, buffer_keys=2 * plan.buffer_keys, buffer=2 * plan.buffer)
     backend.release()
     refuse_unless_it_fits(plan, backend, comm)
-    # A rank with fewer passes than others reads for them.
+    # A rank with fewer passes than others takes part in theirs with empty passes of its own.
     num_passes = int(comm.allreduce(np.array([len(passes)], np.int64), "max")[0])
     passes += [Pass(0, 0, 0)] * (num_passes - len(passes))
     filler = Filler(backend, layout, ends, survey.weight_dtype, passes, plan.batch_keys)
@@ -96,7 +96,10 @@ def build_compact(
 
 
 class _Edges:
-    """The edges that start at this rank's vertices, read anew each time: keys and weights, a chunk at a time."""
+    """An iterable over the edges that start at this rank's vertices.
+
+    Each iteration reads the input again.
+    """
 
     def __init__(
         self,
@@ -113,7 +116,7 @@ class _Edges:
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
         backend, survey = self.backend, self.survey
         xp, partition = backend.xp, survey.partition
-        # Of the larger positions the last rank of a natural order would have the most.
+        # In natural order the larger positions, at which edges start, are mostly on the last ranks: start at either.
         by_parity = int(partition.num_ranks > 1 and not partition.cyclic)
         for k in steps(self.comm, self.num_chunks):
             ids, others, weights = read_chunk(survey.source, backend, k, self.num_chunks, survey.weight_dtype)
@@ -124,7 +127,7 @@ class _Edges:
             )  # fmt: skip
             del ids, others
             if self.comm.size > 1:
-                # A loop has no owner: the last rank gets it, and leaves it out.
+                # A loop has the sentinel for a source: it is sent to the last rank, which gives it no key.
                 owners = xp.minimum(sources // partition.stride, self.comm.size - 1)
                 sources, targets, weights = route(backend, self.comm, owners, sources, targets, weights)
                 del owners

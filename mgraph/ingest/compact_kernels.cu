@@ -25,9 +25,9 @@ extern "C" __global__ void orient_edges(i64 lo, i64 hi, const id_t* from_ids, co
       continue;
     }
     if (table) u = position_at(bits, before, table, u), v = position_at(bits, before, table, v);
-    bool turn = !directed && (u < v) != (((u + v) & by_parity) == 1);
-    sources[i] = (vertex_t)state_of(turn ? v : u, stride, multiplier);
-    targets[i] = (vertex_t)state_of(turn ? u : v, stride, multiplier);
+    bool swap = !directed && (u < v) != (((u + v) & by_parity) == 1);
+    sources[i] = (vertex_t)state_of(swap ? v : u, stride, multiplier);
+    targets[i] = (vertex_t)state_of(swap ? u : v, stride, multiplier);
   }
 }
 

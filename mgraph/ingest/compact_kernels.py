@@ -1,7 +1,7 @@
-"""Edges straight into blocks, without rows: each becomes one number, in whose order a sweep reads them.
+"""Build blocks directly from edges, without rows: pack each edge into a sort key, in the order of a sweep.
 
-An edge's key is, from the top: window of the start, tile in the window, start in the tile's sub-window, end in its
-segment. The last two are the word that the sweep reads.
+The key of an edge has these bit fields, from the top: window of the start, tile in the window, start in the tile's
+sub-window, end in its segment. The last two are the word that the sweep reads.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from mgraph.backends.numba_helpers import ones_before, state_of
 
 @inline
 def position_at(bits, before, table, user):
-    """Return the position of a user id that has one (see Positions in ingest/ranked.py)."""
+    """Return the position of a user id that has one (see Positions in ranked.py)."""
     return np.int64(table[user if bits is None else ones_before(bits, before, user)])
 
 
 @kernel(vertex_t="out")
 def unpack_positions(lo, hi, bits, before, table, first, out):
-    """Write the position of every user id lo .. hi, from `first` on; that of one that has none is no position."""
+    """Write the positions of the user ids lo .. hi, the dtype's largest value for none; out[0] is of id `first`."""
     for i in range(lo, hi):
         has = (bits[i >> 5] >> (i & 31)) & 1
         out[i - first] = position_at(bits, before, table, i) if has else np.iinfo(out.dtype).max
@@ -31,10 +31,11 @@ def unpack_positions(lo, hi, bits, before, table, first, out):
 def orient_edges(
     lo, hi, from_ids, to_ids, bits, before, table, stride, multiplier, directed, by_parity, sources, targets
 ):  # fmt: skip
-    """Translate both ends to state indices; an undirected edge then starts at its larger position.
+    """Translate both ends to state indices; an undirected edge starts at its larger position.
 
-    But at the smaller one if their sum is odd, where `by_parity` is 1. `table` has the position of every user id, or
-    with `bits` of those that have one, and is None where they are the same. A loop has no ends.
+    With `by_parity` = 1 it starts at the smaller one if the sum of the positions is odd. `table` has the position of
+    every user id, or with `bits` of those that have one; None means that they are equal. Both ends of a loop become
+    the sentinel.
     """
     none = np.iinfo(sources.dtype).max
     for i in range(lo, hi):
@@ -55,7 +56,7 @@ def orient_edges(
 def key_edges(
     lo, hi, sources, targets, first_window, window_bits, subwindow_bits, segment_bits, tile_bits, keys
 ):  # fmt: skip
-    """Write the key of every edge, windows counted from `first_window`; -1 where there is no edge."""
+    """Write the key of every edge, windows counted from `first_window`; -1 for a loop."""
     none = np.iinfo(sources.dtype).max
     for i in range(lo, hi):
         if sources[i] == none:
@@ -71,7 +72,10 @@ def key_edges(
 
 @kernel()
 def count_keys(lo, hi, keys, shift, first, last, counts):
-    """Count the keys of every bucket first .. last; a key's bucket is what `shift` leaves of it."""
+    """Count the keys of every bucket first .. last.
+
+    A key's bucket is key >> shift.
+    """
     for i in range(lo, hi):
         bucket = keys[i] >> shift
         if first <= bucket < last:
@@ -80,7 +84,10 @@ def count_keys(lo, hi, keys, shift, first, last, counts):
 
 @kernel(weight_t="weights")
 def place_keys(lo, hi, keys, weights, shift, first, last, cursors, out_keys, out_weights):
-    """Put every key of the buckets first .. last behind the others of its bucket; the rest are left out."""
+    """Append every key of the buckets first .. last to its bucket.
+
+    Other keys are skipped.
+    """
     for i in range(lo, hi):
         bucket = keys[i] >> shift
         if first <= bucket < last:
@@ -92,7 +99,7 @@ def place_keys(lo, hi, keys, weights, shift, first, last, cursors, out_keys, out
 
 @kernel(lanes=256)
 def count_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, segment_bits, both_ways, degrees):
-    """Count every edge at its start, and at its end too where `both_ways`. Work items are units (see Blocks)."""
+    """Add every edge to the degree of its start, with `both_ways` also of its end. Work items are units, see Blocks."""
     mask = (1 << segment_bits) - 1
     for unit in range(lo, hi):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):

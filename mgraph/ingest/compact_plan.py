@@ -1,4 +1,4 @@
-"""What the compact layout takes, and blocks beside rows, counted before it is taken."""
+"""Plan the memory of the compact layout, and of blocks beside rows, from sizes alone."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mgraph.ingest.ranked import ranked_bytes
 from mgraph.partition import Partition
 from mgraph.types import vertex_dtype
 
-# Beside the graph and the state of a search, a build may take 15 % of both; they are smaller than planned where
-# there are parallel edges.
+# The temporary memory of a build may take 15 % of the graph and the state of a search; less is planned, since parallel
+# edges make the graph smaller than planned.
 SLACK = 0.13
 LEAST_BUFFER_KEYS = 1 << 16
 LEAST_BUFFER_SHARE = 32
@@ -22,30 +22,30 @@ LEAST_BUFFER_SHARE = 32
 
 @dataclass(frozen=True)
 class CompactPlan:
-    """Bytes on the fullest rank, by what they are for."""
+    """Bytes on the fullest rank, by purpose."""
 
     num_ranks: int
-    order: int  # to find the order; before all of the following
-    tables: int  # between user ids and positions, while there are edges to translate
-    own_tables: int  # what is left of them
+    order: int  # to compute the vertex order; freed before the rest is allocated
+    tables: int  # between user ids and positions, while edges are translated
+    own_tables: int  # the part of them that the shard keeps
     words: int  # with weights
     headers: int  # of tiles and units
-    buffer_keys: int  # keys that a pass has room for beside the words
+    buffer_keys: int  # capacity in keys of the buffer beside the words
     batch_keys: int  # keys sorted at once
     buffer: int
-    place: int  # beside all that, while keys are placed
-    sort: int  # the same, while they are sorted
+    place: int  # temporary, while keys are placed in buckets
+    sort: int  # temporary, while keys are sorted
     degrees: int  # of owned vertices
-    count: int  # beside words, headers and its own tables, while degrees are counted
+    count: int  # temporary, while degrees are counted, after tables and buffer are freed
 
     @property
     def shard_bytes(self) -> int:
-        """What stays."""
+        """The bytes of the finished shard."""
         return self.own_tables + self.words + self.headers + self.degrees
 
     @property
     def to_allocate_bytes(self) -> int:
-        """What is still to be allocated once the order is found."""
+        """The bytes still to be allocated once the vertex order is computed."""
         build = self.buffer + max(self.place, self.sort)
         return self.words + self.headers + max(build, self.count - (self.tables - self.own_tables))
 
@@ -55,7 +55,7 @@ class CompactPlan:
         return max(self.order, self.tables + self.to_allocate_bytes)
 
     def refusal(self, free_bytes: int) -> str:
-        """Say how much is needed, how much there is, and what would fit."""
+        """Return the error text: bytes needed, bytes free, and what would fit."""
         more = max(math.ceil(self.to_allocate_bytes / max(free_bytes, 1) * self.num_ranks), self.num_ranks + 1)
         here = "here" if self.num_ranks == 1 else f"on each of {self.num_ranks} ranks"
         return (
@@ -67,7 +67,10 @@ class CompactPlan:
 def plan_compact(
     sizes: Sizes, partition: Partition, layout: KeyLayout, limits: Limits, num_chunks: int, state_bytes: int
 ) -> CompactPlan:
-    """Plan the compact layout; `sizes.row_arcs` is how many edges the fullest rank gets, parallel ones included."""
+    """Plan the compact layout.
+
+    `sizes.row_arcs` is the number of edges of the fullest rank, with parallel ones.
+    """
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     edges = sizes.row_arcs + (sizes.row_arcs & 1)
@@ -76,7 +79,7 @@ def plan_compact(
     words = edges * (4 + weight)
     tiles = min(layout.num_windows * layout.num_tiles // (1 if sizes.directed else 2), edges)
     headers = 16 * tiles
-    # An edge as it is read, with both ends oriented, and its key; sorted by owner, sent and received.
+    # Bytes of an input edge: as read, with both ends oriented, and its key; or bucketed by owner, sent and received.
     edge = 2 * user + given + 2 * position + 8 + (weight if weight != given else 0)
     if partition.num_ranks > 1:
         edge = max(edge, 8 * position + 4 * weight + 17)
@@ -85,10 +88,10 @@ def plan_compact(
     place, sort = buckets + edge * -(-sizes.num_input_edges // num_chunks), buckets + sort_bytes(weight, limits) * batch
     degrees = 4 * owned
     count = 4 * partition.num_states + (degrees if partition.num_ranks > 1 else 0)
-    kept = own_tables + words + headers + degrees
-    slack = SLACK * (kept + 2 * state_bytes * partition.num_states)
+    result = own_tables + words + headers + degrees
+    slack = SLACK * (result + 2 * state_bytes * partition.num_states)
     beside = tables - own_tables - degrees + max(place, sort)
-    # What is left is halved by every pass: without a buffer worth the name there would be no last one.
+    # Every pass halves the remaining edges: only a buffer of some size ends this.
     least = max(edges // LEAST_BUFFER_SHARE, LEAST_BUFFER_KEYS)
     buffer_keys = min(max(int((slack - beside) // (8 + weight)), least), edges)
     return CompactPlan(
@@ -109,17 +112,17 @@ def plan_compact(
 
 
 def sort_bytes(weight: int, limits: Limits) -> int:
-    """Return what a key takes while it is sorted: itself, its order, the sorted key, where runs of equal ones start."""
+    """Return the bytes of a key while it is sorted: key, permutation, sorted key, starts of runs of equal keys."""
     return (33 if weight else 17) + limits.sort_scratch_bytes
 
 
 def block_batch(num_edges: int, limits: Limits) -> int:
-    """Return how many edges of blocks beside rows to list and to sort at once."""
+    """Return how many edges are listed and sorted at once for blocks beside rows."""
     return min(max(num_edges // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))
 
 
 def blocks_beside(num_edges: int, num_owned: int, weight: int, limits: Limits) -> int:
-    """Return what making blocks takes beside rows and blocks: where each row's edges begin, and a piece."""
-    # An edge of a piece: its word and weight, its tile, its place in their order and among all words.
+    """Return the temporary bytes of building blocks from rows: an offset for each row, and one piece of edges."""
+    # An edge of a piece: its word and weight, its tile, its index in the permutation and among all words.
     edge = 28 + weight + 3 * limits.sort_scratch_bytes
     return 8 * num_owned + edge * block_batch(num_edges, limits)

@@ -1,4 +1,4 @@
-"""Pass 1: read the input once for what the order, the plan and the rows' sizes need."""
+"""Count degrees, loops and bounds of weights in one pass over the input, and check every id and weight."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError
 from mgraph.shard.count_kernels import count_degrees
-from mgraph.types import Array, EdgeChunk, EdgeSource
+from mgraph.types import Array
 
 INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
 class Totals:
-    """What outlives the degrees; parallel arcs count each, weights are those of the whole input."""
+    """Totals over the whole input; parallel arcs are counted separately."""
 
-    num_arcs: int  # how many pass 2 will place
+    num_arcs: int  # without loops: the arcs that pass 2 will place
     num_isolated: int
     num_loops: int
     min_weight: float | int
@@ -29,15 +30,15 @@ class Totals:
 
 @dataclass
 class Counts:
-    """What pass 1 found, the same on every rank."""
+    """Degrees and totals, the same on every rank."""
 
-    out_degrees: Array  # of every user id; parallel arcs count each
-    in_degrees: Array  # the same array where the graph is undirected
+    out_degrees: Array  # of every user id; parallel arcs are counted separately
+    in_degrees: Array  # the same array object if the graph is undirected
     totals: Totals
 
     @property
     def num_connected(self) -> int:
-        """How many vertices have arcs, out or in."""
+        """The number of vertices with arcs, out or in."""
         return len(self.out_degrees) - self.totals.num_isolated
 
 
@@ -64,7 +65,7 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
     weighted = source.weight_dtype is not None and low <= high
     totals = Totals(
         total(backend, out_degrees),
-        # A sink of a directed graph has no row, but it has arcs.
+        # A sink of a directed graph is not isolated: it has incoming arcs.
         total(backend, (out_degrees == 0) & (in_degrees == 0)),
         comm.sum(int(num_loops[0]))[0],
         low if weighted else 0,
@@ -74,7 +75,7 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
 
 
 def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
-    """Refuse an id that is no vertex: an unchecked one would write where it must not."""
+    """Refuse an id that is not a vertex: kernels would write out of bounds."""
     for ends in (chunk.sources, chunk.targets):
         lowest, highest = int(ends.min()), int(ends.max())
         if lowest < 0 or highest >= num_vertices:

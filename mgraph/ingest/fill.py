@@ -1,4 +1,4 @@
-"""Edges in any order into blocks: placed by bucket, sorted a batch at a time, written as words."""
+"""Sort edges into blocks: place keys by bucket, sort them a batch at a time, append words and weights."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mgraph.shard.runs import drop_parallel, lengths_of_runs
 from mgraph.shard.shard import Blocks
 from mgraph.types import Array
 
-# Keys and weights of all edges, some at a time; the same ones each time it is iterated over.
+# Keys and weights of all edges, chunk by chunk; every iteration yields the same edges.
 Edges = Iterable[tuple[Array, Array | None]]
-# A bucket that is too large to be sorted at once is cut by this many bits more.
+# A bucket too large to be sorted at once is divided by this many further bits.
 SPLIT_BITS = 16
 
 
 def keys_of(backend: Backend, layout: KeyLayout, sources: Array, targets: Array) -> Array:
-    """Return the keys of edges between state indices, -1 where there is none."""
+    """Return the keys of edges between state indices, -1 for a loop."""
     keys, shape = backend.xp.empty(len(sources), np.int64), layout.shape
     key_edges[backend](
         0, len(keys), sources, targets, layout.first_window, shape.window_bits, shape.subwindow_bits,
@@ -31,7 +31,7 @@ def keys_of(backend: Backend, layout: KeyLayout, sources: Array, targets: Array)
 
 
 def count_buckets(backend: Backend, layout: KeyLayout, edges: Edges) -> np.ndarray:
-    """Return how many edges the buckets up to each have together, 0 in front."""
+    """Return the cumulative number of edges in the buckets, beginning with 0."""
     counts = backend.xp.zeros(layout.num_buckets, np.int64)
     for keys, _ in edges:
         count_keys[backend](0, len(keys), keys, layout.bucket_shift, 0, layout.num_buckets, counts)
@@ -53,18 +53,18 @@ class Filler:
     ) -> None:
         self.backend, self.layout, self.ends, self.batch_keys = backend, layout, ends, batch_keys
         xp, num_edges = backend.xp, int(ends[-1])
-        # Of an even length, so that keys of two words end where it does.
+        # Even length, so that the keys of two words at its end are aligned.
         self.words = xp.empty(num_edges + (num_edges & 1), np.uint32)
         self.weights = None if weight_dtype is None else xp.empty(len(self.words), weight_dtype)
-        room = max((int(ends[p.last] - ends[p.middle]) for p in passes), default=0)
-        self._keys = xp.empty(room, np.int64)
-        self._key_weights = None if weight_dtype is None else xp.empty(room, weight_dtype)
+        capacity = max((int(ends[p.last] - ends[p.middle]) for p in passes), default=0)
+        self._keys = xp.empty(capacity, np.int64)
+        self._key_weights = None if weight_dtype is None else xp.empty(capacity, weight_dtype)
         self._headers = Headers(layout.shape, layout.num_states)
         self._window, self._tiles = 0, np.zeros(layout.num_tiles, np.int64)
         self._done = 0
 
     def fill(self, todo: Pass, edges: Edges) -> None:
-        """Read the input once, and append what is in the buckets of this pass."""
+        """Read the input once, and append the edges in the buckets of this pass."""
         backend, shift = self.backend, self.layout.bucket_shift
         regions = [region for region in (self._behind_words(todo), self._in_buffer(todo)) if region[0] < region[1]]
         all_cursors = [
@@ -79,7 +79,7 @@ class Filler:
         for first, last, keys, weights in regions:
             for window, columns in self._batches(first, last, keys, weights):
                 self._append(window, columns)
-                # No two batches are of one length: what a pool kept of this one would not fit the next.
+                # Batches differ in length: memory that a pool keeps of this one would not serve the next.
                 backend.release()
 
     def finish(self) -> Blocks:
@@ -89,7 +89,7 @@ class Filler:
         self.backend.release()
         tiles = [self.backend.to_device(array) for array in self._headers.finish()]
         spare = len(self.words) - self._done
-        # What parallel edges took is given back where it is much and there is room for a copy.
+        # Free the space of dropped parallel edges if it is much and there is memory for a copy.
         edge_bytes = 4 + (0 if self.weights is None else self.weights.itemsize)
         if spare > len(self.words) // 8 and edge_bytes * self._done < self.backend.free_bytes():
             self.words = self.words[: self._done].copy()
@@ -98,7 +98,7 @@ class Filler:
         return Blocks(self.layout.shape, tiles[0], tiles[1], tiles[2], tiles[3], self.words[: self._done], weights)
 
     def _behind_words(self, todo: Pass) -> tuple[int, int, Array, Array | None]:
-        """Return a region of the first buckets: the end of the words that are not filled yet."""
+        """Return the region for the first buckets: the end of the unfilled words."""
         length = int(self.ends[todo.middle] - self.ends[todo.first])
         keys = self.words[len(self.words) - 2 * length :].view(np.int64)
         weights = None if self.weights is None else self.weights[len(self.weights) - length :]
@@ -108,7 +108,7 @@ class Filler:
         return todo.middle, todo.last, self._keys, self._key_weights
 
     def _batches(self, first: int, last: int, keys: Array, weights: Array | None) -> Iterator[tuple[int, list[Array]]]:
-        """Yield copies of keys, and of weights if there are any, in rising runs of buckets of one window each."""
+        """Yield (window, copies of keys and any weights) by runs of buckets, rising, each within one window."""
         ends, shift = self.ends[first : last + 1] - self.ends[first], self.layout.window_shift
         for low, high in _cut(ends, self.batch_keys, first, 1 << shift):
             begin, end = int(ends[low]), int(ends[high])
@@ -138,11 +138,11 @@ class Filler:
             yield part
 
     def _append(self, window: int, columns: list[Array]) -> None:
-        """Sort a batch, drop its parallel edges and write the rest behind what is there, emptying `columns`."""
+        """Sort a batch, drop its parallel edges and append the rest; empties `columns`."""
         xp, layout = self.backend.xp, self.layout
         keys, weights = drop_parallel(self.backend, columns)
         out = slice(self._done, self._done + len(keys))
-        # The low bits of the key, first as many as a word has.
+        # The word is the low bits of the key; the assignment keeps the lower 32, the mask removes those of the tile.
         self.words[out] = keys
         self.words[out] &= np.uint32((1 << layout.word_bits) - 1)
         if self.weights is not None:
@@ -162,14 +162,14 @@ class Filler:
             self._tiles[:] = 0
 
 
-def _cut(ends: np.ndarray, most: int, first: int = 0, multiple: int = 1 << 62) -> Iterator[tuple[int, int]]:
-    """Cut buckets in runs of at most `most` keys that do not cross a multiple of `multiple`; leave empty ones out.
+def _cut(ends: np.ndarray, max_keys: int, first: int = 0, multiple: int = 1 << 62) -> Iterator[tuple[int, int]]:
+    """Yield runs of buckets with at most `max_keys` keys that do not cross a multiple of `multiple`.
 
-    The buckets are numbered from `first`. One of more keys stands alone.
+    The buckets are numbered from `first`. A bucket of more keys is a run of its own; empty runs are omitted.
     """
     low, num_buckets = 0, len(ends) - 1
     while low < num_buckets and ends[low] < ends[-1]:
-        reach = int(np.searchsorted(ends, ends[low] + most, side="right")) - 1
+        reach = int(np.searchsorted(ends, ends[low] + max_keys, side="right")) - 1
         end_of_multiple = (first + low) // multiple * multiple + multiple - first
         high = min(max(reach, low + 1), end_of_multiple, num_buckets)
         if ends[high] > ends[low]:

@@ -1,8 +1,8 @@
-"""The order of the edges in blocks as numbers, and in which passes they are put in it, from counts alone.
+"""Sort keys of edges in blocks, and the plan of the passes over the input that sort them in little memory.
 
-The words of all edges are one array, and what of it is not filled yet is where a pass keeps the keys of the
-edges that it will fill in: at its end, two words a key. So half of what is left can be done in one pass, and
-what a buffer beside it holds: a few passes over the input, with little memory beside the graph.
+The words of all edges are one array. A pass stores the 64-bit keys of the edges that it will append in the unfilled end
+of this array, two words a key, and further keys in a buffer. So one pass finishes half of the remaining edges and
+those of the buffer: few passes over the input are enough, with little memory beside the graph.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ import numpy as np
 
 from mgraph.shard.shard import BlockShape
 
-# Passes are cut where buckets end: finer than this they would not be shorter, and their counts grow.
-MOST_BUCKETS = 1 << 22
+# A pass is a run of whole buckets. More buckets would not make passes shorter, but take more memory for counts.
+MAX_BUCKETS = 1 << 22
 EDGES_A_BUCKET = 256
 KEY_BITS = 63
 
 
 @dataclass(frozen=True)
 class KeyLayout:
-    """Where the parts of an edge's key stand: window, tile, word from the top; see ingest/compact_kernels.py."""
+    """The bit fields of an edge's key: window, tile, word from the top.
+
+    See ingest/compact_kernels.py.
+    """
 
     shape: BlockShape
     first_window: int
     num_windows: int
     num_states: int
-    bucket_shift: int  # what is above it is the bucket
+    bucket_shift: int  # the bits from here up are the bucket
 
     @property
     def word_bits(self) -> int:
@@ -36,7 +39,7 @@ class KeyLayout:
 
     @property
     def num_tiles(self) -> int:
-        """Of a window."""
+        """The number of tiles of a window."""
         shape = self.shape
         return (((self.num_states - 1) >> shape.segment_bits) + 1) << (shape.window_bits - shape.subwindow_bits)
 
@@ -46,7 +49,7 @@ class KeyLayout:
 
     @property
     def window_shift(self) -> int:
-        """A bucket of this number of bits is a window."""
+        """The bits of a bucket's number below its window's."""
         return self.word_bits + self.tile_bits - self.bucket_shift
 
     @property
@@ -55,23 +58,23 @@ class KeyLayout:
 
     @property
     def fits(self) -> bool:
-        """Whether a key has room in a signed 64-bit number."""
+        """Whether a key fits a signed 64-bit integer."""
         return (self.num_windows - 1).bit_length() + self.tile_bits + self.word_bits <= KEY_BITS
 
 
 def key_layout(shape: BlockShape, num_states: int, starts: range, num_edges: int) -> KeyLayout:
-    """Return the keys of about so many edges, which start at the states `starts`."""
+    """Return the key layout for about `num_edges` edges that start at the states `starts`."""
     first = starts.start >> shape.window_bits
     num_windows = max(((starts.stop - 1) >> shape.window_bits) - first + 1, 1)
     whole = KeyLayout(shape, first, num_windows, num_states, bucket_shift=0)
-    wanted = min(MOST_BUCKETS, max(num_edges // EDGES_A_BUCKET, 1))
-    shift = max(whole.window_shift - max((wanted // num_windows).bit_length() - 1, 0), 0)
+    num_buckets = min(MAX_BUCKETS, max(num_edges // EDGES_A_BUCKET, 1))
+    shift = max(whole.window_shift - max((num_buckets // num_windows).bit_length() - 1, 0), 0)
     return dataclasses.replace(whole, bucket_shift=shift)
 
 
 @dataclass(frozen=True)
 class Pass:
-    """The buckets first .. middle, whose keys stand behind the words, and middle .. last, which stand in the buffer."""
+    """The buckets of one pass: keys of first .. middle are stored behind the words, of middle .. last in the buffer."""
 
     first: int
     middle: int
@@ -79,23 +82,25 @@ class Pass:
 
 
 def plan_passes(ends: np.ndarray, buffer_keys: int, batch_keys: int) -> list[Pass] | None:
-    """Cut the buckets in passes over the input; None if one bucket is more than there is room for.
+    """Divide the buckets into passes over the input.
+
+    Return None if one bucket exceeds the memory of a pass.
 
     Parameters
     ----------
     ends
-        How many edges the buckets up to each have together, 0 in front.
+        Cumulative number of edges in the buckets, beginning with 0.
     buffer_keys
-        How many keys there is room for beside the words.
+        Capacity of the buffer, in keys.
     batch_keys
-        A bucket of more keys is written in parts before its last key is read: words for all of it stay free.
+        A bucket of more keys is appended in parts before its last key is read: the words for all of it are reserved.
     """
     passes, first, total = [], 0, int(ends[-1])
     largest = np.maximum.accumulate(np.diff(ends, append=total)[::-1])[::-1]
 
-    def reach(begin: int, room: int) -> int:
-        """Return the last bucket such that those from `begin` on have at most `room` edges."""
-        return int(np.searchsorted(ends, ends[begin] + max(room, 0), side="right")) - 1
+    def reach(begin: int, capacity: int) -> int:
+        """Return the largest end such that the buckets begin .. end have at most `capacity` edges."""
+        return int(np.searchsorted(ends, ends[begin] + max(capacity, 0), side="right")) - 1
 
     while ends[first] < total:
         reserve = int(largest[first]) if largest[first] > batch_keys else 0

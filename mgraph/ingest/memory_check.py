@@ -1,4 +1,4 @@
-"""Whether there is room for what is planned, the same answer on every rank."""
+"""Check planned allocations against free memory; every rank receives the same result."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from mgraph.formatting import readable_bytes
 
 
 class Planned(Protocol):
-    """A plan of one layout."""
+    """The memory plan of one layout."""
 
     @property
     def to_allocate_bytes(self) -> int:
-        """What is still to be allocated once the order is found."""
+        """The bytes still to be allocated once the vertex order is computed."""
 
     def refusal(self, free_bytes: int) -> str:
-        """Say how much is needed, how much there is, and what would fit."""
+        """Return the error text: bytes needed, bytes free, and what would fit."""
 
 
-# What a limit is said in, at most.
-MOST_WORDS = 400
+# Maximal bytes of the description of a limit, exchanged as an array of this length.
+MAX_LIMIT_BYTES = 400
 
 
 def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communicator) -> None:
-    """Raise on every rank if any has no room for what each id takes: one huge id is enough for that."""
+    """Raise on every rank if any lacks memory for an array over all ids, which one huge id makes large."""
     least = least_free(backend, comm)
     if needed > least:
         raise WouldNotFit(
@@ -39,22 +39,22 @@ def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communic
 
 
 def least_free(backend: Backend, comm: Communicator) -> int:
-    """Return how much is free on the rank that has the least."""
+    """Return the free bytes of the rank with the least."""
     return int(comm.allreduce(np.array([backend.free_bytes()], np.int64), "min")[0])
 
 
 def what_limits(backend: Backend, comm: Communicator) -> str:
-    """Return the end of a refusal: which limit leaves no more on the rank that has the least; every rank calls it."""
-    words = backend.free_memory().limit.encode()[:MOST_WORDS]
-    own = np.frombuffer(words.ljust(MOST_WORDS, b"\0"), np.uint8)
+    """Return the end of an error text: the limit on the rank with the least free memory; every rank calls it."""
+    text = backend.free_memory().limit.encode()[:MAX_LIMIT_BYTES]
+    own = np.frombuffer(text.ljust(MAX_LIMIT_BYTES, b"\0"), np.uint8)
     free = comm.allgather(np.array([backend.free_bytes()], np.int64), np.empty(comm.size, np.int64))
-    said = comm.allgather(own, np.empty(comm.size * MOST_WORDS, np.uint8)).reshape(comm.size, MOST_WORDS)
-    limit = said[free.argmin()].tobytes().rstrip(b"\0").decode(errors="replace")
+    texts = comm.allgather(own, np.empty(comm.size * MAX_LIMIT_BYTES, np.uint8)).reshape(comm.size, MAX_LIMIT_BYTES)
+    limit = texts[free.argmin()].tobytes().rstrip(b"\0").decode(errors="replace")
     return f"; {limit}" if limit else ""
 
 
 def refusal(plan: Planned, backend: Backend, comm: Communicator) -> str | None:
-    """Return why the plan does not fit on some rank, None if it does on all."""
+    """Return the error text if the plan does not fit on some rank, None if it fits on all."""
     free = backend.free_bytes()
     lacking = np.array([plan.to_allocate_bytes - free, -free], np.int64)
     worst, negated_free = comm.allreduce(lacking, "max").tolist()
@@ -62,6 +62,6 @@ def refusal(plan: Planned, backend: Backend, comm: Communicator) -> str | None:
 
 
 def refuse_unless_it_fits(plan: Planned, backend: Backend, comm: Communicator) -> None:
-    """Raise on every rank if any of them has too little memory for what is still to be allocated."""
-    if why := refusal(plan, backend, comm):
-        raise WouldNotFit(why)
+    """Raise on every rank if the plan does not fit on some rank."""
+    if error := refusal(plan, backend, comm):
+        raise WouldNotFit(error)

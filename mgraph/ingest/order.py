@@ -1,4 +1,4 @@
-"""The graph's order: which position each user id gets. The same for any number of ranks."""
+"""Compute the vertex order: the position of each user id, the same for any number of ranks."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mgraph.shard.runs import runs_of
 from mgraph.types import Array, none_of, vertex_dtype
 
 ORDERS = ("auto", "degree", "natural")
-# Degree order pays where few vertices hold many arcs (RMAT: the largest degree is thousands of times
-# the mean) or where many hold none; on meshes and uniform graphs it only breaks up neighbourhoods.
+# Degree order is faster if few vertices have most arcs (RMAT: the largest degree is thousands of times
+# the mean) or many have none; on meshes and uniform graphs it only destroys locality.
 SKEW = 16
 ISOLATED_SHARE = 0.25
 
 
 def choose_order(order: str, counts: Counts) -> str:
-    """Return degree or natural; `auto` decides from counts over the whole graph."""
+    """Return degree or natural; `auto` chooses by the degrees of the whole graph."""
     if order not in ORDERS:
         raise UsageError(f"order {order!r} is not one of {', '.join(ORDERS)}")
     if order != "auto" or len(counts.out_degrees) == 0:
@@ -36,9 +36,10 @@ def choose_order(order: str, counts: Counts) -> str:
 def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: int) -> tuple[Array, Array]:
     """Return the user id of each vertex that `rank` owns, and the position of every user id.
 
-    Positions fall with the degree, ties by user id; vertices without arcs come last, by user id. A vertex comes
-    behind those of higher degree, and behind those of its own that stand in the runs of user ids before its
-    own: so that one short run is sorted at a time, and beside both tables nothing is as long as the graph.
+    Positions are sorted by falling degree, then by user id; vertices without arcs are last. The sort is a counting
+    sort over runs of user ids: the position of a vertex is the number of vertices of higher degree, plus those of its
+    degree in earlier runs, plus its rank within its run. One run is sorted at a time, so that no array but the two
+    tables is as long as the graph.
     """
     xp, n = backend.xp, len(degrees)
     if n == 0:
@@ -46,7 +47,7 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
     step = order_run(n, backend.limits)
     runs = [(first, min(first + step, n)) for first in range(0, n, step)]
     found = [runs_of(backend, xp.sort(degrees[first:last])) for first, last in runs]
-    # From the highest degree down: how many have it, and where they begin.
+    # From the highest degree down: the number of vertices of each degree, and their first position.
     falling, inverse = np.unique(-np.concatenate([values for values, _ in found]), return_inverse=True)
     lengths = np.zeros(len(falling), np.int64)
     np.add.at(lengths, inverse, np.concatenate([counts for _, counts in found]))
@@ -57,7 +58,7 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
     for (first, last), (values, counts) in zip(runs, found, strict=True):
         keys = xp.arange(last - first, dtype=np.int64)
         if len(values) > 1:
-            # One number sorts by both: the complement of the degree above, the place in the run below.
+            # Sort key: the complement of the degree in the high bits, the index in the run in the low bits.
             keys |= (np.iinfo(np.uint32).max - degrees[first:last].astype(np.int64)) << step.bit_length()
             keys.sort()
             keys &= (1 << step.bit_length()) - 1
@@ -68,13 +69,16 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
         positions += starts[xp.searchsorted(backend.to_device(np.cumsum(sizes)), positions, side="right")]
         own = (partition.owner(positions) == rank) & (positions < partition.num_positions)
         owned[partition.local(positions[own])] = keys[own] + first
-        # A vertex without arcs may have no place in the dtype: any that is no position will do.
+        # The position of a vertex without arcs may not fit the dtype: any value from num_positions on is valid.
         position_of_user[keys + first] = xp.minimum(positions, none).astype(partition.dtype)
     return owned, position_of_user
 
 
 def total_degrees(counts: Counts) -> Array:
-    """Return in- and out-degrees together; an undirected edge counts once at each end."""
+    """Return the sum of in- and out-degree.
+
+    An undirected edge counts once at each end.
+    """
     if counts.in_degrees is counts.out_degrees:
         return counts.out_degrees
     return counts.out_degrees + counts.in_degrees

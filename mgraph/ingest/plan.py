@@ -1,4 +1,4 @@
-"""How much memory a build takes, counted before it takes it."""
+"""Plan the memory of a build in rows, from sizes alone."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
 from mgraph.types import vertex_dtype
 
-# A build reads the input in at least this many chunks and sorts its rows in as many batches, so that
-# neither is large beside the rows; smaller ones than these gain nothing.
+# A build reads the input in at least this many chunks and sorts its rows in as many batches, so that a chunk or batch
+# is small beside the rows; but not below LEAST_CHUNK_EDGES and LEAST_BATCH_ARCS, which would save nothing.
 PARTS = 16
-# The compact layout may take 15 % beside what it leaves; each rank reads so many chunks and sorts so many batches.
+# The same for the compact layout, for each rank: its temporary memory may take 15 % of the result.
 COMPACT_PARTS = 64
-# For each user id of a run that is put in order: keys, places, positions, and what they are made of.
+# Temporary bytes for each user id of a run that is sorted by degree: keys, indices, positions and their inputs.
 ORDER_BYTES = 64
 LEAST_CHUNK_EDGES = 1 << 16
 LEAST_BATCH_ARCS = 1 << 16
@@ -25,30 +25,33 @@ LEAST_BATCH_ARCS = 1 << 16
 
 @dataclass(frozen=True)
 class Sizes:
-    """What decides how much memory a graph takes; expected where it is not counted yet."""
+    """Sizes that decide the memory of a graph.
+
+    Before the input is counted they are expected values.
+    """
 
     num_vertices: int
     num_input_edges: int
     row_arcs: int  # on the fullest rank, parallel ones included
     directed: bool
-    given_weight_bytes: int  # of a weight as it is read
-    weight_bytes: int  # as it is stored
+    given_weight_bytes: int  # of a weight in the input
+    weight_bytes: int  # of a weight in the rows
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Bytes on the fullest rank, by what they are for."""
+    """Bytes on the fullest rank, by purpose."""
 
     num_ranks: int
-    order: int  # to find the order; before all of the following
+    order: int  # to compute the vertex order; freed before the rest is allocated
     tables: int  # between user ids and positions
     rows: int
-    place: int  # beside tables and rows, while arcs are placed in rows
-    sort: int  # the same, while rows are sorted
+    place: int  # temporary, while arcs are placed in rows
+    sort: int  # temporary, while rows are sorted
 
     @property
     def to_allocate_bytes(self) -> int:
-        """What is still to be allocated once the order is found."""
+        """The bytes still to be allocated once the vertex order is computed."""
         return self.rows + max(self.place, self.sort)
 
     @property
@@ -57,8 +60,8 @@ class Plan:
         return max(self.order, self.tables + self.to_allocate_bytes)
 
     def refusal(self, free_bytes: int) -> str:
-        """Say how much is needed, how much there is, and what would fit."""
-        # With more ranks each has fewer rows to hold and to sort, and chunks as large.
+        """Return the error text: bytes needed, bytes free, and what would fit."""
+        # With more ranks each stores and sorts fewer rows, but its chunks stay as large.
         use = "ranks with more memory"
         if free_bytes > self.place:
             shares = self.rows / (free_bytes - self.place), (self.rows + self.sort) / free_bytes
@@ -71,7 +74,7 @@ class Plan:
 
 
 def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int) -> Plan:
-    """Plan the build of a graph on the ranks of `partition`; the fullest one decides."""
+    """Plan the build of a graph in rows on the ranks of `partition`."""
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
     user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
     degrees = degrees_bytes(n, sizes.directed)
@@ -79,13 +82,13 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     tables = position * n + user * owned if partition.cyclic else 0
     # Offsets and cursors, and every arc.
     rows = 16 * owned + sizes.row_arcs * (position + weight)
-    # An edge while loops are taken out, while it is translated, and while its arcs are placed.
+    # Bytes of an input edge while loops are dropped, while it is translated, and while its arcs are placed.
     without_loops = 2 * (2 * user + given) + limits.mask_scratch_bytes
     edge = max(without_loops, 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
     if partition.num_ranks > 1:
-        # Sorted by owner, sent, and received, beside the edge itself.
+        # With several ranks: bucketed by owner, sent, and received, beside the edge itself.
         edge = max(edge, 8 * position + 4 * weight + 9)
-    # An arc while its row is sorted: key, order, sorted key, and where runs of parallel arcs start.
+    # Bytes of an arc while its row is sorted: key, permutation, sorted key, and starts of runs of parallel arcs.
     arc = (33 if weight else 17) + limits.sort_scratch_bytes
     return Plan(
         partition.num_ranks,
@@ -98,23 +101,23 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
 
 
 def degrees_bytes(num_vertices: int, directed: bool) -> int:
-    """Return what the degrees take that every rank counts before there is an order."""
+    """Return the bytes of the degrees of all vertices, which every rank counts before it computes the order."""
     return 4 * num_vertices * (2 if directed else 1)
 
 
 def order_bytes(num_vertices: int, partition: Partition, limits: Limits) -> int:
-    """Return what finding the order by degree takes: both tables, and a run of user ids that is sorted."""
+    """Return the bytes to compute the degree order: both tables, and one run of user ids that is sorted."""
     tables = partition.dtype.itemsize * num_vertices + vertex_dtype(num_vertices).itemsize * partition.num_owned(0)
     return tables + ORDER_BYTES * min(order_run(num_vertices, limits), num_vertices)
 
 
 def order_run(num_vertices: int, limits: Limits) -> int:
-    """Return how many user ids to put in order at once."""
+    """Return how many user ids are sorted by degree at once."""
     return min(max(num_vertices // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges)
 
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
-    """Return in how many chunks to read the input: a multiple of the ranks, and each chunk small."""
+    """Return the number of input chunks: a multiple of the ranks, with chunks small beside the rows."""
     parts = COMPACT_PARTS * num_ranks if layout == "compact" else PARTS
     edges = parts * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
     chunks = max(min(parts, edges // LEAST_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
@@ -122,17 +125,17 @@ def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, 
 
 
 def batch_arcs(row_arcs: int, limits: Limits) -> int:
-    """Return how many arcs to sort at once."""
+    """Return how many arcs are sorted at once."""
     return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
 
 
 def bytes_of(dtype: np.dtype | None) -> int:
-    """Return the width of a weight, 0 for none."""
+    """Return the bytes of a weight, 0 for none."""
     return 0 if dtype is None else dtype.itemsize
 
 
 def state_bytes(weight_dtype: np.dtype | None, num_vertices: int, heaviest: float | int) -> int:
-    """Return how wide the states of searches are, levels apart: as a float weight, or as the longest path."""
+    """Return the bytes of a search state other than levels: as a float weight, or enough for the longest path."""
     if weight_dtype is not None and weight_dtype.kind == "f":
         return weight_dtype.itemsize
     return 4 if weight_dtype is None or num_vertices * int(heaviest) < np.iinfo(np.uint32).max else 8

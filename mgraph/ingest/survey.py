@@ -1,4 +1,4 @@
-"""What pass 1 finds and decides: degrees, order, partition, tables, the width of weights."""
+"""Pass 1 of a build: count degrees, then choose vertex order, partition and weight dtype, and make the tables."""
 
 from __future__ import annotations
 
@@ -9,46 +9,50 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeSource
 from mgraph.ingest.count import Totals, count
 from mgraph.ingest.memory_check import refuse_without_room
 from mgraph.ingest.order import choose_order, degree_order, total_degrees
 from mgraph.ingest.plan import Sizes, bytes_of, degrees_bytes, order_bytes
 from mgraph.partition import Partition
 from mgraph.shard.shard import GraphInfo
-from mgraph.types import Array, EdgeSource
+from mgraph.types import Array
 
 
 @dataclass
 class Survey:
-    """What both layouts are built from; parallel edges count each."""
+    """The results of pass 1, from which both layouts are built.
+
+    Parallel edges are counted separately.
+    """
 
     source: EdgeSource
     totals: Totals
     order: str
     partition: Partition
     user_of_local: Array | None
-    position_of_user: Array | None  # of every user id
-    weight_dtype: np.dtype | None  # as weights are stored
+    position_of_user: Array | None  # for every user id
+    weight_dtype: np.dtype | None  # of stored weights
 
     @property
     def num_input_edges(self) -> int:
-        """Edges of the input, loops included."""
+        """The number of input edges, loops included."""
         return self.totals.num_loops + self.totals.num_arcs // (1 if self.source.directed else 2)
 
     def sizes(self, row_arcs: int) -> Sizes:
-        """Return what the plan of a build is made from."""
+        """Return the sizes from which a build is planned."""
         source = self.source
         given, stored = bytes_of(source.weight_dtype), bytes_of(self.weight_dtype)
         return Sizes(source.num_vertices, self.num_input_edges, row_arcs, source.directed, given, stored)
 
     def user_range(self, rank: int) -> tuple[int, int]:
-        """Return the user ids that a rank hands out, where positions are not ids."""
+        """Return the range of user ids that a rank serves, in degree order."""
         n = self.source.num_vertices
         stride = -(-n // self.partition.num_ranks)
         return min(rank * stride, n), min((rank + 1) * stride, n)
 
     def positions_of_range(self, rank: int) -> Array | None:
-        """Return the positions of the user ids that a rank hands out."""
+        """Return the positions of the user ids that a rank serves."""
         if self.position_of_user is None or self.partition.num_ranks == 1:
             return self.position_of_user
         first, last = self.user_range(rank)
@@ -61,29 +65,29 @@ class Survey:
         layout: str,
         degrees: Array,
         weights: Array | None,
-        each_twice: int,
+        both_ways: int,
         dropped: int,
     ) -> GraphInfo:
-        """Gather what every rank knows of the whole graph.
+        """Reduce over all ranks the facts of the whole graph.
 
         Parameters
         ----------
         degrees
             Of the vertices that this rank owns, parallel arcs dropped.
         weights
-            Of what this rank holds: arcs, or edges that stand for 1 + `each_twice` arcs.
+            Of this rank's arcs, or of its edges, each of which is 1 + `both_ways` arcs.
         dropped
             Parallel arcs that this rank dropped.
         """
-        # Of weights near the largest float the sum is not finite, and of both signs not even a number; it is for a mean
-        # that decides on speed alone.
+        # The sum of weights near the largest float may be infinite, or NaN with both signs; it is used for a mean that
+        # affects speed alone.
         with np.errstate(over="ignore", invalid="ignore"):
-            total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + each_twice)
+            total_weight = 0.0 if weights is None else _total_weight(backend, weights) * (1 + both_ways)
             sum_weights = float(comm.allreduce(np.array([total_weight]), "sum")[0])
         num_arcs, parallel = comm.sum(total(backend, degrees), dropped)
         max_degree = int(comm.allreduce(np.array([int(degrees.max()) if len(degrees) else 0], np.int64), "max")[0])
         ends = 1 if self.source.directed else 2
-        assert num_arcs + parallel == self.totals.num_arcs, "an arc was lost on its way"
+        assert num_arcs + parallel == self.totals.num_arcs, "the build lost or duplicated an arc"
         return GraphInfo(
             num_vertices=self.source.num_vertices,
             num_edges=num_arcs // ends,
@@ -105,7 +109,7 @@ class Survey:
 def make_survey(
     source: EdgeSource, backend: Backend, comm: Communicator, order: str, num_chunks: int
 ) -> tuple[Survey, Array]:
-    """Read the input once; return what was found, and how many arcs leave each vertex of this rank."""
+    """Read the input once; return the survey, and the out-degrees of this rank's vertices."""
     n = source.num_vertices
     refuse_without_room(f"the degrees of {n:,} vertices", degrees_bytes(n, source.directed), backend, comm)
     counts = count(source, backend, comm, num_chunks)
@@ -128,11 +132,11 @@ def make_survey(
 
 
 def storage_dtype(given: np.dtype | None, totals: Totals) -> np.dtype | None:
-    """Return floats as they are, integers in the smallest width that holds them all."""
+    """Return the dtype of stored weights: a float dtype unchanged, for integers the smallest that holds them."""
     if given is None or given.kind == "f":
         return given
-    narrow = (np.uint8, np.uint16, np.uint32) if totals.min_weight >= 0 else (np.int32,)
-    fits = (d for d in narrow if np.iinfo(d).min <= totals.min_weight and totals.max_weight <= np.iinfo(d).max)
+    candidates = (np.uint8, np.uint16, np.uint32) if totals.min_weight >= 0 else (np.int32,)
+    fits = (d for d in candidates if np.iinfo(d).min <= totals.min_weight and totals.max_weight <= np.iinfo(d).max)
     return np.dtype(next(fits, np.int64))
 
 

@@ -1,4 +1,4 @@
-"""Edges that are in memory already: two arrays of ends, a CSR, or a SciPy sparse array."""
+"""Sources of edges in memory: two arrays of ends, a CSR, or a SciPy sparse array."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError
 from mgraph.io.checks import as_flag, as_ids, as_weights, check_ids, check_num_vertices, refuse_lazy
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, vertex_dtype
+from mgraph.types import vertex_dtype
 
-# The methods that copy to the host: of cuDF, Numba, PyTorch and CuPy, the last as series have another `get`.
+# Methods that copy to the host, of cuDF, Numba, PyTorch and CuPy. `get` is last: a cuDF series has another `get`.
 HOST_COPIES = ("to_numpy", "copy_to_host", "cpu", "get")
 
 
@@ -75,7 +76,7 @@ def sources_of_arcs(indptr: np.ndarray, lo: int, hi: int) -> np.ndarray:
     """Return the sources of the arcs lo..hi of a CSR."""
     if lo == hi:
         return np.empty(0, np.int64)
-    # Search in the dtype of the offsets: another would copy all of them.
+    # Search in the dtype of the offsets: any other would convert a copy of all of them.
     first = int(np.searchsorted(indptr, indptr.dtype.type(lo), "right")) - 1
     last = int(np.searchsorted(indptr, indptr.dtype.type(hi), "left"))
     lengths = np.diff(np.clip(indptr[first : last + 1], lo, hi).astype(np.int64))
@@ -85,7 +86,7 @@ def sources_of_arcs(indptr: np.ndarray, lo: int, hi: int) -> np.ndarray:
 def on_backend(
     sources: np.ndarray, targets: np.ndarray, weights: np.ndarray | None, num_vertices: int, backend: Backend
 ) -> EdgeChunk:
-    """Return host arrays as a chunk on the backend, ids in the dtype that the graph has."""
+    """Return host arrays as a chunk on the backend, with ids in the graph's dtype."""
     dtype = vertex_dtype(num_vertices)
     return EdgeChunk(
         backend.to_device(np.ascontiguousarray(sources, dtype)),
@@ -95,11 +96,11 @@ def on_backend(
 
 
 def on_host(values: Any, what: str) -> Any:
-    """Return a copy in host memory of an array on a GPU, and anything else as it is.
+    """Return a host copy of an array on a GPU, and anything else unchanged.
 
-    The libraries of GPU arrays refuse to copy them implicitly, as for `np.asarray`.
+    Libraries of GPU arrays refuse an implicit copy, as by `np.asarray`.
     """
-    # A torch tensor has this attribute where it is on a GPU alone.
+    # A torch tensor has this attribute only if it is on a GPU.
     if not hasattr(values, "__cuda_array_interface__"):
         return values
     for method in HOST_COPIES:
@@ -129,15 +130,15 @@ def edges_source(
     Parameters
     ----------
     sources, targets
-        Integer ids 0..n-1, equally many.
+        Integer ids 0..n-1, of equal length.
     weights
         One for each edge, integers or floats, all finite; None for an unweighted graph.
     num_vertices
         n; None means one more than the largest id.
     directed
-        Whether (u, v) and (v, u) are two arcs. Undirected edges may be given once or both ways.
+        Whether (u, v) and (v, u) are two arcs. Undirected edges may be given once or in both directions.
     name
-        What the graph is called in results.
+        The name of the graph in results.
     """
     sources, targets = (as_ids(on_host(ids, what), what) for ids, what in ((sources, "sources"), (targets, "targets")))
     if len(sources) != len(targets):
@@ -160,9 +161,9 @@ def csr_source(
     indices, weights
         Targets of the arcs, and a weight for each or None.
     directed
-        Whether (u, v) and (v, u) are two arcs. Undirected edges may stand in one row or in both.
+        Whether (u, v) and (v, u) are two arcs. Undirected edges may be in one row or in both.
     name
-        What the graph is called in results.
+        The name of the graph in results.
     """
     indptr, indices = as_ids(on_host(indptr, "indptr"), "indptr"), as_ids(on_host(indices, "indices"), "indices")
     check_indptr(indptr, len(indices), "indptr")
@@ -180,13 +181,13 @@ def check_indptr(indptr: np.ndarray, num_arcs: int, what: str) -> None:
 
 
 def check_ends_of_indptr(begin: int, end: int, num_arcs: int, what: str) -> None:
-    """Refuse offsets that do not go from 0 to the number of arcs."""
+    """Refuse offsets that do not begin at 0 and end at the number of arcs."""
     if begin != 0 or end != num_arcs:
         raise InputError(f"{what} goes from {begin} to {end}, not from 0 to the number of arcs, {num_arcs}")
 
 
 def check_rising(indptr: np.ndarray, what: str, first: int = 0) -> None:
-    """Refuse offsets that fall; they are a part of all, of which they begin at number `first`."""
+    """Refuse offsets that fall; `first` is the index of indptr[0] in the whole array."""
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         i = int(np.argmax(falls))
@@ -196,10 +197,11 @@ def check_rising(indptr: np.ndarray, what: str, first: int = 0) -> None:
 
 
 def scipy_source(matrix: Any, *, directed: bool = False, name: str = "scipy") -> ArrayEdges | CsrEdges:
-    """Return a SciPy sparse array or matrix as a source; entry (u, v) is an edge, its value the weight.
+    """Return a SciPy sparse array or matrix as a source.
 
-    Entries that are stored twice stay parallel edges, of which the lightest counts; SciPy's own
-    conversions would add them. Stored zeros are edges of weight zero. Boolean entries give no weights.
+    Entry (u, v) is an edge, its value the weight. Entries stored twice are parallel edges, of which the lightest is
+    used; SciPy's own conversions would add them. Stored zeros are edges of weight zero. Boolean entries make an
+    unweighted graph.
     """
     refuse_lazy(matrix, "matrix")
     kind = getattr(matrix, "format", None)

@@ -1,4 +1,4 @@
-"""Checks of ids, weights and arguments; the error names the first value that is wrong."""
+"""Checks of ids, weights and arguments; an error names the first wrong value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.types import WEIGHT_DTYPES
 
-# Weight dtypes that are not among WEIGHT_DTYPES but convert to one of them exactly.
+# Weight dtypes beside WEIGHT_DTYPES, and the one of WEIGHT_DTYPES that holds their values exactly.
 WIDER = {"int8": "int32", "int16": "int32", "float16": "float32", "uint64": "int64"}
 
 
@@ -21,7 +21,7 @@ def as_ids(values: Any, what: str) -> np.ndarray:
     if ids.ndim != 1:
         raise InputError(f"{what} must be one-dimensional, not of shape {ids.shape}")
     if ids.size == 0 and ids.dtype.kind == "f":
-        return ids.astype(np.int64)  # what NumPy makes of an empty list
+        return ids.astype(np.int64)  # NumPy converts an empty list to floats
     if ids.dtype.kind == "f":
         raise InputError(f"{what} are {ids.dtype}, not integers: convert them, as with .astype(np.int64)")
     if ids.dtype.kind not in "iu":
@@ -45,7 +45,7 @@ def as_weights(values: Any, num_edges: int, what: str = "weights") -> np.ndarray
 
 
 def _check_whole(values: Sequence[Any], what: str) -> None:
-    """Refuse a list of integers of which one is beyond int64: NumPy makes floats of them."""
+    """Refuse a list of integers with one beyond int64, which NumPy converts to floats."""
     if all(isinstance(value, (int, np.integer)) for value in values):
         for i, value in enumerate(values):
             if not -(2**63) <= value < 2**63:
@@ -55,7 +55,7 @@ def _check_whole(values: Sequence[Any], what: str) -> None:
 def refuse_lazy(values: Any, what: str) -> None:
     """Refuse a lazy Dask collection.
 
-    Each collection would be computed by itself, here and perhaps several times; rows of two runs need not match.
+    Each collection would be computed separately, perhaps several times, and rows of two runs need not match.
     """
     if not hasattr(values, "__dask_graph__"):
         return
@@ -70,7 +70,10 @@ def refuse_lazy(values: Any, what: str) -> None:
 
 
 def _unmasked(values: Any, what: str) -> np.ndarray:
-    """Return an array; what a mask hides would be taken for values."""
+    """Return an array.
+
+    Masked values are refused, as NumPy would use the data under the mask.
+    """
     refuse_lazy(values, what)
     if np.ma.is_masked(values):
         raise InputError(f"{what} are masked: leave out what is missing, as with {what}.compressed()")
@@ -101,7 +104,10 @@ def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
 
 
 def check_ids(ids: np.ndarray, num_vertices: int | None, where: Callable[[int], str]) -> int:
-    """Refuse ids that are negative or not below `num_vertices`; return the largest, -1 if there is none."""
+    """Refuse ids that are negative or not below `num_vertices`.
+
+    Return the largest, -1 if there is none.
+    """
     if ids.size == 0:
         return -1
     low, high = int(ids.min()), int(ids.max())
@@ -116,7 +122,7 @@ def check_ids(ids: np.ndarray, num_vertices: int | None, where: Callable[[int], 
 
 
 def check_num_vertices(num_vertices: Any) -> int | None:
-    """Return a number of vertices as an int, None where it was not given."""
+    """Return a number of vertices as an int; None is passed through."""
     if num_vertices is None:
         return None
     refuse_lazy(num_vertices, "num_vertices")
@@ -129,7 +135,10 @@ def check_num_vertices(num_vertices: Any) -> int | None:
 
 
 def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
-    """Return an argument that must be a vertex; `name` is what the error calls it."""
+    """Return an argument that must be a vertex.
+
+    `name` is its name in the error.
+    """
     index = as_integer(vertex, name)
     if not 0 <= index < num_vertices:
         known = f"ids are 0..{num_vertices - 1}" if num_vertices else "the graph has none"
@@ -138,14 +147,20 @@ def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
 
 
 def as_flag(value: Any, name: str) -> bool:
-    """Return an argument that must be True or False; of a word such as "no" both would be true."""
+    """Return an argument that must be True or False.
+
+    Any string, even "no", would count as true.
+    """
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
     raise UsageError(f"{name} {value!r} is not True or False")
 
 
 def as_integer(value: Any, name: str) -> int:
-    """Return an argument that must be an integer of any kind as Python's; `name` is what the error calls it."""
+    """Return an argument of any integer type as an int.
+
+    `name` is its name in the error.
+    """
     try:
         if not isinstance(value, bool):
             return operator.index(value)

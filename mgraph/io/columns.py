@@ -1,8 +1,8 @@
-"""Which columns of a table are the ends of its edges and which the weight: one table of names for all formats.
+"""Find the columns of a table that are the ends of the edges and the weight, by names that all formats share.
 
-Where the names of two columns are a known pair, they are the ends, wherever they are, from the first name of the pair
-to the second. Without one, two columns are the ends in their order, and more are refused: a guess would be another
-graph. Case does not count, nor what surrounds a name: `src`, `SRC_ID` and `srcNode` are one.
+If the names of two columns are a known pair, these are source and target, wherever they are in the table. Without a
+pair, two columns are source and target in their order, and more are refused: a wrong guess would be another graph.
+Case is ignored, and so are common prefixes and suffixes: `src`, `SRC_ID` and `srcNode` are the same name.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from mgraph.errors import InputError, UsageError
 
-# Names of the source and names of the target; all those of a line go together.
+# Names of the source and names of the target; any name of a line pairs with any other of the same line.
 PAIRS = (
     ("source sources src from origin orig", "target targets tgt trg dst dest destination to"),
     ("u", "v"),
@@ -21,7 +21,7 @@ PAIRS = (
     ("row", "col column"),
     ("node1 nodeid1 vertex1 id1 n1 v1", "node2 nodeid2 vertex2 id2 n2 v2"),
     ("start_id start_node start_node_id start_vertex", "end_id end_node end_node_id end_vertex"),
-    ("head", "tail"),  # arcs of graph theory go from tail to head, facts of knowledge graphs from head to tail
+    ("head", "tail"),  # in graph theory an arc leads from tail to head, in a knowledge graph from head to tail
 )
 HEAD_AND_TAIL = len(PAIRS) - 1
 BEFORE = ("", "id_", "node_", "vertex_")
@@ -33,7 +33,7 @@ MAX_LISTED = 12  # names of columns in an error
 
 
 def _known_names() -> dict[str, tuple[int, int]]:
-    """Return name -> (pair, 0 for its source or 1 for its target), with all that may surround a name."""
+    """Return name -> (pair, 0 for its source or 1 for its target), with all prefixes and suffixes."""
     known = {}
     spellings = [(k, end, word) for k, pair in enumerate(PAIRS) for end in (0, 1) for word in pair[end].split()]
     for (k, end, word), before, after in itertools.product(spellings, BEFORE, AFTER):
@@ -48,7 +48,7 @@ _KNOWN = _known_names()
 
 
 def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, int]:
-    """Return which of the named columns are the sources and the targets, or refuse the table."""
+    """Return the columns of the sources and of the targets, or refuse the table."""
     plain = [name.strip().lower() for name in names]
     for k, name in enumerate(plain):
         if not _is_index(name) and name in plain[:k]:
@@ -68,7 +68,8 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
         )
     if candidates:
         return candidates[0], candidates[1]
-    # A name of one end alone is no pair, but says where it is not; a letter says nothing: v and w may be a pair.
+    # A column known as a target but first, or as a source but second, contradicts the order of two columns. A single
+    # letter does not: v and w may be a pair.
     reverse = any(column != end for (_, end), of in found.items() for column in of if len(plain[column]) > 1)
     if len(names) != 2 or reverse or any(_is_index(name) or name in WEIGHT_NAMES[:2] for name in plain):
         raise InputError(
@@ -86,10 +87,10 @@ def names_ends(fields: Sequence[str]) -> bool:
 def find_weight(
     path: object, weight: str | int | bool | None, count: int, names: Sequence[str], ends: tuple[int, int]
 ) -> int:
-    """Return which of `count` columns is the weight, -1 for none; `names` is empty where they have none.
+    """Return which of `count` columns is the weight, -1 for none.
 
-    `weight` is a name, or a number from 0; None means a column called weight, or the third of three
-    without names; False means none.
+    `names` is empty for unnamed columns. `weight` is a name, or a number from 0; None means a column called weight, or
+    the third of three unnamed columns; False means none.
     """
     if weight is False:
         return -1
@@ -123,14 +124,14 @@ def find_weight(
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names of columns for an error: some of many, the beginnings of long ones."""
-    every = [repr(name[:40]) if not name.isprintable() or not name else name[:40] for name in names]
-    more = f" and {len(every) - MAX_LISTED} more" if len(every) > MAX_LISTED else ""
-    return ", ".join(every[:MAX_LISTED]) + more
+    """Return column names for an error: at most MAX_LISTED of them, long ones cut."""
+    shown = [repr(name[:40]) if not name.isprintable() or not name else name[:40] for name in names]
+    more = f" and {len(shown) - MAX_LISTED} more" if len(shown) > MAX_LISTED else ""
+    return ", ".join(shown[:MAX_LISTED]) + more
 
 
 def _roles(names: Sequence[str]) -> dict[tuple[int, int], list[int]]:
-    """Return (pair, end) -> the columns that have a name of it."""
+    """Return (pair, end) -> the columns with a name of that end."""
     found: dict[tuple[int, int], list[int]] = {}
     for k, name in enumerate(names):
         normal = _normal(name)
@@ -140,12 +141,12 @@ def _roles(names: Sequence[str]) -> dict[tuple[int, int], list[int]]:
 
 
 def _whole_pairs(found: dict[tuple[int, int], list[int]]) -> list[int]:
-    """Return the pairs of which both ends were found."""
+    """Return the pairs with columns for both ends."""
     return [pair for pair in range(len(PAIRS)) if (pair, 0) in found and (pair, 1) in found]
 
 
 def _normal(name: str) -> str:
-    """Return a name in small letters, its words joined by underscores: FromNodeId is from_node_id."""
+    """Return a name in snake case: FromNodeId becomes from_node_id."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.strip())
     return re.sub(r"[\W_]+", "_", words.lower()).strip("_")
 

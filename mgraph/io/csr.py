@@ -1,9 +1,9 @@
-"""mkgraph's .csr files: a header, offsets, targets and if there are any float32 weights.
+"""mkgraph's .csr files: a header, offsets, targets and optional float32 weights.
 
     "MGCSR001"  u64 vertices  u64 arcs  u32 has_weights  u32 directed
     u64 offsets[vertices + 1]  u32 targets[arcs]  f32 weights[arcs]      (little-endian)
 
-Undirected edges stand in both rows; mkgraph's own files always have directed = 0.
+Undirected edges are in both rows; mkgraph's own files always have directed = 0.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import check_ends_of_indptr, check_rising, on_backend, sources_of_arcs
 from mgraph.io.checks import check_ids, check_weights
 from mgraph.io.ranges import PIECE_BYTES, changed, opened, read_range
 from mgraph.io.spool import InputPath
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, EdgeSource
 
 MAGIC = b"MGCSR001"
 HEADER = struct.Struct("<8sQQII")
@@ -34,7 +34,7 @@ _32 = np.uint64(32)
 
 @dataclass(frozen=True)
 class CsrFile:
-    """A .csr file whose header and length have been checked."""
+    """A .csr file with a checked header and length."""
 
     path: InputPath
     num_vertices: int
@@ -53,7 +53,7 @@ class CsrFile:
 
     @property
     def num_bytes(self) -> int:
-        """What the file must be long."""
+        """The size that the file must have."""
         return HEADER.size + 8 * (self.num_vertices + 1) + (4 + 4 * self.has_weights) * self.num_input_edges
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
@@ -70,7 +70,7 @@ class CsrFile:
         return on_backend(sources, targets, weights, self.num_vertices, backend)
 
     def _sources(self, raw: Any, lo: int, hi: int) -> np.ndarray:
-        """Return the sources of the arcs lo..hi; of the offsets only those of their rows are read."""
+        """Return the sources of the arcs lo..hi, reading only the offsets of their rows."""
         if lo == hi:
             return np.empty(0, np.int64)
         offsets = Offsets(self.path, raw, self.num_vertices + 1)
@@ -83,7 +83,7 @@ class CsrFile:
 
 
 class Offsets:
-    """The offsets of a file's rows, each read when it is asked for."""
+    """The offsets of a file's rows, read on access: a sequence for bisect."""
 
     def __init__(self, path: InputPath, raw: Any, count: int) -> None:
         self._path, self._raw, self._count = path, raw, count
@@ -140,7 +140,7 @@ def _checked(
 
 
 def write_csr(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:
-    """Write the rows of a graph that fits in memory: no loops, the lightest of parallel edges, sorted."""
+    """Write the sorted rows of a graph that fits in memory, without loops, with the lightest of parallel edges."""
     n = source.num_vertices
     if n > np.iinfo(np.uint32).max:
         raise InputError(f"{n} vertices are more than a .csr file can number, 2^32 - 1")
@@ -156,7 +156,7 @@ def write_csr(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Itera
 
 
 def _arcs(source: EdgeSource, chunks: list[EdgeChunk]) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return arcs as sorted keys source * 2^32 + target, each once, and their weights as float32."""
+    """Return arcs as sorted unique keys source * 2^32 + target, and their weights as float32."""
     u = np.concatenate([chunk.sources for chunk in chunks]).astype(np.uint64)
     v = np.concatenate([chunk.targets for chunk in chunks]).astype(np.uint64)
     edges = u != v
@@ -171,7 +171,7 @@ def _arcs(source: EdgeSource, chunks: list[EdgeChunk]) -> tuple[np.ndarray, np.n
         weights = exact.astype(np.float32)
     lost = weights.astype(np.float64) != exact
     if exact.dtype == np.int64:
-        # Beyond 2^53 the comparison rounds as well; there a float32 is a multiple of 2^30.
+        # Beyond 2^53 the comparison in float64 rounds too; there every float32 is a multiple of 2^30.
         lost |= (np.abs(weights) >= 2.0**53) & (exact % 2**30 != 0)
     if lost.any():
         raise InputError(f"weight {exact[np.argmax(lost)]} is no float32, which .csr files hold: write .npz instead")

@@ -1,4 +1,4 @@
-"""Which reader and which writer a file needs: by its name's end and its first bytes."""
+"""Read a file of edges: choose the reader by the file's suffix and its first bytes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
+from mgraph.edges import EdgeSource
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
 from mgraph.io.checks import as_flag, as_integer
@@ -15,7 +16,6 @@ from mgraph.io.mtx import BANNER, read_mtx
 from mgraph.io.npz import read_npz
 from mgraph.io.parquet import read_parquet
 from mgraph.io.text import is_packed, read_text
-from mgraph.types import EdgeSource
 
 READERS: dict[str, Callable[..., EdgeSource]] = {
     "text": read_text,
@@ -53,16 +53,16 @@ def read_source(
     path
         A file, or "-" for standard input, which is copied first.
     weight
-        The weights' column (by name, or by number from 0) or array; None means the usual one if it is
-        there, False means none. A table with named columns besides its ends, none of them called weight,
-        needs it.
+        The column of the weights (by name, or by number from 0) or the array; None means the usual one if
+        there is one, False means none. Required for a table with columns besides the ends of its edges of
+        which none is called weight.
     directed
-        Whether (u, v) and (v, u) are two arcs; None means what the file says, undirected if nothing.
+        Whether (u, v) and (v, u) are two arcs; None means as the file declares, else undirected.
     num_vertices
-        None means what the file says, or one more than the largest id.
+        None means as the file declares, else one more than the largest id.
     format
-        One of text, npz, mtx, csr, parquet (which needs pyarrow); None means by the name's end, else by
-        the first bytes.
+        One of text, npz, mtx, csr, parquet (which needs pyarrow); None means by the first bytes, else by
+        the suffix.
     """
     if format is not None and format not in READERS:
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
@@ -83,7 +83,10 @@ def read_source(
 
 
 def _read(path: spool.InputPath, format: str | None, options: dict[str, Any]) -> EdgeSource:
-    """Choose the reader and call it: first bytes say more than a name, and standard input is text."""
+    """Choose the reader and call it: first bytes take precedence over the suffix.
+
+    Standard input is text.
+    """
     by_name = "text" if isinstance(path, spool.Stdin) else SUFFIXES.get(_suffix(path))
     found = format or _by_first_bytes(path) or by_name
     if found is None:
@@ -94,12 +97,12 @@ def _read(path: spool.InputPath, format: str | None, options: dict[str, Any]) ->
 
 
 def _suffix(path: spool.InputPath) -> str:
-    """Return the end of a file's name that tells its format, .gz apart."""
+    """Return a file's suffix in lower case, ignoring .gz."""
     return pathlib.PurePath(path.name.removesuffix(".gz")).suffix.lower()
 
 
 def _by_first_bytes(path: spool.InputPath) -> str | None:
-    """Return the format that a file's first bytes tell, if they do."""
+    """Return the format that begins with the file's first bytes, or None."""
     with open(path, "rb") as file:
         first = file.read(max(map(len, FIRST_BYTES)))
     return next((format for magic, format in FIRST_BYTES.items() if first.startswith(magic)), None)

@@ -1,7 +1,7 @@
-r"""Lines of a text file: where they begin, the first ones, and the number of one.
+r"""Lines of a text file: their beginnings, the first lines, and line numbers for errors.
 
-A line ends at "\n", at "\r\n" or at "\r" alone. None is longer than MAX_LINE_BYTES, comments and blanks included, so
-that neither the search for the beginning of a line nor what is held of one depends on the file.
+A line ends at "\n", at "\r\n" or at "\r" alone. Lines longer than MAX_LINE_BYTES, comments and blanks included, are
+refused: this bounds the memory for a line and the search for the beginning of one.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from mgraph.formatting import readable_bytes
 if TYPE_CHECKING:
     from mgraph.io.ranges import InputFile
 
-# With its end. An edge takes less than 100 bytes; comments may be long, and columns that are not read many.
+# With the end of the line. An edge is shorter than 100 bytes, but comments may be long, and unread columns many.
 MAX_LINE_BYTES = 1 << 20
-# Where the end of a line is looked for, a piece at a time.
+# Bytes read at a time to find the end of a line.
 SEEK_BYTES = 1 << 12
 FIRST_BYTES = 1 << 16
 _UTF16_MARKS = b"\xff\xfe", b"\xfe\xff"
-# Whole lines from the beginning on that are blank or comments.
+# A run of whole lines that are blank or comments.
 _BLANK_LINES = re.compile(rb"(?:[ \t]*+(?:[#%][^\r\n]*+)?[\r\n])+")
 _UTF8_MARK = b"\xef\xbb\xbf"
-# What may be wrong with a line of any format.
+# Errors of a line in any format.
 TOO_LONG = f"the line is longer than {readable_bytes(MAX_LINE_BYTES)}: is it text, an edge a line?"
 NO_TEXT = "there are zero bytes, which are no text: was the file written whole, and is it UTF-8?"
 
 
 class BadLine(Exception):
-    """A line with byte `at` in it is wrong; placing_errors() makes it an InputError."""
+    """The line that contains byte `at` is wrong; placing_errors() turns this into an InputError."""
 
     def __init__(self, at: int, problem: str) -> None:
         super().__init__(at, problem)
@@ -41,7 +41,10 @@ class BadLine(Exception):
 
 @contextmanager
 def placing_errors(path: object, file: InputFile) -> Iterator[None]:
-    """Give a BadLine the number of its line, as file:line; only the error that is raised pays for the counting."""
+    """Turn a BadLine into an InputError with file:line.
+
+    Lines are counted only when an error is raised.
+    """
     try:
         yield
     except BadLine as bad:
@@ -54,7 +57,10 @@ def placing_errors(path: object, file: InputFile) -> Iterator[None]:
 
 
 def text_begin(path: object, file: InputFile) -> int:
-    """Return where the text begins, after a mark of UTF-8; UTF-16 is refused."""
+    """Return the offset of the text, after a UTF-8 byte order mark if any.
+
+    UTF-16 is refused.
+    """
     with file.open("rb") as raw:
         first = raw.read(len(_UTF8_MARK))
     if first[:2] in _UTF16_MARKS:
@@ -63,9 +69,10 @@ def text_begin(path: object, file: InputFile) -> int:
 
 
 def first_lines(path: object, file: InputFile, begin: int, *, comments: bool = True) -> Iterator[tuple[int, bytes]]:
-    """Yield (where the next line begins, a line without its end); between CR and LF is an empty one.
+    """Yield (offset of the next line, the line without its end).
 
-    Without `comments` most lines that are blank or comments are passed over: there may be millions.
+    CR LF yields an additional empty line. Without `comments` most blank lines and comments are skipped, as there may be
+    millions of them.
     """
     at, rest = begin, b""
     with placing_errors(path, file), file.open("rb") as raw:
@@ -87,7 +94,7 @@ def first_lines(path: object, file: InputFile, begin: int, *, comments: bool = T
 
 
 def _check_line(at: int, line: bytes) -> None:
-    """Refuse a line that is too long or no text, which begins at byte `at`."""
+    """Refuse a line, beginning at byte `at`, that is too long or contains zero bytes."""
     if len(line) >= MAX_LINE_BYTES:
         raise BadLine(at, TOO_LONG)
     if b"\0" in line:
@@ -95,7 +102,7 @@ def _check_line(at: int, line: bytes) -> None:
 
 
 def line_start(raw: IO[bytes], at: int, begin: int) -> int:
-    """Return where the first line that begins at `at` or later does."""
+    """Return the offset of the first line that begins at byte `at` or later."""
     if at <= begin:
         return begin
     first = at = at - 1
@@ -111,7 +118,10 @@ def line_start(raw: IO[bytes], at: int, begin: int) -> int:
 
 
 def bounded_lines(path: object, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Pass on the pieces of a packed file up to a line that is too long, before the rest of it is unpacked."""
+    """Yield the pieces of a decompressed file.
+
+    Refuse a line that is too long before the rest is decompressed.
+    """
     at, begin = 0, 0
     for piece in pieces:
         end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))

@@ -1,4 +1,4 @@
-"""MatrixMarket .mtx files: sparse square matrices, whose entries are edges and whose values are weights."""
+"""MatrixMarket .mtx files: the entries of a sparse square matrix are edges, their values weights."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def read_mtx(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> TextEdges:
-    """Check a file once and return it as a source; a symmetric matrix is undirected, a general one directed.
+    """Check a file once and return it as a source.
 
-    `weight=False` leaves the values out.
+    A symmetric matrix is undirected, a general one directed. `weight=False` leaves the values out.
     """
     packed = spool.unpacked(path) if is_packed(path) else None
     file = packed or path
     begin = text_begin(path, file)
     lines = first_lines(path, file, begin)
     begin, banner = next(lines, (begin, b""))
-    # Then come comments, and behind them the size.
+    # The banner is followed by comments, then by the size line.
     begin, size = next(((end, line) for end, line in lines if line.strip()[:1] not in (b"", b"%")), (begin, b""))
     field, symmetry = _kind(path, banner.decode(errors="replace").split())
     rows, entries = _size(path, size.decode(errors="replace").split())
@@ -53,7 +53,10 @@ def read_mtx(
 
 
 def _kind(path: spool.InputPath, banner: list[str]) -> tuple[str, str]:
-    """Return field and symmetry of a banner that mgraph can read."""
+    """Return field and symmetry of the banner.
+
+    Refuse kinds of matrices that are not graphs.
+    """
     if len(banner) != 5 or banner[0] != BANNER:
         raise InputError(f"{path} does not begin with {BANNER} and four words")
     kind, layout, field, symmetry = (word.lower() for word in banner[1:])
@@ -67,7 +70,7 @@ def _kind(path: spool.InputPath, banner: list[str]) -> tuple[str, str]:
 
 
 def _size(path: spool.InputPath, words: list[str]) -> tuple[int, int]:
-    """Return the rows and entries that the size line tells."""
+    """Return the numbers of rows and entries in the size line."""
     if len(words) != 3 or not all(re.fullmatch(r"\d{1,99}", word) for word in words):
         raise InputError(f"{path} has no line of rows, columns and entries, but {' '.join(words)[:40]!r}")
     rows, columns, entries = map(int, words)

@@ -1,7 +1,7 @@
-"""Edges in a NumPy archive: arrays `sources`, `targets`, and if wanted `weights`, `num_vertices`, `directed`.
+"""Edges in a NumPy archive: arrays `sources`, `targets`, and optionally `weights`, `num_vertices`, `directed`.
 
-The reader checks every byte of the arrays that it uses once, by the archive's CRC-32. Parts of arrays that
-are not compressed are read from the archive; compressed ones are copied once without the compression.
+The reader checks every byte of these arrays once, by the archive's CRC-32. Chunks of uncompressed arrays are
+read from the archive; compressed ones from a decompressed copy that is made once.
 """
 
 from __future__ import annotations
@@ -21,26 +21,28 @@ from typing import IO, Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError, MgraphError, UsageError
 from mgraph.io import spool
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
 from mgraph.io.ranges import PIECE_BYTES, InputFile, changed, opened, read_range
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, vertex_dtype
+from mgraph.types import vertex_dtype
 
-# A local header of a zip archive: 30 bytes, the last four of them the lengths of the name and of the extra field.
+# The local header of a member in a zip archive: 30 bytes, of which the last four are the lengths of the name and of
+# the extra field.
 _LOCAL_HEADER = struct.Struct("<26xHH")
-# The record that ends an archive: 22 bytes and a comment. In it so many members mean as many or more.
+# The record at the end of an archive: 22 bytes and a comment. Its number of members saturates at MANY_MEMBERS.
 MAX_END_BYTES = 22 + 0xFFFF
 MANY_MEMBERS = 0xFFFF
-# Headers of plain arrays are of some 100 bytes.
+# A bound for headers of arrays, which have some 100 bytes.
 MAX_HEADER_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class NpzArray:
-    """An array of an archive, as its header describes it."""
+    """The location and type of an array in an archive, from its header."""
 
     member: str
     shape: tuple[int, ...]
@@ -51,18 +53,18 @@ class NpzArray:
 
     @property
     def size(self) -> int:
-        """How many values there are."""
+        """The number of values."""
         return math.prod(self.shape)
 
 
 @dataclass(frozen=True)
 class NpzEdges:
-    """An archive whose arrays have been checked."""
+    """An archive with checked arrays."""
 
     path: spool.InputPath
     packed: spool.Unpacked | None
     identity: spool.Identity
-    arrays: tuple[NpzArray, ...]  # the ends, and the weights if there are any
+    arrays: tuple[NpzArray, ...]  # sources, targets, and the weights if there are any
     num_vertices: int
     directed: bool
     weight_dtype: np.dtype | None
@@ -81,19 +83,19 @@ class NpzEdges:
         with opened(file) as raw:
             begins = _begins(file, raw, self.arrays)
             ids = vertex_dtype(self.num_vertices)
-            # Converted one by one: two copies of one array alone are held at a time.
+            # Converted one by one: only one array at a time is in memory twice.
             sources, targets, *weights = (
                 read_range(file, raw, array.dtype, begin + lo * array.dtype.itemsize, hi - lo).astype(dtype, copy=False)
                 for array, begin, dtype in zip(self.arrays, begins, (ids, ids, self.weight_dtype), strict=False)
             )
-            # Looked at last, so that a change before the reading or during it is seen.
+            # Compared last, so that a change before or during the reads is detected.
             found = spool.identity(os.fstat(raw.fileno()))
         if self.packed is None and found != self.identity:
             _require_same(self.path, found, self.arrays)
         return on_backend(sources, targets, weights[0] if weights else None, self.num_vertices, backend)
 
     def release(self) -> None:
-        """Give back the disk that a copy without compression takes; the next chunk makes another."""
+        """Delete the decompressed copy; the next chunk makes another."""
         if self.packed is not None:
             self.packed.release()
 
@@ -105,7 +107,10 @@ def read_npz(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> NpzEdges:
-    """Check the arrays of an archive and return it as a source; `weight` names another array than `weights`."""
+    """Check the arrays of an archive and return it as a source.
+
+    `weight` names another array than `weights`.
+    """
     n = check_num_vertices(num_vertices)
     with _archive(path) as archive:
         found = spool.identity(os.fstat(archive.fp.fileno()))  # type: ignore[union-attr]
@@ -131,7 +136,7 @@ def read_npz(
 
 @contextlib.contextmanager
 def _archive(path: spool.InputPath) -> Iterator[zipfile.ZipFile]:
-    """Open an archive; whatever is found to be damaged while it is read is refused."""
+    """Open an archive; damage that is found while it is read raises InputError."""
     try:
         with path.open("rb") as raw, zipfile.ZipFile(raw) as archive:
             yield archive
@@ -142,13 +147,13 @@ def _archive(path: spool.InputPath) -> Iterator[zipfile.ZipFile]:
 
 
 def _members(path: spool.InputPath, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
-    """Return the archive's members that are arrays, by the arrays' names."""
+    """Return the members that are arrays, by array name."""
     members: dict[str, zipfile.ZipInfo] = {}
-    # A member that the directory has lost, or calls otherwise, would be an array that is not there.
-    if _told_members(archive.fp) not in (len(archive.infolist()), MANY_MEMBERS):
+    # With a damaged directory a member may be lost or misnamed, and an optional array would be silently ignored.
+    if _declared_members(archive.fp) not in (len(archive.infolist()), MANY_MEMBERS):
         raise InputError(f"{path}: its directory does not list all members: damaged?")
     for member in archive.infolist():
-        archive.open(member).close()  # compares the name with the one that stands before the member
+        archive.open(member).close()  # compares the name with that in the member's local header
         if member.filename.endswith(".npy"):
             name = member.filename.removesuffix(".npy")
             if name in members:
@@ -157,8 +162,8 @@ def _members(path: spool.InputPath, archive: zipfile.ZipFile) -> dict[str, zipfi
     return members
 
 
-def _told_members(raw: Any) -> int:
-    """Return of how many members the end of an archive tells."""
+def _declared_members(raw: Any) -> int:
+    """Return the number of members that the record at the end of an archive declares."""
     size = raw.seek(0, os.SEEK_END)
     raw.seek(max(0, size - MAX_END_BYTES))
     tail = raw.read()
@@ -169,7 +174,7 @@ def _told_members(raw: Any) -> int:
 def _weights_key(
     path: spool.InputPath, members: dict[str, zipfile.ZipInfo], weight: str | int | bool | None
 ) -> str | None:
-    """Return which array holds the weights, None for none."""
+    """Return the name of the array of weights, None for none."""
     if weight is False or (weight is None and "weights" not in members):
         return None
     key = "weights" if weight is None or weight is True else str(weight)
@@ -190,12 +195,15 @@ def _scalar(path: spool.InputPath, archive: zipfile.ZipFile, member: zipfile.Zip
 def _check(
     path: spool.InputPath, archive: zipfile.ZipFile, arrays: tuple[NpzArray, ...], num_vertices: int | None
 ) -> tuple[int, np.dtype | None]:
-    """Read all of the ends and the weights once; return the largest id and the dtype of the weights."""
+    """Read and check all arrays once.
+
+    Return the largest id and the dtype of the weights.
+    """
     names = [f"{path}: {array.member.removesuffix('.npy')}" for array in arrays]
     for array, name in zip(arrays[:2], names, strict=False):
         if len(array.shape) != 1:
             raise InputError(f"{name} must be one-dimensional, not of shape {array.shape}")
-        # Without a value, as only a list without any may be of floats.
+        # Checks the dtype with no value; with one for floats, which are accepted only if empty.
         as_ids(np.zeros(min(array.size, 1) if array.dtype.kind == "f" else 0, array.dtype), name)
     sources, targets, *weights = arrays
     if sources.size != targets.size:
@@ -223,7 +231,10 @@ def _check(
 
 
 def _described(path: spool.InputPath, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NpzArray:
-    """Read the header of an array, and refuse one that is not as long as its member."""
+    """Read the header of an array.
+
+    Refuse one that does not agree with the size of its member.
+    """
     name = member.filename
     with archive.open(member) as file:
         try:
@@ -252,14 +263,17 @@ def _read_header(file: IO[bytes]) -> tuple[tuple[int, ...], np.dtype, int]:
     text = io.BytesIO(length + file.read(size))
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     with warnings.catch_warnings():
-        # The parser of a damaged header may warn of what it finds there.
+        # Parsing a damaged header may emit warnings.
         warnings.simplefilter("ignore")
         shape, _, dtype = read(text)
     return shape, dtype, np.lib.format.MAGIC_LEN + text.tell()
 
 
 def _pieces(archive: zipfile.ZipFile, array: NpzArray) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield the values of an array, some at a time, and the number of the first; at the end its CRC is compared."""
+    """Yield (index of the first value, values) piece by piece.
+
+    The CRC is compared after the last piece.
+    """
     step = max(1, PIECE_BYTES // max(1, array.dtype.itemsize))
     with archive.open(array.member) as file:
         file.read(array.header_bytes)
@@ -271,7 +285,10 @@ def _pieces(archive: zipfile.ZipFile, array: NpzArray) -> Iterator[tuple[int, np
 
 
 def _begins(file: InputFile, raw: Any, arrays: tuple[NpzArray, ...]) -> list[int]:
-    """Return at which bytes the values of stored arrays begin, which must be those that were checked."""
+    """Return the offsets of the values of uncompressed arrays.
+
+    Refuse arrays that are not those checked before.
+    """
     begins = []
     try:
         with zipfile.ZipFile(raw) as archive:
@@ -295,7 +312,7 @@ def _begins(file: InputFile, raw: Any, arrays: tuple[NpzArray, ...]) -> list[int
 
 @functools.lru_cache(maxsize=16)
 def _require_same(path: spool.InputPath, _identity: spool.Identity, arrays: tuple[NpzArray, ...]) -> None:
-    """Refuse a file whose arrays are not those that were checked: another machine may have a copy of its own."""
+    """Refuse a file if its arrays differ from those checked: another machine may have another copy."""
     try:
         with _archive(path) as archive:
             for array in arrays:

@@ -1,7 +1,7 @@
 """Parquet files, read and written by pyarrow, which the extra `io` installs.
 
-`mgraph.io.columns` finds the ends of the edges and the weight among the columns. A part is read by row groups: who
-reads a few rows of a large one reads all of it.
+`mgraph.io.columns` finds the ends of the edges and the weight among the columns. Rows are read by whole row groups:
+a chunk that needs a few rows of a large group reads all of it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import on_backend
 from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
 from mgraph.io.columns import find_ends, find_weight
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+from mgraph.types import vertex_dtype
 
 
 @dataclass(frozen=True)
 class ParquetEdges:
-    """A file whose columns have been checked."""
+    """A file with checked columns."""
 
     path: pathlib.Path
     columns: tuple[str, ...]  # the ends, and the weight if there is one
@@ -55,9 +56,12 @@ def read_parquet(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> ParquetEdges:
-    """Check the columns of a file once and return it as a source; `weight` is a column as in a text file."""
+    """Check the columns of a file once and return it as a source.
+
+    `weight` is a column as in a text file.
+    """
     file = _open(path)
-    schema, about = file.schema_arrow, _told(path, file)
+    schema, about = file.schema_arrow, _metadata(path, file)
     if directed is None:
         directed = bool(about.get("directed"))
     names = schema.names
@@ -66,7 +70,7 @@ def read_parquet(
     columns = tuple(names[k] for k in (*ends, weighted) if k >= 0)
     dtype = None
     if weighted >= 0:
-        # A column without rows is read as one with them, whatever its type.
+        # The dtype without rows: the empty column of the schema has the same type as one with rows.
         kind = schema.empty_table().column(columns[2]).to_numpy().dtype
         dtype = as_weights(np.zeros(1, kind), 1, f"{path}: {columns[2]}").dtype
     n, top = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices), -1
@@ -79,7 +83,7 @@ def read_parquet(
 
 
 def _open(path: pathlib.Path) -> Any:
-    """Return the file as pyarrow sees it."""
+    """Open the file with pyarrow."""
     pyarrow, parquet = _pyarrow()
     try:
         return parquet.ParquetFile(path, memory_map=False)
@@ -87,8 +91,8 @@ def _open(path: pathlib.Path) -> Any:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
 
 
-def _told(path: pathlib.Path, file: Any) -> dict[str, Any]:
-    """Return what the writer of the file said about its graph."""
+def _metadata(path: pathlib.Path, file: Any) -> dict[str, Any]:
+    """Return the metadata `mgraph` of the file, {} if it has none."""
     text = (file.schema_arrow.metadata or {}).get(b"mgraph", b"{}")
     try:
         about = json.loads(text)
@@ -97,11 +101,11 @@ def _told(path: pathlib.Path, file: Any) -> dict[str, Any]:
             return about
     except (ValueError, AttributeError):
         pass
-    raise InputError(f"{path}: its metadata {text[:80]!r} do not tell a number of vertices")
+    raise InputError(f"{path}: its metadata {text[:80]!r} have no valid number of vertices")
 
 
 def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Yield the rows lo..hi of some columns, a row group at a time, and the number of the first of them."""
+    """Yield (number of the first row, columns) for the rows lo..hi, one row group at a time."""
     file, begin = _open(path), 0
     for group in range(file.metadata.num_row_groups):
         end = begin + file.metadata.row_group(group).num_rows
@@ -112,7 +116,10 @@ def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Ite
 
 
 def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) -> np.ndarray:
-    """Return a column of a row group, whose first row is number `begin`."""
+    """Return a column of a row group.
+
+    `begin` is the number of its first row.
+    """
     pyarrow, _ = _pyarrow()
     try:
         column = file.read_row_group(group, columns=[name]).column(0)
@@ -131,7 +138,7 @@ def _place(path: pathlib.Path, name: str, first: int) -> Callable[[int], str]:
 
 
 def write_parquet_edges(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:
-    """Write the columns source, target and weight, a row group a chunk; metadata `mgraph` tells the rest."""
+    """Write the columns source, target and weight, one row group per chunk, and the metadata `mgraph`."""
     pyarrow, parquet = _pyarrow()
     ids = pyarrow.from_numpy_dtype(vertex_dtype(source.num_vertices))
     fields = [("source", ids), ("target", ids)]
@@ -146,13 +153,13 @@ def write_parquet_edges(path: pathlib.Path, source: EdgeSource, chunks: Callable
 
 
 def write_parquet_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
-    """Write one table."""
+    """Write the columns as one table."""
     pyarrow, parquet = _pyarrow()
     parquet.write_table(pyarrow.table(columns), path)
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its parquet module, or say where they come from."""
+    """Return pyarrow and its parquet module, or refuse with how to install them."""
     try:
         import pyarrow
         import pyarrow.parquet

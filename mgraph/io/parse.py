@@ -1,7 +1,7 @@
-"""Lines of edges as text -> arrays, compiled: files of 10^8 lines are common.
+"""Parse lines of edges into arrays, in compiled code: files of 10^8 lines are common.
 
 Fields are separated by spaces, tabs or a comma, lines by LF, CR LF or CR; empty lines and lines that begin with # or %
-are passed over. Weights become the nearest float64, as Python's float() makes them.
+are skipped. A weight becomes the nearest float64, exactly as by Python's float().
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import numpy as np
 from mgraph.backends.kernel import inline
 from mgraph.io.lines import MAX_LINE_BYTES
 
-# What `report[0]` says; report[1:4] are the token's begin and end and the fields found.
+# Values of report[0]; report[1:4] are begin and end of the token at fault, and the number of fields found.
 OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY, TOO_LONG = range(7)
 
-# What a number is: an integer of 64 signed bits, one beyond them, or written as a float.
+# Kinds of numbers: an integer of 64 signed bits, an integer beyond them, or one written as a float.
 INTEGER, BEYOND, FLOAT = range(3)
 
-# Powers of ten as sums of two doubles, for exponents -60 .. 60; other numbers go the slow way.
-_MOST_POWER = 60
-_powers = [Fraction(10) ** q for q in range(-_MOST_POWER, _MOST_POWER + 1)]
+# Powers of ten as sums of two doubles, for exponents -60 .. 60; numbers beyond are left to Python's float().
+_MAX_POWER = 60
+_powers = [Fraction(10) ** q for q in range(-_MAX_POWER, _MAX_POWER + 1)]
 POWER_HIGH = np.array([float(power) for power in _powers])
 POWER_LOW = np.array([float(power - Fraction(float(power))) for power in _powers])
-_SPLITTER = 134217729.0  # 2^27 + 1 halves a double's digits
-_DOUBT = 2.0**-95  # of the value; the arithmetic below errs by less
+_SPLITTER = 134217729.0  # 2^27 + 1 splits a double into two halves (Dekker, Veltkamp)
+_ERROR_BOUND = 2.0**-95  # relative; the arithmetic below has a smaller error
 
 _TEN, _U0, _SIGN = np.uint64(10), np.uint64(0), np.uint64(1 << 63)
 _SPACE, _TAB, _RETURN, _NEWLINE, _COMMA = 32, 9, 13, 10, 44
@@ -35,15 +35,15 @@ _LARGEST_ID = 4 * 10**17  # one more digit fits int64
 
 @inline
 def to_double(mantissa, power):
-    """Return (mantissa * 10^power as the nearest double, whether that is certain)."""
+    """Return (mantissa * 10^power as the nearest double, whether the rounding is certain)."""
     if mantissa == _U0:
         return 0.0, True
-    if abs(power) > _MOST_POWER:
+    if abs(power) > _MAX_POWER:
         return 0.0, False
     high = np.float64(mantissa)
     rest = np.float64(np.int64(mantissa - np.uint64(high)))
-    ten, ten_rest = POWER_HIGH[power + _MOST_POWER], POWER_LOW[power + _MOST_POWER]
-    # The product and its rounding error (Dekker): no fused multiply-add is needed.
+    ten, ten_rest = POWER_HIGH[power + _MAX_POWER], POWER_LOW[power + _MAX_POWER]
+    # The product and its rounding error by Dekker's algorithm, without fused multiply-add.
     product = high * ten
     t = _SPLITTER * high
     high_1 = t - (t - high)
@@ -53,14 +53,14 @@ def to_double(mantissa, power):
     ten_2 = ten - ten_1
     error = ((high_1 * ten_1 - product) + high_1 * ten_2 + high_2 * ten_1) + high_2 * ten_2
     error += high * ten_rest + rest * ten
-    doubt = product * _DOUBT
-    low, top = product + (error - doubt), product + (error + doubt)
+    bound = product * _ERROR_BOUND
+    low, top = product + (error - bound), product + (error + bound)
     return top, low == top
 
 
 @inline
 def parse_number(text, i, end):
-    """Return (value, value as an integer, its kind, whether it was read with certainty) of text[i:end]."""
+    """Return (value, value as an integer, its kind, whether the value is certain) of text[i:end]."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
         i += 1
@@ -98,7 +98,7 @@ def parse_number(text, i, end):
 
 @inline
 def parse_id(text, begin, end, base, limit):
-    """Return (the id in text[begin:end] less `base`, what is wrong with it)."""
+    """Return (the id in text[begin:end] less `base`, OK or the problem)."""
     value, i = 0, begin
     while i < end and _ZERO <= text[i] <= _NINE and value < _LARGEST_ID:
         value = value * 10 + (text[i] - _ZERO)
@@ -111,13 +111,13 @@ def parse_id(text, begin, end, base, limit):
 
 @inline
 def ends_field(byte):
-    """Return whether a field ends before this byte."""
+    """Return whether the byte separates fields or lines."""
     return byte in (_SPACE, _COMMA, _TAB, _NEWLINE, _RETURN)
 
 
 @inline
 def after_blanks(text, i):
-    """Return where the blanks that begin at i end."""
+    """Return the end of the blanks that begin at i."""
     while i < len(text) and (text[i] == _SPACE or text[i] == _TAB):
         i += 1
     return i
@@ -125,7 +125,7 @@ def after_blanks(text, i):
 
 @inline
 def after_line(text, i):
-    """Return where the line after i begins."""
+    """Return the beginning of the next line after i."""
     while i < len(text) and text[i] != _NEWLINE and text[i] != _RETURN:
         i += 1
     return i + 1
@@ -133,22 +133,23 @@ def after_line(text, i):
 
 @inline
 def count_lines(text):
-    """Return how many lines there may be that hold an edge."""
+    """Return an upper bound of the number of edges."""
     ends = 0
     for i in range(len(text) - 1):
         ends += (text[i] == _NEWLINE) | ((text[i] == _RETURN) & (text[i + 1] != _NEWLINE))
-    # An edge takes four bytes with its line's end, which the last may lack; and what the last byte ends was counted.
+    # An edge takes at least four bytes with the end of its line, which the last line may lack.
     return min(ends + 1, len(text) // 4 + 1)
 
 
 @inline
 def parse_lines(text, fields, base, limit, sources, targets, weights, integers, slow, report):
-    """Parse whole lines; return how many edges there are, up to an error, which `report` tells.
+    """Parse whole lines.
 
-    `fields` is (how many there are, the source's, the target's, the weight's or -1). The ends are read less
-    `base` and are in 0..limit. Where a weight is whole, integers[i] is exact. slow[:, j] = (edge, begin, end)
-    of the report[4] tokens that only Python's float() can read. report[5] counts weights written
-    as floats; report[6:8] are begin and end of the first integer beyond 64 signed bits, zeros if there is none.
+    Return the number of edges, up to the first error, which is written to `report`. `fields` is (number of fields,
+    field of the source, of the target, of the weight or -1). `base` is subtracted from both ends, which must then be in
+    0..limit. If a weight is an integer, integers[i] is exact. slow[:, j] = (edge, begin, end) of the report[4] tokens
+    that need Python's float(). report[5] counts weights written as floats; report[6:8] are begin and end of the first
+    integer beyond 64 signed bits, zeros if there is none.
     """
     num_fields, source_field, target_field, weight_field = fields
     i, size, edge = 0, len(text), 0
@@ -167,7 +168,7 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
             while i < size and (text[i] > _COMMA or not ends_field(text[i])):
                 i += 1
             if i == begin:
-                # The line's end, unless a comma stands on one side of nothing.
+                # The end of the line; or, before or after a comma, an empty field.
                 problem = EMPTY if comma or (i < size and text[i] == _COMMA) else OK
                 break
             if field == source_field:

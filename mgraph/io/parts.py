@@ -1,4 +1,4 @@
-"""Edges in the memory of a client, cut so that every rank is sent its own part alone."""
+"""Divide edges in a client's memory into one part per rank, so that each rank receives only its own."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend, CpuBackend
+from mgraph.edges import EdgeChunk
 from mgraph.io.arrays import ArrayEdges, CsrEdges
-from mgraph.types import EdgeChunk
 
 
 @dataclass(frozen=True, eq=False)
 class PartEdges:
-    """The chunks k of all the edges for which k mod num_ranks is `rank`: those that rank reads."""
+    """The edges of the chunks k with k mod num_ranks == rank: exactly those that this rank reads."""
 
     edges: ArrayEdges
     rank: int
@@ -37,19 +37,19 @@ class PartEdges:
         return self.edges.weight_dtype
 
     def __sizeof__(self) -> int:
-        # What Dask takes for the size of the part: by itself it would see no array.
+        # Dask's estimate of the size, which by default does not count the arrays.
         arrays = self.edges.sources, self.edges.targets, self.edges.weights
         return object.__sizeof__(self) + sum(array.nbytes for array in arrays if array is not None)
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         assert k % self.num_ranks == self.rank, "a rank has only its own part of the edges"
-        # Chunk k is number k // num_ranks of those that fall to this rank.
+        # Chunk k is number k // num_ranks of the chunks of this rank.
         own_chunks = -(-(num_chunks - self.rank) // self.num_ranks)
         return self.edges.chunk(k // self.num_ranks, own_chunks, backend)
 
 
 def in_parts(source: ArrayEdges | CsrEdges, num_ranks: int) -> list[PartEdges]:
-    """Cut edges in memory into one part a rank."""
+    """Divide edges in memory into one part per rank."""
     parts, host = [], CpuBackend(threads=1)
     for rank in range(num_ranks):
         chunk = source.chunk(rank, num_ranks, host)

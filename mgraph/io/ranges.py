@@ -1,4 +1,4 @@
-"""Ranges of files, read into arrays: a file that is cut short meanwhile is an error, where a map of it is a SIGBUS."""
+"""Read ranges of files into arrays. A file truncated meanwhile is an error here; a memory map of it would SIGBUS."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mgraph.errors import InputError
 from mgraph.io.spool import InputPath, Unpacked
 
-# Bytes that are checked at a time.
+# Bytes checked at a time.
 PIECE_BYTES = 16 << 20
 
 InputFile = InputPath | Unpacked
@@ -19,7 +19,7 @@ InputFile = InputPath | Unpacked
 
 @contextlib.contextmanager
 def opened(file: InputFile) -> Iterator[Any]:
-    """Open a file to read ranges of it; one that cannot be read is named."""
+    """Open a file unbuffered; a failure raises InputError with its name."""
     try:
         raw = file.open("rb", buffering=0)
     except OSError as error:
@@ -45,5 +45,5 @@ def read_range(file: InputFile, raw: Any, dtype: np.dtype | str, at: int, count:
 
 
 def changed(file: InputFile, how: str) -> InputError:
-    """Return the error of a file that is not any more what was checked."""
+    """Return the error for a file that differs from the one that was checked."""
     return InputError(f"{file} has changed while being read ({how}): read it again when it is whole")

@@ -1,9 +1,9 @@
-"""Files that are there whole or not at all.
+"""Write files atomically: a file exists whole or not at all.
 
-A file is written without a name, and gets one when it is whole: a process that is killed while writing
-leaves nothing. Where the file system has no such files (NFS, some overlays), and for an instant when an old
-file is replaced, it has a temporary name that begins with `.mgraph-`; what is found of those may be deleted.
-The data is not forced to the disk: after a loss of power a new file may be incomplete.
+A file is written unnamed (O_TMPFILE) and linked to its name when it is whole: a process that is killed while
+writing leaves nothing. On file systems without unnamed files (NFS, some overlays), and for an instant when an
+old file is replaced, it has a temporary name that begins with `.mgraph-`; such leftovers may be deleted.
+There is no fsync: after a loss of power a new file may be incomplete.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from collections.abc import Iterator
 from mgraph.errors import InputError, UsageError
 from mgraph.signals import run_whole
 
-# What a file system says that knows no files without names.
+# Errors of a file system without unnamed files.
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
 
 
 @contextlib.contextmanager
 def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Give a path to write to; the file takes the place of `path` at the end, and goes after an error.
+    """Yield a path to write to.
 
-    Of a symbolic link the target is replaced. A replaced file keeps its mode, and its owner and group where
-    that is allowed; other hard links to it keep the old contents.
+    The file replaces `path` at the end, and is deleted after an error. If `path` is a symbolic link, its target is
+    replaced. A replaced file keeps its mode, and its owner and group if permitted; other hard links to it keep the old
+    contents.
     """
     target = require_place(path)
     named: pathlib.Path | None = None
@@ -37,13 +38,13 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
         file, named = run_whole(lambda: _opened(target.parent), undo=_discard)
         try:
             descriptor = file.fileno()
-            mode = _kept_mode(target, descriptor)
-            # Whatever the umask says, writers open it by this path.
+            mode = _copy_owner(target, descriptor)
+            # Writers open the file again by its path in /proc: readable and writable whatever the umask.
             os.fchmod(descriptor, 0o600)
             yield pathlib.Path(f"/proc/self/fd/{descriptor}")
             os.fchmod(descriptor, mode)
             if named is None and not _link(descriptor, target):
-                # Known before it is there: an interrupt right behind the system call leaves no file.
+                # Set before the file has the name, so that an interrupt right after the system call leaves no file.
                 named = _temporary(target.parent)
                 _link(descriptor, named)
         finally:
@@ -59,7 +60,10 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def _opened(folder: pathlib.Path) -> tuple[io.FileIO, pathlib.Path | None]:
-    """Return a new file of a folder, and its name if it cannot be without one."""
+    """Open a new file in a folder.
+
+    Return it, and its name if it could not be unnamed.
+    """
     try:
         return io.FileIO(os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "r+"), None
     except OSError as error:
@@ -81,8 +85,11 @@ def _temporary(folder: pathlib.Path) -> pathlib.Path:
     return folder / f".mgraph-{secrets.token_hex(8)}"
 
 
-def _kept_mode(target: pathlib.Path, descriptor: int) -> int:
-    """Give a new file the owner and the group of the old one, as far as allowed; return the mode it is to have."""
+def _copy_owner(target: pathlib.Path, descriptor: int) -> int:
+    """Copy owner and group of the old file to the new one, if permitted.
+
+    Return the mode for the new file.
+    """
     try:
         old = os.stat(target)
     except FileNotFoundError:
@@ -95,9 +102,9 @@ def _kept_mode(target: pathlib.Path, descriptor: int) -> int:
 
 
 def _link(descriptor: int, name: pathlib.Path) -> bool:
-    """Give an unnamed file a name; return whether that was free."""
+    """Link an unnamed file to a name; return False if the name exists."""
     try:
-        # With a folder's descriptor, which an absolute path has no need of: else Python does not follow the link.
+        # src_dir_fd is ignored for an absolute path, but without it Python does not follow the link in /proc.
         os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor, follow_symlinks=True)
     except FileExistsError:
         return False
@@ -105,7 +112,10 @@ def _link(descriptor: int, name: pathlib.Path) -> bool:
 
 
 def require_place(path: pathlib.Path) -> pathlib.Path:
-    """Refuse a path at which no file can be made; return where it is, behind all symbolic links."""
+    """Refuse a path at which no file can be written.
+
+    Return it with all symbolic links resolved.
+    """
     try:
         if path.is_dir():
             raise UsageError(f"{path} is a folder, not a file to write")

@@ -1,6 +1,6 @@
-"""Temporary copies of what cannot be read in parts: packed files, and input that comes only once.
+"""Temporary copies of inputs that cannot be read in ranges: compressed files and standard input.
 
-A copy has no name in the file system: it goes with its last descriptor, however its process ends.
+A copy has no name in the file system: it is deleted with its last descriptor, however the process ends.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from mgraph.formatting import readable_bytes
 from mgraph.io.lines import bounded_lines
 from mgraph.signals import run_whole
 
-# Bytes that are copied at a time.
+# Bytes copied at a time.
 PIECE_BYTES = 1 << 20
-# What a copy leaves free of its disk for others: at most so much, and a twentieth of a small disk.
+# Space that a copy leaves free on its disk: this, or a twentieth of a smaller disk.
 RESERVE_BYTES = 64 << 20
-# What the copy of standard input is called.
+# The name of the copy of standard input.
 STDIN = "stdin"
-# What the standard library raises of a packed file that is damaged, or that it cannot unpack.
+# Exceptions of the standard library for a compressed file that is damaged, or of an unknown kind.
 DAMAGES = (
     EOFError, ValueError, RuntimeError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-# What a disk without room says, and a quota or a limit of a file's size.
+# Errors of a full disk, a quota, and a limit on the size of a file.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Identity = tuple[int, int, int]
 
 
 def identity(stat: os.stat_result) -> Identity:
-    """Return what tells whether a file is still the one that it was."""
+    """Return inode, size and time of change, which identify one state of a file."""
     return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 class _Copy:
-    """A temporary file without a name, open as long as this object is there."""
+    """An unnamed temporary file, open as long as this object is referenced."""
 
     def __init__(self, write: Callable[[IO[bytes]], None], origin: str) -> None:
         folder = _folder(origin)
@@ -61,7 +61,7 @@ class _Copy:
             write(file)
             file.flush()
         except BaseException as error:
-            with suppress(OSError):  # its last bytes may find no room
+            with suppress(OSError):  # closing flushes, which fails on a full disk
                 file.close()
             if not isinstance(error, OSError) or error.errno not in FULL:
                 raise
@@ -74,7 +74,7 @@ class _Copy:
 
     @property
     def place(self) -> str:
-        """Where this process, or a forked child of it, opens the file anew, at an offset of its own."""
+        """The path by which this process, or a forked child, opens the file again, with a separate offset."""
         return f"/proc/self/fd/{self.descriptor}"
 
 
@@ -86,7 +86,10 @@ def _folder(origin: str) -> str:
 
 
 class Stdin(os.PathLike[str]):
-    """The copy of standard input; other processes of the same machine read it through this one."""
+    """The copy of standard input.
+
+    Other processes of the same machine read it through this process's /proc/fd.
+    """
 
     name = stem = STDIN
 
@@ -111,7 +114,7 @@ class Stdin(os.PathLike[str]):
     def __fspath__(self) -> str:
         if self._copy is not None:
             return self._copy.place
-        # On another machine, or after that process has ended, there may be another file.
+        # On another machine, or after that process has ended, the path may lead to another file.
         try:
             found = identity(os.stat(self._place))
         except OSError:
@@ -130,31 +133,31 @@ class Stdin(os.PathLike[str]):
         return open(self, mode, buffering)
 
 
-# A file as the user names it.
+# An input file as the user named it.
 InputPath = pathlib.Path | Stdin
 
 
 def spooled_stdin() -> Stdin:
     """Return a copy of standard input."""
     return Stdin(
-        _Copy(lambda out: _write_within_room(_pieces(sys.stdin.buffer), out, "standard input"), "standard input")
+        _Copy(lambda out: _write_within_space(_pieces(sys.stdin.buffer), out, "standard input"), "standard input")
     )
 
 
 class Unpacked:
-    """A packed file to be read without the compression, from a copy.
+    """A compressed file, read from a decompressed copy.
 
-    Each process makes its own on first use, and all that read the same file in a process share it. It is
-    called what the user calls the packed file.
+    Each process makes its own copy on first use; all readers of the same file in a process share it. Its name in
+    messages is that of the compressed file.
     """
 
-    def __init__(self, path: InputPath, how: Callable[..., None], *args: Any) -> None:
+    def __init__(self, path: InputPath, unpack: Callable[..., None], *args: Any) -> None:
         self.path = path
-        self._how, self._args = how, args
+        self._unpack, self._args = unpack, args
         self._copy: _Copy | None = None
 
     def __reduce__(self) -> tuple:
-        return Unpacked, (self.path, self._how, *self._args)
+        return Unpacked, (self.path, self._unpack, *self._args)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unpacked) and self.__reduce__() == other.__reduce__()
@@ -166,38 +169,38 @@ class Unpacked:
         return str(self.path)
 
     def open(self, mode: str = "rb", buffering: int = -1) -> Any:
-        """Open the copy, at an offset of its own."""
-        with _lock:  # a descriptor that is released meanwhile would be another file's
+        """Open the copy, with a separate offset."""
+        with _lock:  # if the copy were released meanwhile, its descriptor could be another file's
             return open(self._made().place, mode, buffering)
 
     def stat(self) -> os.stat_result:
-        """Return the size of the copy, and when it was made."""
+        """Return the file status of the copy."""
         with _lock:
             return os.fstat(self._made().descriptor)
 
     def release(self) -> None:
-        """Give the disk back; the next use makes another copy."""
+        """Delete the copy; the next use makes another."""
         with _lock:
             self._copy = None
 
     def _made(self) -> _Copy:
         if self._copy is None:
             stat = os.stat(self.path)
-            key = self._how, self._args, stat.st_dev, identity(stat)
+            key = self._unpack, self._args, stat.st_dev, identity(stat)
             copy = _copies.get(key)
             if copy is None:
-                copy = _copies[key] = _Copy(lambda out: self._how(self.path, out, *self._args), str(self.path))
+                copy = _copies[key] = _Copy(lambda out: self._unpack(self.path, out, *self._args), str(self.path))
             self._copy = copy
         return self._copy
 
 
 _lock = threading.Lock()
-# The copies of packed files that are in use in this process.
+# The decompressed copies in use in this process.
 _copies: weakref.WeakValueDictionary[tuple, _Copy] = weakref.WeakValueDictionary()
 
 
 def _unlock_in_child() -> None:
-    """Replace the lock, which a thread that the child lacks may hold."""
+    """Replace the lock: a thread that does not exist in the child may hold it."""
     global _lock
     _lock = threading.Lock()
 
@@ -206,17 +209,17 @@ os.register_at_fork(after_in_child=_unlock_in_child)
 
 
 def unpacked(path: InputPath) -> Unpacked:
-    """Return a .gz file without the compression."""
+    """Return a .gz file to be read decompressed."""
     return Unpacked(path, _gunzip)
 
 
 def stored(path: InputPath, members: tuple[str, ...]) -> Unpacked:
-    """Return members of an .npz file without the compression, so that parts of them can be read."""
+    """Return members of an .npz file to be read decompressed, in ranges."""
     return Unpacked(path, _store, members)
 
 
 def _gunzip(path: InputPath, out: IO[bytes]) -> None:
-    _write_within_room(bounded_lines(path, _unzipped(path)), out, f"{path} without its compression")
+    _write_within_space(bounded_lines(path, _unzipped(path)), out, f"{path} without its compression")
 
 
 def _unzipped(path: InputPath) -> Iterator[bytes]:
@@ -232,23 +235,23 @@ def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         yield piece
 
 
-def _write_within_room(pieces: Iterable[bytes], out: IO[bytes], what: str) -> None:
-    """Write a copy piece by piece, as long as the disk has room for it; `what` is what the error calls it.
+def _write_within_space(pieces: Iterable[bytes], out: IO[bytes], what: str) -> None:
+    """Write a copy piece by piece while the disk has space for it.
 
-    How large it becomes is not known before: a packed file may grow a thousandfold.
+    `what` is its name in the error. Its size is not known in advance: decompression may expand a file a thousandfold.
     """
     written = 0
     for piece in pieces:
-        _require_room(len(piece), written, out, what)
+        _require_space(len(piece), written, out, what)
         out.write(piece)
         written += len(piece)
 
 
-def _require_room(num_bytes: int, written: int, out: IO[bytes], what: str) -> None:
-    """Refuse to write so much more of a copy where the disk would have less than the reserve."""
+def _require_space(num_bytes: int, written: int, out: IO[bytes], what: str) -> None:
+    """Refuse to write `num_bytes` more if less than the reserve would remain free on the disk."""
     disk = os.fstatvfs(out.fileno())
     free = disk.f_bavail * disk.f_frsize
-    # Some file systems do not say how large they are.
+    # Some file systems report a size of 0.
     if disk.f_blocks and free - num_bytes < min(disk.f_blocks * disk.f_frsize // 20, RESERVE_BYTES):
         raise WouldNotFit(
             f"{what} does not fit into {tempfile.gettempdir()}: {readable_bytes(written)} of it are there, and "
@@ -260,7 +263,7 @@ def _store(path: InputPath, out: IO[bytes], members: tuple[str, ...]) -> None:
     try:
         with zipfile.ZipFile(path) as packed, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as plain:
             taken = sum(packed.getinfo(name).file_size for name in members)
-            _require_room(taken, 0, out, f"{path} without its compression")
+            _require_space(taken, 0, out, f"{path} without its compression")
             for name in members:
                 with packed.open(name) as array, plain.open(name, "w", force_zip64=True) as copy:
                     shutil.copyfileobj(array, copy, 1 << 20)

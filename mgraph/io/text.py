@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.backends.base import Backend, available_cores
+from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io import lines, spool
@@ -21,16 +22,15 @@ from mgraph.io.lines import BadLine, first_lines, line_start, placing_errors, te
 from mgraph.io.parse import EMPTY, FIELDS, NEGATIVE, NOT_AN_ID, OUT_OF_RANGE, TOO_LONG, count_lines, parse_lines
 from mgraph.io.ranges import InputFile
 from mgraph.partition import chunk_range
-from mgraph.types import EdgeChunk
 
-# Bytes that are parsed at a time: enough to be fast, little beside the arrays that come of them.
+# Bytes parsed at a time: enough to be fast, little beside the resulting arrays.
 BLOCK_BYTES = 16 << 20
 NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
 
 
 @dataclass(frozen=True)
 class TextEdges:
-    """A text file, how its lines are to be read, and what a first reading found in it."""
+    """A text file, the layout of its lines, and the results of the first scan."""
 
     path: spool.InputPath
     packed: spool.Unpacked | None
@@ -38,7 +38,7 @@ class TextEdges:
     num_fields: int
     ends: tuple[int, int]  # the fields of the source and the target
     weight_field: int  # -1: none
-    base: int  # what the first vertex is called
+    base: int  # the id of the first vertex in the file
     directed: bool
     num_vertices: int = 0
     num_input_edges: int = 0
@@ -50,11 +50,11 @@ class TextEdges:
 
     @property
     def file(self) -> InputFile:
-        """The file to read, without compression."""
+        """The file to read, decompressed."""
         return self.packed or self.path
 
     def release(self) -> None:
-        """Give back the disk that a copy without compression takes; the next chunk makes another."""
+        """Delete the decompressed copy; the next chunk makes another."""
         if self.packed is not None:
             self.packed.release()
 
@@ -84,11 +84,11 @@ def read_text(
     directed: bool | None = None,
     num_vertices: int | None = None,
 ) -> TextEdges:
-    """Look at a text edge list, read it once, and return it as a source.
+    """Scan a text edge list once and return it as a source.
 
-    Where the first line names the columns, `mgraph.io.columns` finds the ends and the weight; else the first two
-    fields of a line are the ends. `weight` is the weight's column, by name or by number from 0; None means a column
-    called weight, or the third of three without names; False means none.
+    If the first line names the columns, `mgraph.io.columns` finds the ends and the weight; else the first two fields
+    are the ends. `weight` is the weight's column, by name or by number from 0; None means a column called weight, or
+    the third of three unnamed columns; False means none.
     """
     packed = spool.unpacked(path) if is_packed(path) else None
     file = packed or path
@@ -113,9 +113,9 @@ def is_packed(path: spool.InputPath) -> bool:
 
 
 def scanned(layout: TextEdges, num_vertices: int | None, floats: bool = False) -> TextEdges:
-    """Read the whole file once: check every line, count edges, find the largest id and the weights' dtype.
+    """Scan the whole file: check every line, count edges, find the largest id and the dtype of the weights.
 
-    With `floats` weights that happen to be whole are floats all the same.
+    With `floats` the weights are float64 even if all of them are integers.
     """
     file = layout.file
     limit = NO_LIMIT if num_vertices is None else num_vertices - 1
@@ -144,7 +144,7 @@ def scanned(layout: TextEdges, num_vertices: int | None, floats: bool = False) -
 
 @dataclass
 class _Part:
-    """What some lines hold."""
+    """The edges of some lines."""
 
     sources: np.ndarray
     targets: np.ndarray
@@ -156,7 +156,7 @@ class _Part:
 
 @dataclass
 class _Bounds:
-    """What a first reading remembers of some lines."""
+    """The results of the first scan for some lines."""
 
     count: int
     top: int
@@ -175,7 +175,7 @@ def _bounds(part: _Part) -> _Bounds:
 
 
 def _whole_dtype(bounds: list[_Bounds]) -> np.dtype:
-    """Return the smallest dtype for whole weights: unsigned up to 32 bits, else signed."""
+    """Return the smallest dtype for integer weights: unsigned up to 32 bits, else signed."""
     beyond = [found.beyond for found in bounds if found.beyond]
     if beyond:
         at, token = beyond[0]
@@ -190,7 +190,7 @@ def _whole_dtype(bounds: list[_Bounds]) -> np.dtype:
 
 
 def _blocks(layout: TextEdges, file: InputFile, lo: int, hi: int) -> Iterator[tuple[int, np.ndarray]]:
-    """Yield (offset, bytes) of the lines that begin in lo..hi, some at a time."""
+    """Yield (offset, bytes) of the lines that begin in lo..hi, in blocks."""
     with file.open("rb", buffering=0) as raw:
 
         def start(at: int) -> int:
@@ -212,10 +212,10 @@ def _blocks(layout: TextEdges, file: InputFile, lo: int, hi: int) -> Iterator[tu
 
 
 def _parse(layout: TextEdges, at: int, text: np.ndarray, limit: int) -> _Part:
-    """Parse the lines that stand at byte `at` of the file."""
-    most = count_lines(text)
-    weighted = most if layout.weight_field >= 0 else 0
-    sources, targets = np.empty(most, np.int64), np.empty(most, np.int64)
+    """Parse the lines at byte `at` of the file."""
+    max_edges = count_lines(text)
+    weighted = max_edges if layout.weight_field >= 0 else 0
+    sources, targets = np.empty(max_edges, np.int64), np.empty(max_edges, np.int64)
     weights, integers = np.empty(weighted, np.float64), np.empty(weighted, np.int64)
     slow, report = np.empty((3, weighted), np.int64), np.zeros(8, np.int64)
     fields = layout.num_fields, *layout.ends, layout.weight_field
@@ -231,7 +231,7 @@ def _parse(layout: TextEdges, at: int, text: np.ndarray, limit: int) -> _Part:
 
 
 def _slow_number(at: int, token: str) -> float:
-    """Read a number that the compiled parser leaves to Python, or refuse it."""
+    """Parse a number that the compiled parser leaves to Python's float(), or refuse it."""
     try:
         value = float(token) if token.isascii() and "_" not in token else None
     except ValueError:
@@ -244,7 +244,7 @@ def _slow_number(at: int, token: str) -> float:
 
 
 def _refuse(layout: TextEdges, at: int, text: np.ndarray, limit: int, report: list[int]) -> None:
-    """Say which line is wrong, and how."""
+    """Raise the error that `report` describes."""
     problem, begin, end, field = report[:4]
     token = text[begin:end].tobytes()
     word = repr(token.decode(errors="replace")[:40])
@@ -260,7 +260,7 @@ def _refuse(layout: TextEdges, at: int, text: np.ndarray, limit: int, report: li
 
 
 def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -> tuple[int, list[str], list[str]]:
-    """Return where the edges begin, the fields of the first line of them, and those of a header or none."""
+    """Return the offset of the first edge, the fields of its line, and the column names of a header or []."""
     begin, header = text_begin(path, file), list[str]()
     for end, line in first_lines(path, file, begin, comments=False):
         text = line.decode(errors="replace").strip()
@@ -269,7 +269,7 @@ def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -
         fields = _fields(text.split(",") if "," in text else text.split())
         if header or not (may_have_header or "," in text) or not _are_names(fields):
             return begin, fields, header
-        # Names may hold blanks where tabs separate them.
+        # Names that are separated by tabs may contain blanks.
         header, begin = _fields(text.split("\t")) if "\t" in text and "," not in text else fields, end
     return begin, header, header
 
@@ -279,5 +279,5 @@ def _fields(tokens: list[str]) -> list[str]:
 
 
 def _are_names(fields: list[str]) -> bool:
-    """Return whether fields are names of columns: one of the first two begins as a name does, or two are known ends."""
+    """Return whether fields are column names: one of the first two begins with a letter, or two are a known pair."""
     return any(field[:1].isalpha() or field[:1] == "_" for field in fields[:2]) or names_ends(fields)

@@ -1,4 +1,4 @@
-"""Edges and columns of results into files: .npz, .csv, .csr and .parquet."""
+"""Write edges, and columns of results, to files: .npz, .csv, .csr and .parquet."""
 
 from __future__ import annotations
 
@@ -12,38 +12,40 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend, make_backend
+from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.csr import write_csr
 from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
 from mgraph.io.replace import replacing, require_place
-from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+from mgraph.types import vertex_dtype
 
-# Edges that are in memory at a time.
+# Edges in memory at a time.
 CHUNK_EDGES = 1 << 22
-# Rows of text that are made at a time.
+# Rows formatted at a time.
 CSV_ROWS = 1 << 14
-# So many bytes an edge takes at least; in the others parallel ones are gone, or much alike is short.
+# The least bytes of an edge in a file; in other formats parallel edges are dropped, or columns compressed.
 LEAST_BYTES = {".npz": 8, ".csv": 4}
 
 Chunks = Callable[[], Iterator[EdgeChunk]]
 
 
 def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend | None = None) -> None:
-    """Write the edges of a source to a file, in the format of its suffix; the file is there whole or not at all.
+    """Write the edges of a source to a file in the format of its suffix.
 
-    `.npz`, `.csv` and `.parquet` get the edges as the source gives them. `.csr` gets rows as mkgraph
-    writes them: without loops, of parallel edges the lightest, undirected edges both ways.
+    The file is written whole or not at all. `.npz`, `.csv` and `.parquet` contain the edges as the source yields them.
+    `.csr` contains rows as mkgraph writes them: without loops, with the lightest of parallel edges, undirected edges in
+    both directions.
 
     Parameters
     ----------
     path
-        Where to; the suffix is one of .npz .csv .csr .parquet (which needs pyarrow). Of a symbolic link the
-        target is replaced; a replaced file keeps its mode.
+        The file; its suffix is one of .npz .csv .csr .parquet (which needs pyarrow). If it is a symbolic link,
+        its target is replaced; a replaced file keeps its mode.
     source
-        A generator or what a reader returned.
+        A generator or the result of a reader.
     backend
-        Where generators run; None means the CPU.
+        The backend on which generators run; None means the CPU.
     """
     path = pathlib.Path(path)
     write = _writer(path, EDGE_WRITERS)
@@ -59,7 +61,7 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
 
     try:
         with replacing(path) as temporary:
-            _require_room(path, temporary, source)
+            _require_space(path, temporary, source)
             write(temporary, source, chunks)
     finally:
         if backend is None:
@@ -67,12 +69,14 @@ def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend
 
 
 def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format: str | None = None) -> None:
-    """Write equally long columns to a file; it is there whole or not at all.
+    """Write columns of equal length to a file.
+
+    The file is written whole or not at all.
 
     Parameters
     ----------
     path
-        Where to.
+        The file.
     columns
         Name -> one-dimensional array.
     format
@@ -88,8 +92,11 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
         write(temporary, arrays)
 
 
-def _require_room(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
-    """Refuse edges that the disk cannot hold; of how many nobody knows is seen when it is full."""
+def _require_space(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
+    """Refuse edges that the disk cannot hold.
+
+    An unknown number of edges is written until the disk is full.
+    """
     least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
     free = shutil.disk_usage(temporary).free
     if least > free:
@@ -108,7 +115,7 @@ def _writer(path: pathlib.Path, writers: dict[str, Callable[..., None]]) -> Call
 
 
 def write_npz_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
-    """Write one array after another, each from a pass over the source: no array is ever whole in memory."""
+    """Write one array after another, each in its own pass over the source: no whole array is in memory."""
     num_edges = source.num_input_edges
     if num_edges is None:
         num_edges = sum(len(chunk) for chunk in chunks())
@@ -129,7 +136,10 @@ def write_npz_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> N
 
 
 def write_csv_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
-    """Write a line of names and one for each edge; neither vertices beyond the last edge nor directions are told."""
+    """Write a line of names and a line per edge.
+
+    The number of vertices and the direction are not stored.
+    """
     with open(path, "w") as file:
         file.write("source,target\n" if source.weight_dtype is None else "source,target,weight\n")
         for chunk in chunks():
@@ -144,14 +154,17 @@ def write_npz_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> Non
 
 
 def write_csv_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
-    """Write a line of names and one for each row."""
+    """Write a line of names and a line per row."""
     with open(path, "w") as file:
         file.write(",".join(columns) + "\n")
         _write_lines(file, list(columns.values()))
 
 
 def _write_lines(file, columns: list[np.ndarray]) -> None:
-    """Write rows; floats are written so that reading them gives the same value."""
+    """Write rows as text.
+
+    Floats are written with all digits that reading needs to restore them.
+    """
     for lo in range(0, len(columns[0]) if columns else 0, CSV_ROWS):
         fields = (map(str, column[lo : lo + CSV_ROWS].tolist()) for column in columns)
         file.write("\n".join(map(",".join, zip(*fields, strict=True))))
@@ -172,7 +185,7 @@ COLUMN_WRITERS: dict[str, Callable[..., None]] = {
 
 
 def require_writable(path: str | os.PathLike, writers: dict[str, Callable[..., None]] = COLUMN_WRITERS) -> None:
-    """Refuse a path that `write_columns` could not write, or whoever has these writers, before the work begins."""
+    """Refuse, before any work begins, a path that these writers could not write."""
     path = pathlib.Path(path)
     _writer(path, writers)
     require_place(path)

@@ -13,6 +13,7 @@ import numpy as np
 
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
+from mgraph.edges import EdgeSource
 from mgraph.errors import WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.generate.grid import Grid
@@ -23,7 +24,6 @@ from mgraph.ingest.memory_check import least_free, what_limits
 from mgraph.ingest.plan import bytes_of, degrees_bytes
 from mgraph.planning.memory import MOST_PLANNED, expected_edges, forest_bytes, plan_graph
 from mgraph.shard.shard import Shard
-from mgraph.types import EdgeSource
 
 # A build that takes less is not checked first: its own check comes soon enough.
 ASKED_BYTES = 1 << 26

@@ -21,13 +21,14 @@ from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE
 from mgraph.backends.base import LIMITS, CpuBackend, Limits
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
+from mgraph.edges import EdgeSource
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import blocks_beside, plan_compact
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, bytes_of, default_chunks, plan_build, state_bytes
 from mgraph.partition import Partition
 from mgraph.shard.block_headers import shape_of
-from mgraph.types import EdgeSource, vertex_dtype
+from mgraph.types import vertex_dtype
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
+from mgraph.edges import EdgeSource
 from mgraph.planning.memory import expected_connected, plan_graph
-from mgraph.types import EdgeSource
 
 # By backend: for every so many arcs a further rank. On NVIDIA H200 searches by breadth take little more than half as
 # long over 2^32 arcs on two ranks as on one (rmat27). A graph is put where it is before anybody says what is asked of

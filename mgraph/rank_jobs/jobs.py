@@ -23,13 +23,14 @@ from mgraph.algorithms.variants import TraversalSpec, connected, prepare, search
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
+from mgraph.edges import EdgeSource
 from mgraph.ingest.build import build
 from mgraph.io.parts import PartEdges
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
 from mgraph.shard.result_routing import require_homes
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.user_ids import edges_of_users, positions_of, tree_of_users
-from mgraph.types import Array, EdgeSource, unreached_of
+from mgraph.types import Array, unreached_of
 from mgraph.validation.components import labels_check_bytes, validate_labels
 from mgraph.validation.spanning_forest import forest_check_bytes, validate_forest
 from mgraph.validation.traversal import Violation, validate_traversal

@@ -1,4 +1,4 @@
-"""Pass 1 of the build: how many arcs each vertex has."""
+"""Count degrees and values: pass 1 of a build."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from mgraph.backends.numba_atomics import atomic_add
 
 @kernel(id_t="sources")
 def count_degrees(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
-    """Count the arcs of every edge at both its ends; a loop counts only as a loop.
+    """Add every edge to the degrees of both its ends, or to the loops.
 
-    In- and out-degrees are one array where the graph is undirected.
+    `out_degrees` and `in_degrees` are the same array if the graph is undirected.
     """
     loops = 0
     for i in range(lo, hi):

@@ -1,18 +1,18 @@
-"""The segment-sorted form of a graph's edges, from the rows; built when a sweep wants it.
+"""Build edge blocks for sweeps from the rows, on first use.
 
-Every undirected edge is here once, taken from the arc that leads to the smaller position; of a directed
-graph every arc. It starts at the row's vertex and ends at the arc's target:
+Blocks contain every undirected edge once, as the arc that leads to the smaller position; of a directed graph
+every arc. An edge starts at the row's vertex and ends at the arc's target:
 
-- *The hub is the end.* In degree order few segments then have most edges, so that a copy of one in fast
-  memory serves many of them; the hubs' many improvements meet there and not in global memory; and the
-  starts, read in rising order, are the low end of the graph, where no two threads want one address.
-- *Shares are even before they are cut.* However many neighbours a vertex has, few have smaller positions, so
-  every rank has nearly its equal share in its own rows, and little is sent.
+- *The hub is the end.* In degree order most edges then end in few segments, so that one copy of a segment in
+  shared memory serves many edges; the many updates of a hub contend there and not in global memory; and the
+  starts, read in rising order, are mostly vertices of low degree: few threads load the same address.
+- *Shares are nearly equal already.* However many neighbors a vertex has, few have smaller positions, so
+  that every rank has nearly its share in its own rows, and few edges are sent.
 
-Rows are in order of state index, so edges come sorted by their start. A window is a run of them; in it,
-a stable sort by tile (segment, then sub-window) leaves every tile in order of its starts. It is done a piece of the
-window at a time, so that little memory is needed beside rows and blocks: how many edges of a tile stand in the
-pieces before tells where those of a piece go.
+Rows are in order of state index, so edges are sorted by their start. A window is a range of starts; within it,
+a stable sort by tile (segment, then sub-window) keeps the edges of every tile sorted by start. The sort is a counting
+sort over pieces of the window, to need little memory: the counts of a tile in earlier pieces are the offset of its
+edges in the current piece.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ from mgraph.types import Array
 
 
 def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
-    """Return the blocks for states of `dtype`; narrow states (8-bit levels) share those of 4 bytes."""
+    """Return the blocks for states of `dtype`.
+
+    States smaller than 4 bytes share those of 4 bytes.
+    """
     if shard.is_compact:
-        (blocks,) = shard.blocks.values()  # of the compact layout: made once, for the widest states
+        (blocks,) = shard.blocks.values()  # the compact layout has one set, for the widest states
         return blocks
     state_bytes = max(dtype.itemsize, 4)
     if state_bytes not in shard.blocks:
@@ -42,7 +45,7 @@ def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
 
 
 def build_blocks(shard: Shard, comm: Communicator, shape: BlockShape) -> Blocks:
-    """Build this rank's blocks; every rank calls it. The shape is a rank's own affair."""
+    """Build this rank's blocks; every rank calls it, and shapes may differ between ranks."""
     share = _Share(shard, comm)
     backend, xp, num_states = shard.backend, shard.backend.xp, shard.partition.num_states
     words = xp.empty(share.num_edges, np.uint32)
@@ -54,7 +57,7 @@ def build_blocks(shard: Shard, comm: Communicator, shape: BlockShape) -> Blocks:
         counts = [_count_tiles(shard, headers, first, piece) for piece in share.starting_in(first, last, size)]
         if not counts:
             continue
-        # Where the edges of each tile begin, and in it those of each piece.
+        # The first edge of each tile; advanced by each piece's own counts.
         in_window = np.sum(counts, axis=0)
         begins = headers.num_edges + np.cumsum(in_window) - in_window
         headers.add(first, in_window)
@@ -76,7 +79,7 @@ def _tiles_of(headers: Headers, first: int, sources: Array, targets: Array) -> A
 
 
 def _count_tiles(shard: Shard, headers: Headers, first: int, columns: list[Array]) -> np.ndarray:
-    """Return how many edges of a piece each tile of its window has."""
+    """Return the number of a piece's edges in each tile of its window."""
     tiles = _tiles_of(headers, first, *columns[:2])
     del columns
     tiles.sort()
@@ -92,7 +95,7 @@ def _place_piece(
     words: Array,
     weights: Array | None,
 ) -> None:
-    """Write a piece's edges, emptying `columns`: the i-th in order of tiles, if of tile t, goes to offsets[t] + i."""
+    """Write a piece's edges: the i-th in order of tiles, in tile t, at offsets[t] + i. Empties `columns`."""
     xp, shape = shard.backend.xp, headers.shape
     sources, targets = columns[:2]
     del columns[:2]
@@ -110,10 +113,10 @@ def _place_piece(
 
 
 class _Share:
-    """The rank's equal share of the graph's edges, as columns: sources, targets and, if there are any, weights.
+    """One rank's equal share of the graph's edges, as columns: sources, targets and any weights.
 
-    The ranks list the edges of their rows one behind the other, and the list is cut in equal parts. What
-    stands on the other side of a cut is sent; the rank's own edges are listed when they are asked for.
+    The lists of edges of all ranks, concatenated, are cut into equal shares. Edges beyond a cut are sent to the rank
+    of that share; edges that stay are listed from the rows piece by piece.
     """
 
     def __init__(self, shard: Shard, comm: Communicator) -> None:
@@ -128,12 +131,12 @@ class _Share:
         cuts = [min(max(share - start, 0), listed) for share in shares]
         self.own = cuts[rank], cuts[rank + 1]
         parts = [self._list(*cuts[r : r + 2] if r != rank else (0, 0)) for r in range(comm.size)]
-        came = [comm.alltoallv(column) for column in zip(*parts, strict=True)]
-        self.below = [xp.concatenate(column[: rank + 1]) for column in came]
-        self.above = [xp.concatenate(column[rank:]) for column in came]
+        received = [comm.alltoallv(column) for column in zip(*parts, strict=True)]
+        self.below = [xp.concatenate(column[: rank + 1]) for column in received]
+        self.above = [xp.concatenate(column[rank:]) for column in received]
 
     def starting_in(self, first: int, last: int, size: int) -> Iterator[list[Array]]:
-        """Yield the columns of the edges that start in first..last, in order of their starts, `size` at a time."""
+        """Yield columns of at most `size` own edges that start in first..last, in order of their starts."""
         low, high = (min(max(state - self.base, 0), self.shard.num_owned) for state in (first, last))
         begin, end = (min(max(int(self.offsets[row]), self.own[0]), self.own[1]) for row in (low, high))
         if len((columns := self._slice(self.below, first, last))[0]):
@@ -162,7 +165,7 @@ class _Share:
 
 
 def _edge_offsets(shard: Shard) -> Array:
-    """Return where each row's edges begin in the list of them all, and its length."""
+    """Return the offset of each row's edges in the list of all of this rank's edges, and the list's length."""
     rows, partition = shard.rows, shard.partition
     if shard.info.directed:
         return rows.indptr

@@ -1,4 +1,4 @@
-"""From rows to a list of edges, each undirected edge once: what the blocks of a sweep are sorted from."""
+"""List the edges of rows, each undirected edge once: the input of blocks for sweeps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mgraph.backends.numba_helpers import position_of, row_of_arc
 
 @kernel(vertex_t="targets")
 def count_lower(lo, hi, indptr, targets, first, stride, multiplier, counts):
-    """Count the arcs of every row that lead to a smaller position; they stand first in the row.
+    """Count the arcs of every row that lead to a smaller position, by binary search: they are first in the row.
 
     Row u has position u * multiplier + first.
     """
@@ -28,8 +28,8 @@ def count_lower(lo, hi, indptr, targets, first, stride, multiplier, counts):
 def list_ends(lo, hi, offsets, num_rows, indptr, targets, weights, base, begin, out_sources, out_targets, out_weights):
     """Write both ends of every edge as state indices, and its weight.
 
-    Work items are edges: row u has offsets[u] .. offsets[u + 1], the first arcs of the row, and the state
-    index base + u. The outputs start at edge `begin`.
+    Work items are edges: those of row u, with the state index base + u, are offsets[u] .. offsets[u + 1], the first
+    arcs of the row. Edge `begin` is written to index 0.
     """
     row = row_of_arc(offsets, num_rows, lo)
     for edge in range(lo, hi):

@@ -1,4 +1,4 @@
-"""Rows by target of a directed graph, and the first of each row side by side; built when a method wants them."""
+"""In-rows of a directed graph (its CSC), and the first neighbor of every row; built on first use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mgraph.types import Array
 
 
 def require_in_rows(shard: Shard, comm: Communicator) -> None:
-    """Give the shard rows by target; an undirected graph's rows are that already."""
+    """Build the shard's in-rows; an undirected graph's rows are its in-rows."""
     if not shard.info.directed or shard.in_rows is not None or shard.is_compact:
         return
     run, partition, rows = shard.backend, shard.partition, shard.rows
@@ -31,7 +31,7 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
         None if rows.weights is None else rows.weights.dtype,
     )
     del lengths
-    # All ranks take the same number of steps: routing an arc is a step of everyone.
+    # All ranks take the same number of steps: routing is a collective operation.
     num_arcs = len(rows.targets)
     steps = int(comm.allreduce(np.array([-(-num_arcs // run.limits.chunk_edges)], np.int64), "max")[0])
     for step in range(steps):
@@ -47,9 +47,9 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
 
 
 def require_firsts(shard: Shard) -> Array:
-    """Return the first of every row by target, as a state index; an empty row has its own vertex.
+    """Return the first neighbor of every in-row, as a state index.
 
-    How many of the last rows have one target at most is counted with them.
+    An empty row has its own vertex. Also counts the trailing rows of degree at most one.
     """
     rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
     if rows.firsts is None:

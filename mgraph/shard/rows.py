@@ -18,9 +18,10 @@ from mgraph.types import Array
 
 
 class RowsBuilder:
-    """Takes arcs in any order, from every rank in step, and ends as this rank's rows.
+    """Builds this rank's rows from arcs in any order.
 
-    The rows' sizes are known from pass 1, so an arc goes straight to its row: nothing is held twice.
+    All ranks call add() in step. The sizes of the rows are known from pass 1, so that every arc is written directly
+    into its row.
     """
 
     def __init__(
@@ -41,7 +42,10 @@ class RowsBuilder:
         self.weights = None if weight_dtype is None else xp.empty(num_arcs, weight_dtype)
 
     def add(self, sources: Array, targets: Array, weights: Array | None) -> None:
-        """Place arcs given by positions; every rank calls it equally often, with nothing if need be."""
+        """Place arcs given by positions.
+
+        Every rank calls it equally often, if need be with empty arrays.
+        """
         rows = self.partition.local(sources)
         if self.comm.size > 1:
             owners = self.partition.owner(sources)
@@ -49,22 +53,23 @@ class RowsBuilder:
         place_arcs[self.backend](0, len(rows), rows, targets, weights, self._cursors, self.positions, self.weights)
 
     def finish(self, batch_arcs: int) -> tuple[Rows, int]:
-        """Return the rows, sorted and free of parallel arcs, and how many of those were dropped."""
+        """Return the rows, sorted and without parallel arcs, and the number of arcs dropped."""
         del self._cursors
-        kept = _sort_rows(self, batch_arcs)
-        dropped = len(self.positions) - kept
-        # The arrays end where the kept arcs do; a copy that gives the tail back pays only when it is large.
+        num_arcs = _sort_rows(self, batch_arcs)
+        dropped = len(self.positions) - num_arcs
+        # A copy that frees the tail of the arrays is worth its time only if the tail is large.
         if dropped > len(self.positions) // 8:
-            self.positions = self.positions[:kept].copy()
-            self.weights = None if self.weights is None else self.weights[:kept].copy()
-        weights = None if self.weights is None else self.weights[:kept]
-        return Rows(self.indptr, self.positions[:kept], weights), dropped
+            self.positions = self.positions[:num_arcs].copy()
+            self.weights = None if self.weights is None else self.weights[:num_arcs].copy()
+        weights = None if self.weights is None else self.weights[:num_arcs]
+        return Rows(self.indptr, self.positions[:num_arcs], weights), dropped
 
 
 def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
-    """Sort and deduplicate every row in place, a batch of rows at a time; return how many arcs stay.
+    """Sort and deduplicate every row in place, a batch of rows at a time.
 
-    A batch is packed beside the arrays and written back over arcs that were read already.
+    Return the number of arcs left. The keys of a batch are a temporary array; its result overwrites arcs that have been
+    read already.
     """
     backend, indptr, positions, weights = builder.backend, builder.indptr, builder.positions, builder.weights
     xp, partition = backend.xp, builder.partition
@@ -75,7 +80,7 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
     for first, last in _batches(backend.to_host(indptr), batch_arcs):
         if shift + (last - first).bit_length() > 63:
             raise UsageError(f"{partition.num_positions} vertices are too many for rows of {last - first}")
-        # No two batches are of one length: what a pool kept of the one before would not fit this one.
+        # Batches differ in length: memory that a pool keeps of the last one would not serve this one.
         backend.release()
         begin, end = int(indptr[first]), int(indptr[last])
         keys = xp.empty(end - begin, np.int64)
@@ -96,7 +101,10 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
 
 
 def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
-    """Cut the rows into runs of at most `batch_arcs` arcs; a longer row stands alone."""
+    """Divide the rows into runs of at most `batch_arcs` arcs.
+
+    A longer row is a run of its own.
+    """
     cuts, num_rows = [0], len(indptr) - 1
     while cuts[-1] < num_rows:
         first = cuts[-1]

@@ -10,7 +10,8 @@ extern "C" __global__ void bucket_arcs(i64 lo, i64 hi, const id_t* owners, const
                                        i64* cursors, vertex_t* out_rows, vertex_t* out_targets,
                                        weight_t* out_weights) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
-    i64 slot = reserve_of(cursors, (i64)owners[i]);  // owners are few
+    i64 slot =
+        reserve_of(cursors, (i64)owners[i]);  // few distinct owners: one atomic per warp and owner
     out_rows[slot] = rows[i];
     out_targets[slot] = targets[i];
     if (weights) out_weights[slot] = weights[i];
@@ -56,8 +57,9 @@ extern "C" __global__ void unpack_rows(i64 lo, i64 hi, const i64* indptr, i64 nu
 extern "C" __global__ void first_targets(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                          i64 num_rows, i64 base, vertex_t* firsts, i64* singles) {
   for (i64 u = lo + thread_index(); u < hi; u += thread_count()) {
-    i64 length = indptr[u + 1] - indptr[u], behind = num_rows - 1 - u;
+    i64 length = indptr[u + 1] - indptr[u], rows_after = num_rows - 1 - u;
     firsts[u] = length ? targets[indptr[u]] : (vertex_t)(base + u);
-    if (length > 1 && behind < load_relaxed(singles)) atomic_min(singles, behind);
+    // Race: `singles` only falls, so that a row skipped by this test would not lower it.
+    if (length > 1 && rows_after < load_relaxed(singles)) atomic_min(singles, rows_after);
   }
 }

@@ -1,4 +1,4 @@
-"""Pass 2 of the build: arcs to their owners, into their rows, and each row in order; then the first of every row."""
+"""Pass 2 of a build: bucket arcs by owner, place them in rows, pack keys to sort rows; first neighbors of rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from mgraph.backends.numba_helpers import row_of_arc
 
 @kernel(id_t="ids", vertex_t="table")
 def look_up(lo, hi, ids, table, out):
-    """Translate ids through a table; indexing would first widen every id to 64 bits."""
+    """Gather table[ids]; array indexing would first convert every id to 64 bits."""
     for i in range(lo, hi):
         out[i] = table[ids[i]]
 
 
 @kernel(id_t="owners", vertex_t="rows", weight_t="weights")
 def bucket_arcs(lo, hi, owners, rows, targets, weights, cursors, out_rows, out_targets, out_weights):
-    """Put every arc behind the others of the same owner; `cursors` start where each owner's bucket does."""
+    """Append every arc to its owner's bucket.
+
+    `cursors` are initially the starts of the buckets.
+    """
     for i in range(lo, hi):
         slot = atomic_add(cursors, owners[i], 1)
         out_rows[slot] = rows[i]
@@ -27,7 +30,10 @@ def bucket_arcs(lo, hi, owners, rows, targets, weights, cursors, out_rows, out_t
 
 @kernel(vertex_t="rows", weight_t="weights")
 def place_arcs(lo, hi, rows, targets, weights, cursors, out_targets, out_weights):
-    """Put every arc into the next free slot of its row; `cursors` start where each row does."""
+    """Write every arc to the next free slot of its row.
+
+    `cursors` are initially the starts of the rows.
+    """
     for i in range(lo, hi):
         slot = atomic_add(cursors, rows[i], 1)
         out_targets[slot] = targets[i]
@@ -37,7 +43,10 @@ def place_arcs(lo, hi, rows, targets, weights, cursors, out_targets, out_weights
 
 @kernel(lanes=32, vertex_t="targets")
 def pack_keys(lo, hi, indptr, targets, shift, first_row, keys):
-    """Make one sortable number of each arc: row, then target; `keys` starts at the first row."""
+    """Pack row and target of each arc into one sort key.
+
+    The first arc of `first_row` is written to index 0.
+    """
     base = indptr[first_row]
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
@@ -46,7 +55,10 @@ def pack_keys(lo, hi, indptr, targets, shift, first_row, keys):
 
 @kernel(weight_t="weights")
 def lightest_of_runs(lo, hi, starts, order, weights, out_weights):
-    """Find the lightest of each run of parallel arcs; run j is order[starts[j]:starts[j + 1]]."""
+    """Write the lightest weight of each run of parallel arcs.
+
+    Run j is order[starts[j]:starts[j + 1]].
+    """
     for j in range(lo, hi):
         lightest = weights[order[starts[j]]]
         for i in range(starts[j] + 1, starts[j + 1]):
@@ -56,7 +68,10 @@ def lightest_of_runs(lo, hi, starts, order, weights, out_weights):
 
 @kernel(vertex_t="positions")
 def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
-    """Write the position of every arc's source; row u has position u * multiplier + first."""
+    """Write the position of every arc's source, u * multiplier + first for row u.
+
+    `begin` is written to index 0.
+    """
     row = row_of_arc(indptr, num_rows, lo)
     for arc in range(lo, hi):
         while indptr[row + 1] <= arc:
@@ -66,9 +81,9 @@ def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
 
 @kernel(vertex_t="targets")
 def first_targets(lo, hi, indptr, targets, num_rows, base, firsts, singles):
-    """Put the first target of every row side by side; an empty row has its own vertex.
+    """Write the first target of every row, its own vertex for an empty row.
 
-    `singles` falls to how many of the last rows have one target at most; it starts at `num_rows`.
+    `singles`, initially `num_rows`, is lowered to the number of trailing rows with at most one target.
     """
     for u in range(lo, hi):
         firsts[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else base + u

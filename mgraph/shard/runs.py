@@ -1,4 +1,4 @@
-"""Runs of equal values in sorted arrays: counting them, and keeping one of each."""
+"""Runs of equal values in sorted arrays: count their lengths, and deduplicate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mgraph.types import Array
 
 
 def lengths_of_runs(xp: Any, ordered: Array, num_values: int) -> Array:
-    """Return how often each of 0..num_values-1 occurs in an array that is in order.
+    """Return how often each of 0..num_values-1 occurs in a sorted array.
 
-    CuPy's bincount takes more than a gigabyte beside its input, whatever its size.
+    CuPy's bincount allocates more than a gigabyte beside an input of any size.
     """
     if len(ordered) == 0 or num_values == 0:
         return xp.zeros(num_values, np.int64)
@@ -25,14 +25,17 @@ def lengths_of_runs(xp: Any, ordered: Array, num_values: int) -> Array:
 
 
 def runs_of(backend: Backend, ordered: Array) -> tuple[np.ndarray, np.ndarray]:
-    """Return the different values of an array that is in order and not empty, and how often each occurs."""
+    """Return the distinct values of a sorted array that is not empty, and how often each occurs."""
     starts = backend.xp.flatnonzero(_are_first(backend.xp, ordered))
     values = backend.to_host(ordered[starts]).astype(np.int64)
     return values, np.diff(backend.to_host(starts), append=len(ordered))
 
 
 def drop_parallel(backend: Backend, columns: list[Array]) -> tuple[Array, Array | None]:
-    """Return the keys in order, each once, and the lightest weight of each; empties `columns`, keys and any weights."""
+    """Return the sorted distinct keys and the lightest weight of each.
+
+    Empties `columns` (keys, any weights).
+    """
     xp = backend.xp
     keys, weights = columns.pop(0), columns.pop() if columns else None
     if weights is None:
@@ -42,10 +45,10 @@ def drop_parallel(backend: Backend, columns: list[Array]) -> tuple[Array, Array 
     keys = keys[order]
     is_first = _are_first(xp, keys)
     starts = xp.flatnonzero(is_first)
-    kept = len(starts)
+    num_keys = len(starts)
     starts = xp.append(starts, len(keys))
-    lightest = xp.empty(kept, weights.dtype)
-    lightest_of_runs[backend](0, kept, starts, order, weights, lightest)
+    lightest = xp.empty(num_keys, weights.dtype)
+    lightest_of_runs[backend](0, num_keys, starts, order, weights, lightest)
     del order, starts
     return keys[is_first], lightest
 

@@ -1,4 +1,4 @@
-"""The part of a graph that one rank holds: rows, blocks, order, partition."""
+"""One rank's part of a graph: rows, blocks, and tables between user ids and positions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ T = TypeVar("T")
 
 @dataclass
 class Rows:
-    """Adjacency by owned vertex (CSR), each row sorted by target position, or by class of weight before that.
+    """Adjacency lists of the owned vertices (CSR), sorted by target position, or first by class of weight.
 
-    `targets` are state indices. Vertex `local` has arcs indptr[local] .. indptr[local + 1].
+    `targets` are state indices. Vertex `local` has the arcs indptr[local] .. indptr[local + 1].
     """
 
     indptr: Array
     targets: Array
     weights: Array | None
-    firsts: Array | None = None  # the first target of every row, side by side; made when a method wants them
-    singles: int = 0  # so many of the last rows have one target at most; known with `firsts`
+    firsts: Array | None = None  # the first target of every row, contiguous; made on first use
+    singles: int = 0  # number of trailing rows with at most one target; valid with `firsts`
 
     @property
     def nbytes(self) -> int:
@@ -39,17 +39,17 @@ class Rows:
 
 @dataclass(frozen=True)
 class BlockShape:
-    """How edges are cut into blocks; bits are of state indices."""
+    """Sizes of edge blocks, as bits of state indices."""
 
-    segment_bits: int  # ends of a block: their state fits the fast memory of a block of threads
-    subwindow_bits: int  # starts of a tile: with the end's bits a start packs into 32
-    window_bits: int  # starts of a block: their state fits the cache that all blocks of threads share
-    unit_size: int  # the most edges that a block of threads takes at once
+    segment_bits: int  # range of ends: their states fit the shared memory of a thread block
+    subwindow_bits: int  # range of starts of a tile: start and end of an edge together fit 32 bits
+    window_bits: int  # range of starts of a block: their states fit the L2 cache
+    unit_size: int  # the most edges of a unit, which one thread block processes
 
 
 @dataclass
 class Blocks:
-    """Edges in the segment-sorted form, both ends of each in 32 bits.
+    """Edges sorted by window, segment and sub-window, both ends of each packed into 32 bits.
 
     Edge e of tile t and unit u starts at `tile_starts[t] + (words[e] >> segment_bits)` and ends at
     `unit_segments[u] + (words[e] & mask)`. A tile has one sub-window and one segment; a unit is a run of
@@ -75,11 +75,11 @@ class Blocks:
 
     @property
     def edges(self) -> tuple[Array, ...]:
-        """The arrays that every sweep reads, in the order in which it takes them."""
+        """The arrays that every sweep reads, in the order of the kernels' parameters."""
         return self.unit_tiles, self.unit_segments, self.tile_edges, self.tile_starts, self.words
 
     def padded(self, num_states: int) -> int:
-        """Return the length of a state array that ends where a segment does."""
+        """Return the length of a state array, rounded up to whole segments."""
         length = 1 << self.shape.segment_bits
         return -(-num_states // length) * length
 
@@ -90,32 +90,32 @@ class Blocks:
 
 @dataclass
 class Homes:
-    """Which owned vertices' answers go to which rank, whose range their user ids are in, and whose come from where.
+    """Routing table for results: the rank that serves each owned vertex's user id, and the source of each value.
 
-    What goes to a rank goes in order of vertices, and what comes stands in order of ranks: bits tell which, and with
-    the place of every word's first, where.
+    Bitmaps over states with per-word prefix counts: the value of a set bit is at index before[word] + number of set
+    bits before it in its word. Values to one rank are in order of vertices, values received in order of source ranks.
     """
 
-    going: Array  # bits of the owned vertices, `stride` for every rank
-    before_going: Array
-    coming: Array  # bits of all states
-    before_coming: Array
-    num_going: list[int]  # to every rank
-    num_coming: list[int]
-    users: Array | None = None  # the user id of every state, beside rows, which are much larger
+    send_bits: Array  # for every rank a bitmap of `stride` bits over the owned vertices
+    send_before: Array
+    recv_bits: Array  # bitmap over all states
+    recv_before: Array
+    send_counts: list[int]  # number of values to each rank
+    recv_counts: list[int]  # number of values from each rank
+    users: Array | None = None  # the user id of every state; stored only beside rows, which are much larger
 
     @property
     def nbytes(self) -> int:
-        parts = (self.going, self.before_going, self.coming, self.before_coming, self.users)
+        parts = (self.send_bits, self.send_before, self.recv_bits, self.recv_before, self.users)
         return sum(part.nbytes for part in parts if part is not None)
 
 
 @dataclass(frozen=True)
 class GraphInfo:
-    """What every rank knows of the whole graph; travels to the client."""
+    """Facts of the whole graph, the same on every rank; returned to the client."""
 
     num_vertices: int
-    num_edges: int  # undirected edges, or directed arcs, after loops and parallel edges are gone
+    num_edges: int  # undirected edges, or directed arcs, without loops and parallel edges
     num_arcs: int  # entries of all rows
     directed: bool
     order: str  # degree or natural
@@ -131,7 +131,7 @@ class GraphInfo:
 
     @property
     def mean_degree(self) -> float:
-        """Of the vertices that have arcs."""
+        """The mean out-degree of the vertices with arcs, at least 1."""
         return max(self.num_arcs / max(self.num_vertices - self.num_isolated, 1), 1.0)
 
 
@@ -139,8 +139,9 @@ class GraphInfo:
 class Shard:
     """One rank's part of a graph, and the tables between user ids and positions.
 
-    User ids are cut in equal ranges of `user_stride`: rank r hands out users r * user_stride and up. In
-    natural order a position is a user id, the ranges are those of the owners, and both tables are None.
+    User ids are divided into equal ranges of `user_stride`: rank r serves the results of user ids from
+    r * user_stride on. In natural order a position is a user id, a rank serves the vertices that it owns, and both
+    tables are None.
     """
 
     backend: Backend
@@ -149,23 +150,23 @@ class Shard:
     rank: int
     stored_rows: Rows | None  # None in the compact layout, which has blocks and degrees
     user_of_local: Array | None  # the user id of each owned vertex
-    position_of_user: Array | None  # for the user ids of this rank's range; from num_positions on it is none
+    position_of_user: Array | None  # for the user ids of this rank's range; values from num_positions on are isolated
     stored_degrees: Array | None = None  # of the compact layout
-    # What is made on demand, and forgotten by begin_call(), but for the blocks of the compact layout.
-    in_rows: Rows | None = None  # of a directed graph, built when a method wants them
-    blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state, built when a method wants them
-    by_weight: Rows | None = None  # the rows, light arcs first, with the same indptr; built for shortest paths
-    homes: Homes | None = None  # of several ranks in degree order, built for the first search or forest
-    outgrown_bytes: int = 0  # of the widest distances to whose end a search has come
-    is_deep: bool = False  # a search has come to the last level that bytes hold
-    kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # what is worked out once_a_shard
-    made_over: weakref.ref[Communicator] | None = None  # which the ranks had when they made all that
+    # Derived data, built on first use, and dropped by begin_call(), except for the blocks of the compact layout.
+    in_rows: Rows | None = None  # of a directed graph
+    blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state
+    by_weight: Rows | None = None  # weight-sorted rows, which share indptr with the rows
+    homes: Homes | None = None  # result routing, for several ranks in degree order
+    outgrown_bytes: int = 0  # bytes of the widest distance dtype that a search has overflowed
+    is_deep: bool = False  # a search has exceeded the levels that uint8 holds
+    kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions once_a_shard
+    made_over: weakref.ref[Communicator] | None = None  # the communicator by which the derived data was built
 
     def begin_call(self, comm: Communicator) -> None:
-        """Begin a call in which the ranks have this communicator.
+        """Begin a call with this communicator; drop derived data that was built by another.
 
-        Behind one that failed it is another. Of what that was making some ranks may have their part and others not,
-        and would wait for each other: all forget what was made on demand.
+        After a failed call the ranks have a new communicator. Some ranks may have finished building derived data and
+        others not, which would make them disagree on the next collective: so all ranks drop it.
         """
         if self.made_over is not None and self.made_over() is comm:
             return
@@ -178,25 +179,25 @@ class Shard:
 
     @cached_property
     def num_owned(self) -> int:
-        """How many vertices this rank owns."""
+        """The number of vertices that this rank owns."""
         return self.partition.num_owned(self.rank)
 
     @cached_property
     def user_stride(self) -> int:
-        """How many user ids a rank hands out answers of."""
+        """The number of user ids that a rank serves results of."""
         if not self.partition.cyclic:
             return self.partition.stride
         return -(-self.info.num_vertices // self.partition.num_ranks)
 
     @cached_property
     def user_range(self) -> tuple[int, int]:
-        """The user ids whose answers this rank hands out."""
+        """The range of user ids that this rank serves results of."""
         lo = min(self.rank * self.user_stride, self.info.num_vertices)
         return lo, min(lo + self.user_stride, self.info.num_vertices)
 
     @property
     def is_compact(self) -> bool:
-        """Whether there are blocks alone, for sweeps."""
+        """Whether the shard has only blocks, for sweeps."""
         return self.stored_rows is None
 
     @property
@@ -207,15 +208,15 @@ class Shard:
 
     @property
     def degrees(self) -> Array:
-        """How many arcs leave each owned vertex."""
+        """The out-degree of each owned vertex."""
         return self.stored_degrees if self.is_compact else degrees(self.rows)
 
     @property
     def incoming(self) -> Rows:
-        """Rows by target: the rows themselves where the graph is undirected."""
+        """The in-rows: the rows themselves if the graph is undirected."""
         if not self.info.directed:
             return self.rows
-        assert self.in_rows is not None, "in-rows are built by the method that wants them"
+        assert self.in_rows is not None, "require_in_rows() has not been called"
         return self.in_rows
 
     @property
@@ -228,31 +229,31 @@ class Shard:
 
 
 def once_a_shard(
-    work_out: Callable[Concatenate[Shard, P], T],
+    function: Callable[Concatenate[Shard, P], T],
 ) -> Callable[Concatenate[Shard, P], T]:
-    """Keep what a function of a shard, and of what can be a key, returns, as long as there is that shard.
+    """Cache the results of a function of a shard on the shard, by the other arguments, which are hashable.
 
-    A communicator is no part of the key: one that has failed would stay, with its windows.
+    A communicator is not part of the key: a failed one would stay referenced, with its peer buffers.
     """
 
-    @functools.wraps(work_out)
-    def kept(shard: Shard, *args: P.args, **options: P.kwargs) -> T:
-        key = (work_out, *[arg for arg in args if not isinstance(arg, Communicator)], *options.items())
+    @functools.wraps(function)
+    def cached(shard: Shard, *args: P.args, **options: P.kwargs) -> T:
+        key = (function, *[arg for arg in args if not isinstance(arg, Communicator)], *options.items())
         if key not in shard.kept:
-            shard.kept[key] = work_out(shard, *args, **options)
+            shard.kept[key] = function(shard, *args, **options)
         return shard.kept[key]
 
-    return kept
+    return cached
 
 
 def long_rows(shard: Shard, length: int) -> int:
-    """Return how many rows from the first on hold all those of more than `length` arcs, or are a few too many."""
+    """Return an upper bound of the number of leading rows that include all of more than `length` arcs."""
     info = shard.info
     if info.max_degree <= length:
         return 0
     if info.order == "natural":
         return shard.num_owned
-    # Those of higher degree come first; a row has no more arcs than its vertex has ends of any.
+    # Rows are sorted by falling degree, in plus out, parallel arcs included, which bounds the length of the row.
     ends = (info.num_arcs + 2 * (info.num_parallel + info.num_loops)) * (2 if info.directed else 1)
     return min(shard.num_owned, ends // (length + 1) // shard.partition.num_ranks + 1)
 

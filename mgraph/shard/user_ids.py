@@ -1,4 +1,4 @@
-"""Between user ids and positions: edges and sources on the way in, answers on the way out."""
+"""Translate between user ids and positions: edges and sources of input, results of searches and forests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     if shard.position_of_user is None:
         return list(users)
     run, (lo, hi), num = shard.backend, shard.user_range, len(users)
-    words, on_host = run.host_words(num)
+    words, on_host = run.host_words(num)  # written and read by both sides without a copy
     on_host[:num] = users
     find_positions[run](0, num, shard.position_of_user, lo, hi - lo, words)
     run.synchronize()
@@ -36,49 +36,49 @@ def translated(backend: Backend, ids: Array, table: Array) -> Array:
 
 
 def user_dtype(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which a user sees distances that are held in `dtype`."""
+    """Return the dtype of distances in results, for distances computed in `dtype`."""
     if dtype == NARROW_LEVEL:
         return LEVEL
     return np.dtype(np.int64) if dtype.kind == "u" else dtype
 
 
 def tree_of_users(shard: Shard, comm: Communicator, distances: Array | None, predecessors: Array | None) -> list[Array]:
-    """Return those that are given of this rank's range of user ids.
+    """Return distances and predecessors, those that are not None, for this rank's range of user ids.
 
-    Distances that are floats stay as they are, inf where not reached; levels stay int32 and integer distances become
-    int64, -1 where not reached. Predecessors become user ids, int64, -1 for none.
+    Float distances keep their dtype, inf if unreached; levels are int32 and integer distances int64, -1 if unreached.
+    Predecessors are user ids, int64, -1 for none.
     """
     homes, step = require_homes(shard, comm), 1
-    given = [distances, predecessors]
+    columns = [distances, predecessors]
     if homes is not None:
-        step, given = _deal(shard, comm, homes, distances, predecessors)
-    dtypes = [None if column is None else column.dtype for column in given]
-    return _translation(shard, step, *dtypes)(*[column for column in given if column is not None])
+        step, columns = _send_to_servers(shard, comm, homes, distances, predecessors)
+    dtypes = [None if column is None else column.dtype for column in columns]
+    return _translation(shard, step, *dtypes)(*[column for column in columns if column is not None])
 
 
 @once_a_shard
 def _translation(
     shard: Shard, step: int, distance: np.dtype | None, parent: np.dtype | None
 ) -> Callable[..., list[Array]]:
-    """Return what writes both in order of user ids."""
+    """Return a prepared launch that writes distances and predecessors in order of user ids."""
     (lo, hi), partition, homes = shard.user_range, shard.partition, shard.homes
     out = (
         None if distance is None else Fresh(hi - lo, user_dtype(distance)),
         None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
     )
-    # Alone, a rank has the predecessors' levels at hand: hubs' mostly, so that they are sooner there than one's own.
+    # A single rank derives a level from the predecessor's: most predecessors are hubs, with their levels in the cache.
     if partition.cyclic and homes is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
         return shard.backend.prepared(
             translate_levels, 0, hi - lo, shard.position_of_user, partition.num_positions,
             Given(distance), Given(parent), shard.user_of_local, *out,
         )  # fmt: skip
-    # In natural order ranges are the owners': user id i of the range is local i, every one with a state.
+    # In natural order a rank serves its own vertices: user id i of its range is local i, and has a state.
     shape = (
         (shard.position_of_user, partition.num_positions, partition.stride, partition.multiplier)
         if partition.cyclic
         else (None, shard.num_owned, partition.stride, 1)
     )
-    bits, before = (None, None) if homes is None else (homes.coming, homes.before_coming)
+    bits, before = (None, None) if homes is None else (homes.recv_bits, homes.recv_before)
     return shard.backend.prepared(
         translate_tree, 0, hi - lo, *shape, bits, before, step,
         None if distance is None else Given(distance), None if parent is None else Given(parent),
@@ -86,46 +86,49 @@ def _translation(
     )  # fmt: skip
 
 
-def _deal(
+def _send_to_servers(
     shard: Shard, comm: Communicator, homes: Homes, distances: Array | None, predecessors: Array | None
 ) -> tuple[int, list[Array | None]]:
-    """Send what is given of owned vertices to the homes of their user ids.
+    """Send values of owned vertices to the ranks that serve their user ids.
 
-    Return what comes, in order of states, and how many values it is apart: both of a vertex are looked up at once where
-    they stand side by side, as they do if they are as wide.
+    Return the step and the columns received. Columns of equal width are interleaved, so that both values of a vertex
+    are in one cache line: then the step, the distance between values of a column, is 2.
     """
     run, partition, ids = shard.backend, shard.partition, vertex_dtype(shard.info.num_vertices)
     dtypes = [None if distances is None else distances.dtype, None if predecessors is None else ids]
-    kinds = [dtype for dtype in dtypes if dtype is not None]
-    step = 2 if [kind.itemsize for kind in kinds] == [ids.itemsize] * 2 else 1
+    present = [dtype for dtype in dtypes if dtype is not None]
+    step = 2 if [dtype.itemsize for dtype in present] == [ids.itemsize] * 2 else 1
 
-    def columns(num: int) -> tuple[list[Array], list[Array | None]]:
-        """Return arrays for so many vertices, and where in them what is given stands."""
+    def allocate(num: int) -> tuple[list[Array], list[Array | None]]:
+        """Return buffers for `num` vertices, and the columns as views of them."""
         if step == 2:
             both = run.xp.empty(2 * num, ids)
-            return [both], [both.view(kinds[0]), both[1:]]
+            return [both], [both.view(present[0]), both[1:]]
         each = [None if dtype is None else run.xp.empty(num, dtype) for dtype in dtypes]
         return [column for column in each if column is not None], each
 
     users = None if predecessors is None else _users_of_states(shard, comm)
-    sent, going = columns(starts_of(homes.num_going)[-1])
+    send_buffers, send_columns = allocate(starts_of(homes.send_counts)[-1])
     deal_tree[run](
-        0, shard.num_owned, shard.user_of_local, shard.user_stride, homes.going, homes.before_going,
-        distances, predecessors, users, partition.stride, partition.multiplier, step, *going,
+        0, shard.num_owned, shard.user_of_local, shard.user_stride, homes.send_bits, homes.send_before,
+        distances, predecessors, users, partition.stride, partition.multiplier, step, *send_columns,
     )  # fmt: skip
-    came, coming = columns(starts_of(homes.num_coming)[-1])
-    for out, into in zip(sent, came, strict=True):
-        comm.alltoallv(_cut(out, homes.num_going, step), _cut(into, homes.num_coming, step))
-    return step, coming
+    recv_buffers, recv_columns = allocate(starts_of(homes.recv_counts)[-1])
+    for send, recv in zip(send_buffers, recv_buffers, strict=True):
+        comm.alltoallv(_parts(send, homes.send_counts, step), _parts(recv, homes.recv_counts, step))
+    return step, recv_columns
 
 
-def _cut(column: Array, nums: list[int], step: int) -> list[Array]:
-    """Return each rank's part of a column that has `step` values for each of so many vertices."""
-    return [column[step * at : step * (at + num)] for at, num in zip(starts_of(nums), nums, strict=False)]
+def _parts(buffer: Array, counts: list[int], step: int) -> list[Array]:
+    """Return each rank's part of a buffer with `step` values for each of counts[rank] vertices."""
+    return [buffer[step * at : step * (at + count)] for at, count in zip(starts_of(counts), counts, strict=False)]
 
 
 def _users_of_states(shard: Shard, comm: Communicator) -> Array:
-    """Return the user id of every state, which is kept beside rows."""
+    """Return the user id of every state.
+
+    Stored with the result routing unless the layout is compact.
+    """
     homes = require_homes(shard, comm)
     if homes is None:
         return shard.user_of_local
@@ -138,9 +141,10 @@ def _users_of_states(shard: Shard, comm: Communicator) -> Array:
 
 
 def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, dict[str, Array]]:
-    """Return edges, which are arcs of any ranks' rows, in user ids, and how many edges earlier ranks return.
+    """Return edges in user ids, and the number of edges that lower ranks return.
 
-    Sources are below targets, and the edges rise with both over the ranks: so they do not depend on who had them.
+    `arcs` index this rank's rows. Sources are below targets, and the edges of all ranks are sorted by both: so the
+    result does not depend on which rank had an edge.
     """
     xp, rows = shard.backend.xp, shard.rows
     local = xp.searchsorted(rows.indptr, arcs, side="right") - 1
@@ -166,24 +170,27 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
 def _in_order(shard: Shard, columns: list[Array]) -> list[Array]:
     """Sort edges by source, then target."""
     xp, n = shard.backend.xp, shard.info.num_vertices
-    # One number sorts by both, where there are not 3 billion vertices.
+    # Up to 3 billion vertices one 64-bit key sorts by both ends.
     packed = n * n < 1 << 63
     order = xp.argsort(columns[0] * n + columns[1]) if packed else xp.lexsort(xp.stack(columns[1::-1]))
     return [column[order] for column in columns]
 
 
 def gather_states(shard: Shard, comm: Communicator, owned: Array) -> Array:
-    """Gather every rank's owned values into one array by state index; the slices' tails are zeros."""
+    """Gather every rank's owned values into one array by state index; padding is zero."""
     return _gather_ranges(comm, shard.backend, owned, shard.partition.stride)
 
 
 def gather_users(shard: Shard, comm: Communicator, of_range: Array) -> Array:
-    """Gather every rank's values of its range of user ids into one array; zeros lie behind the last."""
+    """Gather every rank's values of its range of user ids into one array, padded with zeros."""
     return _gather_ranges(comm, shard.backend, of_range, shard.user_stride)
 
 
 def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -> Array:
-    """Gather the parts of all ranks, which are as long as `stride` or shorter; one rank has it all."""
+    """Gather parts of at most `stride` values, padded to `stride`.
+
+    A single rank's part is returned itself.
+    """
     if comm.size == 1:
         return part
     if len(part) < stride:

@@ -1,7 +1,7 @@
-"""Between positions and user ids: where sources stand; answers by user id, from all states or from what was dealt.
+"""Translate between user ids and positions: sources of a search, and results by user id.
 
-`positions` holds the position of each user id of the range (None in natural order, where the i-th user id
-of a range has the i-th position of its owner); positions from `num_positions` up have no arcs and no state.
+`positions` has the position of each user id of a rank's range (None in natural order, where the i-th user id
+of the range is the owner's i-th position); positions from `num_positions` on are isolated and have no state.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mgraph.backends.numba_helpers import ones_before, ones_of, set_bit, state_o
 
 @kernel(vertex_t="positions")
 def find_positions(lo, hi, positions, first, num_users, words):
-    """Put the positions of user ids in their stead, -1 for one that is not among those from `first` on."""
+    """Replace user ids in `words` by positions, -1 for one outside of first .. first + num_users."""
     for i in range(lo, hi):
         user = words[i] - first
         words[i] = positions[user] if 0 <= user < num_users else -1
@@ -22,14 +22,14 @@ def find_positions(lo, hi, positions, first, num_users, words):
 
 @kernel(id_t="users")
 def mark_homes(lo, hi, users, user_stride, stride, bits):
-    """Mark owned vertices in the bitmap, `stride` bits long, of the rank whose range their user id is in."""
+    """Mark every owned vertex in the bitmap, of `stride` bits, of the rank that serves its user id."""
     for i in range(lo, hi):
         set_bit(bits, np.int64(users[i]) // user_stride * stride + i)
 
 
 @kernel(vertex_t="counts")
 def count_ones(lo, hi, bits, counts):
-    """Count the bits of every word."""
+    """Count the set bits of every word."""
     for i in range(lo, hi):
         counts[i] = ones_of(bits[i])
 
@@ -39,10 +39,10 @@ def deal_tree(
     lo, hi, users, user_stride, bits, before, values, parents, user_of_state, stride, multiplier, step, out_values,
     out_parents,
 ):  # fmt: skip
-    """Write distances and predecessors, these as user ids, one behind the other for every home, in order of vertices.
+    """Write distances, and predecessors as user ids, contiguously for every serving rank, in order of vertices.
 
-    `bits` and `before` tell the places, `step` values apart, as mark_homes() left them. Of both only those are written
-    that have an output.
+    `bits` (of mark_homes) and `before` are a bitmap with prefix counts, which gives the index of a vertex's values;
+    these are `step` apart. An output that is None is not written.
     """
     for i in range(lo, hi):
         place = ones_before(bits, before, np.int64(users[i]) // user_stride * stride + i) * step
@@ -56,9 +56,9 @@ def deal_tree(
 
 @kernel(vertex_t="positions", dist_t="values", parent_t="parents", id_t="users", out_t="out_distances")
 def translate_levels(lo, hi, positions, num_positions, values, parents, users, out_distances, out_parents):
-    """Write levels and predecessors in order of user ids, -1 where there is none, on a rank that is alone.
+    """Write levels and predecessors in order of user ids, -1 for an unreached vertex, on a single rank.
 
-    A level is that of the predecessor, and one more; a source is its own.
+    A level is that of the predecessor plus one; a source, which is its own predecessor, has level 0.
     """
     for i in range(lo, hi):
         position = np.int64(positions[i])
@@ -74,10 +74,10 @@ def translate_tree(
     lo, hi, positions, num_positions, stride, multiplier, bits, before, step, values, parents, users, out_distances,
     out_parents,
 ):  # fmt: skip
-    """Write distances and predecessors in order of user ids, those of both that have an output; -1 where there is none.
+    """Write distances and predecessors in order of user ids, -1 (inf for floats) if unreached.
 
-    `values` and `parents` are by state, or with `bits` one behind the other for each state that has one, `step` apart.
-    `users` holds the user id of every state index, and is None where predecessors are user ids.
+    Outputs may be None. `values` and `parents` are by state, or with `bits` contiguous for the states with a set bit,
+    `step` apart. `users` has the user id of every state index, or is None if predecessors are user ids already.
     """
     for i in range(lo, hi):
         position = i if positions is None else np.int64(positions[i])

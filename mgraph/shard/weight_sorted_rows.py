@@ -1,8 +1,7 @@
-"""Rows with the light arcs of each first, beside the rows by target; built when shortest paths want them.
+"""Weight-sorted rows, light arcs first, beside the rows sorted by target; built for the first SSSP that uses them.
 
-The paper on spanning forests sorts every vertex's list by weight once for a graph; here it is for shortest
-paths: most arcs are heavier than what a bucket has room for, and need not be looked at while they are. A few
-hundred classes of weights do as well as a full order, and cost one reading and one writing of the rows.
+Delta-stepping skips the arcs that are heavier than the current bucket's bound: in a weight-sorted row they are its
+end. A few hundred classes of weights are as good as a full sort, and need one read and one write of the rows.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.shard.shard import GraphInfo, Rows, Shard
 from mgraph.shard.weight_sorted_rows_kernels import sort_rows
 
-# Of a vertex, for a search and its answer: what must be free beside the rows.
+# Bytes per vertex of a search and its result: memory that must remain free beside the rows.
 SEARCH_BYTES = 80
-# The largest factor: no weight times it is beyond the floats.
-MOST_SCALE = 1e300
+# The largest factor by which no weight overflows a float64.
+MAX_SCALE = 1e300
 
 
 def require_rows_by_weight(shard: Shard) -> None:
-    """Give the shard rows by weight, unless there is no room for them."""
+    """Build the shard's weight-sorted rows, if there is memory for them."""
     rows, run = shard.rows, shard.backend
     if shard.by_weight is not None or rows.weights is None:
         return
@@ -31,8 +30,11 @@ def require_rows_by_weight(shard: Shard) -> None:
 
 
 def class_scale(info: GraphInfo) -> float:
-    """Return the factor that makes classes of the graph's weights: 1 for integers of 8 bits."""
-    most = float(info.max_weight)
+    """Return the factor from a weight to its class.
+
+    It is 1 for integers of 8 bits.
+    """
+    heaviest = float(info.max_weight)
     if info.weight_dtype is not None and not info.weight_dtype.startswith("float"):
-        return min(1.0, (WEIGHT_CLASSES - 1) / max(most, 1.0))
-    return min((WEIGHT_CLASSES - 1) / most, MOST_SCALE) if most > 0 else 0.0
+        return min(1.0, (WEIGHT_CLASSES - 1) / max(heaviest, 1.0))
+    return min((WEIGHT_CLASSES - 1) / heaviest, MAX_SCALE) if heaviest > 0 else 0.0

@@ -1,21 +1,21 @@
-// A warp sorts a row; one of LONG arcs or more is sorted by all warps of a block, each a slice of
-// it. Class by class, what a slice has stands behind what the slices before it have, so that arcs
-// of a class stay in order.
+// A stable counting sort of each row. A warp sorts a row; a row of LONG arcs or more is sorted by
+// all warps of a block, a slice each. Within a class the arcs of a slice follow those of earlier
+// slices, so that the sort is stable.
 
 #include "prelude.cuh"
 
 constexpr i64 LONG = 4096;
 constexpr int WARPS = 32;
 
-// How many arcs of begin .. end are of each class, added to `counts`.
+// Add the number of arcs of begin .. end in each class to `counts`.
 __device__ inline void count_classes(i64 begin, i64 end, const weight_t* weights, double scale,
                                      u32* counts) {
   for (i64 i = begin + lane_index(); i < end; i += 32)
     atomic_add(&counts[class_of(weights[i], scale)], 1u);
   __syncwarp();
 }
-// Write the arcs of begin .. end from `row` on, those of a class from its place in `places` on,
-// which moves.
+// Write the arcs of begin .. end to the row that begins at `row`: those of class c from places[c]
+// on, which advances.
 __device__ inline void place_by_class(i64 row, i64 begin, i64 end, const vertex_t* targets,
                                       const weight_t* weights, double scale, u32* places,
                                       vertex_t* out_targets, weight_t* out_weights) {
@@ -34,7 +34,7 @@ __device__ inline void place_by_class(i64 row, i64 begin, i64 end, const vertex_
   }
 }
 
-// Make counts of classes the places where they start, a warp together.
+// Replace the counts of classes by their exclusive prefix sums, with one warp.
 __device__ inline void start_classes(u32* counts) {
   constexpr int EACH = WEIGHT_CLASSES / 32;
   u32* own = counts + lane_index() * EACH;
@@ -55,7 +55,8 @@ extern "C" __global__ void __launch_bounds__(1024)
   __shared__ u32 counts[WARPS][WEIGHT_CLASSES], totals[WEIGHT_CLASSES];
   int warp = threadIdx.x >> 5, num_warps = blockDim.x >> 5;
   u32* own = counts[warp];
-  // In degree order the longest rows are neighbours: each block gets one of them.
+  // In degree order the longest rows are adjacent: consecutive rows are assigned to different
+  // blocks.
   for (i64 first = lo; first < hi; first += (i64)gridDim.x * num_warps) {
     i64 row = first + (i64)warp * gridDim.x + blockIdx.x;
     i64 begin = row < hi ? indptr[row] : 0, end = row < hi ? indptr[row + 1] : 0;
@@ -76,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(1024)
       i64 slice = (end - begin + num_warps - 1) / num_warps;
       i64 from = begin + warp * slice < end ? begin + warp * slice : end,
           to = from + slice < end ? from + slice : end;
-      __syncthreads();  // the row before is placed
+      __syncthreads();  // all warps have placed the previous row
       for (int c = lane_index(); c < WEIGHT_CLASSES; c += 32) own[c] = 0;
       __syncwarp();
       count_classes(from, to, weights, scale, own);
@@ -99,6 +100,6 @@ extern "C" __global__ void __launch_bounds__(1024)
       __syncthreads();
       place_by_class(begin, from, to, targets, weights, scale, own, out_targets, out_weights);
     }
-    __syncthreads();  // before the next turn's counts
+    __syncthreads();  // before the next iteration overwrites the counts
   }
 }

@@ -1,4 +1,4 @@
-"""Rows by weight, the light arcs of each first, in 256 classes of weights: within one they stay in order."""
+"""Sort rows by class of weight, light arcs first, by a stable counting sort with 256 classes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from mgraph.backends.numba_helpers import WEIGHT_CLASSES, class_of
 
 @kernel(lanes=32, block=1024, vertex_t="targets", weight_t="weights")
 def sort_rows(lo, hi, indptr, targets, weights, scale, out_targets, out_weights):
-    """Copy the rows lo..hi, their arcs in order of class; `scale` is what makes a class of a weight."""
+    """Copy the rows lo..hi with their arcs sorted by class.
+
+    The class of a weight is weight * scale, see class_of.
+    """
     places = np.empty(WEIGHT_CLASSES + 1, np.int64)
     for row in range(lo, hi):
         begin, end = indptr[row], indptr[row + 1]
         if end - begin <= 32:
-            # Few arcs are sorted by insertion.
+            # A short row is sorted by insertion.
             for i in range(begin, end):
                 weight, target = weights[i], targets[i]
                 arc_class = class_of(weight, scale)

@@ -1,19 +1,19 @@
-"""Check the labels of connected components by rules, on the ranks that hold them.
+"""Validate the labels of connected components by rules, on the ranks.
 
 1. Every label is the id of a vertex, and not larger than the vertex's own.
 2. A label is its own label.
 3. Both ends of every arc have the same label.
 4. Every vertex is connected with its label.
 
-Together they prove the labels: by 3 vertices that are connected have one label; by 4 vertices of one
-label are connected; by 2 the label is one of them, and by 1 the smallest.
+Together they prove the labels: by 3 connected vertices have one label; by 4 vertices of one label are
+connected; by 2 the label is one of them, and by 1 the smallest.
 
-Rule 4 wants to know what is connected, and asks nobody who knows the answer: trees hang under smaller
-neighbouring ones and fold up, a reduction over the ranks at a time, until no arc leads out of any. That
-shares no code with the union-find of `mgraph/algorithms/components/afforest.py`.
+Rule 4 needs the components, and computes them independently of `mgraph/algorithms/components/afforest.py`, without
+shared code: roots are linked to smaller neighboring roots and paths are compressed, with a reduction over
+the ranks per round, until no arc connects two trees.
 
-One table of all user ids, or two of all states, is on every rank at a time, in the width of an id; all else is taken
-in pieces, and arcs stay where they are: `labels_check_bytes`.
+At any time every rank has one table of all user ids, or two of all states, with the width of an id; all else
+is processed in pieces, and arcs are not moved: see `labels_check_bytes`.
 """
 
 from __future__ import annotations
@@ -34,49 +34,49 @@ from mgraph.validation.traversal import Offenders, Violation, count_offenders, p
 
 
 def validate_labels(shard: Shard, comm: Communicator, labels: Array) -> list[Violation]:
-    """Return the rules that the labels of this rank's range of user ids break: the same list on every rank."""
+    """Return the rules that the labels of this rank's range of user ids violate: the same list on every rank."""
     lo, _ = shard.user_range
-    unlike = Offenders(2, "the label has another label itself")
-    torn = Offenders(3, "an arc leads to another label")
+    not_fixed = Offenders(2, "the label has another label itself")
+    mismatch = Offenders(3, "an arc leads to another label")
     apart = Offenders(4, "the vertex is not connected with its label")
     labels, out_of_range = _in_range(shard, labels)
 
-    everywhere = gather_users(shard, comm, labels)
+    all_labels = gather_users(shard, comm, labels)
     for piece, users in _users(shard):
         label = labels[piece]
-        unlike.add(users[everywhere[label] != label])
-    _look_at_arcs(shard, comm, everywhere, torn)
-    del everywhere
+        not_fixed.add(users[all_labels[label] != label])
+    _check_arcs(shard, comm, all_labels, mismatch)
+    del all_labels
 
     root = _roots_of_users(shard, comm)
-    nowhere = none_of(root.dtype)
+    isolated = none_of(root.dtype)
     for piece, users in _users(shard):
         label, own = labels[piece], root[lo + piece.start : lo + piece.stop]
-        apart.add(users[(root[label] != own) | ((own == nowhere) & (label != users))])
-    return count_offenders(comm, [out_of_range, unlike, torn, apart])
+        apart.add(users[(root[label] != own) | ((own == isolated) & (label != users))])
+    return count_offenders(comm, [out_of_range, not_fixed, mismatch, apart])
 
 
 def labels_check_bytes(partition: Partition, num_vertices: int) -> int:
-    """Return what validate_labels takes beside the graph and the labels on the fullest rank."""
+    """Return the temporary bytes of validate_labels on the fullest rank."""
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
     user, users = vertex_dtype(num_vertices).itemsize, -(-num_vertices // partition.num_ranks)
-    # A table is gathered from the parts of all ranks; one rank has it already.
+    # Tables are gathered from all ranks; a single rank uses its own.
     several = partition.num_ranks > 1
     of_users, of_states = (num_vertices, states + partition.stride) if several else (0, 0)
-    looking = user * (of_users + owned + of_states) + owned
-    homing = vertex * users + vertex * max(states, of_users)
-    return user * users + max(looking, 2 * vertex * states, homing)
+    checking_arcs = user * (of_users + owned + of_states) + owned
+    gathering_roots = vertex * users + vertex * max(states, of_users)
+    return user * users + max(checking_arcs, 2 * vertex * states, gathering_roots)
 
 
 def _users(shard: Shard) -> Iterator[tuple[slice, Array]]:
-    """Yield this rank's range of user ids, piece by piece."""
+    """Yield (slice, user ids) of this rank's range of user ids, piece by piece."""
     lo, hi = shard.user_range
     for piece in pieces(hi - lo):
         yield piece, shard.backend.xp.arange(lo + piece.start, lo + piece.stop)
 
 
 def _in_range(shard: Shard, labels: Array) -> tuple[Array, Offenders]:
-    """Return labels as ids, the user's own where they are out of range, and of whom they are."""
+    """Return labels as ids, with the vertex's own id for one out of range, and the offenders of rule 1."""
     xp, offenders = shard.backend.xp, Offenders(1, "the label is not the id of a vertex up to its own")
     ids = xp.empty(len(labels), vertex_dtype(shard.info.num_vertices))
     for piece, users in _users(shard):
@@ -86,20 +86,20 @@ def _in_range(shard: Shard, labels: Array) -> tuple[Array, Offenders]:
     return ids, offenders
 
 
-def _look_at_arcs(shard: Shard, comm: Communicator, labels: Array, torn: Offenders) -> None:
-    """Note the owned vertices from which an arc leads to another label."""
+def _check_arcs(shard: Shard, comm: Communicator, labels: Array, mismatch: Offenders) -> None:
+    """Record the owned vertices with an arc to a vertex of another label."""
     xp, rows, first, n = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride, shard.num_owned
     owned = xp.empty(n, labels.dtype)
     for piece in pieces(n):
         owned[piece] = labels[users_of_owned(shard, piece)]
-    of_states, is_torn = gather_states(shard, comm, owned), xp.zeros(n, np.uint8)
-    mark_torn[shard.backend](0, n, first, rows.indptr, rows.targets, of_states, is_torn)
+    of_states, is_mismatch = gather_states(shard, comm, owned), xp.zeros(n, np.uint8)
+    mark_torn[shard.backend](0, n, first, rows.indptr, rows.targets, of_states, is_mismatch)
     for piece in pieces(n):
-        torn.add(users_of_owned(shard, piece)[is_torn[piece] != 0])
+        mismatch.add(users_of_owned(shard, piece)[is_mismatch[piece] != 0])
 
 
 def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
-    """Return for every user id the state that those connected with it share, the sentinel where there is none."""
+    """Return for every user id the root state of its component, the sentinel for a vertex without arcs."""
     xp, partition = shard.backend.xp, shard.partition
     roots = _connect(shard, comm)
     if shard.position_of_user is None:
@@ -107,15 +107,15 @@ def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
     of_range = xp.empty(len(shard.position_of_user), roots.dtype)
     for piece in pieces(len(of_range)):
         positions = shard.position_of_user[piece].astype(np.int64)
-        alone = positions >= partition.num_positions
-        states = partition.state(xp.where(alone, 0, positions))
-        of_range[piece] = xp.where(alone, none_of(roots.dtype), roots[states])
+        isolated = positions >= partition.num_positions
+        states = partition.state(xp.where(isolated, 0, positions))
+        of_range[piece] = xp.where(isolated, none_of(roots.dtype), roots[states])
     del roots
     return gather_users(shard, comm, of_range)
 
 
 def _connect(shard: Shard, comm: Communicator) -> Array:
-    """Return the smallest state index that each state is connected with."""
+    """Return the smallest state index of each state's component."""
     run, rows, partition = shard.backend, shard.rows, shard.partition
     first = shard.rank * partition.stride
     roots, lower = (run.xp.arange(partition.num_states, dtype=partition.dtype) for _ in range(2))
@@ -126,16 +126,19 @@ def _connect(shard: Shard, comm: Communicator) -> Array:
         if not comm.any(int(counters[0]) > 0):
             return roots
         comm.allreduce(lower, "min")
-        _fold(run, lower)
+        _compress_paths(run, lower)
         roots[:] = lower
 
 
-def _fold(run: Backend, parents: Array) -> None:
-    """Put every state right below the root of its tree: the same on every rank, so that nobody need be asked."""
-    folded = False
-    while not folded:
-        folded = True
+def _compress_paths(run: Backend, parents: Array) -> None:
+    """Link every state to the root of its tree.
+
+    `parents` is equal on all ranks, so that none communicates.
+    """
+    done = False
+    while not done:
+        done = True
         for piece in pieces(len(parents)):
-            further = parents[parents[piece]]
-            folded = folded and total(run, further != parents[piece]) == 0
-            parents[piece] = further
+            grandparents = parents[parents[piece]]
+            done = done and total(run, grandparents != parents[piece]) == 0
+            parents[piece] = grandparents

@@ -1,4 +1,4 @@
-"""Look at every arc: which ends have different labels, and which trees could hang under a smaller one."""
+"""Scan every arc: mark label mismatches between its ends, or link the larger of two roots to the smaller."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from mgraph.backends.numba_atomics import atomic_add, atomic_min
 
 
 @kernel(lanes=32, vertex_t="targets", id_t="labels")
-def mark_torn(lo, hi, first, indptr, targets, labels, is_torn):
+def mark_torn(lo, hi, first, indptr, targets, labels, is_mismatch):
     """Mark the rows with an arc to a vertex of another label.
 
-    `first` is the state index of row 0; `labels` cover every state.
+    `first` is the state index of row 0; `labels` is by state index.
     """
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
             if labels[targets[i]] != labels[first + row]:
-                is_torn[row] = 1
+                is_mismatch[row] = 1
 
 
 @kernel(lanes=32, vertex_t="targets")
 def hook_roots(lo, hi, first, indptr, targets, roots, lower, counters):
-    """Lower the larger root of every arc between two trees to the smaller; counters[0] counts such arcs.
+    """Link the larger root to the smaller for every arc between two trees.
 
-    `roots` is what `lower` was when the launch began.
+    The number of such arcs is added to counters[0]. `roots` is a copy of `lower` from before the launch.
     """
-    torn = 0
+    num_arcs = 0
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
             a, b = roots[first + row], roots[targets[i]]
             if a != b:
-                torn += 1
-                # The entry only falls: a value that is small enough when it is read stays so.
+                num_arcs += 1
+                # Race: an entry only falls, so that a plain read that finds it small enough remains valid.
                 if lower[max(a, b)] > min(a, b):
                     atomic_min(lower, max(a, b), min(a, b))
-    atomic_add(counters, 0, torn)
+    atomic_add(counters, 0, num_arcs)

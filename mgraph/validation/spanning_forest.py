@@ -1,17 +1,16 @@
-"""Check a spanning forest by rules, on the ranks that hold it, in one look at every arc.
+"""Validate a spanning forest by rules, on the ranks, in one pass over all arcs.
 
 1. Every edge of the forest is an edge of the graph, with its weight.
-2. It is a forest: no edge closes a cycle, and none is there twice.
-3. It spans: no edge of the graph leads from one tree to another.
-4. It is lightest: no edge of the graph weighs less than the heaviest on the path that it closes (for the
-   heaviest forest: more than the lightest).
+2. It is a forest: no edge closes a cycle, and none occurs twice.
+3. It spans: no edge of the graph connects two of its trees.
+4. It is minimal: no edge of the graph is lighter than the heaviest edge on the forest's path between its
+   ends (for the maximum forest: heavier than the lightest).
 
-Together they prove its weight. That of equal edges the very ones are taken which the order of the graph
-says is not a rule: other forests are as light.
+Together they prove its weight. The rules accept any choice between edges of equal weight.
 
-The edges of the forest are looked up piece by piece and gathered on every rank, 16 bytes each where that is enough.
-They are joined by rounds of Boruvka, whose tree tells the heaviest edge of any path in as many steps as there were
-rounds: log2 n at most. Arcs stay where they are. `forest_check_bytes` says what it takes.
+The edges of the forest are looked up piece by piece and gathered on every rank, 16 bytes each if that is enough.
+Rounds of Boruvka's algorithm on them make a tree of components, in which the heaviest edge on a path is found in as
+many steps as there were rounds, at most log2 n. Arcs are not moved. For the memory see `forest_check_bytes`.
 """
 
 from __future__ import annotations
@@ -29,65 +28,68 @@ from mgraph.types import Array, vertex_dtype
 from mgraph.validation.spanning_forest_kernels import check_outside, find_claimed
 from mgraph.validation.traversal import Offenders, Violation, count_offenders, pieces, users_of_owned
 
-# An edge's sources in user ids, and the place of the first one in the list of all ranks.
-Told = list[tuple[int, Array]]
+# For each piece that this rank contributed to the list of all ranks: its start in the list, its sources in user ids.
+OwnPieces = list[tuple[int, Array]]
 
 
 def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array], maximum: bool) -> list[Violation]:
-    """Return the rules that a forest breaks: the same list on every rank.
+    """Return the rules that a forest violates: the same list on every rank.
 
     Parameters
     ----------
     columns
-        `sources`, `targets` and `weights` of edges in user ids, of which each rank has some.
+        `sources`, `targets` and `weights` of this rank's part of the edges, in user ids.
     maximum
-        Whether it is to be the heaviest forest.
+        Whether it must be a maximum spanning forest.
     """
     xp, weights = shard.backend.xp, forest_weights(shard, comm, maximum)
-    work, told, offenders = _look_up(shard, comm, columns, weights)
+    work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
     num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
     taken, above, heaviest = _tree_of_rounds(shard, work, num_nodes, np.dtype(_key_dtype(weights)))
     in_cycles = xp.ones(len(work), bool)
     del work
     in_cycles[taken] = False
     del taken
-    # Every rank has the same edges here, and speaks of those that it told.
+    # All ranks have the same list of edges; each reports the offenders among those that it contributed.
     cycles = Offenders(2, "the edge closes a cycle")
-    for start, users in told:
+    for start, users in own_pieces:
         cycles.add(users[in_cycles[start : start + len(users)]].astype(np.int64))
-    return count_offenders(comm, [*offenders, cycles, *_look_at_arcs(shard, weights, above, heaviest)])
+    return count_offenders(comm, [*offenders, cycles, *_check_arcs(shard, weights, above, heaviest)])
 
 
 def forest_check_bytes(partition: Partition, num_vertices: int, edges: int, weight: int) -> int:
-    """Return what validate_forest takes beside the graph and the forest, on the fullest rank.
+    """Return the temporary bytes of validate_forest on the fullest rank.
 
     Parameters
     ----------
     edges
-        Of the graph, on a rank.
+        Number of edges of the graph on a rank.
     weight
-        Bytes of one.
+        Bytes of a weight.
     """
     owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
     user, wide = vertex_dtype(num_vertices).itemsize, weight == 8 or states >= EDGE_MASK
-    # Weights of 64 bits are tried in 32, for every arc.
+    # Weights of 64 bits are replaced by keys of 32 bits if their order allows it.
     tried, narrowed = (24 * edges, 8 * edges) if weight == 8 else (0, 0)
     table = user * num_vertices if partition.num_ranks > 1 else 0
     listed = (2 * vertex + (16 if wide else 8)) * states
-    # Of a state: best edge, whom it is below, its number and its tree's, the edge taken, the heaviest of its round.
+    # Bytes of a state: best edge, parent, number of the state and of its tree, edge taken, heaviest edge of its round.
     a_round = (8 + 3 * vertex + 8 + (16 if wide else 4)) * states
     return max(tried, narrowed + user * owned + listed + max(table, listed + a_round))
 
 
 def _key_dtype(weights: Array) -> type:
-    """Return in what the order of weights fits."""
+    """Return the integer dtype of the keys of weights."""
     return np.int32 if weights.dtype.itemsize <= 4 else np.int64
 
 
 def _look_up(
     shard: Shard, comm: Communicator, columns: dict[str, Array], weights: Array
-) -> tuple[WorkList, Told, list[Offenders]]:
-    """Find the arcs of the forest's edges; return those that are there, on every rank, and those that this one told."""
+) -> tuple[WorkList, OwnPieces, list[Offenders]]:
+    """Find the arcs of the forest's edges (rule 1).
+
+    Gather those found on every rank.
+    """
     xp, partition = shard.backend.xp, shard.partition
     no_end = Offenders(1, "an end is not a vertex")
     no_edge = Offenders(1, "the edge is not in the graph")
@@ -96,51 +98,60 @@ def _look_up(
     ids = vertex_dtype(shard.info.num_vertices)
     num_edges, longest = comm.sum(own)[0], int(comm.allreduce(np.array([own]), "max")[0])
     wide = weights.dtype.itemsize == 8 or num_edges >= EDGE_MASK
-    work, told, found = WorkList.empty(shard.backend, num_edges, partition.dtype, wide), [], 0
+    work, own_pieces, found = WorkList.empty(shard.backend, num_edges, partition.dtype, wide), [], 0
     positions = None if shard.position_of_user is None else gather_users(shard, comm, shard.position_of_user)
     for piece in pieces(longest):
         claimed = [columns[name][piece] for name in ("sources", "targets", "weights")]
         in_range = _are_vertices(shard, claimed[0]) & _are_vertices(shard, claimed[1])
         no_end.add(claimed[0][~in_range])
-        near, far, users, given = _to_owners(shard, comm, positions, [column[in_range] for column in claimed])
+        near, far, users, claimed_weights = _to_owners(shard, comm, positions, [column[in_range] for column in claimed])
         arcs = _find(shard, near, far)
         is_there = arcs != TOP
         no_edge.add(users[~is_there])
-        near, far, users, given, arcs = (column[is_there] for column in (near, far, users, given, arcs))
-        no_weight.add(users[shard.rows.weights[arcs].astype(given.dtype) != given])  # type: ignore[index]
+        near, far, users, claimed_weights, arcs = (
+            column[is_there] for column in (near, far, users, claimed_weights, arcs)
+        )
+        stored_weights = shard.rows.weights[arcs].astype(claimed_weights.dtype)  # type: ignore[index]
+        no_weight.add(users[stored_weights != claimed_weights])
         ends = xp.stack([partition.state(near), shard.rows.targets[arcs].astype(np.int64)], axis=1)
         parts = [ends.ravel().astype(partition.dtype), order_keys(xp, weights[arcs])]
         of_ranks = [comm.alltoallv([part] * comm.size) for part in parts]
-        told.append((found + sum(len(keys) for keys in of_ranks[1][: comm.rank]), users.astype(ids)))
+        own_pieces.append((found + sum(len(keys) for keys in of_ranks[1][: comm.rank]), users.astype(ids)))
         ends, keys = (xp.concatenate(part) for part in of_ranks)
-        names = found + xp.arange(len(keys))
+        indices = found + xp.arange(len(keys))
         work.ends[2 * found : 2 * (found + len(keys))] = ends
-        work.keys[found : found + len(keys)] = keys if wide else keys << 32 | names
+        work.keys[found : found + len(keys)] = keys if wide else keys << 32 | indices
         if work.edges is not None:
-            work.edges[found : found + len(keys)] = names
+            work.edges[found : found + len(keys)] = indices
         found += len(keys)
-    return work.first(found), told, [no_end, no_edge, no_weight]
+    return work.first(found), own_pieces, [no_end, no_edge, no_weight]
 
 
 def _are_vertices(shard: Shard, users: Array) -> Array:
-    """Return which of some numbers are user ids."""
+    """Return a mask of the numbers that are user ids."""
     return (users >= 0) & (users < shard.info.num_vertices)
 
 
 def _to_owners(shard: Shard, comm: Communicator, positions: Array | None, edges: list[Array]) -> list[Array]:
-    """Send edges to the owners of their sources; return those that came: positions of both ends, source, weight."""
+    """Send edges to the owners of their sources.
+
+    Return those received: positions of both ends, source, weight.
+    """
     xp, partition = shard.backend.xp, shard.partition
     sources, targets, weights = edges
     near, far = (ends if positions is None else positions[ends].astype(np.int64) for ends in (sources, targets))
-    # Vertices without arcs come behind all positions, and have no owner: rank 0 finds that they have no arcs.
+    # Vertices without arcs have a position beyond the last, and no owner: rank 0 reports that the edge is not there.
     owners = xp.where(near < partition.num_positions, partition.owner(near), 0)
-    asked = (near, far, sources, weights)
-    parts = [[column[owners == r] for r in range(comm.size)] for column in asked]
+    columns = (near, far, sources, weights)
+    parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
     return [xp.concatenate(comm.alltoallv(part)) for part in parts]
 
 
 def _find(shard: Shard, near: Array, far: Array) -> Array:
-    """Return the arcs between positions, of which the first are owned here; TOP where there is none."""
+    """Return the arcs from `near` positions, owned by this rank, to `far` positions.
+
+    It is TOP if there is none.
+    """
     xp, partition, rows = shard.backend.xp, shard.partition, shard.rows
     arcs, is_position = xp.full(len(near), TOP), near < partition.num_positions
     if not shard.num_owned:
@@ -153,24 +164,28 @@ def _find(shard: Shard, near: Array, far: Array) -> Array:
 
 
 def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.dtype) -> tuple[Array, Array, Array]:
-    """Join the states over the edges; return the edges taken, and the tree: the node above, the edge to it."""
+    """Join the states by Boruvka's rounds.
+
+    Return the edges taken, and the parent and key of each tree node. The nodes are the states, then the trees of each
+    round. A node's key is that of the edge by which it joined its parent.
+    """
     xp, wide = shard.backend.xp, work.edges is not None
-    least = np.iinfo(key_dtype).min
+    lowest = np.iinfo(key_dtype).min
     trees, heaviest = [], []
 
-    def note(_: int, __: int, labels: Array, best: Array) -> None:
+    def record_round(_: int, __: int, labels: Array, best: Array) -> None:
         keys = xp.empty(len(best), key_dtype)
         for piece in pieces(len(best)):
             found = best[piece] != TOP
             of_edges = work.keys[xp.where(found, best[piece], 0)] if wide else best[piece] >> 32
-            keys[piece] = xp.where(found, of_edges, least)
+            keys[piece] = xp.where(found, of_edges, lowest)
         trees.append(labels)
         heaviest.append(keys)
 
-    taken, _, num_trees = boruvka(shard.backend, work, num_nodes, after_round=note)
-    # The last trees are above themselves.
+    taken, _, num_trees = boruvka(shard.backend, work, num_nodes, after_round=record_round)
+    # The final trees are their own parents.
     trees.append(xp.arange(num_trees))
-    heaviest.append(xp.full(num_trees, least, key_dtype))
+    heaviest.append(xp.full(num_trees, lowest, key_dtype))
     above = xp.empty(sum(map(len, trees)), vertex_dtype(2 * num_nodes))
     start = 0
     for k, labels in enumerate(trees):
@@ -181,7 +196,7 @@ def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.
     return taken, above, xp.concatenate(heaviest)
 
 
-def _look_at_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> list[Offenders]:
+def _check_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> list[Offenders]:
     """Check rules 3 and 4 on this rank's arcs."""
     xp, rows, base, n = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride, shard.num_owned
     crossing = Offenders(3, "an edge of the vertex leads to another tree")

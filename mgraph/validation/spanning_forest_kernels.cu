@@ -25,16 +25,16 @@ extern "C" __global__ void check_outside(i64 lo, i64 hi, const i64* indptr, cons
                                          const out_t* heaviest, u8* crosses, u8* lighter) {
   for (i64 row = lo + warp_index(); row < hi; row += warp_count())
     for (i64 i = indptr[row] + lane_index(); i < indptr[row + 1]; i += 32) {
-      i64 u = base + row, v = targets[i], most = -TOP - 1;
+      i64 u = base + row, v = targets[i], path_max = -TOP - 1;
       while (u != v && (above[u] != u || above[v] != v)) {
         i64 w = heaviest[u] > heaviest[v] ? heaviest[u] : heaviest[v];
-        most = w > most ? w : most;
+        path_max = w > path_max ? w : path_max;
         u = above[u], v = above[v];
       }
-      // Several lanes may mark one row at a time: all of them write the same 1.
+      // Race: several lanes may mark one row at a time; all of them write the same 1.
       if (u != v)
         store_relaxed(&crosses[row], (u8)1);
-      else if (order_of(weights[i]) < most)
+      else if (order_of(weights[i]) < path_max)
         store_relaxed(&lighter[row], (u8)1);
     }
 }

@@ -1,9 +1,9 @@
-"""Look up the edges of a forest, and look at every edge outside of it once.
+"""Look up the edges of a forest, and compare every edge of the graph with the forest's path between its ends.
 
-A forest's tree of rounds has the vertices as leaves, and as inner nodes the trees that Boruvka's rounds
-make of them; `above` is the node that a node became part of in its round, `heaviest` the weight of the
-edge that it took. The heaviest edge on the path between two vertices weighs as much as the heaviest on the
-ways from both up to where these meet (King, 1997), which are as long as there were rounds.
+The tree of Boruvka's rounds on a forest has the vertices as leaves and the trees of each round as inner nodes;
+`above` is a node's parent, the tree that it joined in its round, and `heaviest` the key of the edge by which it
+joined. The heaviest edge on the forest's path between two vertices is as heavy as the heaviest on the tree's paths
+from both to their lowest common ancestor (King, 1997), which are as long as there were rounds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mgraph.backends.numba_helpers import order_of, position_of
 
 @kernel(vertex_t="targets")
 def find_claimed(lo, hi, rows, positions, indptr, targets, stride, multiplier, arcs):
-    """Find the arc of each row that leads to a position, TOP where there is none."""
+    """Find the arc from rows[i] to positions[i] by binary search, TOP if there is none."""
     for i in range(lo, hi):
         first, end = indptr[rows[i]], indptr[rows[i] + 1]
         last = end
@@ -33,15 +33,15 @@ def find_claimed(lo, hi, rows, positions, indptr, targets, stride, multiplier, a
 
 @kernel(lanes=32, vertex_t="targets", weight_t="weights", id_t="above", out_t="heaviest")
 def check_outside(lo, hi, indptr, targets, weights, base, above, heaviest, crosses, lighter):
-    """Mark the rows with an arc to another tree, and those with one lighter than the path that it closes."""
-    least = np.iinfo(np.int64).min
+    """Mark the rows with an arc to another tree, and those with an arc lighter than the path between its ends."""
+    lowest = np.iinfo(np.int64).min
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
-            u, v, most = np.int64(base + row), np.int64(targets[i]), np.int64(least)
+            u, v, path_max = np.int64(base + row), np.int64(targets[i]), np.int64(lowest)
             while u != v and (above[u] != u or above[v] != v):
-                most = max(most, heaviest[u], heaviest[v])
+                path_max = max(path_max, heaviest[u], heaviest[v])
                 u, v = above[u], above[v]
             if u != v:
                 crosses[row] = 1
-            elif order_of(weights[i]) < most:
+            elif order_of(weights[i]) < path_max:
                 lighter[row] = 1

@@ -1,21 +1,21 @@
-"""Check a traversal by rules, on the ranks that hold it, in one look at every arc.
+"""Validate a traversal by rules, on the ranks, in one pass over all arcs.
 
-The rules follow the Graph500 specification's (BFS: 1-5, SSSP the same with distances for levels):
+The rules follow the Graph500 specification (for SSSP with distances instead of levels):
 
-1. The sources are at distance 0 and their own predecessors; nobody else is its own predecessor.
-2. Every value is in range, whoever is reached has a predecessor that is reached, and nobody else has one.
-3. Every tree edge is an arc of the graph, and its weight is exactly the difference in distance (rounded as
-   the state rounds; levels differ by one).
-4. No arc leads nearer: its target is reached, at most its weight farther than its origin. In an undirected
-   graph the levels of neighbours therefore differ by at most one, and components are spanned whole.
+1. The sources are at distance 0 and their own predecessors; no other vertex is its own predecessor.
+2. Every value is in range, a reached vertex has a reached predecessor, an unreached vertex has none.
+3. Every tree edge is an arc of the graph, and its weight is exactly the difference in distance (in the
+   arithmetic of the state's dtype; levels differ by one).
+4. No arc shortens a distance: the target of an arc from a reached vertex is reached, at most the weight
+   farther. In an undirected graph the levels of neighbors therefore differ by at most one.
 5. Chains of predecessors have no cycle: each ends at a source.
 
-Together they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. That
-the predecessor is the very one that bfs and sssp choose is not a rule: other predecessors are as valid.
+Together they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
+rules accept any valid predecessor, not only the one that bfs and sssp choose.
 
 Distances and predecessors of all vertices are gathered on every rank, 10 bytes a vertex with 32-bit
-states; arcs stay where they are. Out-rows are enough, so directed graphs need no in-rows. Chains are
-followed by pointer doubling: as many gathers as the depth has binary digits.
+states; arcs are not moved. Out-rows are enough, so directed graphs need no in-rows. Chains are followed
+by pointer doubling, in about log2(depth) gathers.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from mgraph.shard.user_ids import gather_states
 from mgraph.types import Array, none_of, unreached_of
 from mgraph.validation.traversal_kernels import check_arcs, check_edges
 
-# So many vertices or edges are checked at a time where what is computed of each takes several times what is kept.
+# Vertices or edges checked at a time, where temporary values are several times larger than the input.
 PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule that is broken, by how many vertices of the whole graph, and the first of them by user id."""
+    """A violated rule, with the number of violating vertices of the whole graph and the lowest user id of them."""
 
     rule: int
     text: str
@@ -52,14 +52,14 @@ class Violation:
 
 
 def ensure_valid(violations: Sequence[Violation]) -> None:
-    """Raise ValidationFailed, with every violation in its message, unless there is none."""
+    """Raise ValidationFailed with all violations in its message if there are any."""
     if violations:
         raise ValidationFailed("; ".join(map(str, violations)))
 
 
 @dataclass
 class Offenders:
-    """Who breaks a rule on this rank: how many, and the first of them by user id."""
+    """Vertices of this rank that violate a rule: their number, and their lowest user id."""
 
     rule: int
     text: str
@@ -67,14 +67,17 @@ class Offenders:
     lowest: int = int(np.iinfo(np.int64).max)
 
     def add(self, users: Array) -> None:
-        """Add some, by user id."""
+        """Add vertices by user id."""
         if len(users):
             self.count += len(users)
             self.lowest = min(self.lowest, int(users.min()))
 
 
 def count_offenders(comm: Communicator, offenders: Sequence[Offenders]) -> list[Violation]:
-    """Return the violations over all ranks, given those of this rank; rules and texts are alike on each."""
+    """Reduce the offenders of all ranks to violations.
+
+    Every rank passes the same rules in the same order.
+    """
     counts = comm.sum(*(own.count for own in offenders))
     lowest = np.array([own.lowest for own in offenders], np.int64)
     comm.allreduce(lowest, "min")
@@ -86,13 +89,13 @@ def count_offenders(comm: Communicator, offenders: Sequence[Offenders]) -> list[
 
 
 def pieces(length: int) -> Iterator[slice]:
-    """Yield 0 .. length piece by piece."""
+    """Yield 0 .. length in slices of PIECE."""
     for start in range(0, length, PIECE):
         yield slice(start, min(start + PIECE, length))
 
 
 def users_of_owned(shard: Shard, piece: slice) -> Array:
-    """Return the user ids of a few owned vertices, as int64."""
+    """Return the user ids of a slice of the owned vertices, as int64."""
     xp = shard.backend.xp
     if shard.user_of_local is None:
         return shard.partition.offset(shard.rank) + xp.arange(piece.start, piece.stop)
@@ -108,7 +111,7 @@ def validate_traversal(
     weighted: bool,
     limit: float | None = None,
 ) -> list[Violation]:
-    """Return the rules that a result of BFS or SSSP breaks: the same list on every rank.
+    """Return the rules that a result of BFS or SSSP violates: the same list on every rank.
 
     Parameters
     ----------
@@ -119,9 +122,9 @@ def validate_traversal(
     predecessors
         Of the owned vertices, as positions; `none_of` its dtype where unreached.
     weighted
-        Whether arcs have their weights, or all weigh 1 (BFS).
+        Whether arcs have their weights (SSSP), or all have weight 1 (BFS).
     limit
-        Depth limit or cutoff: farther vertices count as unreached. It is rounded to the dtype of the
+        Depth limit or cutoff: vertices beyond must be unreached. It is rounded to the dtype of the
         distances (integers: down).
     """
     check = _Check(shard, sources)
@@ -143,7 +146,7 @@ def validate_traversal(
 
 
 class _Check:
-    """What is known of the sources and of the owned vertices, and the offenders found among the latter."""
+    """The sources and owned vertices of this rank, and the offenders found so far."""
 
     def __init__(self, shard: Shard, sources: Sequence[int]) -> None:
         partition, xp = shard.partition, shard.backend.xp
@@ -157,27 +160,33 @@ class _Check:
         self._offenders: list[Offenders] = []
 
     def refuse(self, rule: int, text: str, is_offender: Array) -> None:
-        """Note the owned vertices that break a rule; every rank notes the same rules in the same order."""
+        """Record the owned vertices that violate a rule.
+
+        Every rank records the same rules in the same order.
+        """
         self._offenders.append(Offenders(rule, text))
         self._offenders[-1].add(self.users[is_offender])
 
     def violations(self, comm: Communicator) -> list[Violation]:
-        """Return what any rank found."""
+        """Return the violations found by all ranks."""
         return count_offenders(comm, self._offenders)
 
 
 def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: float | None) -> tuple[Array, np.ndarray]:
-    """Check rule 1 and 2 on distances; return them with what is out of range made unreached, and the bound."""
+    """Check rules 1 and 2 on distances.
+
+    Return them, unreached where out of range, and their upper bound.
+    """
     info, xp, dtype = check.shard.info, check.xp, np.dtype(distances.dtype)
     heaviest = info.max_weight if weighted and info.weight_dtype is not None else 1
     if dtype.kind == "f":
         wide, longest = dtype, float(np.finfo(dtype).max)
     else:
-        # Wide enough that the longest path and one more arc do not overflow.
+        # A dtype in which the longest path plus one arc does not overflow.
         any_path = info.num_vertices * int(heaviest)
         wide = next((d for d in (dtype, np.dtype(np.uint32)) if any_path < unreached_of(d)), np.dtype(np.int64))
         longest = max(0, min(any_path, int(unreached_of(wide))) - int(heaviest))
-    # Also of distances in fewer bits than paths may need: what these do not hold must not be there.
+    # If the distances have fewer bits than a path may need, a longer distance must be unreached.
     bound = np.array([longest if limit is None else min(limit, longest)]).astype(wide)
 
     unreached, far = distances == unreached_of(dtype), distances.astype(wide)
@@ -193,8 +202,8 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
 def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Array, Array]:
     """Check rules 1 and 2 on predecessors.
 
-    Return the state index of every owned vertex's predecessor, its own where it has none, and which of
-    those who are not sources have one: whose tree edges and chains are to be checked.
+    Return the state index of every owned vertex's predecessor, or its own without one, and a mask of the vertices
+    that have one and are not sources: their tree edges and chains are checked by rules 3 and 5.
     """
     partition = check.shard.partition
     is_source = check.is_source[check.owned]
@@ -215,7 +224,10 @@ def _clean_parents(check: _Check, dist: Array, predecessors: Array) -> tuple[Arr
 def _check_arcs(
     check: _Check, comm: Communicator, parent: Array, dist: Array, bound: np.ndarray, weighted: bool
 ) -> tuple[Array, Array]:
-    """Return which owned vertices' tree edges explain their distances, and which an arc would bring nearer."""
+    """Return masks of the owned vertices that a tree edge explains, and that an arc would shorten.
+
+    A tree edge explains the distance of its target if it has the right weight.
+    """
     shard, run = check.shard, check.shard.backend
     num_states = shard.partition.num_states
     marks = check.xp.zeros(2 * num_states, np.uint8)
@@ -235,12 +247,15 @@ def _check_arcs(
 
 
 def _follow_chains(check: _Check, comm: Communicator, parent: Array) -> None:
-    """Replace every predecessor by the end of its chain; in a cycle there is none, and any member stands."""
+    """Replace every predecessor by the end of its chain.
+
+    A predecessor in a cycle is replaced by any vertex of the cycle.
+    """
     mine = parent[check.first : check.first + check.shard.partition.stride]
     for _ in range(check.shard.info.num_vertices.bit_length()):
-        further = parent[mine]
-        changed = comm.any(total(check.shard.backend, further != mine) > 0)
+        grandparent = parent[mine]
+        changed = comm.any(total(check.shard.backend, grandparent != mine) > 0)
         if not changed:
             return
-        mine[:] = further
+        mine[:] = grandparent
         comm.allgather(mine, parent)

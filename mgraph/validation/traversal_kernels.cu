@@ -1,4 +1,4 @@
-// Several threads may mark one target at a time: all of them write the same 1.
+// Race: several threads may mark one target at a time; all of them write the same 1.
 
 #include "prelude.cuh"
 #include "tiles.cuh"
@@ -6,9 +6,9 @@
 __device__ inline void check_arc(i64 u, i64 v, dist_t w, const vertex_t* parent, const dist_t* dist,
                                  dist_t bound, u8* is_explained, u8* is_shorter) {
   if (dist[u] > bound) return;
-  dist_t longer = dist[u] + w;
-  if (longer == dist[v] && parent[v] == (vertex_t)u) store_relaxed(&is_explained[v], (u8)1);
-  if (longer < dist[v] && longer <= bound) store_relaxed(&is_shorter[v], (u8)1);
+  dist_t candidate = dist[u] + w;
+  if (candidate == dist[v] && parent[v] == (vertex_t)u) store_relaxed(&is_explained[v], (u8)1);
+  if (candidate < dist[v] && candidate <= bound) store_relaxed(&is_shorter[v], (u8)1);
 }
 
 extern "C" __global__ void check_arcs(i64 lo, i64 hi, i64 first, const i64* indptr,

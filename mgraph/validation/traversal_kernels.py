@@ -1,4 +1,4 @@
-"""Look at every arc once, in rows or in blocks: which tree edges are there, and which distances could be shorter."""
+"""Scan every arc once, in rows or in blocks: mark the tree edges that exist, and distances that an arc shortens."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from mgraph.backends.kernel import inline, kernel
 
 @inline
 def _check_arc(u, v, w, parent, dist, bound, is_explained, is_shorter):
-    """Mark v if the arc from u is its tree edge and explains its distance, and if it leads nearer."""
+    """Mark v if the arc from u is its tree edge and explains its distance, and if it would shorten it."""
     if dist[u] > bound[0]:
         return
-    longer = dist.dtype.type(dist[u] + w)
-    # Several arcs may mark one target at a time: all of them write the same 1.
-    if longer == dist[v] and parent[v] == u:
+    candidate = dist.dtype.type(dist[u] + w)
+    # Race: several arcs may mark one target at a time; all of them write the same 1.
+    if candidate == dist[v] and parent[v] == u:
         is_explained[v] = 1
-    if longer < dist[v] and longer <= bound[0]:
+    if candidate < dist[v] and candidate <= bound[0]:
         is_shorter[v] = 1
 
 
 @kernel(lanes=32, vertex_t="targets", weight_t="weights", dist_t="dist")
 def check_arcs(lo, hi, first, indptr, targets, weights, parent, dist, bound, is_explained, is_shorter):
-    """Mark the targets whose tree edge explains their distance, and those that an arc would bring nearer.
+    """Mark a target in is_explained if its tree edge explains its distance, in is_shorter if an arc would shorten it.
 
-    `first` is the state index of row 0; `parent` and `dist` cover every state. `bound` has one entry, the
-    largest distance a vertex can have: who is farther is not reached.
+    `first` is the state index of row 0; `parent` and `dist` are by state index. `bound` has one entry, the
+    largest distance of a reached vertex: larger ones mean unreached.
     """
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
-            # Cast first: float32 + integer would be summed in float64.
+            # Cast the weight first: Numba would add float32 and an integer in float64.
             w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[i])
             _check_arc(first + row, targets[i], w, parent, dist, bound, is_explained, is_shorter)
 
@@ -37,7 +37,7 @@ def check_edges(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape, parent, dist, bound,
     is_explained, is_shorter,
 ):  # fmt: skip
-    """Do as check_arcs for the edges of blocks; `shape` holds segment_bits and both_ways.
+    """As check_arcs, for the edges of blocks; `shape` is (segment_bits, both_ways).
 
     Work items are units (see Blocks).
     """

@@ -1,4 +1,4 @@
-"""What is free is what the least limit leaves: of the host, of every control group above, of the process itself."""
+"""Free memory is the least left by the limits of the host, of every control group above, and of the process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mgraph.backends.host_memory import control_groups, host_memory
 
 MIB = 1 << 20
 AVAILABLE = 4096 * MIB
-# As version 1 says that there is no limit.
+# The value of version 1 for no limit.
 UNLIMITED = 9223372036854771712
 V1 = "/sys/fs/cgroup/memory"
 V2 = "/sys/fs/cgroup"
@@ -28,7 +28,7 @@ def write(file: pathlib.Path, text: object) -> None:
 
 
 def host(root: pathlib.Path, cgroup: str, *mounts: str) -> pathlib.Path:
-    """Write what /proc says of a host with these mounts, and of a process in these groups."""
+    """Write the files of /proc for a host with these mounts, and a process in these groups."""
     write(root / "proc/meminfo", f"MemTotal:  8388608 kB\nMemFree:  1024 kB\nMemAvailable:  {AVAILABLE >> 10} kB")
     write(root / "proc/self/cgroup", cgroup)
     lines = ["22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/vda rw", *mounts]
@@ -58,7 +58,7 @@ def v1_group(root: pathlib.Path, group: str, limit: int = UNLIMITED, used: int =
     write(root / group.lstrip("/") / "memory.stat", "\n".join(f"{name} {value}" for name, value in stat.items()))
 
 
-def test_a_host_without_control_groups_has_what_is_available(tmp_path):
+def test_host_without_control_groups_has_its_available_memory(tmp_path):
     assert host_memory(host(tmp_path, "0::/")).num_bytes == AVAILABLE
     assert host_memory(host(tmp_path, "0::/")).limit == ""
     (tmp_path / "proc/self/cgroup").unlink()
@@ -66,7 +66,7 @@ def test_a_host_without_control_groups_has_what_is_available(tmp_path):
 
 
 @pytest.mark.parametrize("lowest", ["/", "/system.slice", "/system.slice/job.service"])
-def test_the_lowest_limit_of_nested_groups_holds(tmp_path, lowest):
+def test_lowest_limit_of_nested_groups_decides(tmp_path, lowest):
     host(tmp_path, "0::/system.slice/job.service", v2_mount())
     for group in ("/", "/system.slice", "/system.slice/job.service", "/system.slice/other.service"):
         limit = 700 * MIB if group == lowest else "max" if group == "/" else 10 * MIB if "other" in group else 900 * MIB
@@ -76,27 +76,27 @@ def test_the_lowest_limit_of_nested_groups_holds(tmp_path, lowest):
     assert free.limit == f"the control group {tmp_path}{V2}{lowest} is limited to 700 MiB".replace("/ is", " is")
 
 
-def test_a_lower_limit_below_more_use_holds(tmp_path):
+def test_limit_with_the_least_left_decides(tmp_path):
     host(tmp_path, "0::/a/b", v2_mount())
     v2_group(tmp_path, f"{V2}/a", 1000 * MIB, used=900 * MIB)
     v2_group(tmp_path, f"{V2}/a/b", 500 * MIB, used=100 * MIB)
     assert host_memory(tmp_path).num_bytes == 100 * MIB
 
 
-def test_files_that_the_kernel_keeps_are_free(tmp_path):
+def test_page_cache_counts_as_free(tmp_path):
     host(tmp_path, "0::/job", v2_mount())
     stat = {"anon": 10 * MIB, "inactive_file": 200 * MIB, "active_file": 50 * MIB, "slab_reclaimable": 5 * MIB}
     v2_group(tmp_path, f"{V2}/job", 300 * MIB, used=290 * MIB, **stat)
     assert host_memory(tmp_path).num_bytes == (300 - 290 + 255) * MIB
 
 
-def test_a_group_is_slowed_down_before_it_is_ended(tmp_path):
+def test_memory_high_limits_before_memory_max(tmp_path):
     host(tmp_path, "0::/job", v2_mount())
     v2_group(tmp_path, f"{V2}/job", 500 * MIB, used=100 * MIB, high=400 * MIB)
     assert host_memory(tmp_path).num_bytes == 300 * MIB
 
 
-def test_version_1_counts_all_below_a_group(tmp_path):
+def test_version_1_counts_the_groups_below(tmp_path):
     host(
         tmp_path,
         "9:name=systemd:/\n4:memory,hugetlb:/job/step\n1:cpu:/elsewhere",
@@ -106,7 +106,7 @@ def test_version_1_counts_all_below_a_group(tmp_path):
     v1_group(tmp_path, f"{V1}/job", 400 * MIB, 300 * MIB, inactive_file=1, total_inactive_file=150 * MIB)
     v1_group(tmp_path, f"{V1}/job/step")
     assert host_memory(tmp_path).num_bytes == 250 * MIB
-    # Where it counts only its own processes, its limit is not theirs.
+    # The limit of a group without hierarchy does not apply to the groups below.
     v1_group(tmp_path, f"{V1}/job", 400 * MIB, 300 * MIB, hierarchy=0)
     other = tmp_path / "again"
     host(other, "4:memory:/job/step", v1_mount())
@@ -115,15 +115,15 @@ def test_version_1_counts_all_below_a_group(tmp_path):
     assert host_memory(other).num_bytes == 800 * MIB
 
 
-def test_a_hybrid_host_has_limits_in_the_version_that_has_the_controller(tmp_path):
+def test_hybrid_host_has_limits_in_the_version_with_the_controller(tmp_path):
     host(tmp_path, "4:memory:/job\n0::/job", v1_mount(), v2_mount(folder="/sys/fs/cgroup/unified"))
     (tmp_path / "sys/fs/cgroup/unified/job").mkdir(parents=True)
     v1_group(tmp_path, f"{V1}/job", 400 * MIB, 100 * MIB)
     assert host_memory(tmp_path).num_bytes == 300 * MIB
 
 
-def test_a_container_that_sees_only_its_own_groups(tmp_path):
-    # The mount begins at the container's group, and /proc names that from the host's root, from its own, or from above.
+def test_container_with_only_its_own_groups_mounted_has_its_limit(tmp_path):
+    # The mount begins at the container's group; /proc names it relative to the host's root, to itself, or to a parent.
     for i, (cgroup, top) in enumerate(
         (("/docker/a1", "/docker/a1"), ("/", "/"), ("/../../elsewhere", "/"), ("/docker/a1", "/kubepods/b2"))
     ):
@@ -133,12 +133,12 @@ def test_a_container_that_sees_only_its_own_groups(tmp_path):
             assert host_memory(root).num_bytes == 300 * MIB, (cgroup, top, version)
 
 
-def test_a_mount_of_other_groups_says_nothing(tmp_path):
+def test_mount_of_other_groups_is_ignored(tmp_path):
     host(tmp_path, "0::/mine", v2_mount(), v2_mount("/other", "/mnt/other\\040groups"))
     v2_group(tmp_path, f"{V2}/mine", 400 * MIB, 100 * MIB)
     v2_group(tmp_path, "/mnt/other groups", 50 * MIB, 10 * MIB)
     assert host_memory(tmp_path).num_bytes == 300 * MIB
-    # As far as it is mounted, a group is found under a name with a space too.
+    # A name with a space is found too.
     host(tmp_path, "0::/other/job", v2_mount("/other", "/mnt/other\\040groups"))
     assert host_memory(tmp_path).num_bytes == 40 * MIB
 
@@ -148,7 +148,7 @@ def test_a_mount_of_other_groups_says_nothing(tmp_path):
 
 @contextlib.contextmanager
 def limited_group(limit: int):
-    """Make a control group below that of this process; yield the file that takes processes in."""
+    """Make a control group below that of this process; yield its cgroup.procs, to which a process is added."""
     for group, version in control_groups():
         made = group / f"mgraph-test-{uuid.uuid4().hex}"
         limit_file = made / ("memory.max" if version == 2 else "memory.limit_in_bytes")
@@ -188,7 +188,7 @@ from click.testing import CliRunner
 import mgraph as mg
 from mgraph.cli.main import main
 import mgraph.cli.traverse
-with mg.rmat(6) as g, mg.bfs(g, 0): pass  # threads and kernels are there
+with mg.rmat(6) as g, mg.bfs(g, 0): pass  # starts threads and compiles kernels
 which, counted = getattr(resource, sys.argv[1]), {"RLIMIT_AS": "VmSize", "RLIMIT_DATA": "VmData"}[sys.argv[1]]
 used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith(counted))
 resource.setrlimit(which, (used + (200 << 20), resource.RLIM_INFINITY))

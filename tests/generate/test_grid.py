@@ -1,4 +1,4 @@
-"""Grids: mkgraph's, whatever the chunks; missing edges never appear."""
+"""Grid generator: mkgraph's graphs for any chunks; missing edges never occur."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ FILES = {
 
 
 @pytest.mark.parametrize("source", FILES, ids=lambda source: source.name)
-def test_equals_mkgraph_to_the_bit(source):
+def test_edges_equal_those_of_mkgraph_to_the_bit(source):
     assert checksum(mkgraph_bytes(source)) == FILES[source]
 
 
 @pytest.mark.parametrize("source", [Grid(20, 30), Grid(0, 9), Grid(5, 1, weights=None), Grid(9, 9, weights="float64")])
-def test_chunks_do_not_matter(source):
+def test_edges_do_not_depend_on_the_number_of_chunks(source):
     assert_chunks_agree(source)
 
 
-def test_every_edge_joins_neighbours():
+def test_every_edge_joins_neighbors():
     edges = whole(Grid(40, 60, drop=0))
     steps = edges.targets.astype(int) - edges.sources
     assert len(edges) == 40 * 59 + 39 * 60
@@ -39,12 +39,12 @@ def test_every_edge_joins_neighbours():
     assert edges.targets.max() == 40 * 60 - 1
 
 
-def test_the_share_that_is_missing():
+def test_missing_edges_are_the_given_share():
     full, kept = len(whole(Grid(300, 300, drop=0))), len(whole(Grid(300, 300, drop=0.25)))
     assert abs(1 - kept / full - 0.25) < 0.01
 
 
-def test_more_than_32_bits_of_vertices():
+def test_vertices_may_exceed_32_bits():
     source = Grid(1 << 17, 1 << 17)
     num_chunks = 1 << 25
     edges = source.chunk(num_chunks - 1, num_chunks, BACKEND)
@@ -54,7 +54,7 @@ def test_more_than_32_bits_of_vertices():
     assert edges.targets.max() == 2**34 - 1
 
 
-def test_names():
+def test_name_has_every_option_that_is_not_default():
     names = [Grid(4096, 4096).name, Grid(100, 100).name, Grid(2, 3, drop=0.5, seed=2).name]
     assert names == ["grid4k", "grid100", "grid2x3-drop0.5-seed2"]
 
@@ -70,6 +70,6 @@ def test_names():
         ((2**40, 2**40), "edges are more than"),
     ],
 )
-def test_refuses(args, message):
+def test_wrong_parameters_are_refused(args, message):
     with pytest.raises(UsageError, match=message):
         Grid(*args)

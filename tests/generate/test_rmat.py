@@ -1,4 +1,4 @@
-"""RMAT: mkgraph's graphs, whatever the chunks; the arithmetic of its helpers; what it refuses."""
+"""RMAT generator: mkgraph's graphs for any chunks; the arithmetic of its helpers; its checks."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ FILES = {
 
 
 @pytest.mark.parametrize("source", FILES, ids=lambda source: f"{source.name}-{source.weights}")
-def test_equals_mkgraph_to_the_bit(source):
+def test_edges_equal_those_of_mkgraph_to_the_bit(source):
     assert checksum(mkgraph_bytes(source)) == FILES[source]
 
 
 @pytest.mark.parametrize("source", [Rmat(9), Rmat(8, edge_factor=3, weights=None), Rmat(0, edge_factor=5)])
-def test_chunks_do_not_matter(source):
+def test_edges_do_not_depend_on_the_number_of_chunks(source):
     assert_chunks_agree(source)
 
 
-def test_more_chunks_than_edges():
+def test_chunks_may_be_more_than_edges():
     assert len(whole(Rmat(1, edge_factor=1), 50)) == 2
 
 
-def test_quarters_have_their_shares():
+def test_quadrants_have_their_probabilities():
     edges = whole(Rmat(16, scramble=False, weights=None))
     top = 1 << 15
     down, right = edges.sources >= top, edges.targets >= top
@@ -47,7 +47,7 @@ def test_quarters_have_their_shares():
     np.testing.assert_allclose(shares, [0.57, 0.19, 0.19, 0.05], atol=0.002)
 
 
-def test_weights_are_even_and_the_same_both_ways():
+def test_weights_are_uniform_and_symmetric():
     source = Rmat(12, max_weight=10)
     edges = whole(source)
     assert edges.weights.dtype == np.uint8
@@ -80,7 +80,7 @@ def test_weights_of_every_dtype(weights, max_weight, dtype):
     assert max_weight * 0.95 < integers.max() <= max_weight
 
 
-def test_more_than_32_bits_of_vertices():
+def test_vertices_may_exceed_32_bits():
     source = Rmat(40, edge_factor=1)
     num_chunks = source.num_input_edges // 1000
     edges = source.chunk(num_chunks // 2, num_chunks, BACKEND)
@@ -111,7 +111,7 @@ def test_arithmetic_is_modulo_two_to_the_64():
         assert int(multiply_high(np.uint64(a), np.uint64(b))) == a * b >> 64
 
 
-def test_is_a_frozen_value():
+def test_generator_is_a_frozen_value():
     source = Rmat(5, seed=9)
     assert pickle.loads(pickle.dumps(source)) == source
     assert (source.num_vertices, source.num_input_edges, source.directed) == (32, 512, False)
@@ -136,12 +136,12 @@ def test_is_a_frozen_value():
         ({"scale": 4, "max_weight": 2**32}, "max_weight 4294967296 is not in"),
     ],
 )
-def test_refuses(options, message):
+def test_wrong_parameters_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         Rmat(**options)
 
 
 @pytest.mark.parametrize(("k", "num_chunks"), [(-1, 2), (2, 2), (0, 0)])
-def test_refuses_a_chunk_that_is_not_there(k, num_chunks):
+def test_chunk_out_of_range_is_refused(k, num_chunks):
     with pytest.raises(UsageError, match="there is no chunk"):
         Rmat(4).chunk(k, num_chunks, BACKEND)

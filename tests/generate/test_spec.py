@@ -1,4 +1,4 @@
-"""Specs: every kind of graph by its short name, and one line for what is wrong."""
+"""Specs: every kind of graph by its short name, and errors of one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mgraph.generate.uniform import FixedOutDegree, Uniform
         ("ssca2:16:48", Ssca2(16, 48)),
     ],
 )
-def test_parses(text, source):
+def test_specs_are_parsed(text, source):
     assert parse_spec(text) == source
 
 
@@ -40,7 +40,7 @@ def test_parses(text, source):
     ("text", "name"),
     [("rmat:20", "rmat20"), ("uniform:2^24:16", "uni24"), ("grid:4096x4096", "grid4k"), ("ssca2:16", "ssca2-16")],
 )
-def test_names_are_the_benchmarks(text, name):
+def test_names_are_those_of_the_benchmarks(text, name):
     assert parse_spec(text).name == name
 
 
@@ -68,12 +68,12 @@ def test_names_are_the_benchmarks(text, name):
         ("grid:3x5:1.5", r"drop 1.5 is not in 0..1"),
     ],
 )
-def test_refuses_in_one_line(text, message):
+def test_wrong_spec_is_refused_in_one_line(text, message):
     with pytest.raises(UsageError, match=message) as caught:
         parse_spec(text)
     assert "\n" not in str(caught.value)
 
 
-def test_tells_specs_from_paths():
+def test_specs_are_distinguished_from_paths():
     assert all(is_spec(f"{kind}:1") for kind in KINDS)
     assert not any(is_spec(path) for path in ("rmat", "rmat.csv", "C:/rmat", "edges.el", "host:rmat:20"))

@@ -1,4 +1,4 @@
-"""SSCA#2: whatever the chunks; whole cliques, of even sizes; rare long edges."""
+"""SSCA#2 generator: independent of chunks; complete cliques of uniform sizes; long edges are rare."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mgraph.generate.ssca2 import Ssca2, cube_root
 
 
 @pytest.mark.parametrize("source", [Ssca2(9), Ssca2(8, max_clique=1), Ssca2(0), Ssca2(1), Ssca2(7, 50, weights=None)])
-def test_chunks_do_not_matter(source):
+def test_edges_do_not_depend_on_the_number_of_chunks(source):
     assert_chunks_agree(source)
 
 
@@ -26,10 +26,10 @@ def pairs_of(source):
     return u, v
 
 
-def test_cliques_are_whole_and_of_every_size():
+def test_cliques_are_complete_and_of_every_size():
     source = Ssca2(14, max_clique=11, scramble=False)
     u, v = pairs_of(source)
-    # Edges inside cliques come from the first slots, those out of them from the last one of each vertex.
+    # Edges inside cliques are in the first slots of each vertex, the edge out of the clique in the last.
     labels = clique_labels(source)
     inside = labels[u] == labels[v]
     pairs = set(zip(u[inside].tolist(), v[inside].tolist(), strict=True))
@@ -37,12 +37,12 @@ def test_cliques_are_whole_and_of_every_size():
     sizes = np.bincount(labels)
     assert len(pairs) == np.sum(sizes * (sizes - 1) // 2)
     shares = np.bincount(sizes, minlength=12)[1:] / len(sizes)
-    # Even but for the last clique of each window of 88, which is cut.
+    # Uniform but for the last clique of each window of 88, which is cut.
     np.testing.assert_allclose(shares, 1 / 11, atol=0.03)
 
 
 def clique_labels(source):
-    """Lay the cliques as the specification in ssca2.py says, in plain Python."""
+    """Return the cliques as specified in ssca2.py, computed in plain Python."""
 
     def mix(z):
         z = (z + 0x9E3779B97F4A7C15) % 2**64
@@ -61,7 +61,7 @@ def clique_labels(source):
     return labels
 
 
-def test_edges_between_cliques_grow_rarer_with_distance():
+def test_edges_between_cliques_become_rarer_with_distance():
     source = Ssca2(16, max_clique=3, scramble=False)
     u, v = pairs_of(source)
     n = source.num_vertices
@@ -72,7 +72,7 @@ def test_edges_between_cliques_grow_rarer_with_distance():
     np.testing.assert_allclose(counts, [2.0 ** -(octave + 1) for octave in range(3, 9)], rtol=0.2)
 
 
-def test_scrambling_keeps_the_shape():
+def test_scrambling_keeps_degrees_and_number_of_components():
     plain, hidden = Ssca2(10, scramble=False), Ssca2(10)
     shapes = []
     for source in (plain, hidden):
@@ -84,7 +84,7 @@ def test_scrambling_keeps_the_shape():
     assert not np.array_equal(whole(plain).sources, whole(hidden).sources)
 
 
-def test_more_than_32_bits_of_vertices():
+def test_vertices_may_exceed_32_bits():
     source = Ssca2(36, max_clique=8)
     num_chunks = 1 << 29
     edges = source.chunk(5, num_chunks, BACKEND)
@@ -93,13 +93,13 @@ def test_more_than_32_bits_of_vertices():
     assert len(edges) > 128
 
 
-def test_largest_clique_is_the_specifications():
+def test_largest_clique_is_as_specified():
     assert [Ssca2(scale).largest_clique for scale in (0, 1, 3, 16, 27, 45)] == [1, 1, 2, 40, 512, 2**15]
     for n in range(1, 500):
         assert cube_root(n) ** 3 <= n < (cube_root(n) + 1) ** 3
 
 
-def test_names():
+def test_name_has_every_option_that_is_not_default():
     assert [Ssca2(16).name, Ssca2(16, 48, 2).name] == ["ssca2-16", "ssca2-16-clique48-seed2"]
 
 
@@ -113,6 +113,6 @@ def test_names():
         ({"scale": 62}, "edges are more than"),
     ],
 )
-def test_refuses(options, message):
+def test_wrong_parameters_are_refused(options, message):
     with pytest.raises(UsageError, match=message):
         Ssca2(**options)

@@ -1,4 +1,4 @@
-"""Uniform graphs: mkgraph's, whatever the chunks; and the directed ones of fixed out-degree."""
+"""Uniform generators: mkgraph's graphs for any chunks, and directed graphs of fixed out-degree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("source", FILES, ids=lambda source: source.name)
-def test_equals_mkgraph_to_the_bit(source):
+def test_edges_equal_those_of_mkgraph_to_the_bit(source):
     assert checksum(mkgraph_bytes(source)) == FILES[source]
 
 
@@ -28,11 +28,11 @@ def test_equals_mkgraph_to_the_bit(source):
     "source",
     [Uniform(500, 9), Uniform(0, 3), Uniform(1, 4), FixedOutDegree(100, 5), FixedOutDegree(64, 3, weights=None)],
 )
-def test_chunks_do_not_matter(source):
+def test_edges_do_not_depend_on_the_number_of_chunks(source):
     assert_chunks_agree(source)
 
 
-def test_both_ends_are_even():
+def test_both_ends_are_uniform():
     edges = whole(Uniform(100, 4000, weights=None))
     for ends in (edges.sources, edges.targets):
         counts = np.bincount(ends, minlength=100)
@@ -41,7 +41,7 @@ def test_both_ends_are_even():
         assert np.abs(counts - 2000).max() < 250
 
 
-def test_out_degree_is_fixed_and_targets_are_even():
+def test_out_degree_is_fixed_and_targets_are_uniform():
     source = FixedOutDegree(1000, 70, max_weight=5)
     edges = whole(source)
     np.testing.assert_array_equal(edges.sources, np.repeat(np.arange(1000), 70))
@@ -61,7 +61,7 @@ def test_weights_of_directed_arcs_differ_by_direction_not_by_copy():
 
 
 @pytest.mark.parametrize("make", [Uniform, FixedOutDegree])
-def test_more_than_32_bits_of_vertices(make):
+def test_vertices_may_exceed_32_bits(make):
     source = make(5 * 10**9, 4)
     num_chunks = source.num_input_edges // 1000
     edges = source.chunk(num_chunks - 1, num_chunks, BACKEND)
@@ -70,7 +70,7 @@ def test_more_than_32_bits_of_vertices(make):
     assert edges.targets.min() >= 0
 
 
-def test_names():
+def test_name_has_every_option_that_is_not_default():
     assert Uniform(2**24, 16).name == "uni24"
     assert Uniform(1000, 16).name == "uni1000v"
     assert Uniform(2**24, 12.5, seed=2).name == "uni24-d12.5-seed2"
@@ -91,6 +91,6 @@ def test_names():
         (FixedOutDegree, (10, 2, -5), "seed -5 is not in"),
     ],
 )
-def test_refuses(make, args, message):
+def test_wrong_parameters_are_refused(make, args, message):
     with pytest.raises(UsageError, match=message):
         make(*args)

@@ -1,4 +1,4 @@
-"""The build against shards made the naive way: every table and every row, for any ranks and chunks."""
+"""Built shards equal those of a naive build: every table and every row, for any ranks and chunks."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from strategies import graphs, orders, rank_counts
 from zoo import CASES, ZOO, GraphCase, make_case, random_case
 
 from mgraph.backends.base import CpuBackend
+from mgraph.edges import EdgeChunk
 from mgraph.ingest.build import build
 from mgraph.shard.in_rows import require_in_rows
-from mgraph.types import EdgeChunk, vertex_dtype
+from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(threads=1)
 
@@ -57,7 +58,7 @@ class CaseEdges:
 
 
 def build_on(case, num_ranks, order, num_chunks=None):
-    """Return the shards that the build makes, with rows by target."""
+    """Return the shards of a build, with in-rows."""
 
     def program(_, comm):
         shard = build(CaseEdges(case), BACKEND, comm, order=order, num_chunks=num_chunks)
@@ -69,14 +70,14 @@ def build_on(case, num_ranks, order, num_chunks=None):
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
-def test_shards_equal_the_naive_ones(case, order):
+def test_shards_equal_those_of_the_naive_build(case, order):
     for num_ranks in (1, 2, 3, 4, 7):
         assert_equal_shards(build_on(case, num_ranks, order), build_shards(case, num_ranks, order))
 
 
 @pytest.mark.parametrize("num_chunks", [1, 2, 5, 64])
 @pytest.mark.parametrize("name", ["parallel", "star-of-stars", "unreachable-part", "no-edges"])
-def test_the_number_of_chunks_changes_nothing(name, num_chunks):
+def test_shards_do_not_depend_on_the_number_of_chunks(name, num_chunks):
     case = ZOO[name]
     assert_equal_shards(build_on(case, 3, "degree", num_chunks), build_shards(case, 3, "degree"))
 
@@ -89,12 +90,12 @@ def test_graphs_without_weights_have_none(name):
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), rank_counts, orders, st.sampled_from([None, 1, 3]))
-def test_drawn_graphs(case, num_ranks, order, num_chunks):
+def test_shards_of_random_graphs_equal_those_of_the_naive_build(case, num_ranks, order, num_chunks):
     assert_equal_shards(build_on(case, num_ranks, order, num_chunks), build_shards(case, num_ranks, order))
 
 
 @pytest.mark.parametrize("extreme", [-(2**63), 2**63 - 1])
-def test_the_extremes_of_64_bits_are_weights(extreme):
+def test_largest_and_smallest_int64_are_valid_weights(extreme):
     case = make_case("extreme", 3, [(0, 1, extreme), (1, 2, extreme)], np.int64)
     for shard in build_on(case, 2, "natural"):
         assert (shard.info.min_weight, shard.info.max_weight) == (extreme, extreme)
@@ -102,7 +103,7 @@ def test_the_extremes_of_64_bits_are_weights(extreme):
         assert (shard.rows.weights == extreme).all()
 
 
-def test_weights_that_have_no_sum():
+def test_weights_whose_sum_overflows_are_built():
     ends = [(0, v, (-1) ** v * np.finfo(np.float64).max) for v in range(1, 33)]
     case = make_case("signs", 33, ends, np.float64, directed=True)
     for num_ranks in (1, 3):
@@ -110,7 +111,7 @@ def test_weights_that_have_no_sum():
             assert np.isfinite(shard.info.sum_weights)
 
 
-def test_minus_zero_becomes_zero():
+def test_negative_zero_weight_becomes_zero():
     case = ZOO["zero-triangle"]
     case.weights[2] = -0.0
     try:

@@ -1,4 +1,4 @@
-"""The compact layout: the same blocks as from rows, the same answers, from any number of passes and ranks."""
+"""The compact layout has the same blocks as from rows, for any number of passes and ranks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GRAPHS = [*CASES, *map(random_case, range(4))]
 
 @pytest.fixture(params=["one-pass", "many-passes"])
 def few_keys(request, monkeypatch):
-    """Let small graphs have buckets, batches and passes as large ones do, or none of them."""
+    """Patch the limits so that small graphs have several buckets, batches and passes, as large ones do, or one."""
     if request.param == "many-passes":
         squeeze(monkeypatch)
 
@@ -51,7 +51,7 @@ def compact_on(case, num_ranks, order="degree", shape=TINY, backend=BACKEND, num
 
 
 def check_positions(shard, plain):
-    """Compare positions; of vertices that have none it is enough that they are no positions."""
+    """Compare positions; for vertices without one any value that is not a position is accepted."""
     if plain.position_of_user is None:
         assert shard.position_of_user is None
         return
@@ -61,7 +61,7 @@ def check_positions(shard, plain):
 
 
 def check(case, num_ranks, order, shape=TINY):
-    """Compare tables, facts, degrees and edges with those of a shard that is made the naive way."""
+    """Compare tables, facts, degrees and edges with those of a naively built shard."""
     shards, naive = compact_on(case, num_ranks, order, shape), build_shards(case, num_ranks, order)
     user_of_position = np.argsort(positions_of(naive))
     found = {}
@@ -94,14 +94,14 @@ def check(case, num_ranks, order, shape=TINY):
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_every_edge_is_there_once_whatever_the_passes(case, order, few_keys):
+def test_compact_blocks_have_every_edge_once_for_any_passes(case, order, few_keys):
     for num_ranks in RANKS:
         check(case, num_ranks, order)
 
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), rank_counts, orders)
-def test_drawn_graphs(case, num_ranks, order):
+def test_compact_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, order):
     with pytest.MonkeyPatch.context() as patch:
         squeeze(patch)
         check(case, num_ranks, order)
@@ -109,14 +109,14 @@ def test_drawn_graphs(case, num_ranks, order):
 
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_on_one_rank_the_blocks_are_those_made_from_rows(case, shape, few_keys):
+def test_compact_blocks_equal_blocks_from_rows_on_one_rank(case, shape, few_keys):
     (shard,), naive = check(case, 1, "degree", shape)
     (blocks,), (wanted,) = shard.blocks.values(), run_on_ranks(build_blocks, naive, shape)
     for got, want in zip((*blocks.edges, blocks.weights), (*wanted.edges, wanted.weights), strict=True):
         np.testing.assert_array_equal(got, want)
 
 
-def test_any_backend(backend, few_keys):
+def test_compact_blocks_are_equal_on_every_backend(backend, few_keys):
     case = random_case(2, 150)
     for num_ranks in (1, 2):
         plain = compact_on(case, num_ranks)
@@ -134,7 +134,7 @@ def test_shares_are_about_equal():
         assert max(shares) < 1.3 * sum(shares) / 4
 
 
-def test_edges_given_both_ways_leave_no_room_behind():
+def test_space_of_parallel_edges_is_freed():
     case = random_case(1, 300, directed=False)
     twice = replace(
         case,
@@ -154,27 +154,27 @@ def test_edges_given_both_ways_leave_no_room_behind():
     [
         ([], 4, 4, []),
         ([0, 0, 0], 4, 4, []),
-        # All in the buffer, where it is large enough; else half of what is left, and the buffer.
+        # All keys are in the buffer if it is large enough; else a pass has half of the remaining edges, and the buffer.
         ([3, 3, 2], 100, 8, [Pass(0, 1, 3)]),
         ([4, 4, 4, 4], 1, 8, None),
         ([4, 4, 4, 4], 4, 8, [Pass(0, 2, 3), Pass(3, 3, 4)]),
-        # A bucket that is more than a batch keeps as many words free; one with room nowhere makes a larger buffer.
+        # A bucket of more than a batch reserves its words; one that fits nowhere needs a larger buffer (None).
         ([6, 2, 2, 2], 4, 8, [Pass(0, 1, 3), Pass(3, 3, 4)]),
         ([6, 2, 2, 2], 6, 4, [Pass(0, 0, 1), Pass(1, 2, 4)]),
         ([6, 2, 2, 2], 4, 4, None),
         ([2, 2, 9], 5, 20, None),
     ],
 )
-def test_passes_take_what_there_is_room_for(sizes, buffer, batch, expected):
+def test_passes_fill_the_available_memory(sizes, buffer, batch, expected):
     ends = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     assert plan_passes(ends, buffer, batch) == expected
 
 
-def test_a_build_in_many_passes_reads_as_often_as_it_must(monkeypatch):
+def test_build_reads_the_input_once_per_pass(monkeypatch):
     squeeze(monkeypatch)
     reads = []
     chunk = CaseEdges.chunk
     monkeypatch.setattr(CaseEdges, "chunk", lambda self, k, *args: reads.append(k) or chunk(self, k, *args))
     compact_on(ZOO["grid"], 1)
-    # Degrees, buckets, and about half of what is left each time: of 126 edges 60, 30, 15, ...
+    # One read for the degrees, one for the buckets, then each pass has half of the remaining edges: of 126 60, 30, ...
     assert 6 <= len(reads) / 5 <= 9

@@ -1,4 +1,4 @@
-"""Positions of the ids that have one: the same as a table of all ids gives, whatever the words and the pieces."""
+"""The rank/select table of positions agrees with a plain table, for any number of words and pieces."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def small_pieces(monkeypatch):
 
 
 def table_of(n, connected, dtype):
-    """Return positions in any order, of which those from `connected` on are none."""
+    """Return a permutation as positions; values from `connected` on are isolated vertices."""
     return np.random.default_rng(n).permutation(n).astype(dtype)
 
 
 @pytest.mark.parametrize("on", [CpuBackend(threads=1), EmulatedBackend(seed=3)], ids=["cpu", "emulated"])
 @pytest.mark.parametrize(("n", "connected"), [(1, 0), (31, 5), (32, 10), (200, 90), (257, 1), (640, 0)])
-def test_positions_are_those_of_the_whole_table(n, connected, on):
+def test_positions_equal_those_of_the_plain_table(n, connected, on):
     backend, partition = on, Partition(connected, 3, cyclic=True)
     whole = table_of(n, connected, partition.dtype)
     found = rank_positions(backend, partition, backend.to_device(whole))
@@ -36,7 +36,7 @@ def test_positions_are_those_of_the_whole_table(n, connected, on):
         np.testing.assert_array_equal(np.minimum(part, connected), np.minimum(whole[first:last], connected))
 
 
-def test_a_table_that_is_small_enough_is_kept():
+def test_plain_table_is_used_if_it_is_no_larger():
     backend = CpuBackend(threads=1)
     for n, connected, num_ranks in ((100, 100, 2), (100, 5, 1)):
         whole = table_of(n, connected, np.uint32)

@@ -1,4 +1,4 @@
-"""Edges in memory: arrays, CSR and SciPy; what is refused is named."""
+"""Edges in memory: arrays, CSR and SciPy; errors name the wrong argument."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_weights_of_every_dtype(dtype, kept):
 
 
 @pytest.mark.parametrize("n", [0, 1, 5])
-def test_no_edges(n):
+def test_graph_without_edges(n):
     source = edges_source([], [], [], num_vertices=n)
     assert (source.num_vertices, len(whole(source, 3))) == (n, 0)
 
 
-def test_chunks_do_not_matter():
+def test_edges_do_not_depend_on_the_number_of_chunks():
     rng = np.random.default_rng(1)
     u, v, w = rng.integers(0, 50, 200), rng.integers(0, 50, 200), rng.random(200)
     assert_chunks_agree(edges_source(u, v, w))
@@ -80,7 +80,7 @@ def test_scipy_keeps_parallel_edges_and_zeros():
 
 
 @pytest.mark.parametrize("kind", ["csr", "csc", "coo", "lil", "dok", "dia"])
-def test_scipy_of_every_kind(kind):
+def test_scipy_formats_give_the_same_edges(kind):
     matrix = scipy.sparse.coo_array(([5, 2], ([0, 3], [1, 2])), shape=(4, 4)).asformat(kind)
     assert as_rows(whole(scipy_source(matrix, directed=True))) == [(0, 1, 5), (3, 2, 2)]
     assert scipy_source(matrix.astype(bool)).weight_dtype is None
@@ -118,13 +118,13 @@ def test_scipy_of_every_kind(kind):
         (lambda: scipy_source(scipy.sparse.coo_array((2, 3))), r"of shape \(2, 3\): an adjacency matrix is square"),
     ],
 )
-def test_refuses(make, message):
+def test_wrong_input_is_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
 
 
 class OnGpu:
-    """An array as on a GPU: of a protocol that NumPy does not know, and that refuses to be copied implicitly."""
+    """A stub of an array on a GPU: it has the CUDA array interface and refuses implicit copies."""
 
     def __init__(self, values, copies=None):
         self._values, self.dtype = np.asarray(values), np.asarray(values).dtype
@@ -140,7 +140,7 @@ class OnGpu:
 
 
 class OnHost:
-    """A tensor of PyTorch that was copied to the host."""
+    """A stub of a PyTorch tensor on the host."""
 
     def __init__(self, values):
         self.numpy = lambda: values
@@ -168,7 +168,7 @@ def test_arrays_on_a_gpu_that_cannot_be_copied_are_refused(make, k):
 
 
 @pytest.mark.gpu
-def test_arrays_of_cupy_are_taken():
+def test_cupy_arrays_are_accepted():
     import cupy
     import cupyx.scipy.sparse
 
@@ -190,7 +190,7 @@ def test_arrays_of_cupy_are_taken():
 
 
 @pytest.mark.parametrize("directed", ["no", 1, None])
-def test_what_is_neither_true_nor_false_is_refused(directed, tmp_path):
+def test_flag_that_is_not_a_bool_is_refused(directed, tmp_path):
     (tmp_path / "a.el").write_text("0 1\n")
     makers = [lambda: edges_source([0], [1], directed=directed), lambda: csr_source([0, 0], [], directed=directed)]
     if directed is not None:
@@ -201,13 +201,13 @@ def test_what_is_neither_true_nor_false_is_refused(directed, tmp_path):
 
 
 @pytest.mark.parametrize("num_vertices", [-1, 2.0, True, "3"])
-def test_refuses_a_number_of_vertices(num_vertices):
+def test_wrong_number_of_vertices_is_refused(num_vertices):
     with pytest.raises(UsageError, match=f"num_vertices {num_vertices!r} is not (an integer|a count of vertices)"):
         edges_source([0], [1], num_vertices=num_vertices)
 
 
 def lazy_collections():
-    """Return lazy Dask collections of several kinds: what is computed twice may come in two orders."""
+    """Return lazy Dask collections of several kinds, which may differ in order each time they are computed."""
     frame = dask.dataframe.from_pandas(pandas.DataFrame({"u": [0, 1, 2], "v": [1, 2, 0]}), npartitions=2)
     return {
         "Array": dask.array.from_array(np.arange(3), chunks=2),
@@ -245,6 +245,6 @@ def test_a_lazy_number_of_vertices_is_refused():
         mg.from_edges([0], [1], num_vertices=lazy)
 
 
-def test_what_dask_computed_is_taken():
+def test_computed_dask_results_are_accepted():
     sources, targets = dask.compute(dask.array.arange(3, chunks=2), dask.array.from_array(np.array([1, 2, 0])))
     assert as_rows(whole(edges_source(sources, targets))) == [(0, 1), (1, 2), (2, 0)]

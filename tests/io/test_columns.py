@@ -1,4 +1,4 @@
-"""Tables with named columns, as text and as Parquet: the user's graph or an error, whatever the columns are called."""
+"""Tables with named columns, as text and as Parquet: the intended graph or an error, for any names of columns."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def rows(path, **options):
         ">friend,<dst",
     ],
 )
-def test_known_names_give_the_direction(tmp_path, names, suffix):
+def test_known_names_decide_source_and_target(tmp_path, names, suffix):
     path = save(tmp_path / f"a{suffix}", table(names))
     assert rows(path, directed=True, weight=False) == EDGES
 
@@ -99,21 +99,21 @@ def test_known_names_give_the_direction(tmp_path, names, suffix):
         ("head,tail", "a directed edge goes from tail to head or from head to tail"),
     ],
 )
-def test_columns_that_may_be_another_graph_are_refused(tmp_path, names, message, suffix):
+def test_ambiguous_columns_are_refused(tmp_path, names, message, suffix):
     path = save(tmp_path / f"a{suffix}", table(names))
     for weight in (None, False):
         with pytest.raises(InputError, match=message):
             read_source(path, directed=True, weight=weight)
 
 
-def test_a_header_of_one_name_twice_is_refused(tmp_path):
+def test_duplicate_column_names_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("source,source\n0,1\n")
     with pytest.raises(InputError, match="has two columns called 'source': give each its own name"):
         read_source(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_head_and_tail_are_ends_where_directions_do_not_count(tmp_path, suffix):
+def test_head_and_tail_are_ends_of_undirected_edges(tmp_path, suffix):
     for names in (">head,<tail", ">tail,<head"):
         assert {frozenset(row) for row in rows(save(tmp_path / f"a{suffix}", table(names)))} == set(
             map(frozenset, EDGES)
@@ -122,7 +122,7 @@ def test_head_and_tail_are_ends_where_directions_do_not_count(tmp_path, suffix):
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("name", ["weight", "Weight", "WEIGHTS", "w"])
-def test_a_column_called_weight_is_the_weight(tmp_path, name, suffix):
+def test_column_called_weight_is_the_weight(tmp_path, name, suffix):
     columns = {"time": [0] * 3, name: WEIGHTS, "dst": TARGETS, "src": SOURCES}
     path = save(tmp_path / f"a{suffix}", columns)
     assert rows(path) == WEIGHTED
@@ -133,7 +133,7 @@ def test_a_column_called_weight_is_the_weight(tmp_path, name, suffix):
 
 @pytest.mark.parametrize("suffix", FORMATS)
 @pytest.mark.parametrize("names", [">src,<dst,timestamp", "timestamp,>src,<dst", ">src,<dst,a,b", ">src,<dst,weight,w"])
-def test_no_other_column_is_taken_for_the_weight(tmp_path, names, suffix):
+def test_column_of_another_name_is_not_the_weight(tmp_path, names, suffix):
     path = save(tmp_path / f"a{suffix}", table(names))
     for weight in (None, True):
         with pytest.raises(
@@ -146,7 +146,7 @@ def test_no_other_column_is_taken_for_the_weight(tmp_path, names, suffix):
             read_source(path, weight=weight)
 
 
-def test_the_index_of_a_frame_is_no_column(tmp_path):
+def test_index_column_of_a_frame_is_ignored(tmp_path):
     frame = pandas.DataFrame({"dst": TARGETS, "src": SOURCES}, index=[70, 80, 90])
     frame.to_csv(tmp_path / "a.csv")
     frame.to_parquet(tmp_path / "a.parquet")
@@ -185,7 +185,7 @@ def test_any_order_of_named_columns_is_the_same_graph(data):
 
 
 @pytest.mark.parametrize("header", ["target,foo", "foo,source", "column,x", "x,node1", "end_id,x", "x,head"])
-def test_a_name_of_one_end_in_the_place_of_the_other_is_refused(tmp_path, header):
+def test_target_name_first_is_refused(tmp_path, header):
     (tmp_path / "edges.csv").write_text(f"{header}\n0,1\n")
     with pytest.raises(InputError, match="no two of them are known as the ends of edges"):
         read_source(tmp_path / "edges.csv", directed=True)

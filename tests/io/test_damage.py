@@ -1,4 +1,4 @@
-"""Files with bytes changed or cut off: read as far as they make sense, or refused by name, never a failure inside."""
+"""Files with changed or missing bytes: read or refused with InputError, never another exception."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAMAGES = 500
 
 
 def damaged(data: bytes, seed: int) -> bytes:
-    """Return the bytes with a few of them changed, or the end cut off; the beginning is changed oftener."""
+    """Return the bytes with a few changed, mostly at the beginning, or truncated."""
     random = np.random.default_rng(seed)
     if seed % 5 == 0:
         return data[: random.integers(len(data))]
@@ -42,7 +42,7 @@ def whole_bytes(path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csr", ".csv", ".parquet", ".mtx", ".txt.gz"])
-def test_damage_is_told_or_does_no_harm(tmp_path, suffix):
+def test_damaged_file_is_refused_or_reads_the_same(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     data, read, refused = whole_bytes(path, suffix), 0, 0
     for seed in range(DAMAGES):
@@ -65,7 +65,7 @@ def test_damage_is_told_or_does_no_harm(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csr", ".parquet"])
-def test_a_file_cut_short_after_it_was_checked_is_refused(tmp_path, suffix):
+def test_file_truncated_after_the_check_is_refused(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     write_edges(path, Rmat(5))
     source, size = read_source(path), path.stat().st_size
@@ -75,7 +75,7 @@ def test_a_file_cut_short_after_it_was_checked_is_refused(tmp_path, suffix):
             whole(source, 3)
 
 
-def test_offsets_that_change_after_they_were_checked_are_refused(tmp_path):
+def test_offsets_changed_after_the_check_are_refused(tmp_path):
     path = tmp_path / "graph.csr"
     write_edges(path, Rmat(5))
     source, data = read_source(path), path.read_bytes()
@@ -93,7 +93,7 @@ def test_offsets_that_change_after_they_were_checked_are_refused(tmp_path):
     assert refused > 100
 
 
-# In a process of its own: the end of a map of a file that is cut short is a SIGBUS.
+# In a separate process: a read beyond the end of a memory-mapped file would raise SIGBUS.
 CUT = """
 import os, sys
 from edge_checks import BACKEND
@@ -106,7 +106,7 @@ assert before == (int(chunk.sources.sum()), int(chunk.targets.sum()), int(chunk.
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csr", ".parquet"])
-def test_a_chunk_outlives_its_file(tmp_path, suffix):
+def test_chunk_remains_valid_after_its_file_is_deleted(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     write_edges(path, Rmat(10))
     here = os.pathsep.join([os.path.dirname(__file__), ENVIRONMENT["PYTHONPATH"]])

@@ -1,4 +1,4 @@
-"""Files in and out: the same edges come back; readers are found by name or first bytes; nothing is half-written."""
+"""File formats: written edges are read back; readers are found by name or first bytes; no file is half-written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SOURCES = [
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
 @pytest.mark.parametrize("suffix", [".npz", ".csv"])
-def test_what_is_written_comes_back(tmp_path, source, suffix):
+def test_written_edges_are_read_back(tmp_path, source, suffix):
     path = tmp_path / f"graph{suffix}"
     write_edges(path, source)
     back = read_source(path, num_vertices=source.num_vertices, directed=source.directed)
@@ -49,7 +49,7 @@ def test_what_is_written_comes_back(tmp_path, source, suffix):
 
 
 @pytest.mark.parametrize("source", [Rmat(8), Rmat(8, weights="float32"), Grid(20, 30)], ids=lambda source: source.name)
-def test_csr_files_are_mkgraph_s(tmp_path, source):
+def test_csr_files_equal_those_of_mkgraph(tmp_path, source):
     path = tmp_path / "graph.csr"
     write_edges(path, source)
     assert path.read_bytes() == mkgraph_bytes(source)
@@ -73,7 +73,7 @@ def test_csr_of_a_directed_graph_keeps_the_lightest_arc(tmp_path):
     assert as_rows(whole(read_source(path))) == [(1, 0)]
 
 
-def test_csr_refuses_weights_it_cannot_hold(tmp_path):
+def test_csr_refuses_weights_that_are_not_float32(tmp_path):
     for weight in (2**24 + 1, 2**53 + 1, 2**63 - 1, 0.1, 1e300):
         with pytest.raises(InputError, match=re.escape(f"weight {weight} is no float32")):
             write_edges(tmp_path / "graph.csr", edges_source([0], [1], [weight]))
@@ -83,7 +83,7 @@ def test_csr_refuses_weights_it_cannot_hold(tmp_path):
         assert whole(read_source(tmp_path / "graph.csr")).weights.tolist() == [weight] * 2
 
 
-def test_csr_refuses_what_is_damaged(tmp_path):
+def test_csr_refuses_damaged_files(tmp_path):
     path = tmp_path / "graph.csr"
     write_edges(path, Rmat(5))
     data = path.read_bytes()
@@ -109,7 +109,7 @@ def test_csr_refuses_what_is_damaged(tmp_path):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_npz_packed_or_not(tmp_path, save):
+def test_npz_is_read_compressed_or_not(tmp_path, save):
     path = tmp_path / "graph.npz"
     save(path, sources=[0, 1, 2], targets=[1, 2, 0], weights=[5, 6, 7], length=[0.5, 1, 2])
     source = read_source(path)
@@ -136,14 +136,14 @@ def test_npz_packed_or_not(tmp_path, save):
         ({"sources": [0], "targets": [1], "num_vertices": -1}, r"graph\.npz: num_vertices is -1, which is not a count"),
     ],
 )
-def test_npz_refuses(tmp_path, arrays, message):
+def test_npz_refuses_wrong_arrays(tmp_path, arrays, message):
     path = tmp_path / "graph.npz"
     np.savez(path, **arrays)
     with pytest.raises(InputError, match=message):
         read_source(path)
 
 
-def test_npz_refuses_what_is_damaged_or_not_there(tmp_path):
+def test_npz_refuses_damaged_or_missing_arrays(tmp_path):
     path = tmp_path / "graph.npz"
     np.savez(path, sources=[0], targets=[1])
     with pytest.raises(UsageError, match="has no array 'cost' of weights, only sources, targets"):
@@ -153,7 +153,7 @@ def test_npz_refuses_what_is_damaged_or_not_there(tmp_path):
         read_source(path)
 
 
-def test_formats_by_first_bytes(tmp_path):
+def test_format_is_found_by_first_bytes(tmp_path):
     write_edges(tmp_path / "a.csr", Rmat(4))
     write_edges(tmp_path / "b.npz", Rmat(4))
     (tmp_path / "c.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
@@ -167,7 +167,7 @@ def test_formats_by_first_bytes(tmp_path):
     assert set(SUFFIXES.values()) == set(READERS)
 
 
-def test_refuses_what_is_no_file(tmp_path):
+def test_path_that_is_not_a_file_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"none.csv: no such file"):
         read_source(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is not a file"):
@@ -212,7 +212,7 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_columns(tmp_path):
+def test_written_columns_are_read_back(tmp_path):
     columns = {"vertex": np.arange(4), "distance": np.array([0, 0.1, np.inf, 1e-30], np.float64)}
     for suffix in (".npz", ".csv", ".parquet"):
         write_columns(tmp_path / f"a{suffix}", columns)
@@ -227,14 +227,14 @@ def test_columns(tmp_path):
 
 
 class Breaks(Rmat):
-    """Fails on its way."""
+    """Fails while it is written."""
 
     def chunk(self, k, num_chunks, backend):
         raise InputError("broken")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr", ".parquet"])
-def test_nothing_is_half_written(tmp_path, suffix):
+def test_failed_write_leaves_no_file(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     path.write_text("old")
     with pytest.raises(InputError, match="broken"):
@@ -243,7 +243,7 @@ def test_nothing_is_half_written(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".csr", ".parquet"])
-def test_a_name_may_be_as_long_as_names_can_be(tmp_path, suffix):
+def test_longest_file_name_can_be_written(tmp_path, suffix):
     path = tmp_path / f"{'a' * (255 - len(suffix))}{suffix}"
     write_edges(path, Rmat(4))
     assert list(tmp_path.iterdir()) == [path]
@@ -251,7 +251,7 @@ def test_a_name_may_be_as_long_as_names_can_be(tmp_path, suffix):
         write_edges(path.with_stem(path.stem + "a"), Rmat(4))
 
 
-def test_refuses_where_it_cannot_write(tmp_path):
+def test_unwritable_path_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"'.dat' is not one of .npz, .csv, .csr, .parquet"):
         write_edges(tmp_path / "a.dat", Rmat(3))
     with pytest.raises(UsageError, match="there is no folder"):
@@ -261,7 +261,7 @@ def test_refuses_where_it_cannot_write(tmp_path):
         write_edges(tmp_path / "b.csv", Rmat(3))
 
 
-def test_more_vertices_than_63_bits_count_are_refused(tmp_path):
+def test_vertices_beyond_63_bits_are_refused(tmp_path):
     (tmp_path / "g.el").write_text("0 1\n")
     with pytest.raises(UsageError, match="num_vertices 99999999999999999999 is beyond 63 bits"):
         read_source(tmp_path / "g.el", num_vertices=99999999999999999999)

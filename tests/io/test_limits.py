@@ -1,4 +1,4 @@
-"""Files that would take the machine: lines without an end, and copies larger than the disk; refused early and whole."""
+"""Inputs that would exhaust memory or disk: endless lines, and copies larger than the disk; refused early."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import mgraph as mg
 from mgraph.io.formats import read_source
 
 BOMB_BYTES = 512 << 20
-# What a read of a bomb may hold beyond the process before it: blocks of 16 MiB a thread, and no line of them.
+# Additional memory allowed for reading a decompression bomb: blocks of 16 MiB per thread, but no whole line.
 MOST_BYTES = 150 << 20
 READ = """
     import os, resource, sys
@@ -32,7 +32,7 @@ READ = """
         return int(counts["rchar"]) + int(counts["wchar"])
 
     small, bomb, limit = sys.argv[1:]
-    # Every thread takes address space for its stack.
+    # Every thread needs address space for its stack.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
     read_source(small)  # compiles the parser
     size = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
@@ -46,7 +46,7 @@ READ = """
 
 
 def read_bomb(bomb, tmp_path) -> tuple[int, int, str]:
-    """Read a file in a process of its own; return the bytes that it held and moved, and its error."""
+    """Read a file in a separate process; return its additional memory, the bytes read and written, and its error."""
     spools = tmp_path / "spools"
     spools.mkdir()
     small = tmp_path / "small.txt"
@@ -61,7 +61,7 @@ def read_bomb(bomb, tmp_path) -> tuple[int, int, str]:
 
 
 def write_packed(path, begin: bytes, fill: bytes) -> None:
-    """Write a packed file of BOMB_BYTES: members of a gzip file may be repeated."""
+    """Write a compressed file that expands to BOMB_BYTES, by repeating a member of a gzip file."""
     piece = fill * ((8 << 20) // len(fill))
     member = gzip.compress(piece, 1)
     path.write_bytes(gzip.compress(begin) + member * (BOMB_BYTES // len(piece)))
@@ -72,7 +72,7 @@ HEADS = {".txt": b"0 1\n", ".mtx": b"%%MatrixMarket matrix coordinate pattern ge
 
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("fill", [b" ", b"#x", b"\0", b"1"])
-def test_packed_text_without_ends_of_lines_takes_neither_memory_nor_disk(tmp_path, suffix, fill):
+def test_compressed_text_of_one_line_needs_neither_memory_nor_disk(tmp_path, suffix, fill):
     bomb = tmp_path / f"bomb{suffix}.gz"
     write_packed(bomb, HEADS[suffix], fill)
     held, moved, error = read_bomb(bomb, tmp_path)
@@ -87,17 +87,17 @@ def test_packed_text_without_ends_of_lines_takes_neither_memory_nor_disk(tmp_pat
 
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("at", [0, 40 << 20])
-def test_text_without_ends_of_lines_is_neither_held_nor_read_to_its_end(tmp_path, suffix, at):
+def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):
     bomb, head = tmp_path / f"bomb{suffix}", HEADS[suffix]
     with open(bomb, "wb") as file:
         file.write(head)
         file.write(b"# a comment of thirty-two bytes\n" * (at // 32))
-        file.truncate(4 << 30)  # zeros that take no disk
+        file.truncate(4 << 30)  # a sparse file of zeros
     held, moved, error = read_bomb(bomb, tmp_path)
     line = head.count(b"\n") + at // 32 + 1
     assert error.startswith(f"InputError {bomb}:{line}: the line is longer than 1 MiB")
     assert held < MOST_BYTES
-    # Blocks that other threads began before the first of them was refused.
+    # Other threads may have begun blocks before the first was refused.
     assert moved < (256 << 20) + (os.cpu_count() or 1) * (32 << 20)
 
 
@@ -119,7 +119,7 @@ def small_disk(tmp_path, monkeypatch):
 NO_ROOM = r"does not fit into {}: 1[0-5](\.\d)? MiB of it are there, and \S+ (MiB|KiB) are left: set TMPDIR to a folder"
 
 
-def test_a_copy_that_the_disk_has_no_room_for_is_refused_and_nothing_stays(tmp_path, small_disk):
+def test_copy_that_does_not_fit_the_disk_is_refused_and_deleted(tmp_path, small_disk):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n" * (6 << 20)))
     with pytest.raises(mg.WouldNotFit, match="without its compression " + NO_ROOM.format(small_disk)):
@@ -130,7 +130,7 @@ def test_a_copy_that_the_disk_has_no_room_for_is_refused_and_nothing_stays(tmp_p
     assert read_source(path).num_input_edges == 3 << 20
 
 
-def test_standard_input_that_the_disk_has_no_room_for_is_refused(small_disk):
+def test_standard_input_that_does_not_fit_the_disk_is_refused(small_disk):
     process = start("info", "-", stdin=subprocess.PIPE, text=False, env={**ENVIRONMENT, "TMPDIR": str(small_disk)})
     out, err = process.communicate(b"0 1\n" * (6 << 20), timeout=100)
     assert (process.returncode, out) == (5, b"")
@@ -138,7 +138,7 @@ def test_standard_input_that_the_disk_has_no_room_for_is_refused(small_disk):
     assert shutil.disk_usage(small_disk).used == 0
 
 
-def test_a_copy_leaves_some_of_the_disk_to_others(tmp_path, monkeypatch):
+def test_copy_leaves_a_reserve_on_the_disk(tmp_path, monkeypatch):
     disk = os.statvfs(tmp_path)
     fields = list(disk)
     fields[4] = (60 << 20) // disk.f_frsize  # f_bavail

@@ -1,4 +1,4 @@
-"""NumPy archives: every byte that is used is checked, once; what is damaged, doubtful or changed is refused."""
+"""NumPy archives: every byte used is checked once; damaged, ambiguous or changed archives are refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def facts(source):
 
 
 def npy(array, **changes) -> bytes:
-    """Return the bytes of an array's file, its header changed."""
+    """Return the bytes of an array's file with a changed header."""
     file = io.BytesIO()
     header = {"descr": np.lib.format.dtype_to_descr(array.dtype), "fortran_order": False, "shape": array.shape}
     np.lib.format.write_array_header_1_0(file, header | changes)
@@ -54,12 +54,12 @@ def archive(path, members: list[tuple[str, bytes]], compression=zipfile.ZIP_STOR
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_a_flipped_bit_is_refused_or_changes_nothing(path, save):
+def test_flipped_bit_is_refused_or_changes_nothing(path, save):
     save(path, **ARRAYS)
     data, expected = path.read_bytes(), facts(read_source(path))
     seed = int(time.time())
     print(f"seed {seed}")
-    # As many in the directory, where most bits have a meaning, as before it.
+    # As many flips in the directory, where most bits matter, as before it.
     directory = data.index(b"PK\x01\x02")
     random, refused = np.random.default_rng(seed), 0
     parts = (0, directory), (directory, len(data))
@@ -81,7 +81,7 @@ def test_a_flipped_bit_is_refused_or_changes_nothing(path, save):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_a_cut_is_refused(path, save):
+def test_truncated_archive_is_refused(path, save):
     save(path, **ARRAYS)
     data = path.read_bytes()
     for length in range(0, len(data), 3):
@@ -90,12 +90,12 @@ def test_a_cut_is_refused(path, save):
             read_source(path)
 
 
-def test_a_longer_shape_than_the_array_is_refused(path):
+def test_shape_beyond_the_array_is_refused(path):
     np.savez(path, sources=np.arange(64, dtype="i4"), targets=np.arange(64, dtype="i4"))
     path.write_bytes(path.read_bytes().replace(b"(64,)", b"(65,)"))
     with pytest.raises(InputError, match=r"graph\.npz.*Bad CRC-32|truncated or damaged"):
         read_source(path)
-    # So is one that the archive's CRC agrees with.
+    # Also if the archive's CRC is that of the changed header.
     for count in (63, 65):
         ends = npy(np.arange(64), shape=(count,))
         archive(path, [("sources.npy", ends), ("targets.npy", ends)])
@@ -120,7 +120,7 @@ def test_two_arrays_of_one_name_are_refused(path):
 
 
 def test_members_that_overlap_are_refused(path):
-    # The directory's second entry points to the first member, whose name stands there.
+    # The directory's second entry points to the first member, which has another name.
     ends = npy(np.arange(4))
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     data = bytearray(path.read_bytes())
@@ -129,7 +129,7 @@ def test_members_that_overlap_are_refused(path):
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"graph\.npz is no NumPy archive, or truncated or damaged"):
         read_source(path)
-    # A member that reaches into the next: its sizes and its CRC say so.
+    # A member that extends into the next, with sizes and a CRC that agree.
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     data = bytearray(path.read_bytes())
     first = data.index(b"PK\x01\x02")
@@ -153,7 +153,7 @@ def test_members_that_overlap_are_refused(path):
     ],
 )
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_arrays_of_other_kinds(path, save, array, message):
+def test_arrays_of_wrong_dtype_or_shape_are_refused(path, save, array, message):
     save(path, sources=array, targets=array)
     if message is None:
         assert facts(read_source(path))[:2] == ([], 0)
@@ -177,7 +177,7 @@ def test_big_endian_arrays_are_read(path, save):
 
 
 class Unseekable(io.RawIOBase):
-    """A pipe: sizes and CRCs go behind each member, and its own header has none."""
+    """A stub of a pipe, on which zipfile writes sizes and CRCs behind each member instead of in its header."""
 
     def __init__(self, file):
         self.file = file
@@ -189,7 +189,7 @@ class Unseekable(io.RawIOBase):
         return self.file.write(data)
 
 
-def test_archives_as_other_programs_write_them(path):
+def test_archives_of_other_programs_are_read(path):
     np.savez(path, **ARRAYS)
     data, expected = path.read_bytes(), facts(read_source(path))
     with open(path, "wb") as file, zipfile.ZipFile(Unseekable(file), "w") as streamed:
@@ -197,7 +197,7 @@ def test_archives_as_other_programs_write_them(path):
             streamed.writestr(f"{key}.npy", npy(np.asarray(array)))
     assert struct.unpack_from("<H", path.read_bytes(), 6)[0] & 8
     assert facts(read_source(path)) == expected
-    # A comment, something in front, and another thing among the members.
+    # A comment, bytes before the archive, and a member that is not an array.
     for name in ("readme.txt", "folder/"):
         path.write_bytes(b"#!/bin/sh\n" + data)
         with zipfile.ZipFile(path, "a") as more:
@@ -222,7 +222,7 @@ def test_an_encrypted_archive_is_refused(path):
         read_source(path)
 
 
-def test_pieces_are_checked_like_the_whole(path, monkeypatch):
+def test_checks_do_not_depend_on_the_piece_size(path, monkeypatch):
     monkeypatch.setattr(npz, "PIECE_BYTES", 64)
     for save in (np.savez, np.savez_compressed):
         save(path, **ARRAYS)
@@ -236,7 +236,7 @@ def test_pieces_are_checked_like_the_whole(path, monkeypatch):
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_a_file_that_has_changed_is_refused(path, save):
+def test_changed_file_is_refused(path, save):
     save(path, **ARRAYS)
     data, source = path.read_bytes(), pickle.loads(pickle.dumps(read_source(path)))
     # A copy of the same bytes, as on the disk of another machine.

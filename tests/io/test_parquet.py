@@ -1,4 +1,4 @@
-"""Parquet files in: mgraph's own, and whatever else has two columns of vertices."""
+"""Read Parquet files: mgraph's own, and any others with two columns of vertices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def save(path, columns, **options):
 
 
 @pytest.mark.parametrize("source", [Rmat(6), Rmat(5, weights="float64"), FixedOutDegree(90, 3, weights=None)])
-def test_what_is_written_is_read(tmp_path, source, monkeypatch):
+def test_written_edges_are_read_back(tmp_path, source, monkeypatch):
     monkeypatch.setattr(write, "CHUNK_EDGES", 50)  # several row groups
     path = tmp_path / "graph.parquet"
     write.write_edges(path, source)
@@ -40,7 +40,7 @@ def test_what_is_written_is_read(tmp_path, source, monkeypatch):
 
 
 @pytest.mark.parametrize("groups", [1, 3, 100])
-def test_columns_are_found_by_place_or_name(tmp_path, groups):
+def test_columns_are_found_by_number_or_name(tmp_path, groups):
     path = save(tmp_path / "a.parquet", EDGES, row_group_size=groups)
     edges = list(zip(*EDGES.values(), strict=True))
     source = read_source(path)
@@ -94,12 +94,12 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
         ({"u": [0], "v": [1], "a": [1], "b": [1]}, UsageError, r"4 columns \(u, v, a, b\): say which is the weight"),
     ],
 )
-def test_what_is_no_edge_is_refused(tmp_path, columns, error, message):
+def test_invalid_edges_are_refused(tmp_path, columns, error, message):
     with pytest.raises(error, match=message):
         read_source(save(tmp_path / "bad.parquet", columns, row_group_size=2))
 
 
-def test_what_is_damaged_is_refused(tmp_path):
+def test_damaged_file_is_refused(tmp_path):
     path = save(tmp_path / "a.parquet", EDGES)
     data = path.read_bytes()
     for damaged in (data[:-10], data[: len(data) // 2], b"PAR1 and no more"):
@@ -113,11 +113,11 @@ def test_what_is_damaged_is_refused(tmp_path):
     for about in (b"nonsense", b"[1]", b'{"num_vertices": -1}', b'{"num_vertices": "6"}'):
         table = pyarrow.table(EDGES).replace_schema_metadata({"mgraph": about})
         pyarrow.parquet.write_table(table, path)
-        with pytest.raises(InputError, match="do not tell a number of vertices"):
+        with pytest.raises(InputError, match="have no valid number of vertices"):
             read_source(path)
 
 
-def test_without_pyarrow_it_is_said_where_it_comes_from(tmp_path, monkeypatch):
+def test_missing_pyarrow_is_reported_with_how_to_install_it(tmp_path, monkeypatch):
     path = save(tmp_path / "a.parquet", EDGES)
     right = builtins.__import__
 

@@ -1,4 +1,4 @@
-"""Outputs: whole or not at all, whatever ends the process; links, modes and owners stay as they were."""
+"""Outputs are written whole or not at all, however the process ends; links, modes and owners are kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLUMNS = {"vertex": np.arange(5), "distance": np.arange(5.0)}
 
 @pytest.fixture(params=[True, False], ids=["unnamed", "named"])
 def unnamed(request, monkeypatch):
-    """Write with files that have no name, and as on a file system that knows none."""
+    """Write with unnamed files, and as on a file system without them."""
     if not request.param:
         real = os.open
 
@@ -52,7 +52,7 @@ def names(folder) -> list[str]:
 
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_link_stays_and_its_target_is_replaced(tmp_path, suffix):
+def test_symbolic_link_stays_and_its_target_is_replaced(tmp_path, suffix):
     for folder in ("there", "here"):
         (tmp_path / folder).mkdir()
     target, link, second = tmp_path / f"there/a{suffix}", tmp_path / f"here/b{suffix}", tmp_path / f"here/c{suffix}"
@@ -69,7 +69,7 @@ def test_a_link_stays_and_its_target_is_replaced(tmp_path, suffix):
     assert read_source(target, num_vertices=32 if suffix != ".csr" else None).num_vertices == 32
 
 
-def test_links_that_lead_nowhere_are_refused(tmp_path):
+def test_broken_links_are_refused(tmp_path):
     (tmp_path / "a.npz").symlink_to("b.npz")
     (tmp_path / "b.npz").symlink_to("a.npz")
     (tmp_path / "c.npz").symlink_to("none/c.npz")
@@ -93,7 +93,7 @@ def test_links_that_lead_nowhere_are_refused(tmp_path):
 
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("umask", [0o022, 0o077, 0o027, 0o777])
-def test_a_new_file_has_the_mode_of_new_files(tmp_path, umask):
+def test_new_file_has_the_mode_of_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         for suffix in SUFFIXES:
@@ -116,14 +116,14 @@ def test_a_replaced_file_keeps_its_mode_and_its_owner(tmp_path, mode):
     write_columns(path, COLUMNS)
     after = path.stat()
     assert (before.st_mode, before.st_uid, before.st_gid) == (after.st_mode, after.st_uid, after.st_gid)
-    # Another name of the old file keeps what it had.
+    # Another hard link to the old file keeps the old contents.
     assert other.read_text() == "old"
     assert names(tmp_path) == ["a.npz", "other.npz"]
 
 
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])
-def test_columns_and_pictures_are_whole(tmp_path, suffix):
+def test_columns_and_pictures_are_written_whole(tmp_path, suffix):
     for _ in range(2):
         write_columns(tmp_path / f"a{suffix}", COLUMNS)
     assert names(tmp_path) == [f"a{suffix}"]
@@ -135,7 +135,7 @@ def test_columns_and_pictures_are_whole(tmp_path, suffix):
 
 
 @pytest.mark.usefixtures("unnamed")
-def test_nothing_is_left_of_a_write_that_fails(tmp_path):
+def test_failed_write_leaves_nothing(tmp_path):
     path = tmp_path / "a.npz"
     before = len(os.listdir("/proc/self/fd"))
     for error in (ValueError, KeyboardInterrupt, MemoryError):
@@ -151,7 +151,7 @@ def _fail(path, error) -> None:
         raise error
 
 
-# Writes one graph and another in turn, for ever.
+# Writes two graphs alternately, forever.
 WRITER = """
 import sys
 from mgraph.generate.rmat import Rmat
@@ -165,7 +165,7 @@ while True:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
+def test_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     expected = []
     for scale in (15, 16):
@@ -184,7 +184,7 @@ def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
         writer.wait()
         writer.stdout.close()
         assert path.read_bytes() in expected
-        # For an instant, until it replaces the old file, the new one has a name beside it; it is whole by then.
+        # Just before it replaces the old file, the new one has a temporary name, and is whole already.
         for name in names(tmp_path):
             assert (tmp_path / name).read_bytes() in expected
             assert name == path.name or (tmp_path / name).unlink() is None
@@ -192,7 +192,7 @@ def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
 
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_full_disk_keeps_the_old_file(small_disk, suffix):
+def test_old_file_remains_on_a_full_disk(small_disk, suffix):
     path = small_disk / f"a{suffix}"
     write_edges(path, Rmat(4))
     old = path.read_bytes()
@@ -212,7 +212,7 @@ def test_a_full_disk_keeps_the_old_file(small_disk, suffix):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_a_folder_that_may_not_be_written_is_refused(tmp_path):
+def test_unwritable_folder_is_refused(tmp_path):
     for folder in (tmp_path, *(parent for parent in tmp_path.parents if "pytest-of" in str(parent))):
         folder.chmod(0o755)
     (tmp_path / "a.csv").write_text("old")

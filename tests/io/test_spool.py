@@ -1,4 +1,4 @@
-"""Copies of packed files and of standard input: without a name, shared in a process, and gone when they should be."""
+"""Copies of compressed files and of standard input: unnamed, shared in a process, deleted after use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXT = b"".join(b"%d %d %d\n" % (v, v * 7 % 64, v) for v in range(64))
 
 
 def copies(process: int | str = "self", folder: str | os.PathLike | None = None) -> list[str]:
-    """Return the temporary files that a process has open; none has a name, and of each there may be several."""
+    """Return the unnamed temporary files that a process has open, one entry per descriptor."""
     found = []
     for link in pathlib.Path(f"/proc/{process}/fd").iterdir():
         try:
@@ -44,7 +44,7 @@ def copies(process: int | str = "self", folder: str | os.PathLike | None = None)
 
 @pytest.fixture
 def spool(tmp_path, monkeypatch):
-    """Give temporary files a folder of their own."""
+    """Use a separate folder for temporary files."""
     folder = tmp_path / "spool"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
@@ -64,10 +64,10 @@ def packed(request, tmp_path):
     return path
 
 
-def test_a_copy_has_no_name_and_goes_with_its_source(packed, spool):
+def test_copy_is_unnamed_and_deleted_with_its_source(packed, spool):
     source = read_source(packed)
     assert as_rows(whole(source, 3)) == sorted((v, v * 7 % 64, v) for v in range(64))
-    # A worker in this process, and another rank of it.
+    # Two ranks in this process, each with its unpickled copy of the source.
     others = [pickle.loads(pickle.dumps(source)) for _ in range(2)]
     assert others[0] == source
     with ThreadPoolExecutor(8) as pool:
@@ -82,7 +82,7 @@ def test_a_copy_has_no_name_and_goes_with_its_source(packed, spool):
     assert not copies(folder=spool)
 
 
-def test_a_built_graph_holds_no_copy(packed, spool):
+def test_built_graph_keeps_no_copy(packed, spool):
     source = read_source(packed)
     with mg.connect(num_ranks=3, backend="cpu") as cluster:
         with mg.Graph.from_source(source, cluster=cluster) as g:
@@ -97,7 +97,7 @@ def test_a_built_graph_holds_no_copy(packed, spool):
     assert not copies(folder=spool)
 
 
-def test_a_forked_child_reads_and_leaves_the_copy(packed, spool):
+def test_forked_child_reads_the_copy_without_deleting_it(packed, spool):
     source = read_source(packed)
     whole(source)
     child = os.fork()
@@ -113,7 +113,7 @@ def test_a_forked_child_reads_and_leaves_the_copy(packed, spool):
     assert len(whole(source)) == 64
 
 
-def test_errors_name_the_file_of_the_user(tmp_path, spool):
+def test_errors_name_the_compressed_file(tmp_path, spool):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n1 x\n"))
     with pytest.raises(InputError, match=rf"^{path}:2: vertex 'x'"):
@@ -130,7 +130,7 @@ def test_errors_name_the_file_of_the_user(tmp_path, spool):
         read_source(path)
 
 
-def test_a_full_disk_is_named_with_its_folder(tmp_path, small_disk, monkeypatch):
+def test_full_disk_error_names_the_folder(tmp_path, small_disk, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(TEXT * 5000))
@@ -149,14 +149,14 @@ def test_a_full_disk_is_named_with_its_folder(tmp_path, small_disk, monkeypatch)
 
 
 def worker_with_spool(file, spool, scratch, options):
-    """Start a worker as users do, whose temporary files are in `spool`."""
+    """Start a worker by its command, with temporary files in `spool`."""
     fixed = "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--local-directory", str(scratch)
     return dask_process("worker", *fixed, *options, environment=ENVIRONMENT | {"TMPDIR": str(spool)})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("options", [("--no-nanny",), ()], ids=["no nanny", "nanny"])
-def test_a_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options):
+def test_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(TEXT))
     with (
@@ -171,7 +171,7 @@ def test_a_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, option
             assert graph.num_vertices == 64
             wait_until(lambda: not copies(process, spool))
             graph.close()
-            # While a source is read there is a copy.
+            # The copy exists while a source is read.
             client.run(_read_and_keep, path)
             assert copies(process, spool)
             os.kill(process, number)
@@ -200,7 +200,7 @@ def test_standard_input_reaches_workers_in_other_processes(client, monkeypatch, 
     assert not copies(folder=spool)
 
 
-def test_standard_input_that_is_out_of_reach_is_refused(monkeypatch, spool):
+def test_standard_input_on_another_machine_is_refused(monkeypatch, spool):
     for data in (TEXT, gzip.compress(TEXT)):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
         source = read_source("-")

@@ -1,4 +1,4 @@
-"""Text edge lists and MatrixMarket: every separator, every part, exact numbers, and file:line for what is wrong."""
+"""Text edge lists and MatrixMarket: every separator, every chunk, exact numbers, and errors with file:line."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write(tmp_path):
         pytest.param("a.el", f"# {'5 6 7 ' * 30_000}\n1 2\n", [(1, 2)], id="a comment of 180 kB"),
     ],
 )
-def test_reads(write, name, content, rows):
+def test_text_files_are_read(write, name, content, rows):
     source = read_source(write(name, content))
     assert as_rows(whole(source)) == rows
     assert source.num_input_edges == len(rows)
@@ -59,7 +59,7 @@ def test_reads(write, name, content, rows):
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("block", [16, 1000, 16 << 20])
-def test_parts_do_not_matter(write, monkeypatch, block, end):
+def test_edges_do_not_depend_on_the_number_of_chunks(write, monkeypatch, block, end):
     monkeypatch.setattr(text, "BLOCK_BYTES", block)
     monkeypatch.setattr("mgraph.io.lines.SEEK_BYTES", 7)
     rng = np.random.default_rng(block)
@@ -96,7 +96,7 @@ def test_parts_do_not_matter(write, monkeypatch, block, end):
         (["000000000000000000000000000000001"], "uint8"),
     ],
 )
-def test_weights_keep_their_kind(write, weights, dtype):
+def test_weights_are_integers_or_floats_as_written(write, weights, dtype):
     source = read_source(write("a.wel", "".join(f"0 1 {weight}\n" for weight in weights)))
     assert source.weight_dtype == dtype
     assert whole(source).weights.tolist() == [float(w) if dtype == "float64" else int(w) for w in weights]
@@ -105,14 +105,14 @@ def test_weights_keep_their_kind(write, weights, dtype):
 @pytest.mark.parametrize(
     "weight", ["9223372036854775808", "-9223372036854775809", "18446744073709551616", "+99999999999999999999"]
 )
-def test_whole_weights_beyond_64_bits_are_refused(write, monkeypatch, weight):
+def test_integer_weights_beyond_64_bits_are_refused(write, monkeypatch, weight):
     monkeypatch.setattr(text, "BLOCK_BYTES", 64)
     lines = ["0 1 5\n"] * 100
     lines[70] = lines[80] = f"0 1 {weight}\n"
     match = rf"a\.wel:71: weight {re.escape(weight)} is beyond 64 signed bits, and no weight of the file is a float"
     with pytest.raises(InputError, match=match):
         read_source(write("a.wel", "".join(lines)))
-    # In a column of floats it is one, the nearest.
+    # In a column of floats it is the nearest float.
     for place in (0, 99):
         lines[place] = "0 1 0.5\n"
         source = read_source(write("a.wel", "".join(lines)))
@@ -124,7 +124,7 @@ def test_whole_weights_beyond_64_bits_are_refused(write, monkeypatch, weight):
     assert whole(source).weights.tolist() == [float(weight)]
 
 
-def test_floats_are_python_s_to_the_bit(write):
+def test_floats_equal_those_of_python_to_the_bit(write):
     rng = np.random.default_rng(5)
     numbers = np.concatenate((rng.random(3000), np.exp(rng.normal(0, 100, 3000)), -np.exp(rng.normal(0, 20, 1000))))
     tokens = [repr(float(x)) for x in numbers]
@@ -150,24 +150,24 @@ def test_floats_are_python_s_to_the_bit(write):
     np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
 
 
-def test_the_weight_column(write):
+def test_weight_column_is_chosen_by_name_or_number(write):
     path = write("a.csv", "u,v,time,cost,weight\n0,1,10,20,30\n")
     assert as_rows(whole(read_source(path))) == [(0, 1, 30)]
     assert as_rows(whole(read_source(path, weight="cost"))) == [(0, 1, 20)]
     assert as_rows(whole(read_source(path, weight=2))) == [(0, 1, 10)]
     assert as_rows(whole(read_source(path, weight=False))) == [(0, 1)]
-    # A column that is not asked for need not be a number.
+    # A column that is not read need not contain numbers.
     assert as_rows(whole(read_source(write("b.csv", "u,v,w,name\n0,1,2,rail\n")))) == [(0, 1, 2)]
 
 
-def test_num_vertices_and_direction_are_the_callers(write):
+def test_num_vertices_and_direction_may_be_given(write):
     source = read_source(write("a.el", "0 1\n"), num_vertices=5 * 10**9, directed=True)
     assert (source.num_vertices, source.directed) == (5 * 10**9, True)
     assert whole(source).sources.dtype == np.int64
     assert read_source(write("b.el", "0 3999999999999999999\n")).num_vertices == 4 * 10**18
 
 
-def test_reads_gzip(write):
+def test_gzip_files_are_read(write):
     content = "".join(f"{i} {i + 1} {i % 5}\n" for i in range(1000)).encode()
     source = read_source(write("a.wel.gz", gzip.compress(content)))
     assert source.name == "a"
@@ -199,7 +199,7 @@ def test_reads_gzip(write):
         ("alice bob\ncarol dave\n", 1, "vertex 'alice' is not a whole number"),
     ],
 )
-def test_names_the_line_that_is_wrong(write, content, line, message):
+def test_error_names_the_wrong_line(write, content, line, message):
     path = write("a.txt", content)
     with pytest.raises(InputError, match=message) as caught:
         read_source(path)
@@ -208,7 +208,7 @@ def test_names_the_line_that_is_wrong(write, content, line, message):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_the_first_wrong_line_of_many_blocks(write, monkeypatch, end):
+def test_first_wrong_line_of_many_blocks_is_reported(write, monkeypatch, end):
     monkeypatch.setattr(text, "BLOCK_BYTES", 64)
     lines = ["1 2"] * 300
     lines[200], lines[250] = "1 b", "1 c"
@@ -219,7 +219,7 @@ def test_the_first_wrong_line_of_many_blocks(write, monkeypatch, end):
 @pytest.mark.parametrize("block", [1 << 16, 16 << 20])
 @pytest.mark.parametrize("fill", ["#", " ", "1", "0 1 "])
 @pytest.mark.parametrize("end", ["\r", ""])
-def test_a_line_is_as_long_as_lines_may_be(write, monkeypatch, block, fill, end):
+def test_line_length_is_bounded(write, monkeypatch, block, fill, end):
     monkeypatch.setattr(text, "BLOCK_BYTES", block)
     before = "0 1\n" * 100_000
     long = (fill * MAX_LINE_BYTES)[: MAX_LINE_BYTES - 1]
@@ -241,17 +241,17 @@ def test_a_line_is_as_long_as_lines_may_be(write, monkeypatch, block, fill, end)
         (b"0 1\n" * 100_000 + bytes(1000), "a.txt:100001: there are zero bytes, which are no text"),
     ],
 )
-def test_names_what_is_no_text(write, content, message):
+def test_error_names_what_is_not_text(write, content, message):
     with pytest.raises(InputError, match=message):
         read_source(write("a.txt", content))
 
 
-def test_refuses_an_id_beyond_the_callers_count(write):
+def test_id_beyond_the_given_num_vertices_is_refused(write):
     with pytest.raises(InputError, match=r"a.el:2: vertex '5' is not in 0..4"):
         read_source(write("a.el", "0 4\n5 0\n"), num_vertices=5)
 
 
-def test_refuses_a_file_that_changed(write):
+def test_changed_file_is_refused(write):
     path = write("a.el", "0 1\n" * 100)
     source = read_source(path)
     path.write_text("0 9\n" * 100)
@@ -273,12 +273,12 @@ def test_refuses_a_file_that_changed(write):
         ("0 1 2\n", 2.5, "weight 2.5 is not an integer"),
     ],
 )
-def test_refuses_a_weight_column(write, content, weight, message):
+def test_wrong_weight_column_is_refused(write, content, weight, message):
     with pytest.raises(UsageError, match=message):
         read_source(write("a.csv", content), weight=weight)
 
 
-def test_refuses_one_column(write):
+def test_single_column_is_refused(write):
     with pytest.raises(InputError, match="a line needs two vertices"):
         read_source(write("a.txt", "5\n"))
 
@@ -290,12 +290,12 @@ def test_refuses_one_column(write):
         ("source,target\n1,0,1\n", r"2 columns in the line of names \(source, target\), and 3 fields in the next"),
     ],
 )
-def test_refuses_a_line_of_names_that_is_not_one_for_each_column(write, content, message):
+def test_header_of_another_length_is_refused(write, content, message):
     with pytest.raises(InputError, match=message):
         read_source(write("a.csv", content))
 
 
-def test_names_may_hold_blanks_between_tabs(write):
+def test_column_names_between_tabs_may_contain_blanks(write):
     source = read_source(write("a.tsv", "to node\tfrom node\ttravel time\n0\t1\t2\n"), weight="travel time")
     assert as_rows(whole(source)) == [(1, 0, 2)]
 
@@ -312,7 +312,7 @@ MATRIX = "%%MatrixMarket matrix coordinate {} {}\n% a comment\n{}\n"
         ("real", "general", "3 3 0", [], "float64"),
     ],
 )
-def test_reads_mtx(write, field, symmetry, body, rows, dtype):
+def test_mtx_files_are_read(write, field, symmetry, body, rows, dtype):
     source = read_source(write("a.mtx", MATRIX.format(field, symmetry, body)))
     assert as_rows(whole(source)) == rows
     assert source.directed == (symmetry == "general")
@@ -339,12 +339,12 @@ def test_reads_mtx(write, field, symmetry, body, rows, dtype):
         ("2 2 1\n1 2 3\n", "does not begin with %%MatrixMarket"),
     ],
 )
-def test_refuses_mtx(write, content, message):
+def test_wrong_mtx_files_are_refused(write, content, message):
     with pytest.raises(InputError, match=message):
         read_source(write("a.mtx", content))
 
 
-def test_reads_mtx_with_any_ends_of_lines(write):
+def test_mtx_is_read_with_any_line_ends(write):
     content = "\ufeff" + MATRIX.format("integer", "general", "\n % more\n3 3 2\n1 3 300\n2 1 4\n")
     for end in ("\n", "\r\n", "\r"):
         source = read_source(write("a.mtx", content.replace("\n", end)))
@@ -353,7 +353,7 @@ def test_reads_mtx_with_any_ends_of_lines(write):
 
 
 @pytest.mark.parametrize("fill", ["%", " ", "1"])
-def test_refuses_mtx_with_a_long_line(write, fill):
+def test_mtx_with_a_long_line_is_refused(write, fill):
     for before, line in (
         (MATRIX.format("pattern", "general", ""), 3),
         (MATRIX.format("pattern", "general", "3 3 1"), 4),
@@ -362,7 +362,7 @@ def test_refuses_mtx_with_a_long_line(write, fill):
             read_source(write("a.mtx", before.rstrip("\n") + "\n" + fill * 3 * MAX_LINE_BYTES))
 
 
-def test_refuses_directions_and_weights_that_mtx_has_not(write):
+def test_mtx_refuses_missing_directions_and_weights(write):
     path = write("a.mtx", MATRIX.format("pattern", "symmetric", "2 2 1\n2 1"))
     for options in ({"directed": True}, {"weight": True}, {"weight": "w"}, {"weight": 1}, {"num_vertices": 7}):
         with pytest.raises(UsageError):

@@ -19,7 +19,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
         ("types", "errors", "formatting", "signals"),
-        ("partition", "backends", "comm"),
+        ("partition", "backends", "comm", "edges"),
         ("generate", "io"),
         ("shard ingest",),
         ("algorithms",),

@@ -1,4 +1,4 @@
-"""Blocks hold every edge once, in equal shares, in the order that a sweep relies on."""
+"""Blocks have every edge once, in equal shares, in the order that a sweep relies on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def blocks_on(shards, shape=TINY):
 
 
 def edges_of(blocks, to_host=np.asarray):
-    """Return (start, end, weight) of every edge, as the blocks' docstring says to read them."""
+    """Return (start, end, weight) of every edge, decoded as in the docstring of Blocks."""
     shape = blocks.shape
     unit_tiles, segments, tile_edges, starts, words = (to_host(a).astype(np.int64) for a in blocks.edges)
     weights = [1] * len(words) if blocks.weights is None else to_host(blocks.weights).tolist()
@@ -95,26 +95,26 @@ def check_order(blocks):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
-def test_every_edge_is_there_once_in_equal_shares(case, order, shape):
+def test_blocks_have_every_edge_once_in_equal_shares(case, order, shape):
     for num_ranks in RANKS:
         check(case, num_ranks, order, SHAPES[shape])
 
 
 @settings(max_examples=50, deadline=None)
 @given(graphs(), rank_counts, orders)
-def test_drawn_graphs(case, num_ranks, order):
+def test_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, order):
     check(case, num_ranks, order, TINY)
 
 
 @pytest.mark.parametrize("towards_hub", [False, True])
-def test_shares_are_equal_where_one_rank_has_every_arc(towards_hub):
+def test_shares_are_equal_if_one_rank_has_all_arcs(towards_hub):
     ends = np.zeros(200, np.uint32), np.arange(1, 201, dtype=np.uint32)
     star = GraphCase("directed-star", 201, *ends[:: -1 if towards_hub else 1], None, directed=True)
     for num_ranks in RANKS:
         check(star, num_ranks, "natural", TINY)
 
 
-def test_the_number_of_chunks_changes_nothing():
+def test_blocks_do_not_depend_on_the_number_of_chunks():
     case = random_case(4)
     expected = blocks_on(build_on(case, 3, "degree", 1))
     for num_chunks in (2, 64):
@@ -123,10 +123,10 @@ def test_the_number_of_chunks_changes_nothing():
                 np.testing.assert_array_equal(got, want)
 
 
-def test_a_word_may_use_all_32_bits():
+def test_word_may_use_all_32_bits():
     n = 1 << 9
     case = GraphCase("ends", n, np.array([n - 1, n - 1], np.uint32), np.array([0, n - 2], np.uint32), None)
-    # Segments of 2^23: the word's low bits; sub-windows of 2^9: its high ones.
+    # 23 low bits of a word for the end in its segment, 9 high bits for the start in its sub-window.
     check(case, 1, "natural", BlockShape(segment_bits=23, subwindow_bits=9, window_bits=9, unit_size=4))
 
 
@@ -149,7 +149,7 @@ def test_shapes_fit_the_device(state_bytes, shared_kib, cache_mib, expected):
     assert shape.segment_bits + shape.subwindow_bits <= 32
 
 
-def test_blocks_are_built_once_for_a_width_and_count_as_memory_of_the_shard():
+def test_blocks_are_cached_by_state_width_and_counted_as_memory():
     (shard,) = build_shards(ZOO["grid"], 1)
     before = shard.nbytes
 
@@ -164,7 +164,7 @@ def test_blocks_are_built_once_for_a_width_and_count_as_memory_of_the_shard():
     assert narrow.words.nbytes + narrow.weights.nbytes == shard.info.num_edges * (4 + 8)
 
 
-def test_more_tiles_than_can_be_numbered_are_refused():
+def test_too_many_tiles_are_refused():
     shards = build_shards(ZOO["path"], 1, backend=CpuBackend(threads=1))
     with pytest.raises(UsageError, match="too many for a sweep"):
         blocks_on(shards, BlockShape(segment_bits=0, subwindow_bits=0, window_bits=40, unit_size=5))

@@ -1,4 +1,4 @@
-"""Where the answers of a rank's vertices stand on their way to the ranks of their user ids."""
+"""Result routing: the indices of vertices' values on their way to the ranks that serve their user ids."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from zoo import make_case, random_case
 from mgraph.shard.result_routing import PART_ALIGNMENT, require_homes, starts_of
 
 
-def test_parts_begin_apart():
+def test_parts_begin_at_aligned_starts():
     assert starts_of([0, 1, 16, 17, 0]) == [0, 0, 16, 32, 64, 64]
 
 
 def places(bits, before):
-    """Return which bits are set, and the place of each."""
+    """Return the set bits and the index of each one's value."""
     states = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     in_front = [int(bits[s >> 5]) & ((1 << (s & 31)) - 1) for s in states.tolist()]
     return states, before[states >> 5] + [word.bit_count() for word in in_front]
@@ -24,22 +24,22 @@ def places(bits, before):
 
 @pytest.mark.parametrize("num_ranks", [2, 3, 4])
 @pytest.mark.parametrize("case", [random_case(5), make_case("few", 40, [(0, 39), (7, 8)])], ids=lambda case: case.name)
-def test_every_vertex_has_a_place_in_the_part_of_its_home(case, num_ranks):
+def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
     shards = build_shards(case, num_ranks, "degree")
     homes = run_on_ranks(require_homes, shards)
     for r, (shard, own) in enumerate(zip(shards, homes, strict=True)):
         stride = shard.partition.stride
         for bits, before, nums in (
-            (own.going, own.before_going, own.num_going),
-            (own.coming, own.before_coming, own.num_coming),
+            (own.send_bits, own.send_before, own.send_counts),
+            (own.recv_bits, own.recv_before, own.recv_counts),
         ):
             states, at = places(bits, before)
             starts = starts_of(nums)
             assert all(start % PART_ALIGNMENT == 0 for start in starts)
             assert at.tolist() == [start + k for start, num in zip(starts, nums, strict=False) for k in range(num)]
             assert np.bincount(states // stride, minlength=num_ranks).tolist() == nums
-        # What goes to a rank is what comes there.
-        assert own.num_going == [homes[to].num_coming[r] for to in range(num_ranks)]
-        states, _ = places(own.going, own.before_going)
+        # Every rank receives as many values as are sent to it.
+        assert own.send_counts == [homes[to].recv_counts[r] for to in range(num_ranks)]
+        states, _ = places(own.send_bits, own.send_before)
         home_of = shard.user_of_local.astype(np.int64) // shard.user_stride
         assert (states % stride).tolist() == np.argsort(home_of, kind="stable").tolist()

@@ -1,4 +1,4 @@
-"""Rows by weight: the same arcs, light ones first, where they are wanted and there is room."""
+"""Weight-sorted rows have the same arcs, light ones first; they are built if useful and if memory allows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WEIGHTS = {
 
 
 @pytest.mark.parametrize("dtype", WEIGHTS)
-def test_rows_are_sorted_by_class_and_keep_their_arcs(dtype):
+def test_rows_are_sorted_by_class_with_the_same_arcs(dtype):
     case = random_case(0, 300)
     weights = np.random.default_rng(1).choice(WEIGHTS[dtype], len(case.sources)).astype(dtype)
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, case.directed)
@@ -41,7 +41,7 @@ def test_rows_are_sorted_by_class_and_keep_their_arcs(dtype):
             assert (light.weights[split:end] > room).all(), "what is left out is too heavy"
 
 
-def test_without_room_there_are_none(monkeypatch):
+def test_sorted_rows_are_not_built_without_memory(monkeypatch):
     (shard,) = build_shards(random_case(0, 300), 1, "degree")
     monkeypatch.setattr(type(shard.backend), "free_bytes", lambda self: 10_000)
     require_rows_by_weight(shard)
@@ -49,7 +49,7 @@ def test_without_room_there_are_none(monkeypatch):
 
 
 @pytest.mark.parametrize(("g", "wanted"), [("rmat", True), ("grid", False), ("light", False)])
-def test_they_are_built_for_graphs_with_many_arcs_and_heavy_ones(g, wanted):
+def test_sorted_rows_are_built_for_many_arcs_with_heavy_weights(g, wanted):
     with mg.connect(num_ranks=1, backend="cpu") as cluster:
         graph = {
             "rmat": lambda: mg.rmat(8, cluster=cluster),

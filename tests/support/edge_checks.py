@@ -1,4 +1,4 @@
-"""What the tests of generators and readers share: whole inputs, canonical edges, and mkgraph's files."""
+"""Helpers for tests of generators and readers: whole inputs, canonical edges, and mkgraph's files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import struct
 import numpy as np
 
 from mgraph.backends.base import CpuBackend
-from mgraph.types import EdgeChunk, EdgeSource, vertex_dtype
+from mgraph.edges import EdgeChunk, EdgeSource
+from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(2)
 CHUNK_COUNTS = (1, 3, 7, 64)
@@ -35,7 +36,7 @@ def as_rows(chunk: EdgeChunk) -> list[tuple]:
 
 
 def assert_chunks_agree(source: EdgeSource) -> None:
-    """All parts together are the same edges, in the same order, however many parts there are."""
+    """Assert that the chunks together are the same edges in the same order for any number of chunks."""
     first, *others = (whole(source, num_chunks) for num_chunks in CHUNK_COUNTS)
     for other in others:
         np.testing.assert_array_equal(first.sources, other.sources)
@@ -47,7 +48,7 @@ def assert_chunks_agree(source: EdgeSource) -> None:
 
 
 def mkgraph_bytes(source: EdgeSource) -> bytes:
-    """Return the file that mkgraph makes: both ways, no loops, no parallel edges, sorted, weights as float32."""
+    """Return mkgraph's file: both directions, no loops, no parallel edges, sorted, weights as float32."""
     edges, n = whole(source, 3), source.num_vertices
     u, v = edges.sources.astype(np.int64), edges.targets.astype(np.int64)
     keys, first = np.unique(np.concatenate((u * n + v, v * n + u)), return_index=True)
@@ -62,5 +63,5 @@ def mkgraph_bytes(source: EdgeSource) -> bytes:
 
 
 def checksum(data: bytes) -> str:
-    """Return the first 16 digits of what sha256sum prints."""
+    """Return the first 16 hexadecimal digits of the sha256."""
     return hashlib.sha256(data).hexdigest()[:16]

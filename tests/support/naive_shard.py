@@ -60,7 +60,7 @@ def build_shards(case: GraphCase, num_ranks: int, order: str = "degree", backend
 
 
 def graph_info(case: GraphCase, order: str, arcs: oracles.Arcs) -> GraphInfo:
-    """Return what is known of the whole graph.
+    """Return the facts of the whole graph.
 
     The bounds of the weights are those of the input, with what is dropped later, and 0 where there are no
     weights; their sum is over the arcs that stay.
@@ -90,7 +90,7 @@ def graph_info(case: GraphCase, order: str, arcs: oracles.Arcs) -> GraphInfo:
 
 
 def narrowest(given: np.dtype, lightest: float, heaviest: float) -> np.dtype:
-    """Return the dtype in which weights are kept: floats as given, integers in the narrowest that holds them."""
+    """Return the dtype of stored weights: a float dtype unchanged, for integers the smallest that holds them."""
     if given.kind == "f":
         return given
     dtypes = map(np.dtype, ("uint8", "uint16", "uint32") if lightest >= 0 else ("int32",))
@@ -104,7 +104,7 @@ def owner_layout(shards: Sequence[Shard], by_user: np.ndarray) -> list[np.ndarra
 
 
 def by_user(shards: Sequence[Shard], parts: Sequence[np.ndarray], missing: float = 0) -> np.ndarray:
-    """Put the owners' slices together by user id, `missing` where nobody owns the vertex."""
+    """Join the owners' slices by user id, with `missing` for vertices without an owner."""
     whole = np.full(shards[0].info.num_vertices, missing, parts[0].dtype)
     for shard, part in zip(shards, parts, strict=True):
         whole[users_of(shard)] = part
@@ -126,7 +126,7 @@ def distance_parts(shards: Sequence[Shard], dist: np.ndarray, dtype: np.dtype | 
 
 
 def as_seen(levels: np.ndarray) -> np.ndarray:
-    """Return levels as wide as users see them, whatever they were searched in."""
+    """Return levels in the dtype of results, from any dtype of a search."""
     return np.where(levels == unreached_of(levels.dtype), unreached_of(LEVEL), levels.astype(LEVEL))
 
 
@@ -163,7 +163,7 @@ def arcs_of_shards(shards: Sequence[Shard], *, incoming: bool = False) -> oracle
 
 
 def assert_equal_shards(shards: Sequence[Shard], expected: Sequence[Shard]) -> None:
-    """Compare all that a build decides: tables, rows, what is known of the graph; in-rows where both have them."""
+    """Compare tables, rows and facts of the graph, and in-rows if both shards have them."""
     assert len(shards) == len(expected)
     for shard, naive in zip(shards, expected, strict=True):
         assert (shard.rank, shard.partition) == (naive.rank, naive.partition)

@@ -16,9 +16,9 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total as total_of
 from mgraph.cluster.base import Rank
+from mgraph.edges import EdgeChunk
 from mgraph.errors import WouldNotFit
 from mgraph.generate.rmat import Rmat
-from mgraph.types import EdgeChunk
 
 
 def total(rank: Rank, *args: Any) -> tuple:

@@ -55,7 +55,7 @@ def test_tables_agree_and_layouts_round_trip(num_ranks, order):
         assert np.array_equal(got, np.where(unowned, -1, users))
 
 
-def test_what_is_dropped_is_counted():
+def test_dropped_edges_are_counted():
     info = build_shards(ZOO["parallel"], 2)[0].info
     assert (info.num_edges, info.num_arcs, info.num_loops, info.num_parallel) == (2, 4, 2, 3)
     assert (info.min_weight, info.max_weight, info.sum_weights, info.max_degree) == (0, 9, 6.0, 2)
@@ -64,7 +64,7 @@ def test_what_is_dropped_is_counted():
     assert (info.num_edges, info.num_arcs, info.num_isolated) == (5, 5, 1)
 
 
-def test_equal_shards_are_told_from_others():
+def test_equal_shards_are_distinguished_from_others():
     case = ZOO["grid"]
     assert_equal_shards(build_shards(case, 3), build_shards(case, 3))
     with pytest.raises(AssertionError):

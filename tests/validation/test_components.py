@@ -21,7 +21,7 @@ shards_of = functools.lru_cache(maxsize=16)(build_shards)
 
 
 def violations(case, labels, num_ranks=3, order="degree"):
-    """Return what the ranks find wrong with labels by user id, which must be the same on all of them."""
+    """Return the violations of labels by user id, which must be equal on all ranks."""
     shards = shards_of(case, num_ranks, order)
     parts = [(np.asarray(labels, np.int64)[slice(*shard.user_range)],) for shard in shards]
     first, *others = run_on_ranks(validate_labels, shards, parts=parts)
@@ -45,7 +45,7 @@ def test_right_labels_pass_on_any_number_of_ranks(case, order):
         ([0, 1, 0, 1, 6, 1], {1: (1, 4), 3: (2, 2)}),
         ([0, 1, 0, 1, 2, 1], {2: (1, 4), 3: (2, 2)}),
         ([0, 1, 0, 1, 4, 1], {3: (2, 2)}),
-        # Two components as one: no arc is torn.
+        # Two components with one label: no arc has a label mismatch.
         ([0, 0, 0, 0, 0, 0], {4: (3, 1)}),
         # A label that is not the smallest of its component.
         ([0, 3, 0, 3, 0, 3], {1: (1, 1), 3: (3, 1)}),
@@ -60,7 +60,7 @@ def test_each_corruption_is_caught_by_its_rule(labels, broken):
             assert {v.rule: (v.count, v.vertex) for v in found} == broken
 
 
-def test_vertices_without_arcs_are_alone():
+def test_vertices_without_arcs_are_their_own_component():
     case = ZOO["isolated"]
     right = oracles.components(case)
     for v in (3, 4, 8):
@@ -72,9 +72,9 @@ def test_vertices_without_arcs_are_alone():
 
 def test_a_long_chain_is_connected_in_few_rounds(monkeypatch):
     rounds = []
-    fold = validation_components._fold
-    monkeypatch.setattr(validation_components, "_fold", lambda *args: rounds.append(1) or fold(*args))
-    # Neighbours far apart in position, so that trees fold up again and again.
+    compress = validation_components._compress_paths
+    monkeypatch.setattr(validation_components, "_compress_paths", lambda *args: rounds.append(1) or compress(*args))
+    # Neighbors far apart in position, so that paths are compressed in several rounds.
     n = 500
     names = np.random.default_rng(3).permutation(n)
     case = make_case("chain", n, [(int(names[i]), int(names[i + 1])) for i in range(n - 1)])

@@ -26,7 +26,7 @@ def forest(request):
 
 
 def rules_broken_by(forest, edges):
-    """Return rule, count and first offender of what these edges break; one rank claims all of them."""
+    """Return (rule, count, first offender) of the violations of these edges, which one rank contributes."""
     floats = forest.weights.dtype.kind == "f"
     columns = np.array(edges, np.float64 if floats else np.int64).reshape(-1, 3).T
     dtypes = {"sources": np.int64, "targets": np.int64, "weights": forest.weights.dtype}
@@ -40,7 +40,7 @@ def rules_broken_by(forest, edges):
 RIGHT = [(0, 1, 1), (1, 2, 2), (2, 3, 1), (4, 5, 7)]
 
 
-def test_what_is_found_is_right(forest):
+def test_computed_forest_passes(forest):
     mg.validate(forest)
     assert rules_broken_by(forest, RIGHT) == []
     # Which end is called the source does not matter, nor does the order.
@@ -63,15 +63,15 @@ def test_what_is_found_is_right(forest):
         # Rule 3: an edge is missing; all are.
         (RIGHT[:3], [(3, 2, 4)]),
         ([], [(3, 6, 0)]),
-        # Rule 4: 0-2 of weight 3 instead of 1-2 of weight 2, whose ends are told.
+        # Rule 4: 0-2 of weight 3 instead of 1-2 of weight 2; both ends of the latter are reported.
         ([(0, 1, 1), (0, 2, 3), (2, 3, 1), (4, 5, 7)], [(4, 2, 1)]),
     ],
 )
-def test_every_rule_can_be_broken(forest, edges, broken):
+def test_cases_cover_every_rule(forest, edges, broken):
     assert rules_broken_by(forest, edges) == broken
 
 
-def test_a_wrong_forest_is_refused_with_its_rules(forest):
+def test_wrong_forest_violates_its_rules(forest):
     rules_broken_by(forest, RIGHT[:2])
     with pytest.raises(mg.ValidationFailed, match="rule 3: an edge of the vertex leads to another tree: 4 of them, fi"):
         mg.validate(forest)
@@ -79,7 +79,7 @@ def test_a_wrong_forest_is_refused_with_its_rules(forest):
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_the_opposite_forest_spans_and_is_not_the_lightest(seed, num_ranks):
+def test_maximum_forest_violates_only_minimality(seed, num_ranks):
     case = undirected(random_case(seed))
     with mg.connect(num_ranks=num_ranks, backend="cpu") as cluster, graph_of(case, cluster) as g:
         for maximum in (False, True):
@@ -90,7 +90,7 @@ def test_the_opposite_forest_spans_and_is_not_the_lightest(seed, num_ranks):
                 assert {rule for rule, _, _ in rules_broken_by(forest, edges)} == {4}
 
 
-def test_equal_edges_may_be_swapped(forest):
+def test_edges_of_equal_weight_may_be_exchanged(forest):
     with graph_of(ZOO["cycle"], forest.graph.cluster) as g, mg.minimum_spanning_forest(g) as of_ties:
         # Any five of the six equal edges are a lightest forest.
         assert rules_broken_by(of_ties, [(v, v + 1, 1) for v in range(1, 5)] + [(0, 5, 1)]) == []

@@ -1,4 +1,4 @@
-"""Valid results pass on any number of ranks; every kind of corruption is caught, by the rule it breaks."""
+"""Valid results pass on any number of ranks; every kind of corruption is caught, by the rule it violates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mgraph.errors import ValidationFailed
 from mgraph.types import none_of, unreached_of
 from mgraph.validation.traversal import Violation, ensure_valid, validate_traversal
 
-# The slow part of many tests here; nothing changes a shard.
+# Cached, as it is the slow part of many tests; no test changes a shard.
 shards_of = functools.lru_cache(maxsize=16)(build_shards)
 
 
@@ -37,7 +37,7 @@ class Result:
         self.with_state = sorted(connected) if order == "degree" else list(range(case.num_vertices))
 
     def violations(self, num_ranks=3, dist_parts=None, pred_parts=None):
-        """Return what the ranks find, which must be the same on all of them."""
+        """Return the violations, which must be equal on all ranks."""
         shards = shards_of(self.case, num_ranks, self.order)
         # In degree order a source without arcs has no state.
         num_positions = shards[0].partition.num_positions
@@ -53,7 +53,7 @@ class Result:
         return {violation.rule for violation in self.violations(**options)}
 
     def is_valid(self):
-        """Say by the oracles alone whether this is a valid result, designed predecessors or not."""
+        """Return by the oracles alone whether the result is valid, with any valid predecessors."""
         case, sources = self.case, self.sources
         right = (oracles.sssp if self.weighted else oracles.bfs)(case, sources, self.limit)
         if not np.array_equal(self.dist, right):
@@ -97,7 +97,7 @@ def test_limited_results_pass_with_their_limit_only(name, limit, weighted):
 
 
 @pytest.mark.parametrize(("dtype", "limit"), [(np.uint8, 254), (np.uint16, 31743)])
-def test_distances_that_end_where_their_bits_do_are_refused(dtype, limit):
+def test_distances_at_the_top_of_their_dtype_are_refused(dtype, limit):
     weighted = dtype == np.uint16
     case = make_case("far", 80, [(v, v + 1, 1000) for v in range(79)]) if weighted else chain_of_cliques()
     result = Result(case, [0], weighted=weighted, limit=limit)
@@ -105,7 +105,7 @@ def test_distances_that_end_where_their_bits_do_are_refused(dtype, limit):
     assert result.rules() == {4}
 
 
-def test_levels_in_bytes_pass():
+def test_levels_of_uint8_pass():
     result = Result(ZOO["grid"], [0], weighted=False)
     result.dtype = np.dtype(np.uint8)
     assert result.violations() == []
@@ -117,14 +117,14 @@ def test_a_graph_without_weights_has_weight_one():
     assert Result(ZOO["no-edges"].unweighted, [3], weighted=True).violations() == []
 
 
-def test_any_valid_predecessor_passes_not_only_the_designed_one():
+def test_any_valid_predecessor_passes():
     result = Result(ZOO["cycle"], [0], weighted=False)
     other = {2: 4, 4: 2}[result.pred[3]]
     result.pred[3] = other
     assert result.violations() == []
 
 
-# ---- each rule catches what it is for ------------------------------------------------------------------
+# ---- each rule catches its violations ------------------------------------------------------------------
 
 
 def corrupt(**entries):
@@ -219,7 +219,7 @@ def test_counts_are_over_all_ranks_and_the_first_offender_is_by_user_id():
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_raw_values_out_of_range_are_refused_and_index_nothing(num_ranks):
+def test_values_out_of_range_are_refused_and_not_used_as_indices(num_ranks):
     result = Result(ZOO["grid"], [0], weighted=False)
     shards = build_shards(result.case, num_ranks)
     num_positions = shards[0].partition.num_positions
@@ -238,8 +238,8 @@ def test_raw_values_out_of_range_are_refused_and_index_nothing(num_ranks):
     assert texts["the distance is negative, not a number or longer than any path"] == 3
 
 
-def test_states_too_narrow_for_their_sums_are_judged_in_wider_ones():
-    # The distance fits 32 bits; the way back over the same edge would wrap around to something nearer.
+def test_distances_are_added_in_a_wider_dtype_if_sums_may_overflow():
+    # The distance fits 32 bits, but plus the weight of the same edge it would wrap around to a smaller value.
     result = Result(make_case("heavy", 2, [(0, 1, 2**31 - 2)], np.int32), [0], weighted=True)
     result.dtype = np.dtype(np.int32)
     assert result.violations() == []
@@ -252,7 +252,7 @@ def test_states_too_narrow_for_their_sums_are_judged_in_wider_ones():
 
 @settings(max_examples=150, deadline=None)
 @given(graphs_and_sources(), orders, rank_counts, st.booleans(), st.sampled_from([None, None, 1, 3]))
-def test_results_of_drawn_graphs_pass(drawn, order, num_ranks, weighted, limit):
+def test_results_of_random_graphs_pass(drawn, order, num_ranks, weighted, limit):
     result = Result(*drawn, weighted=weighted, order=order, limit=limit)
     assert result.is_valid()
     assert result.violations(num_ranks) == []

@@ -11,7 +11,7 @@ import functools
 
 from mgraph.algorithms.bfs import persistent_kernels as bfs_fused
 from mgraph.algorithms.sssp import persistent_kernels as sssp_fused
-from mgraph.backends.rates import Rates
+from mgraph.backends.device_model import Rates
 
 # Parents are offered to in so many parts at most, each of which sees all arcs.
 MOST_PARTS = 8
@@ -37,7 +37,7 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     parts = min(range(1, MOST_PARTS + 1), key=offering)
     queueing = word + 3 * load + 2 * atomic + rates.atomic(num / 8)
     costs = bfs_fused.COSTS.arranged(
-        phase=MEETINGS_A_PHASE * rates.meeting,
+        phase=MEETINGS_A_PHASE * rates.grid_barrier,
         queueing=queueing,
         offering=offering(parts),
         settling=load + atomic,

@@ -12,7 +12,7 @@ from mgraph.types import none_of
 
 
 def _positions(random: np.random.Generator, users: np.ndarray, n: int, dtype: np.dtype, how: str) -> dict:
-    """Return the arguments that find the positions of these user ids."""
+    """Return the arguments that map these user ids to positions."""
     nothing = {"bits": None, "before": None, "table": None}
     if how == "none":
         return nothing
@@ -79,7 +79,7 @@ def key_edges(draw: st.DrawFn) -> Case:
 
 
 def _buckets(draw: st.DrawFn) -> tuple[np.random.Generator, np.ndarray, int, int, int]:
-    """Draw keys of 50 buckets, and which of the buckets are wanted; -1 is no key."""
+    """Draw keys of 50 buckets, and the range of buckets to process; -1 is no key."""
     random, shift = np.random.default_rng(draw(seeds)), draw(st.sampled_from([0, 5, 40]))
     first = draw(st.integers(0, 49))
     keys = random.integers(-1, 50, draw(st.integers(1, 300)))
@@ -113,7 +113,7 @@ def place_keys(draw: st.DrawFn) -> Case:
     }
 
     def in_any_order(answer: Answer) -> Answer:
-        """Sort what stands in each bucket: the order of arrival is free."""
+        """Sort the contents of each bucket: their order depends on the schedule of threads."""
         columns = [name for name in answer if "out_" in name]
         order = np.lexsort([*(answer[name] for name in columns), np.sort(buckets)])
         return {**answer, **{name: answer[name][order] for name in columns}}

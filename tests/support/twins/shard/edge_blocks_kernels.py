@@ -30,7 +30,7 @@ def count_lower(draw: st.DrawFn) -> Case:
 
 
 def list_ends(draw: st.DrawFn) -> Case:
-    """Of every row the first arcs, as many as chance has it."""
+    """Draw a random number of the first arcs of every row."""
     r = draw(rows())
     counts = r.random.integers(0, np.diff(r.indptr) + 1)
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -35,7 +35,7 @@ def _outputs(arcs: dict, m: int, *names: str) -> dict:
 
 
 def _sort_slots(keys: np.ndarray, answer: Answer) -> Answer:
-    """Sort what stands in each bucket: the order of arrival is free."""
+    """Sort the contents of each bucket: their order depends on the schedule of threads."""
     columns = [name for name in answer if name.startswith("out_")]
     order = np.lexsort([*(answer[name] for name in columns), np.sort(keys)])
     return {**answer, **{name: answer[name][order] for name in columns}}

@@ -54,7 +54,7 @@ def deal_tree(draw: st.DrawFn) -> Case:
         args["user_of_state"] = r.random.permutation(num_states).astype(users.dtype)
         args["parents"] = _parents(r, n, num_positions=num_states)
         outputs["out_parents"] = Unwritten(step * n, users.dtype)
-    # Homes have the stride that states have.
+    # Ranges of user ids have the stride of states.
     args |= {"stride": stride, "multiplier": num_states // stride, "step": step}
     return Case(args | outputs)
 
@@ -79,12 +79,12 @@ def translate_tree(draw: st.DrawFn) -> Case:
     args = _range(draw, r)
     places, users, parent = r.num_states, None, r.types.vertex
     args |= {"bits": None, "before": None, "step": 1, "values": None, "parents": None}
-    # In natural order nothing is dealt.
+    # In natural order there is no result routing.
     if args["positions"] is not None and draw(st.booleans()):
         bits = r.random.integers(0, 1 << 32, -(-r.num_states // 32), np.uint32)
         ones = np.bitwise_count(bits).astype(r.types.vertex)
         args |= {"bits": bits, "before": (np.cumsum(ones) - ones).astype(r.types.vertex)}
-        # Whoever is below a bit that is not set reads what is there: no launch of ours asks for one.
+        # A state without a set bit would read the value of another: the program launches it for states with a bit only.
         args["step"] = draw(st.integers(1, 2))
         places, parent = args["step"] * (int(ones.sum()) + 1), np.dtype(draw(st.sampled_from((np.uint32, np.int64))))
     elif draw(st.booleans()):
@@ -109,7 +109,7 @@ def _parents(
 
 
 def _homes(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
-    """Return the user ids of owned vertices, the strides of ids and of states, and what tells places."""
+    """Return the user ids of owned vertices, the strides of ids and of states, and a bitmap with prefix counts."""
     random, num_ranks = np.random.default_rng(draw(st.integers(0, 1 << 32))), draw(st.integers(1, 5))
     user_stride, n = draw(st.integers(1, 90)), draw(st.integers(1, 200))
     n = min(n, user_stride * num_ranks)

@@ -8,7 +8,7 @@ from twins.drawing import rows
 
 
 def sort_rows(draw: st.DrawFn) -> Case:
-    """Rows of several classes; some hold more arcs than a warp sorts alone."""
+    """Rows of several classes; some have so many arcs that a whole block sorts them."""
     r = draw(rows())
     if draw(st.booleans()):
         r = r.lengthened(5000)

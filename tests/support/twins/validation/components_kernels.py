@@ -17,9 +17,9 @@ def _arcs(r: DrawnRows) -> dict:
 def mark_torn(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     labels = r.random.integers(0, draw(st.sampled_from([1, 2, 50])), r.num_states).astype(r.types.vertex)
-    # Of one label with one exception, few rows are torn.
+    # With one label and one exception, few rows have a mismatch.
     labels[0] = 0 if labels.any() else 7
-    return Case({**_arcs(r), "labels": labels, "is_torn": np.zeros(r.num_owned, np.uint8)})
+    return Case({**_arcs(r), "labels": labels, "is_mismatch": np.zeros(r.num_owned, np.uint8)})
 
 
 def hook_roots(draw: st.DrawFn) -> Case:

@@ -14,7 +14,7 @@ def find_claimed(draw: st.DrawFn) -> Case:
     sort_rows(r)
     n = draw(st.integers(0, 100))
     asked = {"rows": r.random.integers(0, r.num_owned, n), "positions": r.random.integers(0, r.num_states, n)}
-    # Some of them are there.
+    # Some of them are arcs.
     for i in np.flatnonzero(r.random.random(n) < 0.5):
         row = r.targets[r.indptr[asked["rows"][i]] : r.indptr[asked["rows"][i] + 1]]
         if len(row):
@@ -26,7 +26,7 @@ def find_claimed(draw: st.DrawFn) -> Case:
 def check_outside(draw: st.DrawFn) -> Case:
     r = draw(rows())
     weights = any_weights(draw, r)
-    # Three rounds, each with fewer trees; the last level stays what it is.
+    # Three rounds, each with fewer trees; the nodes of the last level are their own parents.
     sizes = [r.num_states, draw(st.integers(2, 30)), draw(st.integers(1, 5)), draw(st.integers(1, 2))]
     starts = np.cumsum([0, *sizes])
     above = [start + r.random.integers(0, n, m) for start, n, m in zip(starts[1:], sizes[1:], sizes, strict=False)]
