@@ -9,7 +9,7 @@ class MgraphError(Exception):
     exit_code = 1
 
     def __reduce__(self) -> tuple:
-        # The default fails to unpickle classes with two built-in bases, or with an __init__ whose parameters are not
+        # By default unpickling fails for classes with two built-in bases, or with other parameters of __init__ than
         # `args`; Dask would then deliver another error.
         return _rebuild, (type(self), self.args), self.__dict__
 

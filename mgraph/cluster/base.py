@@ -179,15 +179,15 @@ def check_process(pid: int, what: str) -> None:
     """Refuse to use an object in a forked child: the threads of its process do not exist there."""
     if os.getpid() != pid:
         raise ClusterError(
-            f"{what} belongs to process {pid}, and its threads did not come along with the fork to process "
-            f"{os.getpid()}: start processes with the spawn method, or connect and build the graph in each"
+            f"{what} belongs to process {pid}, and its threads do not exist in the forked process {os.getpid()}: "
+            "start processes with the spawn method, or connect and build the graph in each"
         )
 
 
 def check_num_ranks(num_ranks: Any) -> int:
     """Return the requested number of ranks; refuse anything but a positive integer."""
     if as_integer(num_ranks, "num_ranks") < 1:
-        raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        raise UsageError(f"num_ranks is {num_ranks}: give one or more")
     return int(num_ranks)
 
 

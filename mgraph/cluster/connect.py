@@ -91,7 +91,7 @@ def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float
     if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
         if num_ranks is not None and num_ranks > gpus:
             raise UsageError(
-                f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer (--workers)"
+                f"num_ranks is {num_ranks} and {gpus} GPUs are visible: use one rank a GPU or fewer (--workers)"
             )
         return _on_local_gpus(num_ranks, timeouts)
     if backend == "cuda" and gpus == 0:

@@ -172,7 +172,7 @@ def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any
         )
         # NCCL connects in its first collective: 2-3 s that must not fall into a job.
         if comm.sum(1) != [size]:
-            raise ClusterError(f"the first sum over {size} ranks was wrong: the network is not to be trusted")
+            raise ClusterError(f"the first sum over {size} ranks was wrong: the network is unreliable")
     except BaseException as error:
         opening.set_exception(error)
     else:

@@ -89,7 +89,7 @@ class Places:
                 await self._changed.wait_for(lambda: len(self._places) >= count)
         except TimeoutError:
             raise ClusterError(
-                f"{counted(count, 'worker')} wanted, {len(self._places)} there after {timeout_s:g} s: start more"
+                f"{counted(count, 'worker')} needed, {len(self._places)} present after {timeout_s:g} s: start more"
                 + (f"; {self._describe_unfit()}" if self._unfit else "")
             ) from None
         finally:

@@ -120,7 +120,7 @@ class RankThreads:
             self.calls.put(_Closing())
             if isinstance(error, RuntimeError):
                 raise ClusterError(
-                    f"{counted(number, 'rank')} in this process want a thread each ({error}): ask for fewer (--workers)"
+                    f"{counted(number, 'rank')} in this process need a thread each ({error}): use fewer (--workers)"
                 ) from error
             raise
         self._idents = {thread.ident for thread in self._threads}

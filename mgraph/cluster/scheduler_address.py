@@ -58,7 +58,7 @@ def read_scheduler_file(path: str) -> str:
         except (OSError, ValueError, LookupError, TypeError):
             # An empty file is still being written.
             if text.strip() or os.path.isdir(path):
-                raise UsageError(f"{path} is not a file in which a scheduler left its address") from None
+                raise UsageError(f"{path} is not a scheduler file: it contains no address") from None
         if time.monotonic() > deadline:
             raise ClusterError(f"{path} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
         time.sleep(0.05)
@@ -91,7 +91,9 @@ def require_scheduler(address: str) -> None:
     except Exception as error:
         why = str(error) or repr(error)
         hint = (
-            "are the certificates of one authority?" if address.startswith("tls://") else "if it wants TLS, give tls://"
+            "are the certificates of one authority?"
+            if address.startswith("tls://")
+            else "if it requires TLS, give tls://"
         )
         raise ClusterError(
             f"what listens at {address} does not answer as a Dask scheduler ({why:.200}): {hint}"
@@ -104,18 +106,17 @@ def _connection_arguments(address: str) -> dict[str, Any]:
     """Return Dask's arguments for a connection; an error names the settings that TLS lacks."""
     security = Security()
     files = {setting: getattr(security, name) for name, setting in TLS_SETTINGS.items()}
-    wants_tls = address.startswith("tls://")
-    if not wants_tls:
+    if not address.startswith("tls://"):
         if security.require_encryption:
             raise UsageError(f"Dask's setting distributed.comm.require-encryption refuses {address}: give tls://...")
         return security.get_connection_args("client")
     for setting, file in files.items():
         # A setting may also contain the text of a certificate.
         if file and "\n" not in file and not os.path.isfile(file):
-            raise UsageError(f"{address} wants TLS, and there is no file {file} ({setting})")
+            raise UsageError(f"{address} requires TLS, but there is no file {file} ({setting})")
     missing = [setting for setting, file in files.items() if not file and not setting.endswith(".key")]
     if missing:
-        raise UsageError(f"{address} wants TLS, and not set is {' and '.join(missing)}: {TLS_ADVICE}")
+        raise UsageError(f"{address} requires TLS, but these are not set: {' and '.join(missing)}; {TLS_ADVICE}")
     try:
         return security.get_connection_args("client")
     except (OSError, ValueError) as error:

@@ -32,7 +32,7 @@ ENDED = "the call was ended before it began"
 
 
 def _return_errors(handler: Callable) -> Callable:
-    """Return errors of a handler to its caller, who reports them, instead of logging them on the scheduler."""
+    """Return errors of a handler to its caller instead of logging them on the scheduler."""
 
     @functools.wraps(handler)
     async def wrapped(self: GangPlugin, **message: Any) -> Any:
@@ -266,13 +266,13 @@ class GangPlugin(SchedulerPlugin):
         self._heartbeats.update({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
         silent = {}
         for call in self._calls.values():
-            # A finished call whose results stay on the workers waits for none of them.
+            # A finished call that leaves its results on the workers waits for none of them.
             for worker in call.gang.workers if call.gang is not None and (call.pending or call.gather) else ():
                 silent_s = self._heartbeats.silent_s(worker)
                 if silent_s > call.session.verb_timeout_s + SILENCE_S and worker in self._scheduler.workers:
                     silent[worker] = silent_s
         for worker, silent_s in silent.items():
-            self._remove_place(worker, f"it was not heard of for {silent_s:.0f} s: its process is stopped, or hangs")
+            self._remove_place(worker, f"it sent no heartbeat for {silent_s:.0f} s: its process is stopped, or hangs")
         if silent:
             # As Dask does after its own deadline; a nanny then kills the process and starts another.
             await self._scheduler.restart_workers(
@@ -339,7 +339,7 @@ class GangPlugin(SchedulerPlugin):
             self._end_lease(call)
 
     def _fail_stranded(self, call: Call, key: str) -> None:
-        """Fail a task whose worker was lost or accepts no tasks."""
+        """Fail a task if its worker was lost or accepts no tasks."""
         assert call.gang is not None
         worker = call.gang.workers[call.keys.index(key)]
         state = self._scheduler.workers.get(worker)

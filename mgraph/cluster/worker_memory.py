@@ -33,5 +33,5 @@ def free_of_worker(worker: Worker) -> FreeMemory | None:
 
 
 def ranks_of_process(members: tuple[str, ...]) -> int:
-    """Count the ranks of a gang whose workers run in this process."""
+    """Count the ranks of a gang on workers of this process."""
     return sum(worker.address in members for worker in list(Worker._instances) if worker.status.name != "closed")

@@ -119,7 +119,7 @@ class RankPlugin(WorkerPlugin):
         backend = self._backend(ticket, index)
         with objects.transaction():
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
-            # A program whose stream was freed by an abort continues with garbage, and must not store it. An abort marks
+            # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
             # the network first. If it does so before this check, the transaction drops the objects of the call; if
             # after, the client drops them: it sends mgraph-forget for every result that it does not receive.
             if network.aborted.done():

@@ -75,7 +75,7 @@ def copy_into(into: Sequence[Array], received: Sequence[Array]) -> list[Array]:
 
 
 def check_length(rank: int, array: Array, part: Array) -> None:
-    """Refuse an array whose length differs from that of the received part."""
+    """Refuse an array of another length than the received part."""
     if array.size != part.size:
         raise UsageError(f"alltoallv: rank {rank} sent {part.size} values, but the array for them holds {array.size}")
 

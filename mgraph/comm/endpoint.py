@@ -8,7 +8,7 @@ Opening takes two steps, because the caller exchanges the addresses between the 
 A rank connects to all lower ranks and accepts connections of all higher ones; handshake.py authenticates both sides.
 The calling thread drives all connections at once, and none can delay another: an incoming connection has STRANGER_S to
 authenticate, and beyond MAX_PENDING plus the number of ranks the oldest unauthenticated connection is closed for the
-next one. A rank whose connection was closed this way, or refused by the system, connects again.
+next one. A rank connects again if its connection was closed this way, or refused by the system.
 """
 
 from __future__ import annotations

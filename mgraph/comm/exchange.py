@@ -124,7 +124,7 @@ class Network:
     def forget_in_child(self) -> None:
         # The parent's threads do not exist here, and may have held the locks during the fork.
         self._failing, self._driving = threading.Lock(), threading.Lock()
-        self._failure = CommAborted("this process was forked from a rank, whose links are not its own")
+        self._failure = CommAborted("this process was forked from a rank and cannot use its links")
         self._close_all()
 
     def _fail(self, error: CommAborted | CommTimeout) -> None:

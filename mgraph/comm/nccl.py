@@ -338,7 +338,7 @@ class NcclCommunicator(Communicator):
         others = calls.name_ranks([r for r in range(self.size) if r != self.rank], self._names)
         return CommTimeout(
             f"rank {self.rank}: {self._verb}: not all of the {self.size} ranks arrived within {self._timeout_s:g} s "
-            f"(NCCL does not report which of {others}): {calls.next_step(self.size, self._names)}"
+            f"(one or more of {others}; NCCL does not report which): {calls.next_step(self.size, self._names)}"
         )
 
     def _fail(self, error: CommAborted | CommTimeout) -> None:

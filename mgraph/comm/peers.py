@@ -22,10 +22,10 @@ from mgraph.types import Array
 if TYPE_CHECKING:
     from mgraph.backends.base import FusingBackend
 
-# MOST_RANKS and HEAD_BYTES as in backends/device/ranks.cuh: the head holds WindowHead and the words that wake idle links.
+# MOST_RANKS and HEAD_BYTES as in backends/device/ranks.cuh. The head holds WindowHead, and memory read to wake idle NVLinks.
 MOST_RANKS = 8
 HEAD_BYTES = 65536
-NAME_BYTES = 256
+HANDLE_BYTES = 256
 
 
 def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
@@ -47,8 +47,8 @@ def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) 
 def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
     """Allocate a buffer and map those of all other ranks; collective, with one size."""
     whole, handle = backend.share(HEAD_BYTES + num_bytes)
-    handles = np.zeros((comm.size, NAME_BYTES), np.uint8)
-    comm.allgather(np.frombuffer(handle.ljust(NAME_BYTES, b"\0"), np.uint8), handles)
+    handles = np.zeros((comm.size, HANDLE_BYTES), np.uint8)
+    comm.allgather(np.frombuffer(handle.ljust(HANDLE_BYTES, b"\0"), np.uint8), handles)
     addresses = [
         address_of(whole) if r == comm.rank else backend.reach(handles[r, : len(handle)].tobytes(), whole.nbytes)
         for r in range(comm.size)

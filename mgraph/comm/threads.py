@@ -58,7 +58,7 @@ def reduce_arrays(arrays: Sequence[Array], op: str) -> Array:
 
 
 def even_slices(count: int, size: int) -> list[slice]:
-    """Divide 0..count into `size` slices whose lengths differ by at most one."""
+    """Divide 0..count into `size` slices of lengths that differ by at most one."""
     return [slice(count * r // size, count * (r + 1) // size) for r in range(size)]
 
 

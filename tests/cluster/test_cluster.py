@@ -158,7 +158,7 @@ def test_failure_to_start_a_thread_raises_an_error(monkeypatch):
         real(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    with pytest.raises(ClusterError, match=r"3 ranks in this process want a thread each \(can't start"):
+    with pytest.raises(ClusterError, match=r"3 ranks in this process need a thread each \(can't start"):
         InProcessCluster(3)
 
 

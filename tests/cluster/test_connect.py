@@ -134,7 +134,7 @@ def test_asynchronous_client_is_refused():
 
 
 def test_too_few_workers_raise_an_error_with_their_number(client):
-    with pytest.raises(ClusterError, match=r"3 workers wanted, 2 there after 0\.2 s: start more"):
+    with pytest.raises(ClusterError, match=r"3 workers needed, 2 present after 0\.2 s: start more"):
         DaskCluster(client, 3, open_timeout_s=0.2)
 
 
@@ -214,7 +214,7 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
         client.wait_for_workers(2, timeout=30)
         with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
             connect(client)
-        with pytest.raises(ClusterError, match=r"2 workers wanted, 1 there.*No module named 'mgraph'"):
+        with pytest.raises(ClusterError, match=r"2 workers needed, 1 present.*No module named 'mgraph'"):
             DaskCluster(client, 2, open_timeout_s=0.2)
         with connect(client, num_ranks=1) as cluster:
             assert cluster.run(programs.total) == [(0, 1, 1, ())]

@@ -62,7 +62,7 @@ def error_line(address: str, variables: dict[str, str], code: int) -> str:
 
 def test_tls_without_certificates_names_the_missing_settings(tls_address):
     line = error_line(tls_address, environment(), 2)
-    assert f"{tls_address} wants TLS, and not set is distributed.comm.tls.ca-file and " in line
+    assert f"{tls_address} requires TLS, but these are not set: distributed.comm.tls.ca-file and " in line
     assert "DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in line
 
 
@@ -73,7 +73,7 @@ def test_certificates_of_another_authority_are_refused(tls_address, authorities)
 
 def test_missing_certificate_file_is_named(tls_address, authorities):
     line = error_line(tls_address, environment(authorities[0], DASK_DISTRIBUTED__COMM__TLS__CA_FILE="/no/such.pem"), 2)
-    assert "wants TLS, and there is no file /no/such.pem (distributed.comm.tls.ca-file)" in line
+    assert "requires TLS, but there is no file /no/such.pem (distributed.comm.tls.ca-file)" in line
 
 
 def test_file_that_is_no_certificate_is_refused(tls_address, authorities):
@@ -84,12 +84,12 @@ def test_file_that_is_no_certificate_is_refused(tls_address, authorities):
 def test_tcp_address_of_a_tls_scheduler_is_refused(tls_address):
     line = error_line(tls_address.replace("tls://", "tcp://"), environment(), 4)
     assert "does not answer as a Dask scheduler" in line
-    assert "if it wants TLS, give tls://" in line
+    assert "if it requires TLS, give tls://" in line
 
 
 def test_matching_certificates_connect_to_the_scheduler(tls_address, authorities):
     # The error is that the scheduler has no workers.
-    assert "1 worker wanted, 0 there after 1 s" in error_line(tls_address, environment(authorities[0]), 4)
+    assert "1 worker needed, 0 present after 1 s" in error_line(tls_address, environment(authorities[0]), 4)
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):

@@ -65,7 +65,7 @@ def test_rank_that_stays_stopped_is_removed_and_replaced(client):
         with pytest.raises(CommTimeout):
             mg.bfs(g, 1)
         # After the deadline and the delay that heartbeats may have.
-        with pytest.raises(GangLost, match=rf"rank 1 on {worker} was lost \(it was not heard of for \d+ s"):
+        with pytest.raises(GangLost, match=rf"rank 1 on {worker} was lost \(it sent no heartbeat for \d+ s"):
             mg.bfs(g, 1)
         with pytest.raises(GangLost, match=worker):
             mg.bfs(g, 1)

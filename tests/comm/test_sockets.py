@@ -88,8 +88,8 @@ def test_random_verbs_give_the_same_results_as_among_threads(transport, seed):
     found = check(run_threads(comms, run_verbs, drawn, seed))
     check(run_threads(comms, lambda comm, xp: comm.close()))
     for of_rank, expected_of_rank in zip(found, expected, strict=True):
-        for array, wanted in zip(of_rank, expected_of_rank, strict=True):
-            same(array, wanted)
+        for array, expected_array in zip(of_rank, expected_of_rank, strict=True):
+            same(array, expected_array)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

@@ -115,6 +115,6 @@ def _interrupt_until_done(process: subprocess.Popen, draw: random.Random, hang_s
         elif time.monotonic() - last > hang_s:
             # Makes faulthandler print all stacks to stderr.
             process.send_signal(signal.SIGABRT)
-            raise AssertionError(f"no progress behind {seen[-20:]!r}: {process.stderr.read().decode()}")
+            raise AssertionError(f"no progress after {seen[-20:]!r}: {process.stderr.read().decode()}")
         else:
             process.send_signal(signal.SIGINT)

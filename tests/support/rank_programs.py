@@ -72,7 +72,7 @@ def keep_behind_a_failure(rank: Rank, key: str, delay_s: float) -> None:
 
 
 class Tracked:
-    """An argument whose living copies each process counts."""
+    """An argument with a count of its living copies in each process."""
 
     living: ClassVar[weakref.WeakSet[Tracked]] = weakref.WeakSet()
 

@@ -52,7 +52,7 @@ def main() -> None:
         seconds = known["seconds"] if known else client.measure()
         send(ready={"seconds": seconds, "times": client.times, "digests": client.digests})
         for line in sys.stdin:
-            send(**client.answer(**json.loads(line)))
+            send(**client.serve(**json.loads(line)))
         work.close()
 
 
@@ -89,7 +89,7 @@ class Client:
         self.times: dict[str, int] = {}
         self.begun = 0.0
 
-    def answer(self, do: str, **what: Any) -> dict[str, Any]:
+    def serve(self, do: str, **what: Any) -> dict[str, Any]:
         """Run the method named `do`."""
         return getattr(self, do)(**what)
 

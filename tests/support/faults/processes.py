@@ -106,10 +106,10 @@ class ClientProcess:
             self._lines.put(line)
         self._lines.put("")
 
-    def request(self, answer: str, **what: Any) -> Any:
-        """Send a request and return the reply, or its value if `answer` is its only key."""
+    def request(self, key: str, **what: Any) -> Any:
+        """Send a request and return the reply, or its value if `key` is its only key."""
         self.send(**what)
-        return self.receive(answer)
+        return self.receive(key)
 
     def send(self, **what: Any) -> None:
         assert self.process.stdin is not None
