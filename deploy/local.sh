@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Start a scheduler and workers on this host, run a smoke job on them, and take everything down again.
+# Start a scheduler and workers on this host, run a smoke job on them, and stop everything again.
 #
 #   deploy/local.sh [--workers N] [--scale S] [--backend auto|cpu|cuda] [-- COMMAND ...]
 #
-# --workers  how many (default: one a GPU, or two CPU workers where there is none)
-# --scale    of the smoke job, `mgraph graph500 --scale S` (default 16)
-# --backend  cuda starts `dask cuda worker`, cpu starts `dask worker`; auto takes cuda where it sees a GPU
-# COMMAND    instead of the smoke job; it finds the scheduler file in $MGRAPH_SCHEDULER_FILE
+# --workers  number of workers (default: one a GPU, or two CPU workers without GPUs)
+# --scale    scale of the smoke job, `mgraph graph500 --scale S` (default 16)
+# --backend  cuda starts `dask cuda worker`, cpu starts `dask worker`; auto chooses cuda if there is a GPU
+# COMMAND    runs instead of the smoke job, with the scheduler file in $MGRAPH_SCHEDULER_FILE
 #
 # PYTHON is the interpreter that has mgraph (default: python3). The exit code is the job's.
 set -euo pipefail
@@ -34,7 +34,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 
-# The devices this job may use, one word each: a batch system's choice, or all there are.
+# The devices that this job may use, one word each: those in CUDA_VISIBLE_DEVICES, or all.
 devices=()
 if [ -n "${CUDA_VISIBLE_DEVICES+set}" ]; then
     IFS=, read -r -a devices <<<"$CUDA_VISIBLE_DEVICES"
@@ -61,9 +61,10 @@ file=$folder/scheduler.json
 export DASK_TEMPORARY_DIRECTORY=$folder
 mkdir "$folder/groups"
 
-# The job and each server lead a process group of their own: Ctrl-C reaches this script alone, which ends the job,
-# then the workers, then the scheduler, and kills what is left after ten seconds. A group writes its number down
-# before it starts anything, and starts nothing where the list was taken away: whenever this script ends, none is missed.
+# The job and each server lead process groups of their own. So Ctrl-C reaches this script alone, which ends the job,
+# then the workers, then the scheduler, and kills processes that are left after ten seconds. Each group appends its
+# number to a list before it starts anything, and does not start if the list is gone: whenever this script ends, the
+# list is complete.
 # shellcheck disable=SC2016
 leader=(setsid bash -c 'echo "$$" >>"$0" && exec "$@"' "$folder/groups/list")
 start() { "${leader[@]}" "$@" >>"$folder/log" 2>&1 & }
@@ -86,7 +87,7 @@ end_groups() {
 }
 export -f signal_group end_groups
 
-# A script that is killed ends nothing: this outlives it, in a session of its own, and does it instead.
+# The guard ends the groups if this script is killed: it runs in a session of its own and waits for the script's end.
 # shellcheck disable=SC2016
 setsid bash -c 'tail --pid="$1" -f /dev/null; [ ! -d "$2" ] || end_groups "$2"' guard "$$" "$folder" \
     </dev/null &>/dev/null &
@@ -97,7 +98,7 @@ stop() {
     trap - EXIT
     trap '' INT TERM
     if [ "$status" -ne 0 ]; then
-        echo "the job ended with $status; the cluster's last words:" >&2
+        echo "the job ended with $status; the end of the cluster's log:" >&2
         tail -n 20 "$folder/log" >&2 || true
     fi
     end_groups "$folder"
@@ -108,12 +109,12 @@ trap stop EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Loopback alone, for HTTP too: who reaches a port of Dask runs code as this user. Without an address for the
-# dashboard, its server is on all interfaces, --no-dashboard or not.
+# Loopback only, for HTTP too: anyone with access to a port of Dask can run code as this user. Without a dashboard
+# address the HTTP server listens on all interfaces, even with --no-dashboard.
 loopback=(--host 127.0.0.1 --no-dashboard --dashboard-address 127.0.0.1:0)
 start "$python" -m dask scheduler "${loopback[@]}" --port 0 --scheduler-file "$file"
 
-# No memory limit: graphs live outside Dask's bookkeeping and are planned against the memory that is free.
+# No memory limit: Dask does not know the memory of graphs, and mgraph plans it against the free memory of the host.
 shared=("${loopback[@]}" --scheduler-file "$file" --memory-limit 0)
 if [ "$backend" = cuda ]; then
     visible=$(IFS=,; echo "${devices[*]:0:workers}")
@@ -123,7 +124,7 @@ else
     start "$python" -m dask worker "${shared[@]}" --nworkers "$workers" --nthreads 1
 fi
 
-# In the background, as the job: a signal is answered at once and not when it is done, and the guard ends it too.
+# In the background, like the job: so a signal is handled at once and not after it, and the guard ends it too.
 "${leader[@]}" "$python" - "$file" "$workers" <<'WAIT' &
 import pathlib
 import sys

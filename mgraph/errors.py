@@ -1,4 +1,4 @@
-"""Every error a user can meet; the message says what is wrong and what to do about it."""
+"""All errors that mgraph raises; each message states the cause and the next step."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ class MgraphError(Exception):
     exit_code = 1
 
     def __reduce__(self) -> tuple:
-        # Python's own way fails for some classes in what Dask makes of it: two built-in bases, or an __init__ with
-        # other parameters than the message.
-        return _remade, (type(self), self.args), self.__dict__
+        # By default unpickling fails for classes with two built-in bases, or with other parameters of __init__ than
+        # `args`; Dask would then deliver another error.
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
-def _remade(kind: type[MgraphError], args: tuple) -> MgraphError:
-    """Make an error of that class from its `args`, without its __init__; pickle adds the attributes."""
+def _rebuild(kind: type[MgraphError], args: tuple) -> MgraphError:
+    """Create an error from its `args` without calling its __init__; pickle adds the attributes."""
     return BaseException.__new__(kind, *args)
 
 
@@ -36,7 +36,7 @@ class UnknownFormat(InputError):
 
 
 class ClusterError(MgraphError, RuntimeError):
-    """The cluster cannot do the work, or was lost while doing it."""
+    """The cluster cannot run the work, or was lost while running it."""
 
     exit_code = 4
 
@@ -50,7 +50,7 @@ class CommTimeout(ClusterError):
 
 
 class CommAborted(ClusterError):
-    """The communicator was aborted, by this rank or because of another."""
+    """The communicator was aborted, by this rank or after another rank's failure."""
 
 
 class CommMismatch(CommAborted):
@@ -58,7 +58,7 @@ class CommMismatch(CommAborted):
 
 
 class GangLost(ClusterError):
-    """A rank died; the graphs that lived on it are gone."""
+    """A rank died; its parts of all graphs are lost."""
 
     def __init__(self, rank: int, worker: str, cause: str) -> None:
         super().__init__(
@@ -68,7 +68,7 @@ class GangLost(ClusterError):
 
 
 class GraphClosed(MgraphError, RuntimeError):
-    """The graph or result was closed, or its gang was lost, and its memory is freed."""
+    """The graph or result was closed, or its gang was lost; its memory is freed."""
 
     exit_code = 4
 
@@ -80,6 +80,6 @@ class WouldNotFit(MgraphError, MemoryError):
 
 
 class ValidationFailed(MgraphError, AssertionError):
-    """A result breaks a rule; the message numbers the rule and shows the first offender."""
+    """A result violates a rule; the message gives the rule's number and the first violation."""
 
     exit_code = 6

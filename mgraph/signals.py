@@ -1,4 +1,4 @@
-"""Work that Ctrl-C cannot leave half done: Python raises KeyboardInterrupt in the main thread alone."""
+"""Runs work that Ctrl-C must not interrupt in another thread: only the main thread receives KeyboardInterrupt."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-# How often a thread that waits looks for signals that have come meanwhile.
-LOOK_S = 0.5
+# A waiting thread checks for signals this often.
+POLL_S = 0.5
 
 
 def locked_lock() -> threading.Lock:
-    """Return a lock that is held: to wait until another thread releases it, in C."""
+    """Return a held lock, for a wait in C until another thread releases it."""
     lock = threading.Lock()
     lock.acquire()
     return lock
 
 
 def wait_for(lock: threading.Lock) -> None:
-    """Acquire a lock in a way that Ctrl-C ends, also where the system hands the signal to another thread."""
-    while not lock.acquire(timeout=LOOK_S):
+    """Acquire a lock so that Ctrl-C ends the wait, even if the system delivers the signal to another thread."""
+    while not lock.acquire(timeout=POLL_S):
         pass
 
 
-def run_aside(function: Callable[..., None], *args: Any) -> None:
-    """Run the function in a thread that signals do not reach; here where no thread can start.
+def run_in_thread(function: Callable[..., None], *args: Any) -> None:
+    """Run the function in a new thread, where no signal interrupts it; in this one if none can start.
 
-    A start in C, since `Thread.start` takes locks of Python that an interrupt could leave locked.
+    The thread is started in C: `Thread.start` acquires Python locks, which an interrupt could leave locked.
     """
     try:
         _thread.start_new_thread(function, args)
@@ -36,24 +36,24 @@ def run_aside(function: Callable[..., None], *args: Any) -> None:
 
 
 def run_whole(function: Callable[[], Any], undo: Callable[[Any], object] | None = None) -> Any:
-    """Run the function aside and return its result; if the caller is interrupted meanwhile, undo that when it is there.
+    """Run the function in another thread and return its result; if the caller is interrupted, undo the result later.
 
-    A client that is interrupted while it is made or closed keeps its threads and its connections; a descriptor, where a
-    signal comes during the system call that opens it, has no owner yet.
+    Without this, an interrupt inside the constructor or `close` of a client leaks its threads and connections, and one
+    during the system call that opens a descriptor leaks the descriptor.
     """
     results: list[Any] = []
     errors: list[BaseException] = []
-    answered = locked_lock()
-    # Taken by the thread when it is done, or by a caller that is interrupted before: the second of them undoes.
-    turns = [None]
+    finished = locked_lock()
+    # Claimed by the thread when it has finished, or by the caller when it is interrupted: the second one undoes.
+    claims = [None]
 
     def run() -> None:
         try:
             results.append(function())
         except BaseException as error:
             errors.append(error)
-        if _take(turns):
-            answered.release()
+        if _claim(claims):
+            finished.release()
         else:
             undo_result()
 
@@ -63,25 +63,25 @@ def run_whole(function: Callable[[], Any], undo: Callable[[Any], object] | None 
 
     try:
         _start_thread(run)
-        wait_for(answered)
+        wait_for(finished)
         if not errors:
             return results[0]
     except BaseException:
-        if not _take(turns):
+        if not _claim(claims):
             _start_thread(undo_result)
         raise
     raise errors.pop()
 
 
-def _take(turns: list[None]) -> bool:
-    """Take the turn if it is there still: one call of C, between whose parts no other thread comes."""
+def _claim(claims: list[None]) -> bool:
+    """Claim first: return True to one caller alone. `list.pop` is atomic."""
     try:
-        turns.pop()
+        claims.pop()
     except IndexError:
         return False
     return True
 
 
 def _start_thread(function: Callable[[], None]) -> None:
-    """Start a thread of Python's, which leaves no entry among those that are known, from one that has no entry."""
-    run_aside(threading.Thread(target=function, name="mgraph-aside", daemon=True).start)
+    """Start a Thread from a thread that `threading` does not list, so that an interrupt leaves no stale entry."""
+    run_in_thread(threading.Thread(target=function, name="mgraph-aside", daemon=True).start)

@@ -1,4 +1,4 @@
-"""What is made or closed aside is whole, also when its caller is interrupted."""
+"""Work in another thread completes or is undone, even if its caller is interrupted."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dask_processes import wait_until
 from mgraph.signals import run_whole
 
 
-def test_no_thread_is_left():
+def test_no_thread_is_left_after_the_work():
     before = set(threading.enumerate())
     assert run_whole(threading.current_thread).name == "mgraph-aside"
     wait_until(lambda: set(threading.enumerate()) <= before)
 
 
-def test_results_and_errors_come_from_a_thread_that_signals_do_not_reach():
+def test_results_and_errors_come_from_another_thread():
     assert run_whole(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
         run_whole(lambda: 1 // 0)
 
 
-def test_what_an_interrupted_caller_started_is_made_and_then_undone():
-    begun, made, undone = threading.Event(), threading.Event(), []
+def test_work_of_an_interrupted_caller_completes_and_is_undone():
+    begun, may_finish, undone = threading.Event(), threading.Event(), []
 
     def make() -> str:
         begun.set()
-        assert made.wait(30)
+        assert may_finish.wait(30)
         return "client"
 
     def interrupt() -> None:
@@ -42,22 +42,22 @@ def test_what_an_interrupted_caller_started_is_made_and_then_undone():
     with pytest.raises(KeyboardInterrupt):
         run_whole(make, undone.append)
     assert undone == []
-    made.set()
+    may_finish.set()
     wait_until(lambda: undone == ["client"])
 
 
-def test_what_failed_behind_an_interrupt_is_not_undone():
-    begun, failed, undone = threading.Event(), threading.Event(), []
+def test_work_that_fails_after_an_interrupt_is_not_undone():
+    begun, may_fail, undone = threading.Event(), threading.Event(), []
 
     def make() -> None:
         begun.set()
-        assert failed.wait(30)
+        assert may_fail.wait(30)
         raise OSError
 
     threading.Thread(target=lambda: (begun.wait(30), time.sleep(0.05), os.kill(os.getpid(), signal.SIGINT))).start()
     with pytest.raises(KeyboardInterrupt):
         run_whole(make, undone.append)
     before = threading.active_count()
-    failed.set()
+    may_fail.set()
     wait_until(lambda: threading.active_count() <= before)
     assert undone == []

@@ -1,4 +1,4 @@
-"""What a cluster is to the layers above: p ranks that run a function together, whoever started them."""
+"""The interface of a cluster: p ranks that run a function together, wherever they run."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
 from mgraph.formatting import counted
 from mgraph.io.checks import as_integer
 
-# How long a failed job waits for the other ranks' errors, to find the one that caused them.
+# How long a failed job waits for the errors of the other ranks, to find the one that caused the failure.
 BLAME_S = 2.0
 
 
 class Objects(dict[str, Any]):
-    """What a rank keeps between calls, by key: shards and results, never seen by Dask."""
+    """The objects that a rank stores between calls, by key: shards and results, unknown to Dask."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,29 +35,29 @@ class Objects(dict[str, Any]):
         super().__setitem__(key, value)
 
     def begin_call(self) -> list[str]:
-        """Return a list that names what is added from now on, until the next call begins."""
+        """Return a list that records the keys added from now on, until the next call begins."""
         self._added = []
         return self._added
 
     def undo(self, added: list[str]) -> None:
-        """Drop what a call has added that failed, or that its caller gave up."""
+        """Drop the objects that a failed or abandoned call has added."""
         for key in added:
             self.pop(key, None)
 
     @contextmanager
-    def of_call(self) -> Iterator[None]:
-        """Keep what this call adds only if it ends well, and nothing of what is forgotten meanwhile."""
+    def transaction(self) -> Iterator[None]:
+        """Keep the objects that a call adds only if it succeeds, without those forgotten meanwhile."""
         added, self._forgotten = self.begin_call(), []
         try:
             yield
-            # A key that is forgotten behind this line is there, and goes at once.
+            # A key that is forgotten after this line is stored already, and `forget` drops it at once.
             self.undo(self._forgotten)
         except BaseException:
             self.undo(added)
             raise
 
     def forget(self, key: str) -> None:
-        """Drop a key, and if a call that is under way adds it later, drop it when that call ends."""
+        """Drop a key; if the running call adds it later, drop it when that call ends."""
         self._forgotten.append(key)
         self.pop(key, None)
 
@@ -67,7 +67,7 @@ class Objects(dict[str, Any]):
 
 @dataclass(frozen=True)
 class Rank:
-    """One of `size` ranks, as a function that runs on it sees itself."""
+    """One of `size` ranks: the first argument of every function that runs on it."""
 
     index: int
     size: int
@@ -77,7 +77,7 @@ class Rank:
 
 
 class Hold(Protocol):
-    """What forgets a key once; `alive` until then."""
+    """Forgets a key when it is called, once; `alive` until then."""
 
     @property
     def alive(self) -> bool: ...
@@ -86,18 +86,18 @@ class Hold(Protocol):
 
 
 class Cluster(ABC):
-    """p ranks; each call of `run` has all of them to itself.
+    """p ranks; each call of `run` uses all of them exclusively.
 
     Attributes
     ----------
     num_ranks
         How many ranks there are.
     backend
-        What kernels run on: cpu, cuda or emulated.
+        The device of kernels: cpu, cuda or emulated.
     launcher
-        Who started the ranks: in-process, dask, or the name of a Dask cluster class.
+        How the ranks were started: in-process, dask, or the name of a Dask cluster class.
     may_narrow
-        Whether nobody said how many ranks to use, so that a graph may be put on some of them.
+        Whether the user left the number of ranks open, so that a graph may use fewer than all.
     """
 
     num_ranks: int
@@ -107,62 +107,63 @@ class Cluster(ABC):
 
     @abstractmethod
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
-        """Run `function(rank, *args)` on every rank and return what each returned.
+        """Run `function(rank, *args)` on every rank; return the results in order of rank.
 
         Parameters
         ----------
         function
-            A function of an importable module; the first argument it gets is its `Rank`.
+            A function of an importable module; its first argument is the `Rank`.
         *args
-            The same on every rank.
+            Passed to every rank.
         parts
-            One object a rank, passed between the rank and `args`; large ones go straight to their worker.
+            One object a rank, passed between the rank and `args`; large ones are sent directly to their worker.
 
         Raises
         ------
         GangLost
             A rank died. The next call opens a new gang.
         Exception
-            What the first rank to fail raised; the other ranks were ended.
+            The error of the first rank that failed; the calls of the other ranks were ended.
         """
 
     def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Run as `run` does a function that needs what ranks kept: where that was lost, no new ranks are waited for."""
+        """Run a function that needs stored objects; if they were lost, fail without waiting for new ranks."""
         return self.run(function, *args)
 
     @abstractmethod
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Run as `run` does, and leave what each rank returns where it is.
+        """Run a function and leave each rank's result on its worker.
 
         Returns
         -------
         list
-            For each rank what Dask's collections can be made from: a future that is done, or a delayed value.
+            For each rank a finished future or a delayed value, from which Dask collections can be made.
         """
 
     @abstractmethod
     def narrowed(self, num_ranks: int) -> Cluster:
-        """Return the first of the ranks as a cluster of their own, the same one each time; closed with this one.
+        """Return a cluster of the first `num_ranks` ranks, the same object each time; closed with this one.
 
-        A graph is put on all of these: that of all ranks is this cluster only where that holds for it too.
+        A graph on the returned cluster uses all of its ranks. So for all ranks this cluster itself is returned only
+        if it may not use fewer.
         """
 
     @abstractmethod
     def forget(self, key: str) -> None:
-        """Drop `rank.objects[key]` on every rank; only sends a message, so that a finalizer may call it."""
+        """Drop `rank.objects[key]` on every rank, without waiting: finalizers call it."""
 
     def hold(self, owner: object, key: str) -> Hold:
-        """Return what forgets the key when it is called, and by itself when the owner is gone."""
+        """Return a handle that forgets the key when it is called, or when the owner is collected."""
         return weakref.finalize(owner, self.forget, key)
 
     @property
     @abstractmethod
     def closed(self) -> bool:
-        """Whether no call can run any more: the cluster was closed, or the client that it goes through."""
+        """Whether no call can run any more, because the cluster or its client was closed."""
 
     @abstractmethod
     def close(self) -> None:
-        """Free what the ranks hold, and end whatever `connect` started."""
+        """Free the objects of all ranks, and stop what `connect` started."""
 
     def __enter__(self) -> Cluster:
         return self
@@ -175,23 +176,23 @@ class Cluster(ABC):
 
 
 def check_process(pid: int, what: str) -> None:
-    """Refuse to use in a forked child what another process has made: threads do not come along with a fork."""
+    """Refuse to use an object in a forked child: the threads of its process do not exist there."""
     if os.getpid() != pid:
         raise ClusterError(
-            f"{what} belongs to process {pid}, and its threads did not come along with the fork to process "
-            f"{os.getpid()}: start processes with the spawn method, or connect and build the graph in each"
+            f"{what} belongs to process {pid}, and its threads do not exist in the forked process {os.getpid()}: "
+            "start processes with the spawn method, or connect and build the graph in each"
         )
 
 
 def check_num_ranks(num_ranks: Any) -> int:
-    """Return a number of ranks that was asked for; anything but a positive integer is refused."""
+    """Return the requested number of ranks; refuse anything but a positive integer."""
     if as_integer(num_ranks, "num_ranks") < 1:
-        raise UsageError(f"num_ranks is {num_ranks}: ask for one or more")
+        raise UsageError(f"num_ranks is {num_ranks}: give one or more")
     return int(num_ranks)
 
 
 def check_deadline(seconds: Any, name: str) -> float:
-    """Return a deadline in seconds that was asked for; anything but a positive, finite number is refused."""
+    """Return the requested deadline in seconds; refuse anything but a positive, finite number."""
     is_number = isinstance(seconds, numbers.Real) and not isinstance(seconds, bool)
     if not is_number or not 0 < seconds < math.inf:
         raise UsageError(f"{name} is {seconds!r}: give a positive number of seconds (--{name[:-2].replace('_', '-')})")
@@ -199,17 +200,17 @@ def check_deadline(seconds: Any, name: str) -> float:
 
 
 def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:
-    """Refuse parts that are not one a rank."""
+    """Refuse a number of parts that differs from the number of ranks."""
     if parts is not None and len(parts) != num_ranks:
         raise UsageError(f"parts has {len(parts)} objects for {num_ranks} ranks: give one for each")
 
 
 def check_part(num_ranks: int, of: int) -> None:
-    """Refuse a number of ranks that is no part of a cluster."""
+    """Refuse a number of ranks outside 1 to that of the cluster."""
     if not 1 <= num_ranks <= of:
         raise UsageError(f"num_ranks is {num_ranks}: the cluster has {of}, and a part of it 1 to {of}")
 
 
 def first_cause(errors: Iterable[BaseException]) -> BaseException | None:
-    """Return the first error that another rank's failure does not explain, None if there is none."""
+    """Return the first error that is not the consequence of another rank's failure, or None."""
     return next((error for error in errors if not isinstance(error, CommAborted)), None)

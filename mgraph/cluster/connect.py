@@ -1,4 +1,4 @@
-"""connect(): ranks wherever there are some."""
+"""connect(): chooses the cluster to work on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgraph.signals import run_whole
 if TYPE_CHECKING:
     from distributed import Client
 
-# Of a cluster that is started here: no other host may reach it. Dask's own default for HTTP is all interfaces.
+# A cluster that is started here is not reachable from other hosts. Dask's own default for HTTP is all interfaces.
 LOOPBACK = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
 
 
@@ -32,30 +32,30 @@ def connect(
     open_timeout_s: float | None = None,
     verb_timeout_s: float | None = None,
 ) -> Cluster:
-    """Return the cluster to work on: the first of these that there is.
+    """Return the cluster to work on: the first of these that exists.
 
-    1. the client, scheduler address or scheduler file that is given;
+    1. the given client, scheduler address or scheduler file;
     2. the current default client of `distributed`;
-    3. a LocalCUDACluster, when two or more GPUs are seen and dask-cuda is installed;
+    3. a LocalCUDACluster, if two or more GPUs are visible and dask-cuda is installed;
     4. this process: its one GPU, or the CPU with all its cores.
 
     Parameters
     ----------
     client
-        A client that is not asynchronous; it is the caller's to close.
+        A client that is not asynchronous; the caller closes it.
     scheduler, scheduler_file
-        Where a running scheduler is.
+        The address of a running scheduler, or the file that contains it.
     num_ranks
-        How many ranks to use, for every graph. None: all workers or GPUs, one rank in this process; of several
-        GPUs a graph is then put on as many as make it faster (`Graph.placement`).
+        How many ranks to use, for every graph. None: all workers or GPUs, one rank in this process; each graph then
+        uses as many of several GPUs as make it faster (`Graph.placement`).
     backend
         auto, cpu or cuda.
     open_timeout_s
         How long to wait for enough workers, and for all ranks to report ready when they open their network; 60 s
-        when None. Ranks of this process are there at once.
+        if None. Ranks of this process are ready at once.
     verb_timeout_s
-        How long a rank waits for the others in one operation of their network before the call fails; 300 s when
-        None. Longer than any rank computes between two.
+        How long a rank waits for the others in one operation of their network before the call fails; 300 s if
+        None. It must be longer than any rank computes between two operations.
     """
     if backend not in ("auto", "cpu", "cuda"):
         raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
@@ -91,7 +91,7 @@ def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float
     if gpus >= 2 and num_ranks != 1 and importlib.util.find_spec("dask_cuda") is not None:
         if num_ranks is not None and num_ranks > gpus:
             raise UsageError(
-                f"num_ranks is {num_ranks} and {gpus} GPUs are seen: ask for one rank a GPU or fewer (--workers)"
+                f"num_ranks is {num_ranks} and {gpus} GPUs are visible: use one rank a GPU or fewer (--workers)"
             )
         return _on_local_gpus(num_ranks, timeouts)
     if backend == "cuda" and gpus == 0:
@@ -101,14 +101,14 @@ def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float
 
 
 def _default_client() -> Client | None:
-    """Return the current client, without importing distributed where nobody has."""
+    """Return the current client, without importing distributed if it was not imported before."""
     distributed = sys.modules.get("distributed")
     if distributed is None:
         return None
     try:
         return distributed.default_client()
     except (ValueError, AttributeError):
-        # There is none, or the import of distributed is still under way.
+        # There is none, or distributed is still being imported.
         return None
 
 
@@ -120,12 +120,12 @@ def _on_scheduler(
     from mgraph.cluster.dask import DaskCluster
     from mgraph.cluster.scheduler_address import SCHEDULER_S, check_address, read_scheduler_file, require_scheduler
 
-    where = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
-    require_scheduler(where)
+    checked = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
+    require_scheduler(checked)
     try:
-        client = run_whole(lambda: Client(where, timeout=SCHEDULER_S, set_as_default=False), Client.close)
+        client = run_whole(lambda: Client(checked, timeout=SCHEDULER_S, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
-        raise ClusterError(f"no scheduler answers at {where} ({error})") from error
+        raise ClusterError(f"no scheduler answers at {checked} ({error})") from error
     with ExitStack() as owned:
         owned.callback(run_whole, client.close)
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
@@ -140,9 +140,9 @@ def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster
     from mgraph.cluster.dask import DaskCluster
 
     with ExitStack() as owned:
-        # Entered, it has its workers.
+        # __enter__ waits until the workers have started.
         start = functools.partial(LocalCUDACluster, n_workers=num_ranks, **LOOPBACK)
-        workers = run_whole(lambda: start().__enter__(), lambda made: made.close())
+        workers = run_whole(lambda: start().__enter__(), lambda started: started.close())
         owned.callback(run_whole, workers.close)
         client = run_whole(lambda: Client(workers, set_as_default=False), Client.close)
         owned.callback(run_whole, client.close)

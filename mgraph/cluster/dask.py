@@ -1,7 +1,7 @@
-"""Ranks on the workers of a Dask cluster, as a client sees them.
+"""The client's side of ranks on the workers of a Dask cluster.
 
-A warm call is one lease message to the scheduler and one pinned task a worker; everything between the
-supersteps goes through the communicator of the gang, never through Dask.
+A warm call is one lease message to the scheduler and one pinned task a worker. Ranks exchange data only through the
+communicator of their gang, never through Dask.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.signals import run_whole
 
 OPEN_TIMEOUT_S = 60.0
-# A larger part goes to its worker by itself; a smaller one travels with its task.
+# A larger part is sent to its worker separately; a smaller one is sent with its task.
 SCATTER_BYTES = 1 << 20
 
 
@@ -51,13 +51,13 @@ class DaskCluster(Cluster):
     client
         A client of the cluster; it stays open when this is closed.
     num_ranks
-        How many workers to use: all that are there, when None.
+        How many workers to use; all present ones if None.
     backend
-        auto (cuda when each worker has a GPU of its own), cpu or cuda.
+        auto (cuda if each worker has its own GPU), cpu or cuda.
     open_timeout_s
-        How long to wait for enough workers, and for all ranks to meet when a gang opens.
+        How long to wait for enough workers, and for all ranks to report ready when a gang opens.
     verb_timeout_s
-        Deadline of a verb of the communicator: longer than any rank computes between two.
+        Deadline of a verb of the communicator: longer than any rank computes between two verbs.
     """
 
     def __init__(
@@ -77,37 +77,37 @@ class DaskCluster(Cluster):
         self._timeouts = {name: check_deadline(seconds, name) for name, seconds in deadlines.items()}
         self.client = client
         self._require_client()
-        # What `connect` started for this cluster, and close() ends.
+        # Started by `connect` for this cluster, and stopped by close().
         self.owned = ExitStack()
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
         self._session, self._pid = uuid.uuid4().hex, os.getpid()
         _install(client)
-        # Only sends a message: what the ranks hold is freed even without close().
+        # Sends a message alone: the objects of ranks are freed even without close().
         self._finalizer = weakref.finalize(
             self, _send, self._pid, client, {"op": "mgraph-close", "session": self._session}
         )
         self._finalizer.atexit = False
-        facts = {"client": client.id, "session": self._session, "num_ranks": num_ranks, "backend": backend}
-        # A session that is there behind an interrupt is closed then: a request to close may overtake its opening.
-        answer = run_whole(
-            lambda: self._sync(client.scheduler.mgraph_open, **facts, **self._timeouts),
+        request = {"client": client.id, "session": self._session, "num_ranks": num_ranks, "backend": backend}
+        # After an interrupt the session is closed when it has opened: a close sent earlier could overtake the opening.
+        reply = run_whole(
+            lambda: self._sync(client.scheduler.mgraph_open, **request, **self._timeouts),
             undo=lambda _: self._finalizer(),
         )
-        self.num_ranks, self.backend = answer["num_ranks"], answer["backend"]
+        self.num_ranks, self.backend = reply["num_ranks"], reply["backend"]
         self.may_narrow = num_ranks is None
-        # Who uses one of these keeps it, and it keeps the cluster of which it is a part, with what that has started.
+        # Weak references to parts. A part refers to this cluster, so that what `connect` started outlives the part.
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None
 
     def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
         check_parts(parts, self.num_ranks)
-        return self._start(function, args, parts)
+        return self._call(function, args, parts)
 
     def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return self._start(function, args, kept=True)
+        return self._call(function, args, on_stored=True)
 
     def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        return self._start(function, args, gather=False, kept=True)
+        return self._call(function, args, gather=False, on_stored=True)
 
     def narrowed(self, num_ranks: int) -> Cluster:
         check_process(self._pid, "this cluster")
@@ -122,7 +122,7 @@ class DaskCluster(Cluster):
         return found
 
     def forget(self, key: str) -> None:
-        # In the order in which a client says things, so a later call does not find it.
+        # The scheduler receives a client's messages in order, so that a later call does not find the key.
         _send(self._pid, self.client, {"op": "mgraph-forget", "session": self._session, "key": key})
 
     @property
@@ -131,34 +131,34 @@ class DaskCluster(Cluster):
 
     def close(self) -> None:
         if os.getpid() != self._pid:
-            # What `connect` started is the parent's, and so is the connection to the scheduler.
+            # A forked child: the connection to the scheduler belongs to the parent, as does all that `connect` started.
             return
         for part in list(self._narrowed.values()):
             part.close()
         self._finalizer()
         self.owned.close()
 
-    def _start(
+    def _call(
         self,
         function: Callable[..., Any],
         args: tuple,
         parts: Sequence[Any] | None = None,
         *,
         gather: bool = True,
-        kept: bool = False,
+        on_stored: bool = False,
     ) -> list[Any]:
         check_process(self._pid, "this cluster")
         if not self._finalizer.alive:
             raise ClusterError("this cluster is closed: connect again")
-        call = _Call(self.client, self._session, getattr(function, "__name__", "rank"), kept)
+        call = _Call(self.client, self._session, getattr(function, "__name__", "rank"), on_stored)
         result, error = self._sync(call.run, pickle.dumps((function, args)), parts, gather)
         try:
-            # Here and not in the event loop, where the OSError of a rank would read as one of the scheduler's.
+            # Raised here and not inside `_sync`, which takes an OSError for a lost connection to the scheduler.
             if error is not None:
                 raise error
             return result
         finally:
-            # An error must not be in a frame that its traceback holds: the cycle would wait for the collector.
+            # The error's traceback refers to this frame: without `del`, the cycle would wait for the garbage collector.
             del error
 
     def _client_is_closed(self) -> bool:
@@ -177,10 +177,10 @@ class DaskCluster(Cluster):
 
 
 class _Call:
-    """One call under way: its lease, the futures of its tasks, and those of the parts that were sent ahead."""
+    """A running call: its lease, the futures of its tasks, and those of parts that were sent separately."""
 
-    def __init__(self, client: Client, session: str, name: str, kept: bool) -> None:
-        self._client, self._session, self._name, self._kept = client, session, name, kept
+    def __init__(self, client: Client, session: str, name: str, on_stored: bool) -> None:
+        self._client, self._session, self._name, self._on_stored = client, session, name, on_stored
         self._lease, self._pid = uuid.uuid4().hex, os.getpid()
         self._tasks: list[Future] = []
         self._parts: list[Future] = []
@@ -188,70 +188,70 @@ class _Call:
     async def run(
         self, call: bytes, parts: Sequence[Any] | None, gather: bool
     ) -> tuple[list[Any], BaseException | None]:
-        """Run on every rank; return the results, or their futures if they are not gathered, or what went wrong.
+        """Run on every rank; return the results, or their futures if not gathered, and the error if there is one.
 
-        What a rank raised is returned and not raised: through the frames of this it would hold what they hold.
+        The error of a rank is returned, not raised: its traceback would hold the frames of this coroutine.
         """
-        asking = asyncio.ensure_future(self._ask(gather))
-        ended_well, cause = False, "the call failed"
+        lease_request = asyncio.ensure_future(self._request_lease(gather))
+        succeeded, cause = False, "the call failed"
         try:
-            ticket = await asyncio.shield(asking)
+            ticket = await asyncio.shield(lease_request)
             error = await self._submit(ticket, call, parts) or await self._failure()
             result = self._tasks
             if gather and error is None:
                 try:
                     result = await self._client.gather(self._tasks, asynchronous=True)
                 except Exception:
-                    # All ranks ended well: only a lost worker can have taken a result with it.
-                    error = await self._blame()
-            ended_well = error is None
-            return result if ended_well else [], error
+                    # All ranks succeeded, so that only the loss of a worker can have lost a result.
+                    error = await self._find_cause()
+            succeeded = error is None
+            return result if succeeded else [], error
         except BaseException as given_up:
             cause = f"the client gave up: {given_up!r}"
             raise
         finally:
-            if not ended_well:
-                self._end(asking, cause)
-            # Not left to the garbage collector: whoever keeps the error of a call must not keep its tasks.
-            for future in self._parts if ended_well and not gather else self._parts + self._tasks:
+            if not succeeded:
+                self._end(lease_request, cause)
+            # Released explicitly: an error that the caller keeps would otherwise keep the tasks of its call.
+            for future in self._parts if succeeded and not gather else self._parts + self._tasks:
                 future.release()
 
-    def _end(self, asking: asyncio.Future, cause: str) -> None:
-        """End the lease, now and when it is granted, if it was not yet: nobody waits for it any more."""
+    def _end(self, lease_request: asyncio.Future, cause: str) -> None:
+        """End the lease now; if its request is pending, end it again when it is granted."""
         end = {"op": "mgraph-end", "lease": self._lease, "cause": cause}
         _send(self._pid, self._client, end)
 
-        def end_again(asked: asyncio.Future) -> None:
-            if not asked.cancelled() and asked.exception() is None:
+        def end_again(granted: asyncio.Future) -> None:
+            if not granted.cancelled() and granted.exception() is None:
                 _send(self._pid, self._client, end)
 
-        if not asking.done():
-            asking.add_done_callback(end_again)
+        if not lease_request.done():
+            lease_request.add_done_callback(end_again)
 
-    async def _ask(self, gather: bool) -> Ticket:
-        facts = {"session": self._session, "lease": self._lease, "name": self._name}
-        answer = await self._scheduler().mgraph_lease(**facts, kept=self._kept, gather=gather)
-        return pickle.loads(answer["ticket"])
+    async def _request_lease(self, gather: bool) -> Ticket:
+        request = {"session": self._session, "lease": self._lease, "name": self._name}
+        reply = await self._scheduler().mgraph_lease(**request, on_stored=self._on_stored, gather=gather)
+        return pickle.loads(reply["ticket"])
 
     def _scheduler(self) -> Any:
-        """Return what speaks to the scheduler; a client that is closed meanwhile has none."""
+        """Return the client's connection to the scheduler; a client that was closed meanwhile has none."""
         if self._client.scheduler is None:
             raise ClusterError("the client of this cluster was closed: connect again")
         return self._client.scheduler
 
     async def _submit(self, ticket: Ticket, call: bytes, parts: Sequence[Any] | None) -> BaseException | None:
-        """Submit a task a rank; return what keeps a part from its worker."""
+        """Submit a task for each rank; return an error if a part cannot be sent."""
         for rank, worker in enumerate(ticket.members):
             part: Any = () if parts is None else (parts[rank],)
             if sizeof(part) > SCATTER_BYTES:
                 try:
-                    # Shielded: what is on its way when the call is given up arrives, and is then let go.
+                    # Shielded: a transfer that is running when the call is given up completes, and is then released.
                     part = tuple(await asyncio.shield(asyncio.ensure_future(self._scatter(part, worker))))
                 except Exception as error:
                     why = f"the part of rank {rank} could not be sent to {worker} ({type(error).__name__}: {error})"
                     return await self._loss() or ClusterError(why)
                 self._parts += part
-            # Above other tasks of its worker, since the other ranks wait for this one.
+            # With a priority above other tasks of its worker, since the other ranks wait for this one.
             with dask.annotate(executor=PLUGIN):
                 future = self._client.submit(
                     call_rank,
@@ -270,23 +270,23 @@ class _Call:
         return None
 
     async def _scatter(self, part: tuple, worker: str) -> list[Future]:
-        """Send a part straight to its worker, or through the scheduler where workers cannot be reached from here."""
+        """Send a part directly to its worker, or through the scheduler if the client cannot connect to workers."""
         scatter = functools.partial(self._client.scatter, list(part), workers=[worker], hash=False, asynchronous=True)
         try:
-            # The time is for a worker that takes no work now.
+            # With a timeout, for a worker that accepts no data now.
             return await scatter(direct=True, timeout=BLAME_S)
         except OSError:
             return await scatter(direct=False)
 
     async def _failure(self) -> BaseException | None:
-        """Wait until all ranks have ended; return the error behind the first that failed."""
+        """Wait until all ranks have finished, or one has failed; return the cause of the failure."""
         async for future in as_completed(self._tasks, loop=self._client.loop):
             if future.status != "finished":
-                return await self._blame()
+                return await self._find_cause()
         return None
 
-    async def _blame(self) -> BaseException:
-        """Return the error behind a failed call: what a rank raised by itself, else a lost worker."""
+    async def _find_cause(self) -> BaseException:
+        """Return the cause of a failed call: a rank's own error, else the loss of a worker."""
         with suppress(TimeoutError):
             async with asyncio.timeout(BLAME_S):
                 async for _ in as_completed(self._tasks, loop=self._client.loop):
@@ -296,9 +296,9 @@ class _Call:
         return lost or next(iter(await self._errors()), CommAborted("the tasks of the ranks were cancelled"))
 
     async def _loss(self) -> ClusterError | None:
-        """Return the loss of a worker, where the scheduler knows of one or learns of it soon."""
+        """Return the loss of a worker if the scheduler reports one within BLAME_S."""
         try:
-            await self._scheduler().mgraph_verdict(lease=self._lease, timeout_s=BLAME_S)
+            await self._scheduler().mgraph_failure_cause(lease=self._lease, timeout_s=BLAME_S)
         except ClusterError as lost:
             return lost
         except (OSError, ClosedClientError) as error:
@@ -307,12 +307,12 @@ class _Call:
 
     async def _errors(self) -> list[BaseException]:
         errors = [await future._exception() for future in self._tasks if future.status == "error"]
-        # The scheduler's own words for a lost worker, where it is told not to forgive any.
+        # KilledWorker is the scheduler's own error for a lost worker, if it is configured to allow no failures.
         return [CommAborted(str(error)) if isinstance(error, KilledWorker) else error for error in errors]
 
 
 def _install(client: Client) -> None:
-    """Register the plugins, once for all clients and for workers that join later."""
+    """Register the plugins, once for all clients, and for workers that join later."""
     try:
         client.register_plugin(GangPlugin())
     except ImportError as error:
@@ -322,9 +322,9 @@ def _install(client: Client) -> None:
 
 
 def _send(pid: int, client: Client, message: dict[str, Any]) -> None:
-    """Send without waiting; a client that is closed has been seen to leave, and all it had is freed."""
+    """Send a message without waiting; if the client is closed, the scheduler has freed its sessions already."""
     if os.getpid() != pid:
-        # A finalizer in a forked child: the socket is the parent's.
+        # A finalizer in a forked child: the socket belongs to the parent.
         return
     with suppress(ClosedClientError, RuntimeError):
         client._send_to_scheduler(message)

@@ -1,4 +1,4 @@
-"""Which GPUs this process may use, asked of NVML: no CUDA context is made by asking."""
+"""The GPUs that this process may use, queried from NVML, which creates no CUDA context."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU: its place among those of the host, and the name that is its own on any host."""
+    """A GPU: its index on the host, and its globally unique id."""
 
     index: int
     uuid: str
 
 
 def visible_gpus() -> list[Gpu]:
-    """Return the GPUs in the order in which CUDA would number them here."""
+    """Return the GPUs in the order in which CUDA numbers them in this process."""
     gpus = _host_gpus()
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is None:
@@ -24,10 +24,10 @@ def visible_gpus() -> list[Gpu]:
     chosen: list[Gpu] = []
     for entry in filter(None, (entry.strip() for entry in visible.split(","))):
         named = [gpu for gpu in gpus if entry == str(gpu.index) or (entry[:1].isalpha() and gpu.uuid.startswith(entry))]
-        # A slice of a GPU is taken by its name: NVML lists slices elsewhere, and no two workers share one.
+        # A MIG slice is identified by the entry itself: NVML does not list slices here, and no two workers share one.
         if gpus and entry.startswith("MIG-"):
             named = [Gpu(len(gpus) + len(chosen), entry)]
-        # Like CUDA: the list ends at the first entry that names no GPU.
+        # As in CUDA, the list ends at the first invalid entry.
         if len(named) != 1:
             break
         chosen += named
@@ -35,7 +35,7 @@ def visible_gpus() -> list[Gpu]:
 
 
 def cuda_is_installed() -> bool:
-    """Return whether the array library of the CUDA backend is there, without importing it."""
+    """Return whether CuPy is installed, without importing it."""
     return importlib.util.find_spec("cupy") is not None
 
 
@@ -47,7 +47,7 @@ def _host_gpus() -> list[Gpu]:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
-        # No driver, or no permission: as good as no GPU.
+        # No driver, or no permission: treated as no GPU.
         return []
     try:
         handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]

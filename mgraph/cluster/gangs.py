@@ -1,4 +1,4 @@
-"""What the scheduler knows: the places of ranks, the gangs they form, who uses them, and the calls under way."""
+"""The scheduler's records: places of ranks, gangs, sessions that use them, and running calls."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from mgraph.errors import UsageError
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where a worker runs: ranks are numbered in this order."""
+    """Where a worker runs; places are ordered, and this order numbers the ranks."""
 
     host: str
     index: int
     worker: str
     gpu: str
-    # Equal for workers that are in one process; empty where that is not known.
+    # Equal for workers of one process; empty if unknown.
     process: str = ""
 
 
 @dataclass(eq=False)
 class Gang:
-    """Workers that act as ranks together, until one of them is lost."""
+    """Workers that are ranks together, until one of them is lost."""
 
     members: tuple[Place, ...]
     backend: str
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
-    # Ranks prove with it that they belong to this gang.
+    # Authenticates the ranks to each other.
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     epoch: int = 0
-    # Addresses reported for the communicator of this epoch, by rank.
+    # By rank, the addresses reported for the communicator of this epoch; `all_ready` is done when all have reported.
     ready: dict[int, str] = field(default_factory=dict)
-    met: asyncio.Future = field(default_factory=asyncio.Future)
+    all_ready: asyncio.Future = field(default_factory=asyncio.Future)
+    # Done with (rank, worker, cause) when a member is lost.
     lost: asyncio.Future = field(default_factory=asyncio.Future)
 
     @property
@@ -61,41 +62,41 @@ class Session:
     verb_timeout_s: float
     client: str
     gang: Gang | None = None
-    # How the last one was lost: rank, worker, cause.
+    # How the previous gang was lost: rank, worker, cause.
     loss: tuple[int, str, str] | None = None
 
 
 @dataclass(eq=False)
 class Call:
-    """One `run`: its lease, and the keys of its tasks."""
+    """One call of `run`: its lease, and the keys of its tasks."""
 
     lease: str
     session: Session
     keys: tuple[str, ...]
     granted: asyncio.Future = field(default_factory=asyncio.Future)
     gang: Gang | None = None
-    # Whether its client fetches the results, and does not keep them on the workers.
+    # Whether its client fetches the results; otherwise they stay on the workers.
     gather: bool = True
-    broken: bool = False
-    # Whether a task of it did not end well, of which the client will hear, and say when it needs no more.
+    aborted: bool = False
+    # Whether a task failed. The client sees the error, and sends mgraph-end when it needs the call no more.
     failed: bool = False
 
     def __post_init__(self) -> None:
-        # Those that have not yet left their workers, and those that the scheduler has not yet forgotten.
+        # Keys of tasks that have not finished, and of tasks that the scheduler has not forgotten.
         self.pending, self.remembered = set(self.keys), set(self.keys)
 
     @property
     def is_lost(self) -> bool:
-        """Whether a worker was lost that has a rank of it."""
+        """Whether the worker of one of its ranks was lost."""
         return self.gang is not None and self.gang.lost.done()
 
     @property
     def is_over(self) -> bool:
-        """Whether the client got all results, and has let them go."""
+        """Whether the client has received and released all results."""
         return not (self.remembered or self.failed)
 
     def ticket(self) -> Ticket:
-        """Return what the ranks must know, as the gang is now."""
+        """Return the ticket of this call for the gang's current epoch."""
         assert self.gang is not None
         hosts = [place.host for place in self.gang.members]
         return Ticket(
@@ -104,7 +105,7 @@ class Call:
             session=self.session.name,
             members=self.gang.workers,
             backend=self.gang.backend,
-            neighbours=tuple(hosts.count(host) for host in hosts),
+            local_ranks=tuple(hosts.count(host) for host in hosts),
             open_timeout_s=self.session.open_timeout_s,
             verb_timeout_s=self.session.verb_timeout_s,
             one_process=self.gang.in_one_process,
@@ -112,13 +113,13 @@ class Call:
         )
 
 
-def settle_backend(wanted: str, places: list[Place] | tuple[Place, ...]) -> str:
-    """Return cuda when every worker has a GPU that is its own, else cpu; refuse cuda where it cannot be."""
-    seen: dict[str, str] = {}
+def choose_backend(requested: str, places: list[Place] | tuple[Place, ...]) -> str:
+    """Return cuda if every worker has its own GPU, else cpu; refuse cuda where that is impossible."""
+    worker_of_gpu: dict[str, str] = {}
     for place in places:
-        if place.gpu and place.gpu not in seen:
-            seen[place.gpu] = place.worker
-        elif wanted == "cuda":
-            why = f"shares its GPU with {seen[place.gpu]}" if place.gpu else "has no GPU, or no CuPy"
+        if place.gpu and place.gpu not in worker_of_gpu:
+            worker_of_gpu[place.gpu] = place.worker
+        elif requested == "cuda":
+            why = f"shares its GPU with {worker_of_gpu[place.gpu]}" if place.gpu else "has no GPU, or no CuPy"
             raise UsageError(f"backend 'cuda' wants a GPU for each worker: {place.worker} {why}")
-    return "cuda" if wanted != "cpu" and len(seen) == len(places) else "cpu"
+    return "cuda" if requested != "cpu" and len(worker_of_gpu) == len(places) else "cpu"

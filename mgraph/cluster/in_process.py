@@ -1,4 +1,4 @@
-"""Ranks in the caller's process, as threads: no scheduler, and with one rank a call costs handing it to a thread."""
+"""Ranks as threads of the caller's process: no scheduler, and a call of one rank costs one switch of threads."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
 from mgraph.errors import UsageError
 
-# More threads than any process has cores for would only wait for each other.
+# More threads than cores would only wait for each other.
 MOST_THREADS = 256
-
 
 _in_use: weakref.WeakSet[RankThreads] = weakref.WeakSet()
 
 
 @atexit.register
 def _close_all() -> None:
-    """End what still runs, so that no function of a rank is cut short by the end of the interpreter."""
+    """End all calls before the interpreter exits, so that it does not cut off the function of a rank."""
     for threads in list(_in_use):
         threads.close()
 
@@ -46,9 +45,9 @@ class InProcessCluster(Cluster):
     Parameters
     ----------
     num_ranks
-        How many; they share the cores or the GPU.
+        The number of ranks; they share the cores or the GPU.
     backend
-        cpu or cuda, when `make_backend` is not given.
+        cpu or cuda, if `make_backend` is None.
     make_backend
         Called once a rank to make its backend.
     timeout_s
@@ -78,12 +77,12 @@ class InProcessCluster(Cluster):
         self._narrowed: dict[int, InProcessCluster] = {}
         self._threads = RankThreads(backends, lambda: open_comms(num_ranks, timeout_s))
         _in_use.add(self._threads)
-        # The threads outlive a cluster that no name refers to any more, unless they are ended.
+        # The threads would outlive a cluster that is collected without `close`.
         weakref.finalize(self, self._threads.close, wait=False).atexit = False
 
     @staticmethod
     def open_comms(size: int, timeout_s: float) -> list[Communicator]:
-        """Return the communicators of so many ranks, with this deadline of a verb."""
+        """Open the communicators of `size` ranks, with a deadline of each verb."""
         return open_threads(size, timeout_s)
 
     @property
@@ -134,7 +133,7 @@ class InProcessCluster(Cluster):
 
 
 def _shared_backend(name: str, num_ranks: int) -> Callable[[], Backend]:
-    """Return what makes one rank's backend, with its share of the cores."""
+    """Return a function that makes one rank's backend, with its share of the cores."""
     if name not in ("cpu", "cuda"):
         raise UsageError(f"backend {name!r} is not one of auto, cpu, cuda")
     return lambda: make_backend(name, sharers=num_ranks)

@@ -1,8 +1,8 @@
-"""Who may use which ranks: a lease is all of a job's ranks or none, granted in order of asking.
+"""Leases on ranks: a job receives all of its ranks or none, in the order of requests.
 
-A plain class without threads, clocks or Dask: the caller serialises its calls and tells the jobs what
-was granted. A waiting lease is granted as soon as none of its members is held, nor wanted by a lease
-that asked earlier. So no job starves, and jobs on different ranks do not wait for each other.
+A plain class without threads, clocks or Dask: the caller serialises calls and informs the jobs of granted leases. A
+waiting lease is granted as soon as none of its members is held, nor requested by an earlier lease. So no job starves,
+and jobs on different ranks do not wait for each other.
 """
 
 from __future__ import annotations
@@ -14,46 +14,47 @@ from mgraph.errors import UsageError
 
 
 @dataclass
-class _Wish:
+class _Lease:
     members: frozenset[str]
     held: bool = False
 
 
 class Leases:
-    """Leases held and waited for, by name."""
+    """Held and waiting leases, by name."""
 
     def __init__(self) -> None:
-        # A dict keeps the order of asking.
-        self._wishes: dict[str, _Wish] = {}
+        # In the order of requests.
+        self._leases: dict[str, _Lease] = {}
 
     def held(self, lease: str) -> bool:
         """Return whether the lease is granted and not yet ended."""
-        wish = self._wishes.get(lease)
-        return wish is not None and wish.held
+        found = self._leases.get(lease)
+        return found is not None and found.held
 
-    def ask(self, lease: str, members: Iterable[str]) -> list[str]:
-        """Queue for all of `members`; the leases granted, at most this one, say whether that was enough."""
-        wanted = frozenset(members)
-        if lease in self._wishes:
-            raise UsageError(f"lease {lease!r} was asked for already")
-        if not wanted:
+    def request(self, lease: str, members: Iterable[str]) -> list[str]:
+        """Queue a lease on all of `members`; return [lease] if it is granted at once, else []."""
+        requested = frozenset(members)
+        if lease in self._leases:
+            raise UsageError(f"lease {lease!r} was requested already")
+        if not requested:
             raise UsageError(f"lease {lease!r} names no member")
-        self._wishes[lease] = _Wish(wanted)
+        self._leases[lease] = _Lease(requested)
         return self._grant()
 
     def end(self, lease: str) -> list[str]:
-        """End a lease, held or waiting; return those granted by that. One that is not there has ended already."""
-        return [] if self._wishes.pop(lease, None) is None else self._grant()
+        """End a held or waiting lease; return the leases that are granted now. Unknown leases are ignored."""
+        return [] if self._leases.pop(lease, None) is None else self._grant()
 
     def _grant(self) -> list[str]:
-        taken = {member for wish in self._wishes.values() if wish.held for member in wish.members}
+        """Grant every lease that no held or earlier lease blocks; return their names."""
+        blocked = {member for lease in self._leases.values() if lease.held for member in lease.members}
         granted = []
-        for name, wish in self._wishes.items():
-            if wish.held:
+        for name, lease in self._leases.items():
+            if lease.held:
                 continue
-            if taken.isdisjoint(wish.members):
-                wish.held = True
+            if blocked.isdisjoint(lease.members):
+                lease.held = True
                 granted.append(name)
-            # Granted or not, later leases may not take these members first.
-            taken |= wish.members
+            # Granted or not, these members are not available to later leases.
+            blocked |= lease.members
         return granted

@@ -1,19 +1,19 @@
-"""What travels between client, scheduler and workers: frozen, and small."""
+"""The messages between client, scheduler and workers: frozen, and small."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-# The name under which both plugins are registered, and the executor in which rank functions run.
+# The name of both plugins, and of the executor that runs rank functions.
 PLUGIN = "mgraph"
 
 
 @dataclass(frozen=True)
 class Ticket:
-    """What a worker must know to take part in a call, given with the lease.
+    """The data that a worker needs for a call; the scheduler sends it with the lease.
 
-    `epoch` numbers the communicators of a gang: it rises whenever one is aborted, so that every rank
-    sees for itself whether the one it has is the one that is meant.
+    `epoch` numbers the communicators of a gang. It increases whenever one is aborted, so that every rank can check
+    whether the communicator it has open is the current one.
     """
 
     gang: str
@@ -21,13 +21,13 @@ class Ticket:
     session: str
     members: tuple[str, ...]
     backend: str
-    # How many ranks share the host, and so its cores, with each rank.
-    neighbours: tuple[int, ...]
+    # By rank: how many ranks of the gang run on its host, itself included, and share the host's cores.
+    local_ranks: tuple[int, ...]
     open_timeout_s: float
     verb_timeout_s: float
     # Whether the ranks are threads of one process.
     one_process: bool
-    # By which the ranks of a gang know each other; not for logs.
+    # Authenticates the ranks of the gang to each other; not printed.
     secret: bytes = field(repr=False)
 
     @property
@@ -37,5 +37,5 @@ class Ticket:
 
 
 def rank_key(name: str, lease: str, index: int) -> str:
-    """Return the key of a rank's task; the dashboard shows the part before the lease."""
+    """Return the key of a rank's task; Dask's dashboard shows the part before the lease."""
     return f"{name}-{lease}-{index}"

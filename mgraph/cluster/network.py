@@ -1,7 +1,7 @@
-"""Opening a gang's communicator: report ready first, then connect, each under a deadline.
+"""Opens a gang's communicator: a rendezvous of all ranks first, then the connections, each under a deadline.
 
-Ranks on GPUs connect through NCCL, ranks of one process share its memory and open no port, and all others link up
-through sockets, with TLS where the cluster speaks TLS.
+Ranks on GPUs connect through NCCL. Ranks that are threads of one process share its memory and open no port. All others
+connect through sockets, with TLS if the Dask cluster uses TLS.
 """
 
 from __future__ import annotations
@@ -19,70 +19,71 @@ from mgraph.cluster.messages import Ticket
 from mgraph.comm.base import Communicator
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommTimeout
-from mgraph.signals import run_aside
+from mgraph.signals import run_in_thread
 
 if TYPE_CHECKING:
     from distributed import Worker
 
-# Of a worker that ended itself.
+# The exit code of a worker that ends itself.
 EXIT_CODE = 70
-# What a rank that does not connect may take beyond its deadline, to say by itself which rank is missing.
+# Added to the deadline of opening, so that the communicator's own timeout, which names the missing ranks, is first.
 GRACE_S = 1.0
 _TOKEN = uuid.uuid4().hex
 
 
 def process_token() -> str:
-    """Return what is equal for all workers of this process, and for no others."""
-    # A forked child has its parent's memory.
+    """Return a string that is equal for the workers of this process, and differs for all others."""
+    # With the pid, since a forked child inherits _TOKEN.
     return f"{_TOKEN}-{os.getpid()}"
 
 
 class ThreadGroups:
-    """The communicators of gangs whose ranks share this process, from the first rank that takes its end to the last."""
+    """Communicators of gangs in this process: opened by the first rank, held until the last has received its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._ends: dict[tuple[str, int], dict[int, Communicator]] = {}
+        # By gang and epoch, the communicators of the ranks that have not requested theirs.
+        self._comms: dict[tuple[str, int], dict[int, Communicator]] = {}
 
     def take(self, ticket: Ticket, index: int) -> Communicator:
-        """Return one rank's end of the communicator of the ticket's gang and epoch, opened by whichever comes first."""
+        """Return one rank's communicator of the ticket's gang and epoch; the first rank opens them all."""
         key = ticket.gang, ticket.epoch
         with self._lock:
-            if key not in self._ends:
+            if key not in self._comms:
                 opened = open_threads(ticket.size, ticket.verb_timeout_s, ticket.members)
-                self._ends[key] = dict(enumerate(opened))
-            end = self._ends[key].pop(index)
-            if not self._ends[key]:
-                del self._ends[key]
-        return end
+                self._comms[key] = dict(enumerate(opened))
+            comm = self._comms[key].pop(index)
+            if not self._comms[key]:
+                del self._comms[key]
+        return comm
 
     def drop(self, ticket: Ticket) -> None:
-        """Forget the ends that were not taken: their ranks do not come any more."""
+        """Drop the remaining communicators of a gang that was aborted."""
         with self._lock:
-            self._ends.pop((ticket.gang, ticket.epoch), None)
+            self._comms.pop((ticket.gang, ticket.epoch), None)
 
 
-# Of this process and not of a worker, since its ranks are workers of their own.
+# Global to the process, since each of its ranks is a worker of its own.
 GROUPS = ThreadGroups()
 
 
 def open_network(
-    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
+    ticket: Ticket, index: int, worker: Worker, rendezvous: Callable[[str], list[str]], aborted: Future
 ) -> Communicator:
-    """Open this rank's end of the gang's communicator, connected.
+    """Open this rank's communicator of a gang, and connect it.
 
     Parameters
     ----------
-    meet
-        Gives this rank's address to the others and returns all of theirs when every rank has
-        reported ready, or raises RendezvousTimeout, which names the missing. Nothing that can block for
-        ever, as NCCL can when a rank is missing, happens before.
+    rendezvous
+        Sends this rank's address to the other ranks, and returns the addresses of all when every rank has reported
+        ready; raises RendezvousTimeout, which names the missing ranks. No step before it can block for ever, as
+        NCCL can when a rank is missing.
     aborted
-        Carries the error of a gang that is lost while it opens.
+        Receives the error of a gang that is lost while it opens.
     """
     if ticket.size == 1:
         return open_threads(1)[0]
-    connect = _opener(ticket)(ticket, index, worker, meet, aborted)
+    connect = _opener(ticket)(ticket, index, worker, rendezvous, aborted)
     opening: Future[Communicator] = Future()
     threading.Thread(
         target=_connect, args=(connect, ticket.size, opening, aborted), name="mgraph-open", daemon=True
@@ -100,35 +101,36 @@ def open_network(
 
 
 def _opener(ticket: Ticket) -> Callable[..., Callable[[], Communicator]]:
+    """Return the function that opens the ticket's kind of communicator, up to and with the rendezvous."""
     if ticket.backend == "cuda":
         return _open_nccl
     return _open_threads if ticket.one_process else _open_sockets
 
 
 def _open_threads(
-    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
+    ticket: Ticket, index: int, worker: Worker, rendezvous: Callable[[str], list[str]], aborted: Future
 ) -> Callable[[], Communicator]:
-    meet(worker.address)
+    rendezvous(worker.address)
 
     def take() -> Communicator:
-        # Before the end is taken and after: an abort at any time leaves no group behind.
+        # Dropped before and after `take`, so that an abort at any time leaves no group behind.
         aborted.add_done_callback(lambda _: GROUPS.drop(ticket))
-        end = GROUPS.take(ticket, index)
+        comm = GROUPS.take(ticket, index)
         if aborted.done():
             GROUPS.drop(ticket)
-        return end
+        return comm
 
     return take
 
 
 def _open_sockets(
-    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
+    ticket: Ticket, index: int, worker: Worker, rendezvous: Callable[[str], list[str]], aborted: Future
 ) -> Callable[[], Communicator]:
     from mgraph.comm.endpoint import SocketEndpoint, TlsContexts
     from mgraph.comm.sockets import open_sockets
 
     tls = None
-    # The way workers reach each other is the way ranks do.
+    # Ranks use TLS if their workers do.
     if worker.address.startswith("tls://"):
         connect, listen = worker.security.get_connection_args("worker"), worker.security.get_listen_args("worker")
         tls = TlsContexts(connect["ssl_context"], listen["ssl_context"])
@@ -141,10 +143,10 @@ def _open_sockets(
         tls=tls,
         names=ticket.members,
     )
-    # A gang that is lost leaves no port open, and no thread that waits for the ranks that are left.
+    # The loss of the gang closes the port, and ends a thread that waits for the remaining ranks.
     aborted.add_done_callback(lambda _: endpoint.close())
     try:
-        addresses = meet(endpoint.address)
+        addresses = rendezvous(endpoint.address)
     except BaseException:
         endpoint.close()
         raise
@@ -152,22 +154,25 @@ def _open_sockets(
 
 
 def _open_nccl(
-    ticket: Ticket, index: int, worker: Worker, meet: Callable[[str], list[str]], aborted: Future
+    ticket: Ticket, index: int, worker: Worker, rendezvous: Callable[[str], list[str]], aborted: Future
 ) -> Callable[[], Communicator]:
     from mgraph.comm.nccl import new_unique_id, open_nccl
 
-    unique_id = bytes.fromhex(meet(new_unique_id().hex() if index == 0 else "")[0])
+    unique_id = bytes.fromhex(rendezvous(new_unique_id().hex() if index == 0 else "")[0])
     return lambda: open_nccl(index, ticket.size, unique_id, ticket.verb_timeout_s, ticket.members)
 
 
 def _connect(connect: Callable[[], Communicator], size: int, opening: Future[Any], aborted: Future) -> None:
     try:
         comm = connect()
-        # Its first verb may wait for a rank that is lost. Once it is open, the plugin aborts it. Not on the event loop.
-        aborted.add_done_callback(lambda done: None if opening.done() else run_aside(comm.abort, str(done.result())))
-        # The first collective is what really connects NCCL: 2-3 s that no job should meet.
+        # The first verb may wait for a lost rank, so an abort must end it; once opened, the plugin aborts it. In a
+        # thread, since this callback runs on the worker's event loop.
+        aborted.add_done_callback(
+            lambda done: None if opening.done() else run_in_thread(comm.abort, str(done.result()))
+        )
+        # NCCL connects in its first collective: 2-3 s that must not fall into a job.
         if comm.sum(1) != [size]:
-            raise ClusterError(f"the first sum over {size} ranks was wrong: the network is not to be trusted")
+            raise ClusterError(f"the first sum over {size} ranks was wrong: the network is unreliable")
     except BaseException as error:
         opening.set_exception(error)
     else:
@@ -180,7 +185,7 @@ def _abandon(opening: Future[Communicator]) -> None:
 
 
 def _end_worker(worker: Worker, why: str) -> None:
-    """End a worker whose thread NCCL does not give back, if a nanny is there to start it again."""
+    """End a worker with a thread blocked inside NCCL, if it has a nanny that starts another."""
     if worker.nanny is None:
         return
     print(f"mgraph: {why}; ending this worker, its nanny starts another", file=sys.stderr, flush=True)

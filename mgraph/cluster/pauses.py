@@ -1,4 +1,4 @@
-"""Calls that a paused worker would keep waiting: Dask begins no task on it before it has freed memory."""
+"""Fails calls on paused workers: Dask begins no task on a worker until it has freed memory."""
 
 from __future__ import annotations
 
@@ -16,28 +16,29 @@ from mgraph.cluster.worker_memory import NO_LIMIT
 from mgraph.errors import ClusterError
 from mgraph.formatting import readable_bytes
 
-# A worker may be paused by what the call before took, and resumes at the next look at its memory, every 0.1 s.
+# The previous call may have caused the pause: then the worker resumes at Dask's next check, every 0.1 s.
 RESUME_S = 1.0
 POLL_S = 0.05
 
 
 class Pauses:
-    """What the scheduler's plugin asks about paused workers.
+    """The scheduler plugin's view of paused workers.
 
     Attributes
     ----------
     scheduler
-        Given when the plugin starts.
+        Set when the plugin starts.
     """
 
     scheduler: Scheduler
 
-    def __init__(self, call_of: dict[str, Call], fail: Callable[[str, Exception], None]) -> None:
-        self._call_of, self._fail = call_of, fail
+    def __init__(self, call_of: dict[str, Call], fail_task: Callable[[str, Exception], None]) -> None:
+        self._call_of, self._fail_task = call_of, fail_task
+        # By worker that its nanny ended: why.
         self._ended: dict[str, str] = {}
 
     async def refuse(self, workers: tuple[str, ...]) -> None:
-        """Raise ClusterError if one of the workers is paused, and does not resume at once."""
+        """Raise ClusterError if one of the workers is paused and does not resume within RESUME_S."""
         deadline = time.monotonic() + RESUME_S
         while paused := next(filter(self.is_paused, workers), None):
             if time.monotonic() > deadline:
@@ -49,28 +50,28 @@ class Pauses:
         return worker in self.scheduler.workers and self.scheduler.workers[worker].status == Status.paused
 
     def error(self, worker: str) -> ClusterError:
-        """Return what a call ends with that a paused worker keeps waiting."""
+        """Return the error of a call that waits for a paused worker."""
         return ClusterError(_describe(self.scheduler.workers[worker]))
 
     def on_event(self, topic: str, event: Any) -> None:
-        """Take note of a worker that its nanny ends, and look at the calls of one that is paused."""
+        """Record workers that are ended by their nanny, and check the tasks on paused workers."""
         if topic == "worker-restart-memory":
             used = readable_bytes(event["rss"])
             self._ended[event["worker"]] = f"its nanny ended it, as it used {used}, too much of its limit: {NO_LIMIT}"
         elif isinstance(event, dict) and event.get("action") == "worker-status-change" and event["status"] == "paused":
-            self.scheduler.loop.call_later(RESUME_S, self._ask_for_waiting, topic)
+            self.scheduler.loop.call_later(RESUME_S, self._request_waiting, topic)
 
     def end_waiting(self, key: str, worker: str) -> None:
-        """Fail a task of a call that has come to a paused worker and has not begun."""
+        """Fail a task of a call that a paused worker has received and not begun."""
         if key in self._call_of and self.is_paused(worker):
-            self._fail(key, self.error(worker))
+            self._fail_task(key, self.error(worker))
 
     def cause_of_end(self, worker: str) -> str | None:
-        """Return why the nanny of a lost worker ended it, None if it did not."""
+        """Return why a lost worker was ended by its nanny, or None."""
         return self._ended.pop(worker, None)
 
-    def _ask_for_waiting(self, worker: str) -> None:
-        """Ask a worker that is paused still which tasks of calls have come to it and have not begun."""
+    def _request_waiting(self, worker: str) -> None:
+        """Request from a still paused worker which of its tasks of calls have not begun."""
         if self.is_paused(worker):
             tasks = self.scheduler.workers[worker].processing
             if keys := [task.key for task in tasks if task.key in self._call_of]:

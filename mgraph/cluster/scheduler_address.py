@@ -1,7 +1,7 @@
-"""Where a scheduler is said to be, and whether one answers there: asked before a client is made.
+"""Checks the address of a scheduler, and that one answers there, before a client is created.
 
-Dask's client retries what cannot succeed, waits without a deadline for the first answer of whatever listens, and
-is left half made when that fails.
+Dask's client retries addresses that cannot succeed, waits without a deadline for the first answer of any listening
+service, and is left half constructed when that fails.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mgraph.errors import ClusterError, UsageError
 
 SCHEDULER_FILE_S = 30.0
 SCHEDULER_S = 10.0
-# The settings of Dask that hold what TLS needs, as fields of its Security.
+# Dask's settings for TLS, by the field of its Security.
 TLS_SETTINGS = {
     "tls_ca_file": "distributed.comm.tls.ca-file",
     "tls_client_cert": "distributed.comm.tls.client.cert",
@@ -36,7 +36,7 @@ TLS_ADVICE = (
 
 
 def describe_tls() -> str:
-    """Return whether this user's clusters are closed to others, as Dask is configured."""
+    """Describe whether Dask's configuration protects this user's clusters by TLS."""
     if all(getattr(Security(), name) for name in TLS_SETTINGS):
         return "certificates are set, for addresses such as tls://host:8786"
     address = dask.config.get("scheduler-address", None)
@@ -45,7 +45,7 @@ def describe_tls() -> str:
 
 
 def read_scheduler_file(path: str) -> str:
-    """Return the address in a scheduler file, waiting for the file: a batch job starts its scheduler beside this."""
+    """Return the address in a scheduler file; wait for the file, since a batch job starts both at once."""
     deadline = time.monotonic() + SCHEDULER_FILE_S
     while True:
         text = ""
@@ -56,16 +56,16 @@ def read_scheduler_file(path: str) -> str:
         except FileNotFoundError:
             pass
         except (OSError, ValueError, LookupError, TypeError):
-            # Empty until it is written.
+            # An empty file is still being written.
             if text.strip() or os.path.isdir(path):
-                raise UsageError(f"{path} is not a file in which a scheduler left its address") from None
+                raise UsageError(f"{path} is not a scheduler file: it contains no address") from None
         if time.monotonic() > deadline:
             raise ClusterError(f"{path} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
         time.sleep(0.05)
 
 
 def check_address(address: str) -> str:
-    """Return the address with its protocol; what is none is refused, as a client would try it for a minute."""
+    """Return the address with its protocol; refuse an invalid one, which a client would retry for a minute."""
     full = address if "://" in address else f"tcp://{address}"
     try:
         if not full.startswith(("inproc://", "ucx://")):
@@ -76,22 +76,24 @@ def check_address(address: str) -> str:
 
 
 def require_scheduler(address: str) -> None:
-    """Raise an error unless a scheduler answers there, within SCHEDULER_S."""
+    """Raise an error unless a scheduler answers at the address within SCHEDULER_S."""
     if not address.startswith(("tcp://", "tls://")):
         return
     arguments = _connection_arguments(address)
-    answer: Future[dict] = Future()
-    # In a loop of its own: the caller's may be running, as in a notebook.
-    threading.Thread(target=_ask, args=(address, arguments, answer), name="mgraph-probe", daemon=True).start()
+    identity: Future[dict] = Future()
+    # In an event loop of its own: the caller's may be running, as in a notebook.
+    threading.Thread(target=_probe, args=(address, arguments, identity), name="mgraph-probe", daemon=True).start()
     try:
-        kind = answer.result()["type"]
+        kind = identity.result()["type"]
     except ClusterError:
         raise
-    # Whatever another service says: its first bytes, read as a number of frames, may be a MemoryError.
+    # Any error: the first bytes of another service, read as a number of frames, can raise even a MemoryError.
     except Exception as error:
         why = str(error) or repr(error)
         hint = (
-            "are the certificates of one authority?" if address.startswith("tls://") else "if it wants TLS, give tls://"
+            "are the certificates of one authority?"
+            if address.startswith("tls://")
+            else "if it requires TLS, give tls://"
         )
         raise ClusterError(
             f"what listens at {address} does not answer as a Dask scheduler ({why:.200}): {hint}"
@@ -101,21 +103,20 @@ def require_scheduler(address: str) -> None:
 
 
 def _connection_arguments(address: str) -> dict[str, Any]:
-    """Return how to connect, as Dask is configured; what is missing for TLS is named."""
+    """Return Dask's arguments for a connection; an error names the settings that TLS lacks."""
     security = Security()
     files = {setting: getattr(security, name) for name, setting in TLS_SETTINGS.items()}
-    wants_tls = address.startswith("tls://")
-    if not wants_tls:
+    if not address.startswith("tls://"):
         if security.require_encryption:
             raise UsageError(f"Dask's setting distributed.comm.require-encryption refuses {address}: give tls://...")
         return security.get_connection_args("client")
     for setting, file in files.items():
-        # Settings may hold the text of a certificate as well.
+        # A setting may also contain the text of a certificate.
         if file and "\n" not in file and not os.path.isfile(file):
-            raise UsageError(f"{address} wants TLS, and there is no file {file} ({setting})")
+            raise UsageError(f"{address} requires TLS, but there is no file {file} ({setting})")
     missing = [setting for setting, file in files.items() if not file and not setting.endswith(".key")]
     if missing:
-        raise UsageError(f"{address} wants TLS, and not set is {' and '.join(missing)}: {TLS_ADVICE}")
+        raise UsageError(f"{address} requires TLS, but these are not set: {' and '.join(missing)}; {TLS_ADVICE}")
     try:
         return security.get_connection_args("client")
     except (OSError, ValueError) as error:
@@ -124,15 +125,15 @@ def _connection_arguments(address: str) -> dict[str, Any]:
         ) from error
 
 
-def _ask(address: str, arguments: dict[str, Any], answer: Future[dict]) -> None:
+def _probe(address: str, arguments: dict[str, Any], identity: Future[dict]) -> None:
     try:
-        answer.set_result(asyncio.run(_identify(address, arguments)))
+        identity.set_result(asyncio.run(_request_identity(address, arguments)))
     except BaseException as error:
-        answer.set_exception(error)
+        identity.set_exception(error)
 
 
-async def _identify(address: str, arguments: dict[str, Any]) -> dict:
-    """Ask what listens who it is."""
+async def _request_identity(address: str, arguments: dict[str, Any]) -> dict:
+    """Request the identity of the service that listens at an address."""
     connected = None
     try:
         async with asyncio.timeout(SCHEDULER_S):

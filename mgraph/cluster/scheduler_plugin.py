@@ -1,8 +1,8 @@
-"""The scheduler's side of the cluster: which workers form a gang, whose turn it is, and who was lost.
+"""The scheduler's side of the cluster: forms gangs, grants leases to calls, and handles the loss of workers.
 
-A *session* is one Cluster of one client. It is bound to a gang at its first call and to a new one when
-that is lost. A *call* is one `run`: it asks for a lease by the one message that a client sends, and ends
-it by itself when the last of its tasks has left the workers, seen through `transition`.
+A *session* is one Cluster of one client. It is bound to a gang at its first call, and to a new gang after the loss of
+the old one. A *call* is one `run`: the client sends one message, which requests a lease. The lease ends without a
+message, when `transition` sees the last of the call's tasks finish.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from distributed.core import error_message
 from distributed.protocol import pickle
 from tornado.ioloop import PeriodicCallback
 
-from mgraph.cluster.gangs import Call, Gang, Place, Session, settle_backend
+from mgraph.cluster.gangs import Call, Gang, Place, Session, choose_backend
 from mgraph.cluster.leases import Leases
 from mgraph.cluster.messages import PLUGIN, rank_key
 from mgraph.cluster.pauses import RESUME_S, Pauses
 from mgraph.cluster.places import INSTALL_S, TICK_S, Heartbeats, Places
 from mgraph.errors import ClusterError, CommAborted, GangLost, RendezvousTimeout
 
-# Beyond a session's deadline: heartbeats are late too where a rank keeps its process from sending them.
+# Added to a session's deadline: a rank that holds the GIL delays the heartbeats of its process.
 SILENCE_S = 5.0
 
 ENDED = "the call was ended before it began"
 
 
-def _answer(handler: Callable) -> Callable:
-    """Send an error to the caller without writing it to the scheduler's log: it is the caller's to show."""
+def _return_errors(handler: Callable) -> Callable:
+    """Return errors of a handler to its caller instead of logging them on the scheduler."""
 
     @functools.wraps(handler)
-    async def answered(self: GangPlugin, **message: Any) -> Any:
+    async def wrapped(self: GangPlugin, **message: Any) -> Any:
         try:
             return await handler(self, **message)
         except Exception as error:
             return error_message(error, status="uncaught-error")
 
-    return answered
+    return wrapped
 
 
 class GangPlugin(SchedulerPlugin):
-    """Forms gangs, grants leases, and tells the survivors when a worker is lost."""
+    """Forms gangs, grants leases, and ends the calls of a gang that loses a worker."""
 
     name = PLUGIN
     idempotent = True
@@ -57,26 +57,26 @@ class GangPlugin(SchedulerPlugin):
         self._leases = Leases()
         self._gangs: dict[str, Gang] = {}
         self._sessions: dict[str, Session] = {}
-        # By lease, until the client has its results or says that it gave up; it may ask why a call failed.
+        # By lease, until the client has released its results or ended the call: it may request the cause of a failure.
         self._calls: dict[str, Call] = {}
-        # By key, as long as the scheduler knows the task.
+        # By key, until the scheduler forgets the task.
         self._call_of: dict[str, Call] = {}
-        self._pauses = Pauses(self._call_of, self._fail)
+        self._pauses = Pauses(self._call_of, self._fail_task)
 
     async def start(self, scheduler: Scheduler) -> None:
-        """Install the handlers here and the other plugin on all workers, once for all clients."""
-        # Registered before the first await: a second client must find it, and not replace it.
+        """Install the handlers here and the worker plugin on all workers, once for all clients."""
+        # Registered before the first await, so that a second client finds this plugin and does not replace it.
         if PLUGIN in scheduler.plugins:
             return
         scheduler.add_plugin(self, name=PLUGIN)
         self._scheduler = scheduler
         self._pauses.scheduler = scheduler
         scheduler.handlers |= {
-            "mgraph_hello": self.hello,
+            "mgraph_register_worker": self.register_worker,
             "mgraph_open": self.open,
             "mgraph_lease": self.lease,
-            "mgraph_meet": self.meet,
-            "mgraph_verdict": self.verdict,
+            "mgraph_rendezvous": self.rendezvous,
+            "mgraph_failure_cause": self.failure_cause,
         }
         scheduler.stream_handlers |= {
             "mgraph-end": self.end,
@@ -85,75 +85,78 @@ class GangPlugin(SchedulerPlugin):
             "mgraph-paused": self._pauses.end_waiting,
         }
         self._places.install(scheduler)
-        self._heed_in_scaling(scheduler)
-        # Dask's own deadline for heartbeats is five minutes, and may be none.
+        self._extend_adaptive_target(scheduler)
+        # Dask's own deadline for heartbeats is five minutes by default, and can be disabled.
         watch = PeriodicCallback(self._watch, TICK_S * 1000)
         scheduler.periodic_callbacks["mgraph-watch"] = watch
         watch.start()
 
-    # Handlers: a worker or a client asks and waits for the answer.
+    # Handlers of requests: a worker or a client waits for the reply.
 
-    async def hello(self, worker: str, host: str, index: int, gpu: str, process: str = "") -> None:
-        """Take note of a worker that can be a rank."""
-        # It may have been removed while its message was on the way.
+    async def register_worker(self, worker: str, host: str, index: int, gpu: str, process: str = "") -> None:
+        """Register a worker that can be a rank."""
+        # The worker may have been removed before its message arrived.
         if worker in self._scheduler.workers:
             await self._places.add(Place(host, index, worker, gpu, process))
 
-    @_answer
+    @_return_errors
     async def open(
         self, session: str, num_ranks: int | None, backend: str, open_timeout_s: float, **rest: Any
     ) -> dict[str, Any]:
-        """Start a session: settle how many ranks it has and what they run on."""
-        await self._places.settle(open_timeout_s if num_ranks is None else min(open_timeout_s, INSTALL_S))
+        """Open a session: determine its number of ranks and its backend."""
+        await self._places.finish_install(open_timeout_s if num_ranks is None else min(open_timeout_s, INSTALL_S))
         if num_ranks is None:
             self._places.require_all()
         places = await self._places.wait_for(num_ranks or 1, open_timeout_s)
         places = places[: num_ranks or len(places)]
-        backend = settle_backend(backend, places)
+        backend = choose_backend(backend, places)
         if rest["client"] not in self._scheduler.clients:
             raise ClusterError("the client left while its session was opened")
         self._sessions[session] = Session(session, len(places), backend, open_timeout_s, **rest)
         return {"num_ranks": len(places), "backend": backend}
 
-    @_answer
-    async def lease(self, session: str, lease: str, name: str, kept: bool, gather: bool) -> dict[str, Any]:
-        """Wait for the session's turn on its gang; the answer is all that its tasks need to know."""
+    @_return_errors
+    async def lease(self, session: str, lease: str, name: str, on_stored: bool, gather: bool) -> dict[str, Any]:
+        """Wait until a call holds a lease on its session's gang; return its ticket.
+
+        With `on_stored` the call needs objects that the ranks store.
+        """
         if session not in self._sessions:
             raise ClusterError("this cluster is closed: connect again")
         owner = self._sessions[session]
-        # What ranks kept was lost with the last gang: no new one is waited for.
-        if kept and owner.gang is None and owner.loss is not None:
+        # The stored objects were lost with the previous gang, so that a new gang would be of no use.
+        if on_stored and owner.gang is None and owner.loss is not None:
             raise GangLost(*owner.loss)
         keys = tuple(rank_key(name, lease, rank) for rank in range(owner.num_ranks))
         call = Call(lease, owner, keys, gather=gather)
         self._calls[lease] = call
         try:
-            call.gang = await self._gang_of(owner)
-            # The client may have given up, or left, in the meantime.
+            call.gang = await self._find_gang(owner)
+            # The client may have ended the call, or disconnected, in the meantime.
             if not call.granted.done():
                 self._call_of |= dict.fromkeys(call.keys, call)
-                self._tell(self._leases.ask(lease, call.gang.workers))
+                self._resolve_granted(self._leases.request(lease, call.gang.workers))
             await call.granted
             await self._pauses.refuse(call.gang.workers)
-            if call.broken:
+            if call.aborted:
                 raise self._loss_of(call) or CommAborted(ENDED)
         except BaseException:
             self._forget_call(call)
             raise
         return {"ticket": pickle.dumps(call.ticket())}
 
-    @_answer
-    async def meet(self, gang: str, epoch: int, rank: int, address: str, timeout_s: float) -> list[str]:
+    @_return_errors
+    async def rendezvous(self, gang: str, epoch: int, rank: int, address: str, timeout_s: float) -> list[str]:
         """Wait until every rank of the gang has reported ready; return their addresses."""
         found = self._gangs.get(gang)
         if found is None or found.epoch != epoch:
             raise CommAborted("the gang was ended before it opened")
-        ready, met, size = found.ready, found.met, len(found.members)
+        ready, all_ready, size = found.ready, found.all_ready, len(found.members)
         ready[rank] = address
-        if len(ready) == size and not met.done():
-            met.set_result(None)
+        if len(ready) == size and not all_ready.done():
+            all_ready.set_result(None)
         try:
-            await asyncio.wait_for(asyncio.shield(met), timeout_s)
+            await asyncio.wait_for(asyncio.shield(all_ready), timeout_s)
         except TimeoutError:
             missing = ", ".join(f"rank {r} on {w}" for r, w in enumerate(found.workers) if r not in ready)
             raise RendezvousTimeout(
@@ -161,21 +164,21 @@ class GangPlugin(SchedulerPlugin):
             ) from None
         return [ready[r] for r in range(size)]
 
-    @_answer
-    async def verdict(self, lease: str, timeout_s: float) -> None:
-        """Raise GangLost if the call's gang has lost a worker, or loses one within the time."""
+    @_return_errors
+    async def failure_cause(self, lease: str, timeout_s: float) -> None:
+        """Raise GangLost if the call's gang has lost a worker, or loses one within the timeout."""
         call = self._calls.get(lease)
         if call is not None and call.gang is not None:
             await asyncio.wait((call.gang.lost,), timeout=timeout_s)
             if loss := self._loss_of(call):
                 raise loss
 
-    # Stream handlers: a client says and goes on.
+    # Handlers of stream messages: the client does not wait.
 
     def end(self, client: str, lease: str, cause: str) -> None:
-        """End a call that failed, or that its client has given up."""
+        """End a call that failed, or that its client has abandoned."""
         if call := self._calls.get(lease):
-            self._break(call, cause)
+            self._abort_call(call, cause)
             self._forget_call(call)
 
     def forget(self, client: str, session: str, key: str) -> None:
@@ -184,15 +187,15 @@ class GangPlugin(SchedulerPlugin):
             self._send(owner.gang.workers, {"op": "mgraph-forget", "session": session, "key": key})
 
     def close_session(self, client: str, session: str) -> None:
-        """Free what a session left on the workers, and the gang that nobody else uses."""
+        """Free a session's objects on the workers, and its gang if no other session uses it."""
         if (owner := self._sessions.pop(session, None)) is None:
             return
-        # First those that wait: the end of one that holds the ranks would grant them.
+        # Waiting calls first: if the call that holds the lease ended first, the next one would be granted it.
         for call in sorted(
             (call for call in self._calls.values() if call.session is owner),
             key=lambda call: self._leases.held(call.lease),
         ):
-            self._break(call, "the cluster was closed")
+            self._abort_call(call, "the cluster was closed")
             self._end_lease(call)
         if gang := owner.gang:
             self._send(gang.workers, {"op": "mgraph-free", "session": session})
@@ -200,26 +203,25 @@ class GangPlugin(SchedulerPlugin):
                 del self._gangs[gang.name]
                 self._send(gang.workers, {"op": "mgraph-drop", "gang": gang.name, "cause": "the cluster was closed"})
 
-    # Hooks: the scheduler tells what happened.
+    # Hooks that the scheduler calls.
 
     def transition(self, key: Any, start: str, finish: str, *args: Any, **kwargs: Any) -> None:
-        """Follow the tasks of calls: the last to end ends the lease, and one that fails ends the others."""
+        """Track the tasks of calls: the last to finish ends the lease, and one that fails aborts the others."""
         if (call := self._call_of.get(key)) is None:
             return
         if finish == "forgotten":
             del self._call_of[key]
             call.remembered.discard(key)
         elif finish == "no-worker" or (finish == "processing" and call.is_lost):
-            # Pinned to a worker that was lost it would wait for ever; one that is paused may resume soon.
-            # Not now: the scheduler is in the midst of it.
+            # Pinned to a lost worker the task waits for ever; a paused one may resume. Deferred: inside a transition.
             paused = call.gang is not None and self._pauses.is_paused(call.gang.workers[call.keys.index(key)])
             self._scheduler.loop.call_later(RESUME_S if paused else 0, self._fail_stranded, call, key)
         if finish in ("memory", "erred", "released", "forgotten") and key in call.pending:
-            # The first transition of all is from released to waiting: whatever gets here has run or was cancelled.
+            # A task's first transition ends in "waiting", so that these states mean that it ran or was cancelled.
             if finish == "erred":
-                self._break(call, "another rank failed")
+                self._abort_call(call, "another rank failed")
             elif finish != "memory":
-                self._break(call, "the call was cancelled")
+                self._abort_call(call, "the call was cancelled")
             call.pending.discard(key)
             call.failed |= finish != "memory"
             if not call.pending:
@@ -228,53 +230,51 @@ class GangPlugin(SchedulerPlugin):
             self._calls.pop(call.lease, None)
 
     def log_event(self, topic: str, msg: Any) -> None:
-        """Hear of workers that are paused, or ended for the memory they use."""
+        """Pass on the events of workers that are paused, or ended for their memory use."""
         self._pauses.on_event(topic, msg)
 
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **kwargs: Any) -> None:
-        """End every gang that had this worker, and every call on them."""
-        self._remove_place(worker, self._pauses.cause_of_end(worker) or _cause_of(stimulus_id))
+        """End every gang with this worker, and the calls on them."""
+        self._remove_place(worker, self._pauses.cause_of_end(worker) or _describe_removal(stimulus_id))
 
     def valid_workers_downscaling(self, scheduler: Scheduler, workers: list[Any]) -> list[Any]:
-        """Keep the members of gangs when idle workers are retired: what lives on them is not known to Dask."""
-        members = self._members()
-        return [worker for worker in workers if worker.address not in members]
+        """Exclude the workers of gangs from retirement: Dask does not know the objects that they store."""
+        in_gangs = self._gang_workers()
+        return [worker for worker in workers if worker.address not in in_gangs]
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        """Free what a client left, however it left."""
+        """Close the sessions and calls of a client that disconnected."""
         for session in [session for session in self._sessions.values() if session.client == client]:
             self.close_session(client, session.name)
         for call in [call for call in self._calls.values() if call.session.client == client]:
             self._forget_call(call)
 
-    # What the above are made of.
-
-    def _heed_in_scaling(self, scheduler: Scheduler) -> None:
-        """Let an adaptive cluster keep and start the workers that sessions have and wait for."""
-        of_tasks = scheduler.adaptive_target
+    def _extend_adaptive_target(self, scheduler: Scheduler) -> None:
+        """Make an adaptive cluster count the workers that sessions use or wait for."""
+        target_of_tasks = scheduler.adaptive_target
 
         def adaptive_target(target_duration: Any = None) -> int:
-            return max(of_tasks(target_duration), len(self._members()), self._places.waited_for)
+            return max(target_of_tasks(target_duration), len(self._gang_workers()), self._places.num_needed)
 
         scheduler.adaptive_target = scheduler.handlers["adaptive_target"] = adaptive_target
 
-    def _members(self) -> set[str]:
+    def _gang_workers(self) -> set[str]:
         return {worker for gang in self._gangs.values() for worker in gang.workers}
 
     async def _watch(self) -> None:
-        """Give up a worker that holds up a call and is silent: stopped, it would do so for ever."""
-        self._heartbeats.look({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
+        """Remove silent workers that block a call: a stopped process would block it for ever."""
+        self._heartbeats.update({worker: state.last_seen for worker, state in self._scheduler.workers.items()})
         silent = {}
         for call in self._calls.values():
-            # Results that are kept on the workers hold up no call.
+            # A finished call that leaves its results on the workers waits for none of them.
             for worker in call.gang.workers if call.gang is not None and (call.pending or call.gather) else ():
                 silent_s = self._heartbeats.silent_s(worker)
                 if silent_s > call.session.verb_timeout_s + SILENCE_S and worker in self._scheduler.workers:
                     silent[worker] = silent_s
         for worker, silent_s in silent.items():
-            self._remove_place(worker, f"it was not heard of for {silent_s:.0f} s: its process is stopped, or hangs")
+            self._remove_place(worker, f"it sent no heartbeat for {silent_s:.0f} s: its process is stopped, or hangs")
         if silent:
-            # As Dask does past its own deadline; a nanny kills the process and starts another.
+            # As Dask does after its own deadline; a nanny then kills the process and starts another.
             await self._scheduler.restart_workers(
                 list(silent), wait_for_workers=False, on_error="return", stimulus_id=f"mgraph-silent-{time.time()}"
             )
@@ -282,92 +282,92 @@ class GangPlugin(SchedulerPlugin):
     def _remove_place(self, worker: str, cause: str) -> None:
         self._places.remove(worker)
         for gang in [gang for gang in self._gangs.values() if worker in gang.workers]:
-            self._lose(gang, gang.workers.index(worker), worker, cause)
+            self._lose_gang(gang, gang.workers.index(worker), worker, cause)
 
-    async def _gang_of(self, session: Session) -> Gang:
-        """Return the session's gang: the one it has, another session's of the same form, or a new one."""
+    async def _find_gang(self, session: Session) -> Gang:
+        """Return the session's gang: its present one, another session's of the same shape, or a new one."""
         if session.gang is None:
             places = await self._places.wait_for(session.num_ranks, session.open_timeout_s)
             if session.name not in self._sessions:
                 raise ClusterError("this cluster was closed: connect again")
-            # Another call of this session may have found one while this one waited.
+            # Another call of this session may have set it during the wait.
             if session.gang is None:
                 shape = (session.num_ranks, session.backend)
                 gang = next((g for g in self._gangs.values() if (len(g.members), g.backend) == shape), None)
                 if gang is None:
                     members = tuple(places[: session.num_ranks])
-                    gang = Gang(members, settle_backend(session.backend, members))
+                    gang = Gang(members, choose_backend(session.backend, members))
                     self._gangs[gang.name] = gang
-                    self._send(gang.workers, {"op": "mgraph-form", "gang": gang.name})
+                    self._send(gang.workers, {"op": "mgraph-add-gang", "gang": gang.name})
                 session.gang = gang
         return session.gang
 
-    def _break(self, call: Call, cause: str) -> None:
-        """Take all ranks of a held call out of their verbs; the next call opens the gang's communicator again."""
-        if call.broken or not self._leases.held(call.lease) or call.gang is None:
+    def _abort_call(self, call: Call, cause: str) -> None:
+        """Abort the communicator of a running call; the gang's next call opens a new one."""
+        if call.aborted or not self._leases.held(call.lease) or call.gang is None:
             return
-        call.broken = True
+        call.aborted = True
         gang, epoch = call.gang, call.gang.epoch
-        if not gang.met.done():
-            gang.met.set_exception(CommAborted(cause))
-            gang.met.exception()
-        gang.epoch, gang.ready, gang.met = epoch + 1, {}, asyncio.Future()
+        if not gang.all_ready.done():
+            gang.all_ready.set_exception(CommAborted(cause))
+            gang.all_ready.exception()
+        gang.epoch, gang.ready, gang.all_ready = epoch + 1, {}, asyncio.Future()
         self._send(gang.workers, {"op": "mgraph-abort", "gang": gang.name, "epoch": epoch, "cause": cause})
 
-    def _lose(self, gang: Gang, rank: int, worker: str, cause: str) -> None:
-        """End a gang: its survivors, the calls that hold it and those that wait for it."""
+    def _lose_gang(self, gang: Gang, rank: int, worker: str, cause: str) -> None:
+        """End a gang after the loss of a worker, with the calls that hold it or wait for it."""
         del self._gangs[gang.name]
         gang.lost.set_result((rank, worker, cause))
         error = GangLost(rank, worker, cause)
-        if not gang.met.done():
-            gang.met.set_exception(error)
-            gang.met.exception()
+        if not gang.all_ready.done():
+            gang.all_ready.set_exception(error)
+            gang.all_ready.exception()
         self._send(gang.workers, {"op": "mgraph-drop", "gang": gang.name, "cause": str(error)})
         for session in self._sessions.values():
             if session.gang is gang:
                 session.gang, session.loss = None, (rank, worker, cause)
-        # Those that have ended too: a result that was lost must not be computed again.
+        # Finished calls too: Dask must not recompute their lost results.
         lost = [call for call in self._calls.values() if call.gang is gang]
-        # All are told before any is ended: the end of one would grant the gang that is no more to the next.
+        # Reject all waiting calls before ending any lease, which would grant the lost gang to the next of them.
         for call in lost:
-            call.broken = True
+            call.aborted = True
             if not call.granted.done():
                 call.granted.set_exception(error)
         for call in lost:
             for key in call.keys:
-                self._fail(key, error)
+                self._fail_task(key, error)
             self._end_lease(call)
 
     def _fail_stranded(self, call: Call, key: str) -> None:
-        """Fail a task that would wait for a worker that was lost, or that takes no work."""
+        """Fail a task if its worker was lost or accepts no tasks."""
         assert call.gang is not None
         worker = call.gang.workers[call.keys.index(key)]
-        there = self._scheduler.workers.get(worker)
+        state = self._scheduler.workers.get(worker)
         if loss := self._loss_of(call):
-            self._fail(key, loss)
-        elif there is None:
-            self._fail(key, GangLost(call.keys.index(key), worker, "after its cluster was closed"))
+            self._fail_task(key, loss)
+        elif state is None:
+            self._fail_task(key, GangLost(call.keys.index(key), worker, "after its cluster was closed"))
         elif (task := self._scheduler.tasks.get(key)) and task.state == "no-worker":
-            why = ClusterError(f"{worker} takes no work now: Dask has it {there.status.name}")
-            self._fail(key, self._pauses.error(worker) if self._pauses.is_paused(worker) else why)
+            refused = ClusterError(f"{worker} accepts no tasks now: its status in Dask is {state.status.name}")
+            self._fail_task(key, self._pauses.error(worker) if self._pauses.is_paused(worker) else refused)
 
     def _loss_of(self, call: Call) -> GangLost | None:
         return GangLost(*call.gang.lost.result()) if call.gang is not None and call.gang.lost.done() else None
 
-    def _fail(self, key: str, error: Exception) -> None:
-        """End a task, and with it all that depend on it, with an error."""
+    def _fail_task(self, key: str, error: Exception) -> None:
+        """End a task, and the tasks that depend on it, with an error."""
         task = self._scheduler.tasks.get(key)
         if task is None or task.state not in ("processing", "no-worker", "queued"):
             return
-        # Where it runs it is let go when nobody wants its error any more.
-        where = {"worker": task.processing_on.address} if task.state == "processing" else {}
-        told = {"exception": pickle.dumps(error), "exception_text": repr(error), "traceback_text": ""}
+        # With the worker's address, Dask frees the task there when no client needs its error any more.
+        worker = {"worker": task.processing_on.address} if task.state == "processing" else {}
+        details = {"exception": pickle.dumps(error), "exception_text": repr(error), "traceback_text": ""}
         stimulus = f"mgraph-fail-{time.time()}"
-        follow = self._scheduler.transition(key, "erred", stimulus_id=stimulus, cause=key, **told, **where)
-        self._scheduler.transitions(follow, stimulus)
+        recommendations = self._scheduler.transition(key, "erred", stimulus_id=stimulus, cause=key, **details, **worker)
+        self._scheduler.transitions(recommendations, stimulus)
 
     def _forget_call(self, call: Call) -> None:
-        """End a call of which its client will not speak again; its tasks that are still there are followed on."""
+        """Drop a call that its client will not mention again; tasks that still exist stay tracked."""
         self._calls.pop(call.lease, None)
         self._end_lease(call)
         for key in call.keys:
@@ -375,13 +375,13 @@ class GangPlugin(SchedulerPlugin):
                 self._call_of.pop(key, None)
 
     def _end_lease(self, call: Call) -> None:
-        """Give the ranks to the next call."""
+        """End a call's lease, which may grant the ranks to the next call."""
         if not call.granted.done():
             call.granted.set_exception(CommAborted(ENDED))
             call.granted.exception()
-        self._tell(self._leases.end(call.lease))
+        self._resolve_granted(self._leases.end(call.lease))
 
-    def _tell(self, leases: list[str]) -> None:
+    def _resolve_granted(self, leases: list[str]) -> None:
         for lease in leases:
             granted = self._calls[lease].granted
             if not granted.done():
@@ -393,8 +393,8 @@ class GangPlugin(SchedulerPlugin):
                 self._scheduler.worker_send(worker, message)
 
 
-def _cause_of(stimulus_id: str) -> str:
-    """Say in words why the scheduler removed a worker."""
+def _describe_removal(stimulus_id: str) -> str:
+    """Describe why the scheduler removed a worker."""
     if stimulus_id.startswith("handle-worker-cleanup"):
         return "its connection to the scheduler broke: the process ended or was killed"
     return f"the scheduler removed it: {stimulus_id.rstrip('0123456789.').rstrip('-')}"

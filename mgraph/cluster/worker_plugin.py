@@ -1,4 +1,4 @@
-"""A worker's side of the cluster: the one registry of what ranks keep, and of their communicators."""
+"""A worker's side of the cluster: the registry of stored objects and of communicators."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from mgraph.errors import CommAborted, MgraphError
 
 
 def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
-    """Run a pickled (function, args) as rank `index`: the body of every task."""
+    """Run a pickled (function, args) as rank `index`; the body of every task."""
     try:
         return get_worker().plugins[PLUGIN].call(ticket, index, call, part)
     except BaseException as error:
-        # What keeps an error, as a failed communicator does, must not keep what the call had through its frames.
+        # Errors outlive the call, for example in a failed communicator: their frames must not hold its objects.
         traceback.clear_frames(error.__traceback__)
         if isinstance(error, MgraphError):
             _make_sendable(error)
@@ -40,14 +40,14 @@ def call_rank(ticket: Ticket, index: int, call: bytes, part: tuple = ()) -> Any:
 
 
 def _make_sendable(error: MgraphError) -> None:
-    """Cut off the errors behind this one if they cannot be pickled: Dask would send a bare Exception for all."""
+    """Replace a chained error that cannot be pickled by a note: Dask would send a bare Exception instead."""
     if type(clean_exception(error_message(error)["exception"].data)[1]) is not type(error):
         error.add_note(f"caused by {error.__cause__ or error.__context__!r}")
         error.__cause__ = error.__context__ = None
 
 
 class _Network:
-    """A gang's communicator as this worker has it: opening, open or aborted."""
+    """A gang's communicator on this worker: opening, open or aborted."""
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -55,36 +55,36 @@ class _Network:
         self.aborted: Future[BaseException] = Future()
 
     def failure(self) -> BaseException:
-        """Return a copy of what it was aborted with: this one lives on, and a traceback would hold what calls have."""
+        """Copy the error of the abort: the original lives on, and a traceback on it would hold a call's objects."""
         return copy.copy(self.aborted.result())
 
     def abort(self, error: BaseException) -> None:
-        """Take every thread out of it, and let none in: a function that returns from now on keeps nothing."""
+        """Abort the communicator, and mark it first: a function that returns from now on stores nothing."""
         if not self.aborted.done():
             self.aborted.set_result(error)
         if self.comm is not None:
-            # Never on the event loop: NCCL takes half a second, and the heartbeats must go on.
+            # Not on the event loop: an abort of NCCL takes half a second, and heartbeats must continue.
             threading.Thread(target=self.comm.abort, args=(str(error),), name="mgraph-abort", daemon=True).start()
 
 
 class RankPlugin(WorkerPlugin):
-    """Holds what rank functions keep between calls, and hears from the scheduler what to let go."""
+    """Stores the objects of ranks between calls, and frees them on messages of the scheduler."""
 
     name = PLUGIN
 
     async def setup(self, worker: Worker) -> None:
-        """Add the handlers and the executor, and tell the scheduler what this worker has."""
+        """Add the handlers and the executor, and register the worker with the scheduler."""
         self._worker = worker
-        # All of it is lost with the worker, and none of it is known to Dask.
+        # By gang and session. Lost with the worker, and unknown to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
-        # Of the gangs that there are, as the scheduler says: a late task of one that has ended is refused.
+        # By gang, for all gangs that the scheduler has announced and not dropped: late tasks of others are refused.
         self._networks: dict[str, _Network] = {}
         self._backends: dict[tuple[str, int, int], Backend] = {}
         self._lock = threading.Lock()
-        # One thread: the function of an aborted call may still run when the next one comes.
+        # One thread, since the function of an aborted call may still run when the next task arrives.
         worker.executors[PLUGIN] = ThreadPoolExecutor(1, thread_name_prefix="mgraph-rank")
         worker.stream_handlers |= {
-            "mgraph-form": self._form,
+            "mgraph-add-gang": self._add_gang,
             "mgraph-abort": self._abort,
             "mgraph-drop": self._drop,
             "mgraph-free": self._free,
@@ -92,7 +92,7 @@ class RankPlugin(WorkerPlugin):
             "mgraph-waiting": self._report_waiting,
         }
         gpus = visible_gpus() if cuda_is_installed() else []
-        await worker.scheduler.mgraph_hello(
+        await worker.scheduler.mgraph_register_worker(
             worker=worker.address,
             host=socket.gethostname(),
             index=gpus[0].index if gpus else -1,
@@ -101,7 +101,7 @@ class RankPlugin(WorkerPlugin):
         )
 
     async def teardown(self, worker: Worker) -> None:
-        """Free everything; a rank that waits in a verb is let go."""
+        """Free everything, and abort the communicators of ranks that wait in a verb."""
         for gang in list(self._networks):
             self._drop(gang, "the worker was closed")
 
@@ -109,24 +109,25 @@ class RankPlugin(WorkerPlugin):
         """Run one rank's function, opening the gang first if this is its first call."""
         network, objects = self._enter(ticket)
         if network.comm is None:
-            network.comm = open_network(ticket, index, self._worker, self._meeting(ticket, index), network.aborted)
-            # An abort that came between the last look and the line above has not seen this communicator.
+            rendezvous = self._make_rendezvous(ticket, index)
+            network.comm = open_network(ticket, index, self._worker, rendezvous, network.aborted)
+            # An abort while it opened has not seen this communicator.
             if network.aborted.done():
                 network.abort(network.aborted.result())
                 raise network.failure()
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
-        with objects.of_call():
+        with objects.transaction():
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
-            # A program on a stream that an abort has freed goes on with garbage. An abort marks the network at once:
-            # before this look, and what the call has added is dropped here; or behind it, and then the client's
-            # request to forget, which it sends for every answer that it does not get, finds what was added.
+            # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
+            # the network first. If it does so before this check, the transaction drops the objects of the call; if
+            # after, the client drops them: it sends mgraph-forget for every result that it does not receive.
             if network.aborted.done():
                 raise network.failure()
         return result
 
     def _enter(self, ticket: Ticket) -> tuple[_Network, Objects]:
-        """Return the gang's communicator, and what the session keeps, unless the gang or the call has ended."""
+        """Return the gang's communicator and the session's objects; refuse an ended gang or call."""
         with self._lock:
             network = self._networks.get(ticket.gang)
             if network is None:
@@ -139,34 +140,36 @@ class RankPlugin(WorkerPlugin):
                 raise network.failure()
             return network, self._objects.setdefault((ticket.gang, ticket.session), Objects())
 
-    def _meeting(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
-        def meet(address: str) -> list[str]:
+    def _make_rendezvous(self, ticket: Ticket, index: int) -> Callable[[str], list[str]]:
+        """Return a function that reports this rank's address and waits for those of all ranks."""
+
+        def rendezvous(address: str) -> list[str]:
             return asyncio.run_coroutine_threadsafe(report(address), self._worker.loop.asyncio_loop).result()
 
         async def report(address: str) -> list[str]:
-            return await self._worker.scheduler.mgraph_meet(
+            return await self._worker.scheduler.mgraph_rendezvous(
                 gang=ticket.gang, epoch=ticket.epoch, rank=index, address=address, timeout_s=ticket.open_timeout_s
             )
 
-        return meet
+        return rendezvous
 
     def _backend(self, ticket: Ticket, index: int) -> Backend:
-        kind = ticket.backend, ticket.neighbours[index], ranks_of_process(ticket.members)
+        kind = ticket.backend, ticket.local_ranks[index], ranks_of_process(ticket.members)
         if kind not in self._backends:
             self._backends[kind] = make_backend(
                 ticket.backend,
-                sharers=ticket.neighbours[index],
+                sharers=ticket.local_ranks[index],
                 sharers_of_process=kind[2],
                 own_limit=functools.partial(free_of_worker, self._worker),
             )
         return self._backends[kind]
 
-    def _form(self, gang: str) -> None:
-        """Take note of a gang, before any of its tasks comes."""
+    def _add_gang(self, gang: str) -> None:
+        """Register a gang; the scheduler announces it before any of its tasks."""
         self._networks[gang] = _Network(0)
 
     def _abort(self, gang: str, epoch: int, cause: str) -> None:
-        """End the communicator of this epoch, and any that a late task would open for it."""
+        """Abort the communicator of this epoch, and refuse to open it for a late task."""
         with self._lock:
             network = self._networks.get(gang)
             if network is not None and network.epoch < epoch:
@@ -175,14 +178,14 @@ class RankPlugin(WorkerPlugin):
             network.abort(CommAborted(cause))
 
     def _drop(self, gang: str, cause: str) -> None:
-        """Forget a gang that lost a member or that nobody uses, and what was kept for it."""
+        """Remove a gang that lost a worker or is unused, and free its objects."""
         with self._lock:
             network = self._networks.pop(gang, None)
             for key in [key for key in self._objects if key[0] == gang]:
                 del self._objects[key]
         if network is not None:
             network.abort(CommAborted(cause))
-        # After the function that may still use one: they share a thread.
+        # In the ranks' thread: after a function that may still use a backend.
         self._worker.executors[PLUGIN].submit(self._close_idle_backends)
 
     def _free(self, session: str) -> None:
@@ -191,7 +194,7 @@ class RankPlugin(WorkerPlugin):
                 del self._objects[key]
 
     def _close_idle_backends(self) -> None:
-        """Let go of all backends if no gang is left: the next may want others."""
+        """Close all backends if no gang is left: the next one may need others."""
         if not self._networks:
             while self._backends:
                 self._backends.popitem()[1].close()
@@ -202,7 +205,7 @@ class RankPlugin(WorkerPlugin):
                 objects.forget(key)
 
     def _report_waiting(self, keys: list[str]) -> None:
-        """Say which tasks have not begun: while a worker is paused none of them does."""
+        """Report which tasks have not begun; while the worker is paused none of them begins."""
         tasks = self._worker.state.tasks
         for key in keys:
             if key in tasks and tasks[key].state == "ready":

@@ -1,8 +1,7 @@
-"""What a verb is asked for: checked once for all communicators, described alike on every rank, counted.
+"""The call of a verb: its arguments checked, its bytes counted, and a description that must agree on all ranks.
 
 Ranks that call different verbs, or one verb with different shapes, would exchange garbage or wait for
-ever. So a call has a description that must be equal on all ranks; threads and sockets compare it. (NCCL
-has nowhere to carry it.)
+ever. So every call has a description, which threads and sockets compare between ranks. NCCL has no field to carry it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from mgraph.types import Array
 
 
 class Call(NamedTuple):
-    """One call of a verb: its name and shape, and the bytes that it hands to others."""
+    """One call of a verb: its name and shape, and the bytes that it sends to others."""
 
     description: tuple
     nbytes: int
@@ -52,7 +51,7 @@ def allgather_call(part: Array, out: Array, size: int) -> Call:
 
 
 def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: int, size: int) -> Call:
-    """Describe an alltoallv; the lengths may differ, so they are no part of it."""
+    """Describe an alltoallv, without its lengths, which may differ between ranks."""
     lists = [parts] if into is None else [parts, into]
     for arrays in lists:
         if len(arrays) != size:
@@ -63,62 +62,62 @@ def alltoallv_call(parts: Sequence[Array], into: Sequence[Array] | None, rank: i
     dtypes = {part.dtype.name for arrays in lists for part in arrays}
     if len(dtypes) > 1:
         raise UsageError(f"alltoallv: parts are of several dtypes ({', '.join(sorted(dtypes))}); make them one")
-    given = () if into is None else ("into",)
-    return Call(("alltoallv", *dtypes, *given), sum(part.nbytes for r, part in enumerate(parts) if r != rank))
+    has_into = () if into is None else ("into",)
+    return Call(("alltoallv", *dtypes, *has_into), sum(part.nbytes for r, part in enumerate(parts) if r != rank))
 
 
-def filled(into: Sequence[Array], came: Sequence[Array]) -> list[Array]:
-    """Copy what came from every rank to where it is to go; return that."""
-    for r, (array, part) in enumerate(zip(into, came, strict=True)):
-        check_room(r, array, part)
+def copy_into(into: Sequence[Array], received: Sequence[Array]) -> list[Array]:
+    """Copy the part of every rank into the caller's array for it; return these arrays."""
+    for r, (array, part) in enumerate(zip(into, received, strict=True)):
+        check_length(r, array, part)
         array[...] = part
     return list(into)
 
 
-def check_room(rank: int, array: Array, part: Array) -> None:
-    """Refuse an array that does not hold exactly what a rank sent."""
+def check_length(rank: int, array: Array, part: Array) -> None:
+    """Refuse an array of another length than the received part."""
     if array.size != part.size:
-        raise UsageError(f"alltoallv: {part.size} values came from rank {rank} where there is room for {array.size}")
+        raise UsageError(f"alltoallv: rank {rank} sent {part.size} values, but the array for them holds {array.size}")
 
 
 def mismatch(rank: int, call: str, other: int, other_call: str) -> CommMismatch:
-    """Return the error of two ranks that called different things."""
+    """Return the error of two ranks that called different verbs."""
     return CommMismatch(
         f"rank {rank} called {call} where rank {other} called {other_call}: "
         "every rank calls the same verbs in the same order, with equal dtypes and shapes"
     )
 
 
-def overdue(verb: str, ranks: Sequence[int], timeout_s: float, names: Sequence[str] = ()) -> CommTimeout:
-    """Return the error of ranks that did not come before the deadline."""
+def timeout_error(verb: str, ranks: Sequence[int], timeout_s: float, names: Sequence[str] = ()) -> CommTimeout:
+    """Return the error that names ranks which missed the deadline of a verb."""
     return CommTimeout(
         f"{verb}: {name_ranks(ranks, names)} did not answer within {timeout_s:g} s: {next_step(len(ranks), names)}"
     )
 
 
 def next_step(count: int, names: Sequence[str]) -> str:
-    """Return what to do about ranks that did not answer; ranks with names are workers."""
-    look = f"see whether {'that worker' if count == 1 else 'those workers'} still run{'s' * (count == 1)}; "
+    """Return advice about `count` ranks that did not answer; ranks with names are workers."""
+    check = f"see whether {'that worker' if count == 1 else 'those workers'} still run{'s' * (count == 1)}; "
     return (
-        f"{look if names else ''}a rank that computes longer between two verbs needs a longer verb_timeout_s "
+        f"{check if names else ''}a rank that computes longer between two verbs needs a longer verb_timeout_s "
         "(--verb-timeout)"
     )
 
 
 def name_ranks(ranks: Sequence[int], names: Sequence[str] = ()) -> str:
-    """Return `rank 2` or `ranks 2, 3`, each followed by the name of its worker where names are given."""
+    """Format ranks as `rank 2` or `ranks 2, 3`, with the names of their workers if given."""
     named = (f"{r} ({names[r]})" if names else f"{r}" for r in sorted(ranks))
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(named)}"
 
 
 def describe(description: tuple) -> str:
-    """Return a call as text: the verb, and its details in brackets."""
+    """Format a call as text: the verb, and its details in parentheses."""
     verb, *details = description
     return f"{verb}({', '.join(map(str, details))})"
 
 
-def again(error: CommAborted | CommTimeout) -> CommAborted | CommTimeout:
-    """Return a fresh copy to raise: one error is raised by many threads, each with its own traceback."""
+def fresh_copy(error: CommAborted | CommTimeout) -> CommAborted | CommTimeout:
+    """Copy an error to raise it: many threads raise it, each with its own traceback."""
     return type(error)(*error.args)
 
 

@@ -1,14 +1,14 @@
-"""Where a rank listens for its peers, and how the ranks of a gang link up, each with each.
+"""The listening socket of a rank, and the linking of every pair of ranks of a gang.
 
-Opening takes two steps, because only the caller can tell the ranks each other's addresses:
+Opening takes two steps, because the caller exchanges the addresses between the ranks:
 
     endpoint = SocketEndpoint(rank, size, host=..., secret=...)
     comm = open_sockets(endpoint, [the addresses of all endpoints, by rank])
 
-A rank connects to the lower ones and admits the higher ones (handshake.py says how both prove themselves). The calling
-thread drives all connections at once, and none of them can hold up another: a stranger has STRANGER_S to prove itself,
-and when MAX_PENDING more than there are ranks wait, the oldest makes room for the next. A rank
-that loses its place so, or finds none, calls again.
+A rank connects to all lower ranks and accepts connections of all higher ones; handshake.py authenticates both sides.
+The calling thread drives all connections at once, and none can delay another: an incoming connection has STRANGER_S to
+authenticate, and beyond MAX_PENDING plus the number of ranks the oldest unauthenticated connection is closed for the
+next one. A rank connects again if its connection was closed this way, or refused by the system.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from mgraph.comm.handshake import MIN_SECRET_BYTES, Handshake, Identity, Refused
 from mgraph.comm.links import Link
 from mgraph.errors import CommAborted, RendezvousTimeout, UsageError
 
-# A rank proves itself in a millisecond, on a busy machine in some hundred.
+# A handshake takes a millisecond, on a busy machine some hundred.
 STRANGER_S = 5.0
 MAX_PENDING = 64
-# Connections that the system keeps until the caller knows the addresses.
+# Connections that the system queues until the caller has all addresses.
 BACKLOG = 1024
-# Until a rank whose connection was refused or broke calls again.
-REDIAL_S = 0.1
-# Connections taken from the system before those that wait are looked after again.
+# Pause before a rank retries a connection that was refused or broke.
+RETRY_S = 0.1
+# Connections accepted before the pending ones are served again.
 ACCEPTED_AT_ONCE = 32
-# The system takes no longer timeouts than some days.
+# Systems limit timeouts to some days.
 MAX_SELECT_S = 3600.0
 
 
 class TlsContexts(NamedTuple):
-    """What makes the links of a cluster TLS: the contexts of a rank that connects and of one that listens."""
+    """The TLS contexts of a cluster's links: for the connecting and for the listening side."""
 
     connect: ssl.SSLContext
     listen: ssl.SSLContext
 
 
 class SocketEndpoint:
-    """The place where one rank listens for its peers; `open_sockets` makes a communicator of it.
+    """One rank's listening socket, from which `open_sockets` makes a communicator.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ class SocketEndpoint:
     host
         The address or host name to listen on.
     secret
-        At least 16 random bytes that only the ranks of this network have.
+        At least 16 random bytes, known to the ranks of this network alone.
     network
-        The network's name, of a gang and an epoch: ranks of another are refused.
+        The network's name, made of gang and epoch: ranks of another network are refused.
     tls
-        The contexts of links that are TLS.
+        The contexts of TLS links; None for plain TCP.
     names
         Where each rank runs, for messages.
     """
@@ -84,13 +84,13 @@ class SocketEndpoint:
         self.rank, self.size, self.names = rank, size, tuple(names)
         self.links: dict[int, Link] = {}
         self.me, self.tls = Identity(rank, size, network, secret), tls
-        # Guards what follows: where `link` runs, it alone closes the descriptors that it waits on.
+        # Guards the two flags: while `link` runs, no other thread closes the descriptors that it waits on.
         self._lock = threading.Lock()
         self._closed = self._linking = False
-        # By descriptor, the connections whose handshakes are under way.
+        # By descriptor, in order of arrival: connections in their handshake.
         self.pending: dict[int, _Connection] = {}
-        family, _, _, _, where = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
-        self.listener = socket.create_server(where[:2], family=family, backlog=BACKLOG)
+        family, _, _, _, sockaddr = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        self.listener = socket.create_server(sockaddr[:2], family=family, backlog=BACKLOG)
         self.listener.setblocking(False)
         self.awake, self._wake = socket.socketpair()
         listening_host, port = self.listener.getsockname()[:2]
@@ -98,7 +98,7 @@ class SocketEndpoint:
         forget_in_children(self)
 
     def link(self, addresses: Sequence[str], timeout_s: float) -> None:
-        """Connect to the lower ranks, admit the higher ones; name those with which it failed."""
+        """Connect to the lower ranks and accept the higher ones; an error names the ranks that are missing."""
         with self._lock:
             if self._closed:
                 raise CommAborted("the endpoint is closed")
@@ -116,7 +116,10 @@ class SocketEndpoint:
                 self._close_listener()
 
     def close(self) -> None:
-        """End the listening, and `link` if it runs; from any thread. Links that were made are their communicator's."""
+        """Stop listening and end a running `link`, from any thread.
+
+        Finished links stay open: they belong to the communicator.
+        """
         with self._lock:
             if self._linking and not self._closed:
                 self._wake.send(b"\0")
@@ -137,21 +140,24 @@ class SocketEndpoint:
 
 
 class _Connection:
-    """A connection whose handshake is under way."""
+    """A connection in its handshake; `peer` is None for an incoming one, which may be any stranger's."""
 
     def __init__(self, sock: socket.socket, handshake: Handshake, tls: ssl.SSLContext | None, peer: int | None) -> None:
         self.sock, self.fd, self.peer = sock, sock.fileno(), peer
-        self.until = math.inf if peer is not None else time.monotonic() + STRANGER_S
-        # The peer, when both have proved themselves.
+        self.deadline = math.inf if peer is not None else time.monotonic() + STRANGER_S
+        # The peer's rank, when both sides are authenticated.
         self.proven: int | None = None
         self._handshake, self._tls = handshake, tls
         self._connecting, self._secured = True, tls is None
-        self._out, self._got = b"", b""
-        self._wanted = 0
+        self._to_send, self._received = b"", b""
+        self._num_wanted = 0
         self._begun = False
 
     def advance(self) -> int:
-        """Go on as far as the socket lets; return the events to wait for. Raises OSError, EOFError or Refused."""
+        """Continue until the socket would block; return the events to wait for.
+
+        Raises OSError, EOFError or Refused.
+        """
         waits_for = selectors.EVENT_WRITE
         try:
             if self._connecting:
@@ -166,15 +172,15 @@ class _Connection:
                 self._secured = True
             while self.proven is None:
                 waits_for = selectors.EVENT_WRITE
-                while self._out:
-                    self._out = self._out[self.sock.send(self._out) :]
+                while self._to_send:
+                    self._to_send = self._to_send[self.sock.send(self._to_send) :]
                 waits_for = selectors.EVENT_READ
-                while len(self._got) < self._wanted:
-                    # No more than the next message: frames of a peer that is ahead are the link's to read.
-                    more = self.sock.recv(self._wanted - len(self._got))
+                while len(self._received) < self._num_wanted:
+                    # Only the next message: the frames that follow the handshake are read by the link.
+                    more = self.sock.recv(self._num_wanted - len(self._received))
                     if not more:
                         raise EOFError("it closed the connection")
-                    self._got += more
+                    self._received += more
                 self._resume()
         except ssl.SSLWantReadError:
             return selectors.EVENT_READ
@@ -183,30 +189,29 @@ class _Connection:
         return 0
 
     def _resume(self) -> None:
-        """Hand the handshake what was read, and take what it wants next."""
+        """Pass the received bytes to the handshake; store what it writes or reads next."""
         try:
-            wanted = self._handshake.send(self._got if self._begun else None)  # type: ignore[arg-type]
+            step = self._handshake.send(self._received if self._begun else None)  # type: ignore[arg-type]
         except StopIteration as end:
             self.proven = end.value
             return
-        self._begun, self._got = True, b""
-        self._out, self._wanted = (wanted, 0) if isinstance(wanted, bytes) else (b"", wanted)
+        self._begun, self._received = True, b""
+        self._to_send, self._num_wanted = (step, 0) if isinstance(step, bytes) else (b"", step)
 
 
 class _Linking:
-    """The linking of one rank with all others, driven by one thread."""
+    """Links one rank with all others, in one thread."""
 
     def __init__(self, endpoint: SocketEndpoint, selector: selectors.BaseSelector, addresses: Sequence[str]) -> None:
         self._endpoint, self._selector, self._addresses = endpoint, selector, addresses
         self._links = endpoint.links
-        # When to call each lower rank (again), while no connection to it is under way.
-        self._due = dict.fromkeys(range(endpoint.rank), 0.0)
+        # By lower rank without a connection: when to connect, or to connect again.
+        self._connect_at = dict.fromkeys(range(endpoint.rank), 0.0)
         self._failures: dict[int, str] = {}
-        # In the order in which they came.
         self._connections = endpoint.pending
 
     def run(self, timeout_s: float) -> None:
-        """Link with every rank, or raise what says with which it failed."""
+        """Link with every rank; an error names the ranks that are missing."""
         endpoint, deadline = self._endpoint, time.monotonic() + timeout_s
         self._selector.register(endpoint.listener, selectors.EVENT_READ)
         self._selector.register(endpoint.awake, selectors.EVENT_READ)
@@ -214,12 +219,11 @@ class _Linking:
             while len(self._links) < endpoint.size - 1:
                 now = time.monotonic()
                 if now > deadline:
-                    raise self._overdue(timeout_s)
-                self._look_after(now)
-                next_look = min(
-                    [now + MAX_SELECT_S, deadline, *self._due.values(), *(c.until for c in self._connections.values())]
-                )
-                for key, _ in self._selector.select(max(0.0, next_look - time.monotonic())):
+                    raise self._timeout_error(timeout_s)
+                self._serve_timers(now)
+                timers = [*self._connect_at.values(), *(c.deadline for c in self._connections.values())]
+                wake_at = min([now + MAX_SELECT_S, deadline, *timers])
+                for key, _ in self._selector.select(max(0.0, wake_at - time.monotonic())):
                     if key.fileobj is endpoint.awake:
                         raise CommAborted("the endpoint was closed while it linked")
                     if key.fileobj is endpoint.listener:
@@ -230,21 +234,21 @@ class _Linking:
             for connection in list(self._connections.values()):
                 self._drop(connection)
 
-    def _look_after(self, now: float) -> None:
-        """Drop strangers whose time is over, and call the ranks whose time has come."""
-        for connection in [c for c in self._connections.values() if c.until <= now]:
+    def _serve_timers(self, now: float) -> None:
+        """Close connections past their deadline; connect to the ranks that are due."""
+        for connection in [c for c in self._connections.values() if c.deadline <= now]:
             self._drop(connection)
-        for peer in [peer for peer, due in self._due.items() if due <= now]:
-            del self._due[peer]
-            self._call(peer)
+        for peer in [peer for peer, at in self._connect_at.items() if at <= now]:
+            del self._connect_at[peer]
+            self._connect(peer)
 
-    def _call(self, peer: int) -> None:
+    def _connect(self, peer: int) -> None:
         """Begin to connect to a lower rank."""
         host, _, port = self._addresses[peer].rpartition(":")
-        family, _, _, _, where = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        family, _, _, _, sockaddr = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
-        sock.connect_ex(where)  # what fails is seen when the socket is ready
+        sock.connect_ex(sockaddr)  # a failure is reported when the socket becomes ready
         tls = self._endpoint.tls
         handshake = greet_rank(self._endpoint.me, peer)
         connection = _Connection(sock, handshake, tls and tls.connect, peer)
@@ -252,7 +256,7 @@ class _Linking:
         self._selector.register(connection.fd, selectors.EVENT_WRITE, connection)
 
     def _accept(self) -> None:
-        """Take connections from the system; the oldest make room for them."""
+        """Accept connections; beyond the limit each one replaces the oldest stranger."""
         endpoint = self._endpoint
         for _ in range(ACCEPTED_AT_ONCE):
             strangers = [c for c in self._connections.values() if c.peer is None]
@@ -261,13 +265,13 @@ class _Linking:
             except BlockingIOError:
                 return
             except OSError:
-                # It has left again; or there are no more descriptors, of which a stranger has one, or soon will be.
+                # The peer has closed again, or no descriptor is free: free one of a stranger's, or wait a little.
                 if strangers:
                     self._drop(strangers[0])
                 else:
-                    time.sleep(REDIAL_S / 10)
+                    time.sleep(RETRY_S / 10)
                 return
-            # All ranks may call at the same moment.
+            # `size` is part of the limit: all ranks may connect at the same moment.
             if len(strangers) >= MAX_PENDING + endpoint.size:
                 self._drop(strangers[0])
             sock.setblocking(False)
@@ -277,7 +281,7 @@ class _Linking:
             self._selector.register(connection.fd, selectors.EVENT_READ, connection)
 
     def _advance(self, connection: _Connection) -> None:
-        """Go on with a handshake; what a stranger does wrong only ends its connection."""
+        """Continue a handshake; an error on an incoming connection only closes that connection."""
         peer = connection.peer
         try:
             events = connection.advance()
@@ -289,7 +293,7 @@ class _Linking:
                 where = f"{calls.name_ranks([peer], self._endpoint.names)} at {self._addresses[peer]}"
                 raise CommAborted(f"{where} refused, or is refused: {error}") from None
             self._failures[peer] = str(error)
-            self._due[peer] = time.monotonic() + REDIAL_S
+            self._connect_at[peer] = time.monotonic() + RETRY_S
             return
         if connection.proven is None:
             self._selector.modify(connection.fd, events, connection)
@@ -304,7 +308,7 @@ class _Linking:
         del self._connections[connection.fd]
         connection.sock.close()
 
-    def _overdue(self, timeout_s: float) -> RendezvousTimeout:
+    def _timeout_error(self, timeout_s: float) -> RendezvousTimeout:
         endpoint = self._endpoint
         missing = [r for r in range(endpoint.size) if r not in self._links and r != endpoint.rank]
         where = ", ".join(

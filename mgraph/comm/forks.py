@@ -1,7 +1,7 @@
-"""Lets go, in a forked child, of the connections that it shares with its parent.
+"""Closes, in a forked child, its copies of the parent's connections.
 
-A child has copies of all descriptors. It must not write to the parent's links, and must not keep them open when the
-parent dies: the peers would not see its death.
+A child inherits copies of all descriptors. It must not write to the parent's links, and must not keep them open when
+the parent dies: the peers would not see its death.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Protocol
 
 
 class Shared(Protocol):
-    """An object whose descriptors a forked child gets copies of."""
+    """An object with descriptors that a forked child inherits."""
 
     def forget_in_child(self) -> None:
-        """Close the copies without a word to the peers; no other thread of the parent exists here."""
+        """Close the copies and send nothing to the peers; the parent's other threads do not exist here."""
 
 
 _SHARED: weakref.WeakSet[Shared] = weakref.WeakSet()
 
 
 def forget_in_children(shared: Shared) -> None:
-    """Have every forked child let go of `shared`, as long as it lives."""
+    """Call `shared.forget_in_child` in every forked child, as long as `shared` lives."""
     _SHARED.add(shared)
 
 

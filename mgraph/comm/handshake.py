@@ -1,6 +1,7 @@
-"""How two ranks prove to each other that they belong to one gang, before a frame is read or written.
+"""The handshake of a link: two ranks prove to each other that they belong to one gang.
 
-Four messages of fixed sizes, so that nothing a stranger sends decides how much is read or allocated:
+It precedes all frames. Its four messages have fixed sizes, so that an unauthenticated peer cannot choose how much is
+read or allocated:
 
     the rank that connects        the rank that listens
     HELLO  ranks, nonce     ->
@@ -8,11 +9,11 @@ Four messages of fixed sizes, so that nothing a stranger sends decides how much 
     PROOF                   ->
                             <-    ANSWER  admitted, and the listener's proof; or refused
 
-A proof is an HMAC-SHA256 under the gang's secret over the network's name, both ranks and both nonces, one for each
-side: neither a recorded proof nor the other side's is of use. The connecting rank proves itself first, so a stranger
-gets nothing that was made with the secret.
+A proof is an HMAC-SHA256, keyed with the gang's secret, of the side, the network's name, both ranks and both nonces. So
+neither a recorded proof nor the other side's proof can be replayed. The connecting rank proves itself first: an
+unauthenticated peer never receives anything computed from the secret.
 
-Both sides are generators that do no I/O: they yield bytes to write or a number of bytes to read, and are sent what was
+Both sides are generators that do no I/O: they yield bytes to write or a number of bytes to read, and are sent the bytes
 read (endpoint.py drives them, over TCP or TLS).
 """
 
@@ -34,17 +35,17 @@ PROOF = struct.Struct(f"!{PROOF_BYTES}s")
 ANSWER = struct.Struct(f"!B{PROOF_BYTES}s")
 REFUSED, ADMITTED = 0, 1
 
-# Yields what to write or how much to read; returns the peer's rank.
+# Yields bytes to write or a number of bytes to read; returns the peer's rank.
 Handshake = Generator[bytes | int, bytes, int]
 
 
 class Refused(Exception):
-    """The other side did not prove itself, or did not accept this one's proof."""
+    """The peer did not prove itself, or did not accept this side's proof."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """One rank, and what it shares with the ranks of its network: a name and a secret that is never shown."""
+    """A rank, and the name and the secret that all ranks of its network share."""
 
     rank: int
     size: int
@@ -52,13 +53,13 @@ class Identity:
     secret: bytes = field(repr=False)
 
     def prove(self, side: bytes, caller: int, listener: int, nonces: bytes) -> bytes:
-        """Return the proof of one side of a link between two ranks."""
+        """Compute the proof of one side of a link between two ranks."""
         ranks = struct.pack("!II", caller, listener)
         return hmac.digest(self.secret, b"\0".join((MAGIC, side, ranks, nonces, self.network.encode())), "sha256")
 
 
 def greet_rank(me: Identity, peer: int) -> Handshake:
-    """Connect as `me` to a rank that listens; raise Refused if it does not admit us, or is not that rank."""
+    """Run the connecting side as `me`; raise Refused unless `peer` admits this rank and proves itself."""
     nonce = secrets.token_bytes(NONCE_BYTES)
     yield HELLO.pack(MAGIC, me.rank, peer, nonce)
     magic, other = CHALLENGE.unpack((yield CHALLENGE.size))
@@ -74,7 +75,7 @@ def greet_rank(me: Identity, peer: int) -> Handshake:
 
 
 def admit_rank(me: Identity, is_awaited: Callable[[int], bool]) -> Handshake:
-    """Let in a rank that `is_awaited` and proves itself; refuse any other."""
+    """Run the listening side; admit only a rank that proves itself and `is_awaited`."""
     magic, caller, listener, nonce = HELLO.unpack((yield HELLO.size))
     if magic != MAGIC:
         raise Refused("not a rank")
@@ -82,7 +83,7 @@ def admit_rank(me: Identity, is_awaited: Callable[[int], bool]) -> Handshake:
     yield CHALLENGE.pack(MAGIC, other)
     (proof,) = PROOF.unpack((yield PROOF.size))
     proven = hmac.compare_digest(proof, me.prove(b"caller", caller, listener, nonce + other))
-    # Asked last: another connection of the same rank may have been admitted meanwhile.
+    # Checked last: another connection of the same rank may have been admitted meanwhile.
     if not proven or listener != me.rank or not is_awaited(caller):
         yield ANSWER.pack(REFUSED, bytes(PROOF_BYTES))
         raise Refused("no awaited rank of this gang")

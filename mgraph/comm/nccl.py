@@ -1,18 +1,18 @@
-"""The verbs on device arrays, over NCCL; one process and one GPU a rank.
+"""The communicator of ranks on GPUs, over NCCL; one process and one GPU a rank.
 
-What drove it:
-- `nccl.bindings` and a blocking communicator: 5.7 us of host time a call, where `nccl.core` takes 15 and a
-  non-blocking one 52. A blocking one waits for ever for a missing rank, so it is opened in a thread, under a
+Design, and its measurements:
+- `nccl.bindings` with a blocking communicator takes 5.7 us of host time a call, `nccl.core` 15 us, a non-blocking
+  communicator 52 us. Opening a blocking one waits for ever for a missing rank, so it runs in a thread, under a
   deadline, and only after the caller knows that every rank is ready.
-- The first collective connects, which takes seconds: opening does one of each kind.
-- Verbs on device arrays are only enqueued, on CuPy's current stream. Verbs that give host data poll an event,
-  because a thread that blocks in a driver call could not see the deadline or an abort.
-- `abort` frees a stream on which a verb hangs, from another thread. A program that was waiting on the stream
-  goes on, with garbage, until its next verb raises: end a program with a barrier. A watchdog aborts
-  when a verb is not done by its deadline; it looks at an event recorded after the verb, so that a long kernel
-  is not taken for a dead peer.
-- An abort has been seen to hang when a peer is gone: it runs in a thread, nobody waits for it for long.
-- NCCL reduces no 16-bit integers, and compares nothing between ranks: different shapes are not noticed.
+- The first collective of each kind connects, which takes seconds: opening runs one of each kind.
+- Verbs on device arrays are only enqueued, on CuPy's current stream. Verbs that return host data poll an event,
+  because a thread that blocks in a driver call cannot notice the deadline or an abort.
+- `abort` frees a stream on which a verb hangs, from another thread. A program that waited for the stream continues,
+  with garbage, until its next verb raises: end a program with a barrier. A watchdog aborts when a verb has not
+  finished by its deadline; it queries an event recorded after the verb, so that a long kernel is not mistaken for a
+  dead peer.
+- An abort was seen to hang when a peer is gone: it runs in a thread, which is joined for GRACE_S at most.
+- NCCL reduces no 16-bit integers, and compares nothing between ranks: different shapes go unnoticed.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ OPERATORS = {
     "max": int(bindings.RedOp.Max),
     "sum": int(bindings.RedOp.Sum),
 }
-# What is not reduced travels as bytes, whatever its dtype.
+# Verbs that do not reduce send bytes, whatever the dtype.
 BYTES = DATA_TYPES["uint8"]
-# Host arrays up to this size pass through pinned memory: the copies wait for nothing.
+# Host arrays up to this size are copied through pinned memory, asynchronously.
 STAGE_BYTES = 64 << 10
-# A verb takes 8 us when all ranks are there, a search in one launch a millisecond or some ten, and Dask's tasks reach
-# the workers within a few: look again at once for this long, then sleep between looks. A rank that overslept what came
-# before a search let all others wait in it, 150 us; and what a thread does after a sleep takes it four times as long.
-# Nor does a thread that looks yield to others, who get their turns all the same: where it did, BFS of rmat28 on four
-# H200 took 60 us longer.
+# Poll without a pause for SPIN_S, then sleep PAUSE_S between polls. A verb takes 8 us when all ranks have arrived, a
+# search in one launch 1 to some 10 ms, and Dask's tasks reach the workers within a few ms. A rank that sleeps past the
+# verb before a search delays all others in it by 150 us, and the first work of a thread after a sleep takes four times
+# as long. The polling thread does not yield the GIL explicitly: other threads run all the same, and with a yield BFS of
+# rmat28 on four H200 took 60 us longer.
 SPIN_S = 50e-3
 PAUSE_S = 100e-6
 WATCH_S = 1.0
-# An abort takes 0.5 s; after this long it is left to itself.
+# An abort takes 0.5 s; after this long the thread that runs it is no longer waited for.
 GRACE_S = 5.0
-# Large enough for the ring, which NCCL connects apart from what small arrays take.
+# Large enough for NCCL's ring, which is connected separately from the channels of small arrays.
 WARM_BYTES = 4 << 20
 
 
 def new_unique_id() -> bytes:
-    """Return the name of a new network; one rank makes it, all of them open with it."""
+    """Return NCCL's unique id of a new network: one rank makes it, all ranks open with it."""
     return bytes(bindings.get_unique_id())
 
 
@@ -76,12 +76,12 @@ def open_nccl(
     rank, size
         This rank, and the number of ranks, each with a GPU of its own.
     unique_id
-        What `new_unique_id` gave on one of them.
+        The result of `new_unique_id` on one of the ranks.
     timeout_s
-        How long to wait for the others, here and in every verb. After a RendezvousTimeout a thread of this
-        process may still be inside NCCL: end the process.
+        Deadline of opening and of every verb. After a RendezvousTimeout a thread of this process may still be
+        inside NCCL: end the process.
     names
-        Where each rank runs.
+        Where each rank runs, for messages.
     """
     device = runtime.getDevice()
     opened: Future[NcclCommunicator] = Future()
@@ -103,15 +103,15 @@ def open_nccl(
     except FutureTimeout:
         opened.add_done_callback(_drop)
         raise RendezvousTimeout(
-            f"rank {rank}: NCCL did not connect {size} ranks within {timeout_s:g} s (it cannot tell which is missing): "
-            "see that all are ready before any opens, and end this process"
+            f"rank {rank}: NCCL did not connect {size} ranks within {timeout_s:g} s (it does not report which is "
+            "missing): see that all are ready before any opens, and end this process"
         ) from None
     except bindings.NCCLError as error:
         raise CommAborted(f"rank {rank}: NCCL did not open: {error}") from error
 
 
 def _drop(late: Future) -> None:
-    """Abort a communicator that opened after its caller had given up."""
+    """Abort a communicator that opened after the caller's deadline."""
     if late.exception() is None:
         late.result().abort()
 
@@ -129,7 +129,7 @@ class NcclCommunicator(Communicator):
         self._failure: CommAborted | CommTimeout | None = None
         self._failing = threading.Lock()
         self._callbacks: list[Callable[[], object]] = []
-        # Held inside NCCL, so that an abort does not free what a call is using.
+        # Held during calls of NCCL, so that an abort does not free the communicator under them.
         self._inside = threading.Lock()
         self._ended = threading.Event()
         self._event = cupy.cuda.Event(disable_timing=True)
@@ -142,7 +142,7 @@ class NcclCommunicator(Communicator):
         threading.Thread(target=self._watch, name=f"mgraph-nccl-{rank}", daemon=True).start()
 
     def warm_up(self) -> None:
-        """Use every kind of link once: NCCL connects each at its first use."""
+        """Run one verb of each kind: NCCL connects each at its first use."""
         self._reduce("open", cupy.zeros(WARM_BYTES, np.uint8), "max")
         word = np.zeros(1, np.int64)
         self.alltoallv([word] * self.size)
@@ -186,17 +186,17 @@ class NcclCommunicator(Communicator):
             self._enqueue("alltoallv", self._send_and_receive, outgoing, into)
             into[self.rank][...] = parts[self.rank]
             return list(into)
-        lengths = self._lengths_to_come(parts)
+        lengths = self._exchange_lengths(parts)
         incoming = [cupy.empty(n if r != self.rank else 0, outgoing[0].dtype) for r, n in enumerate(lengths)]
         self._enqueue("alltoallv", self._send_and_receive, outgoing, incoming)
         if on_host:
             self._wait()
             incoming = [part.get() for part in incoming]
         incoming[self.rank] = parts[self.rank]
-        return incoming if into is None else calls.filled(into, incoming)
+        return incoming if into is None else calls.copy_into(into, incoming)
 
     def wait(self, until: Callable[[], object] | None = None) -> None:
-        self._verb, self._deadline = "a fused loop", time.monotonic() + self._timeout_s
+        self._verb, self._deadline = "a persistent kernel", time.monotonic() + self._timeout_s
         self._wait(until)
 
     def when_failed(self, callback: Callable[[], object]) -> None:
@@ -207,7 +207,7 @@ class NcclCommunicator(Communicator):
 
     def close(self) -> None:
         if self.windows is not None and self._failure is None:
-            self.windows.close(self)
+            self.windows.close(self.barrier)
         self.windows = None
         with self._failing:
             orderly = self._failure is None
@@ -216,13 +216,13 @@ class NcclCommunicator(Communicator):
             self._event.record()
             done = self._poll(time.monotonic() + self._timeout_s)
             self._ended.set()
-            self._leave(bindings.comm_destroy if done else bindings.comm_abort)
+            self._free(bindings.comm_destroy if done else bindings.comm_abort)
 
     def abort(self, cause: str = "aborted") -> None:
         self._fail(CommAborted(cause))
 
     def _apply(self, verb: Callable[[cupy.ndarray], None], x: Array) -> Array:
-        """Run an in-place verb on a device array, or on a host array by way of the device."""
+        """Run an in-place verb on a device array, or on a device copy of a host array."""
         if not isinstance(x, np.ndarray):
             if x.size:
                 verb(x)
@@ -247,8 +247,8 @@ class NcclCommunicator(Communicator):
             self._gather(on_device.data.ptr + self.rank * part.nbytes, on_device, part.nbytes)
             self._download(on_device, out)
 
-    def _lengths_to_come(self, parts: Sequence[Array]) -> list[int]:
-        """Tell all ranks the lengths and the dtype of what goes out; return the lengths of what comes in."""
+    def _exchange_lengths(self, parts: Sequence[Array]) -> list[int]:
+        """Allgather the lengths and dtypes of all parts; return the lengths that this rank receives."""
         table = np.empty((self.size, self.size + 1), np.int64)
         self._gather_on_host(np.array([*(part.size for part in parts), ord(parts[0].dtype.char)], np.int64), table)
         for other in np.flatnonzero(table[:, -1] != table[0, -1])[:1]:
@@ -260,7 +260,7 @@ class NcclCommunicator(Communicator):
     def _send_and_receive(
         self, outgoing: Sequence[cupy.ndarray], incoming: Sequence[cupy.ndarray], handle: Any, stream: int
     ) -> None:
-        """Post all sends and receives as one group: none waits for another."""
+        """Post all sends and receives as one group, so that none waits for another."""
         bindings.group_start()
         try:
             for r in range(self.size):
@@ -272,9 +272,9 @@ class NcclCommunicator(Communicator):
             bindings.group_end()
 
     def _enqueue(self, name: str, verb: Callable[..., None], *args: Any) -> None:
-        """Put a verb on the current stream, and an event behind it for the watchdog."""
+        """Enqueue a verb on the current stream, and behind it an event for the watchdog."""
         stream = cupy.cuda.get_current_stream()
-        # Before the verb: it may hang in here while it connects, and the watchdog must see that too.
+        # Set before the verb: the call may hang while NCCL connects, and the watchdog must notice that too.
         self._verb, self._deadline = name, time.monotonic() + self._timeout_s
         with self._inside:
             self._check()
@@ -291,7 +291,7 @@ class NcclCommunicator(Communicator):
         """Return a device array with the data of a host array."""
         if x.nbytes > STAGE_BYTES:
             return cupy.asarray(x)
-        # The last verb on a host array has waited: nobody reads the pinned memory any more.
+        # Safe to overwrite: the previous verb on a host array waited until the pinned memory was read.
         self._pinned[: x.nbytes] = x.reshape(-1).view(np.uint8)
         stream = cupy.cuda.get_current_stream().ptr
         kind = runtime.memcpyHostToDevice
@@ -311,73 +311,73 @@ class NcclCommunicator(Communicator):
         x.reshape(-1).view(np.uint8)[:] = self._pinned[: x.nbytes]
 
     def _wait(self, until: Callable[[], object] | None = None) -> None:
-        """Wait until the current stream has come here, the deadline has passed or somebody aborts."""
+        """Wait until the current stream reaches this point; raise after the deadline or an abort."""
         self._event.record()
         if not self._poll(time.monotonic() + self._timeout_s, until):
-            self._fail(self._overdue())
+            self._fail(self._timeout_error())
         self._check()
 
     def _poll(self, deadline: float, until: Callable[[], object] | None = None) -> bool:
-        """Return whether the event came before the deadline; an abort ends the wait too, and so does `until`."""
-        patience = time.monotonic() + SPIN_S
+        """Return False if the deadline passes before the event; an abort or `until` ends the wait too."""
+        spin_until = time.monotonic() + SPIN_S
         while not self._event.done and not (until and until()):
             now = time.monotonic()
             if now > deadline:
                 return False
             if self._ended.is_set():
                 return True
-            if now > patience:
+            if now > spin_until:
                 time.sleep(PAUSE_S)
         return True
 
     def _check(self) -> None:
         if self._failure is not None:
-            raise calls.again(self._failure)
+            raise calls.fresh_copy(self._failure)
 
-    def _overdue(self) -> CommTimeout:
+    def _timeout_error(self) -> CommTimeout:
         others = calls.name_ranks([r for r in range(self.size) if r != self.rank], self._names)
         return CommTimeout(
-            f"rank {self.rank}: {self._verb}: not all of the {self.size} ranks came within {self._timeout_s:g} s (of "
-            f"{others} NCCL cannot tell which): {calls.next_step(self.size, self._names)}"
+            f"rank {self.rank}: {self._verb}: not all of the {self.size} ranks arrived within {self._timeout_s:g} s "
+            f"(one or more of {others}; NCCL does not report which): {calls.next_step(self.size, self._names)}"
         )
 
     def _fail(self, error: CommAborted | CommTimeout) -> None:
-        """Make every later verb raise `error` and free the stream of those under way; from any thread."""
+        """Make every later verb raise `error`, and free the stream of running ones; from any thread."""
         with self._failing:
             if self._failure is not None:
                 return
             self._failure = error
-            # Before NCCL's abort, which may take long: kernels that wait for other ranks end.
+            # Before NCCL's abort, which may take long: they end kernels that wait for other ranks.
             for callback in self._callbacks:
                 callback()
         self._ended.set()
-        self._leave(bindings.comm_abort)
+        self._free(bindings.comm_abort)
 
-    def _leave(self, way_out: Callable[[Any], None]) -> None:
-        """Free the communicator in a thread, and wait for that as long as it may take, not longer."""
+    def _free(self, destructor: Callable[[Any], None]) -> None:
+        """Free the communicator in a thread, and wait for it at most GRACE_S."""
 
-        def leave() -> None:
-            # A call that hangs inside NCCL is freed by the abort: after a moment, go on without the lock.
+        def free() -> None:
+            # Without the lock after a second: only the abort releases a call that hangs inside NCCL.
             held = self._inside.acquire(timeout=1.0)
             try:
-                way_out(self._handle)
+                destructor(self._handle)
             except bindings.NCCLError:
-                pass  # the communicator is broken, which is why we leave
+                pass  # expected: a broken communicator is the reason for most aborts
             finally:
                 if held:
                     self._inside.release()
 
-        thread = threading.Thread(target=leave, name="mgraph-nccl-leave", daemon=True)
+        thread = threading.Thread(target=free, name="mgraph-nccl-leave", daemon=True)
         thread.start()
         thread.join(GRACE_S)
 
     def _watch(self) -> None:
-        """Abort when a verb that was only enqueued is overdue, or NCCL reports that a link broke."""
+        """Abort when an enqueued verb misses its deadline, or NCCL reports a broken link."""
         runtime.setDevice(self._device)
         while not self._ended.wait(WATCH_S):
             hangs = self._inside.locked() or not self._event.done
             if hangs and self._deadline is not None and time.monotonic() > self._deadline:
-                self._fail(self._overdue())
+                self._fail(self._timeout_error())
                 return
             error = self._link_error()
             if error is not None:
@@ -386,7 +386,7 @@ class NcclCommunicator(Communicator):
 
     def _link_error(self) -> str | None:
         if not self._inside.acquire(blocking=False):
-            return None  # a verb is being enqueued: look again later
+            return None  # a verb is being enqueued: check again later
         try:
             if self._failure is not None:
                 return None

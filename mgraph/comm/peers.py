@@ -1,69 +1,43 @@
-"""Windows: memory of every rank that the kernels of all ranks reach, and how ranks come by it.
+"""Opens, grows and closes peer buffers: memory that the kernels of all ranks share.
 
-What drove it: two GPUs that reach each other's memory can meet inside a kernel in some 3 us, where a reduction over
-NCCL that the host waits for takes 16 and the launches around it more. The names of the windows travel once through the
-verbs of a communicator, and the windows stay with it, because opening costs; the largest that was asked for is kept.
-Ranks that are processes on one host reach each other where their GPUs do; ranks that are threads do in the emulator.
-
-A window begins with a head by which the ranks meet (backends/device/ranks.cuh, WindowHead). The rest belongs to one fused loop
-at a time, and holds whatever the last one left there.
+Measured: two GPUs with access to each other's memory pass a barrier inside a kernel in about 3 us; an NCCL reduction
+that the host waits for takes 16 us, and the launches around it more. The handles of the buffers are exchanged once,
+through the verbs of a communicator. The communicator keeps the buffers, since opening is expensive, and replaces them
+only by larger ones. Ranks that are processes on one host share memory if their GPUs have peer access; ranks that are
+threads share it in the emulator.
 """
 
 from __future__ import annotations
 
-import weakref
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mgraph.comm.base import Communicator
+from mgraph.comm.peer_buffers import Windows
 from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 if TYPE_CHECKING:
     from mgraph.backends.base import FusingBackend
 
-# backends/device/ranks.cuh: MOST_RANKS, and room for WindowHead and for what wakes links.
+# MOST_RANKS and HEAD_BYTES as in backends/device/ranks.cuh. The head holds WindowHead, and memory read to wake idle NVLinks.
 MOST_RANKS = 8
 HEAD_BYTES = 65536
-NAME_BYTES = 256
-
-
-class Windows:
-    """One rank's window, and how its kernels find those of the others.
-
-    Attributes
-    ----------
-    own
-        This rank's window behind its head, as bytes.
-    given
-        What a kernel takes: a word that is not 0 when the communicator has failed, by which every wait for other ranks
-        ends; rank, size, and the addresses of all windows; this rank's window.
-    """
-
-    def __init__(self, comm: Communicator, backend: FusingBackend, whole: Array, addresses: list[int]) -> None:
-        reached = [address for r, address in enumerate(addresses) if r != comm.rank]
-        self.own = whole[HEAD_BYTES:]
-        abort_word, on_host = backend.host_word()
-        self.given = abort_word, backend.to_device(np.array([comm.rank, comm.size, *addresses], np.int64)), whole
-        comm.when_failed(lambda: on_host.fill(1))
-        # After a failure nobody can say when the others let go: their memory stays until they do.
-        self.leave = weakref.finalize(self, backend.leave, reached)
-        self.leave.atexit = False
-
-    def close(self, comm: Communicator) -> None:
-        """Let go of the others' windows, and of one's own when all have; every rank calls it."""
-        self.leave()
-        comm.barrier()
+HANDLE_BYTES = 256
 
 
 def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
-    """Return windows of at least `num_bytes`, None where not all ranks reach each other; every rank asks alike."""
+    """Return peer buffers of at least `num_bytes`, None if some ranks lack peer access.
+
+    Collective: every rank calls it with the same size.
+    """
     if not comm.may_reach or comm.size > MOST_RANKS:
         return None
     if comm.windows is None or comm.windows.own.nbytes < num_bytes:
         if comm.windows is not None:
-            comm.windows.close(comm)
+            comm.windows.close(comm.barrier)
             comm.windows = None
         comm.windows = open_windows(comm, backend, num_bytes)
         comm.may_reach = comm.windows is not None
@@ -71,25 +45,33 @@ def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) 
 
 
 def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
-    """Share memory with every rank; every rank calls it, with the same size."""
-    whole, name = backend.share(HEAD_BYTES + num_bytes)
-    names = np.zeros((comm.size, NAME_BYTES), np.uint8)
-    comm.allgather(np.frombuffer(name.ljust(NAME_BYTES, b"\0"), np.uint8), names)
+    """Allocate a buffer and map those of all other ranks; collective, with one size."""
+    whole, handle = backend.share(HEAD_BYTES + num_bytes)
+    handles = np.zeros((comm.size, HANDLE_BYTES), np.uint8)
+    comm.allgather(np.frombuffer(handle.ljust(HANDLE_BYTES, b"\0"), np.uint8), handles)
     addresses = [
-        address_of(whole) if r == comm.rank else backend.reach(names[r, : len(name)].tobytes(), whole.nbytes)
+        address_of(whole) if r == comm.rank else backend.reach(handles[r, : len(handle)].tobytes(), whole.nbytes)
         for r in range(comm.size)
     ]
     found = [address for address in addresses if address is not None]
-    # The sum also waits until every rank has opened what it was sent.
+    # The sum is also a barrier: no rank continues before every rank has opened the handles it received.
     if comm.any(len(found) < comm.size):
         backend.leave([address for address in found if address != address_of(whole)])
         comm.barrier()
         return None
-    return Windows(comm, backend, whole, found)
+    abort_word, on_host = backend.host_word()
+    table = backend.to_device(np.array([comm.rank, comm.size, *found], np.int64))
+    comm.when_failed(lambda: on_host.fill(1))
+    others = [address for r, address in enumerate(found) if r != comm.rank]
+    # After a failure it is unknown when the other ranks unmap this buffer: its memory stays until they do.
+    return Windows(whole[HEAD_BYTES:], (abort_word, table, whole), functools.partial(backend.leave, others))
 
 
 def wait_for_ranks(comm: Communicator, backend: FusingBackend) -> None:
-    """Wait for a launch that meets other ranks, to its very end: when it fails too, as it touches what then may go."""
+    """Wait for the end of a launch that has barriers with other ranks.
+
+    After a failure too: the launch still uses memory that the caller may free next.
+    """
     try:
         comm.wait()
     finally:
@@ -97,12 +79,12 @@ def wait_for_ranks(comm: Communicator, backend: FusingBackend) -> None:
 
 
 def require_done(comm: Communicator, done: int) -> None:
-    """Raise what ended the waits for other ranks, where a launch that meets them has not told that it was done."""
+    """Raise the failure that ended a launch with barriers before it set its word `done`."""
     if not done:
         comm.barrier()
         raise CommAborted("the search was ended while its ranks waited for each other")
 
 
 def address_of(array: Array) -> int:
-    """Return where a device or host array begins."""
+    """Return the address of a device or host array."""
     return array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr

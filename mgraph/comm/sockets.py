@@ -1,7 +1,7 @@
-"""Ranks in different processes or hosts, over TCP or TLS: host arrays, sent directly to each other.
+"""The communicator of ranks in different processes or hosts: host arrays over TCP or TLS.
 
-No rank is a hub, every pair of ranks has a link (endpoint.py opens them, links.py says what travels on them). All verbs
-are one or two rounds of a single step: send an array to some ranks, receive one from some ranks (exchange.py).
+Every pair of ranks has a link (endpoint.py opens links, links.py defines their frames); no rank is a hub. Every verb is
+one or two exchanges, in which a rank sends an array to some ranks and receives one from some ranks (exchange.py).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mgraph.comm import call as calls
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.endpoint import SocketEndpoint
 from mgraph.comm.exchange import Network
-from mgraph.comm.threads import cut, reduce_arrays
+from mgraph.comm.threads import even_slices, reduce_arrays
 from mgraph.errors import UsageError
 from mgraph.types import Array
 
-# Up to here a second round costs more than sending everything to all.
+# Up to this size, sending whole arrays to all ranks costs less than a second exchange.
 SMALL_BYTES = 256 << 10
 BYTE = np.dtype(np.uint8)
-NOTHING = np.empty(0, BYTE)
+EMPTY = np.empty(0, BYTE)
 
 
 def open_sockets(
@@ -31,18 +31,18 @@ def open_sockets(
     *,
     open_timeout_s: float | None = None,
 ) -> Communicator:
-    """Link the endpoint with those of all other ranks and return the communicator.
+    """Link an endpoint with those of all other ranks; return the communicator.
 
     Parameters
     ----------
     endpoint
-        This rank's endpoint; it is used up, also if this fails.
+        This rank's endpoint; it cannot be used again, even if this fails.
     addresses
         `endpoint.address` of every rank, in order of rank.
     timeout_s
-        How long to wait for the others in every verb.
+        Deadline of each verb.
     open_timeout_s
-        How long to wait for them here, if not as long.
+        Deadline of linking; `timeout_s` if None.
     """
     if len(addresses) != endpoint.size or addresses[endpoint.rank] != endpoint.address:
         endpoint.close()
@@ -64,8 +64,8 @@ class SocketCommunicator(Communicator):
         self._peers = [(self.rank + i) % self.size for i in range(1, self.size)]
 
     def barrier(self) -> None:
-        nothing = dict.fromkeys(self._peers, NOTHING)
-        self._network.exchange("barrier()", nothing, nothing, BYTE)
+        empty = dict.fromkeys(self._peers, EMPTY)
+        self._network.exchange("barrier()", empty, empty, BYTE)
 
     def broadcast(self, x: Array, root: int) -> Array:
         call = self._count(calls.broadcast_call(_host(x), root, self.rank, self.size))
@@ -79,36 +79,37 @@ class SocketCommunicator(Communicator):
         call = self._count(calls.allreduce_call(_host(x), op, self.size))
         flat = x.reshape(-1)
         if x.nbytes <= SMALL_BYTES:
-            landing = {r: np.empty(flat.size, x.dtype) for r in self._peers}
-            self._network.exchange(call, dict.fromkeys(self._peers, flat), landing, x.dtype)
-            self._reduce_into(flat, landing, op)
+            incoming = {r: np.empty(flat.size, x.dtype) for r in self._peers}
+            self._network.exchange(call, dict.fromkeys(self._peers, flat), incoming, x.dtype)
+            self._reduce_into(flat, incoming, op)
             return x
-        # Each rank reduces one slice of all arrays, then sends it to the others.
-        slices = cut(flat.size, self.size)
-        mine = flat[slices[self.rank]]
-        landing = {r: np.empty(mine.size, x.dtype) for r in self._peers}
-        self._network.exchange(f"{call} scatter", {r: flat[slices[r]] for r in self._peers}, landing, x.dtype)
-        self._reduce_into(mine, landing, op)
+        # Reduce-scatter, then allgather: each rank reduces one slice of all arrays and sends it to the others.
+        slices = even_slices(flat.size, self.size)
+        own = flat[slices[self.rank]]
+        incoming = {r: np.empty(own.size, x.dtype) for r in self._peers}
+        self._network.exchange(f"{call} scatter", {r: flat[slices[r]] for r in self._peers}, incoming, x.dtype)
+        self._reduce_into(own, incoming, op)
         others = {r: flat[slices[r]] for r in self._peers}
-        self._network.exchange(f"{call} gather", dict.fromkeys(self._peers, mine), others, x.dtype)
+        self._network.exchange(f"{call} gather", dict.fromkeys(self._peers, own), others, x.dtype)
         return x
 
     def allgather(self, part: Array, out: Array) -> Array:
         call = self._count(calls.allgather_call(_host(part), _host(out), self.size))
-        rows = out.reshape(self.size, part.size)
-        self._network.exchange(call, dict.fromkeys(self._peers, part), {r: rows[r] for r in self._peers}, part.dtype)
-        rows[self.rank] = part.reshape(-1)
+        by_rank = out.reshape(self.size, part.size)
+        incoming = {r: by_rank[r] for r in self._peers}
+        self._network.exchange(call, dict.fromkeys(self._peers, part), incoming, part.dtype)
+        by_rank[self.rank] = part.reshape(-1)
         return out
 
     def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
         call = self._count(calls.alltoallv_call([_host(part) for part in parts], into, self.rank, self.size))
-        landing = {r: None if into is None else _host(into[r]) for r in self._peers}
-        received = self._network.exchange(call, {r: parts[r] for r in self._peers}, landing, parts[self.rank].dtype)
+        incoming = {r: None if into is None else _host(into[r]) for r in self._peers}
+        received = self._network.exchange(call, {r: parts[r] for r in self._peers}, incoming, parts[self.rank].dtype)
         received[self.rank] = parts[self.rank]
         if into is None:
             return [received[r] for r in range(self.size)]
         for r, array in enumerate(into):
-            calls.check_room(r, array, received[r])
+            calls.check_length(r, array, received[r])
         into[self.rank][...] = parts[self.rank].reshape(into[self.rank].shape)
         return list(into)
 
@@ -125,13 +126,14 @@ class SocketCommunicator(Communicator):
         self.bytes_sent += call.nbytes
         return calls.describe(call.description)
 
-    def _reduce_into(self, mine: np.ndarray, received: dict[int, np.ndarray], op: str) -> None:
-        """Reduce in order of rank: the sum of floats is the same each time, and the same as among threads."""
+    def _reduce_into(self, own: np.ndarray, received: dict[int, np.ndarray], op: str) -> None:
+        """Reduce in order of rank: sums of floats are reproducible, and equal to those among threads."""
         if received:
-            mine[:] = reduce_arrays([mine if r == self.rank else received[r] for r in range(self.size)], op)
+            own[:] = reduce_arrays([own if r == self.rank else received[r] for r in range(self.size)], op)
 
 
 def _host(x: Array) -> np.ndarray:
+    """Return a host array as it is; refuse any other."""
     if not isinstance(x, np.ndarray):
         raise UsageError(f"sockets carry NumPy arrays, not {type(x).__name__}: use NCCL, or copy the array to the host")
     return x

@@ -1,12 +1,12 @@
-"""Ranks that are threads of one process: they meet, and read each other's arrays.
+"""The communicator of ranks that are threads of one process and read each other's arrays.
 
-What drove it: ranks in the caller's process, p = 1 included, must cost nearly nothing,
-and no rank may reduce for all. A small array is copied when it is shown, so that its owner need not wait
-until the others have read it: one meeting a verb. A large one is cut in p slices, each rank reduces one
-of them, in order of rank, and everyone copies the others.
+Ranks in the caller's process, one rank included, must cost nearly nothing, and the work of a reduction is shared by all
+ranks. A small array is copied before it is published, so that its owner need not wait until the others have read it:
+one rendezvous a verb. A large array is divided into `size` slices; each rank reduces one slice of all arrays, in order
+of rank, and then copies the other slices from their ranks.
 
-CuPy is never imported: NumPy's functions dispatch to it. Ranks on one device may use different
-streams, so a device array is waited for before others may read it.
+CuPy is never imported: NumPy's functions dispatch to it. Ranks on one device may use different streams, so a device is
+synchronized before its array is published.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from mgraph.errors import CommAborted, CommMismatch, CommTimeout, UsageError
 from mgraph.types import Array
 
 UFUNCS = {"min": np.minimum, "max": np.maximum, "sum": np.add}
-# Copying this much costs less than a second meeting (about 30 us).
+# Copying this much costs less than a second rendezvous (about 30 us).
 SMALL_BYTES = 32 << 10
 
 
 def open_threads(size: int, timeout_s: float = DEFAULT_TIMEOUT_S, names: Sequence[str] = ()) -> list[Communicator]:
-    """Return the communicators of `size` ranks that will run as threads of this process.
+    """Return the communicators of `size` ranks that run as threads of this process.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def open_threads(size: int, timeout_s: float = DEFAULT_TIMEOUT_S, names: Sequenc
 
 
 def reduce_arrays(arrays: Sequence[Array], op: str) -> Array:
-    """Return the elementwise min, max or sum of two or more flat arrays, taken in the order given."""
+    """Reduce two or more flat arrays elementwise, in the given order."""
     ufunc = UFUNCS[op]
     total = ufunc(arrays[0], arrays[1])
     for array in arrays[2:]:
@@ -57,13 +57,13 @@ def reduce_arrays(arrays: Sequence[Array], op: str) -> Array:
     return total
 
 
-def cut(count: int, size: int) -> list[slice]:
-    """Return `size` slices of 0..count, as equal as they can be."""
+def even_slices(count: int, size: int) -> list[slice]:
+    """Divide 0..count into `size` slices of lengths that differ by at most one."""
     return [slice(count * r // size, count * (r + 1) // size) for r in range(size)]
 
 
 class SoleRank(Communicator):
-    """The communicator of a rank that is alone: every verb gives back what it got."""
+    """The communicator of a single rank: every verb returns its input."""
 
     rank, size = 0, 1
     may_reach = True
@@ -75,7 +75,7 @@ class SoleRank(Communicator):
 
     def barrier(self) -> None:
         if self._failure is not None:
-            raise calls.again(self._failure)
+            raise calls.fresh_copy(self._failure)
 
     def broadcast(self, x: Array, root: int) -> Array:
         self.barrier()
@@ -96,7 +96,7 @@ class SoleRank(Communicator):
     def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
         self.barrier()
         calls.alltoallv_call(parts, into, 0, 1)
-        return list(parts) if into is None else calls.filled(into, parts)
+        return list(parts) if into is None else calls.copy_into(into, parts)
 
     def when_failed(self, callback: Callable[[], object]) -> None:
         self._callbacks.append(callback)
@@ -114,32 +114,33 @@ class SoleRank(Communicator):
 
 
 class _Group:
-    """Where the threads meet: each brings its call and a value, and leaves with everyone's values."""
+    """The state that the threads share: one rendezvous after another, and the failure."""
 
     def __init__(self, size: int, timeout_s: float, names: Sequence[str]) -> None:
         self.size, self.timeout_s, self.names = size, timeout_s, names
         self._changed = threading.Condition()  # over a reentrant lock
-        self._meeting: dict[int, tuple[tuple, Any]] = {}
+        # By rank, the call and the value of each rank that has arrived at the current rendezvous.
+        self._arrived: dict[int, tuple[tuple, Any]] = {}
         self._failure: CommAborted | CommTimeout | None = None
         self._callbacks: list[Callable[[], object]] = []
 
-    def meet(self, rank: int, description: tuple, value: Any) -> list[Any]:
-        """Wait until every rank has come; return their values in order of rank."""
+    def rendezvous(self, rank: int, description: tuple, value: Any) -> list[Any]:
+        """Wait until every rank has arrived; return their values in order of rank."""
         with self._changed:
-            meeting = self._meeting
+            arrived = self._arrived
             if self._failure is None:
-                meeting[rank] = (description, value)
-                if len(meeting) == self.size:
-                    self._adjourn(meeting)
+                arrived[rank] = (description, value)
+                if len(arrived) == self.size:
+                    self._complete(arrived)
                 else:
-                    self._wait_for_others(meeting, description)
-            # Who was all there leaves in peace, even if a faster rank has closed since.
-            if self._failure is not None and (len(meeting) < self.size or isinstance(self._failure, CommMismatch)):
-                raise calls.again(self._failure)
-        return [meeting[r][1] for r in range(self.size)]
+                    self._wait_for_others(arrived, description)
+            # A complete rendezvous returns values, even if a faster rank has closed the communicator since.
+            if self._failure is not None and (len(arrived) < self.size or isinstance(self._failure, CommMismatch)):
+                raise calls.fresh_copy(self._failure)
+        return [arrived[r][1] for r in range(self.size)]
 
     def fail(self, error: CommAborted | CommTimeout) -> None:
-        """Make every verb under way, and every later one, raise `error`."""
+        """Make every running and later verb raise `error`."""
         with self._changed:
             if self._failure is None:
                 self._failure = error
@@ -148,27 +149,30 @@ class _Group:
                 self._changed.notify_all()
 
     def when_failed(self, callback: Callable[[], object]) -> None:
-        """Call `callback` when the group fails, at once if it has."""
+        """Call `callback` when the group fails, at once if it has failed."""
         with self._changed:
             self._callbacks.append(callback)
             if self._failure is not None:
                 callback()
 
-    def _adjourn(self, meeting: dict[int, tuple[tuple, Any]]) -> None:
-        """End a complete meeting; the next one gets a dict of its own, so that nobody need be waited for."""
-        self._meeting = {}
-        first = meeting[0][0]
-        for rank, (description, _) in meeting.items():
+    def _complete(self, arrived: dict[int, tuple[tuple, Any]]) -> None:
+        """Wake all ranks if they made the same call, else fail.
+
+        The next rendezvous uses a new dict: fast ranks can begin it while slow ones still read this one.
+        """
+        self._arrived = {}
+        first = arrived[0][0]
+        for rank, (description, _) in arrived.items():
             if description != first:
                 self.fail(calls.mismatch(rank, calls.describe(description), 0, calls.describe(first)))
         self._changed.notify_all()
 
-    def _wait_for_others(self, meeting: dict[int, tuple[tuple, Any]], description: tuple) -> None:
+    def _wait_for_others(self, arrived: dict[int, tuple[tuple, Any]], description: tuple) -> None:
         deadline = time.monotonic() + self.timeout_s
-        while self._meeting is meeting and self._failure is None:
-            if not self._changed.wait(deadline - time.monotonic()) and self._meeting is meeting:
-                missing = [r for r in range(self.size) if r not in meeting]
-                self.fail(calls.overdue(description[0], missing, self.timeout_s, self.names))
+        while self._arrived is arrived and self._failure is None:
+            if not self._changed.wait(deadline - time.monotonic()) and self._arrived is arrived:
+                missing = [r for r in range(self.size) if r not in arrived]
+                self.fail(calls.timeout_error(description[0], missing, self.timeout_s, self.names))
 
 
 class ThreadCommunicator(Communicator):
@@ -182,14 +186,14 @@ class ThreadCommunicator(Communicator):
         self._group = group
 
     def barrier(self) -> None:
-        self._show(calls.BARRIER)
+        self._publish(calls.BARRIER)
 
     def broadcast(self, x: Array, root: int) -> Array:
         call = calls.broadcast_call(x, root, self.rank, self.size)
         small = x.nbytes <= SMALL_BYTES
-        shown = self._show(call, (x.copy() if small else x) if self.rank == root else None)
+        published = self._publish(call, (x.copy() if small else x) if self.rank == root else None)
         if self.rank != root:
-            x[...] = shown[root].reshape(x.shape)
+            x[...] = published[root].reshape(x.shape)
         if not small:
             self._finish(x)
         return x
@@ -198,37 +202,37 @@ class ThreadCommunicator(Communicator):
         call = calls.allreduce_call(x, op, self.size)
         flat = x.reshape(-1)
         if x.nbytes <= SMALL_BYTES:
-            flat[:] = reduce_arrays(self._show(call, flat.copy()), op)
+            flat[:] = reduce_arrays(self._publish(call, flat.copy()), op)
             return x
-        shown = self._show(call, flat)
-        slices = cut(flat.size, self.size)
-        mine = slices[self.rank]
-        # Only this rank reads its slice of anyone's array until the next meeting.
-        flat[mine] = reduce_arrays([array[mine] for array in shown], op)
+        published = self._publish(call, flat)
+        slices = even_slices(flat.size, self.size)
+        own = slices[self.rank]
+        # Until the next rendezvous this rank alone reads and writes its slice of all arrays.
+        flat[own] = reduce_arrays([array[own] for array in published], op)
         self._finish(flat)
         for r in self._others():
-            flat[slices[r]] = shown[r][slices[r]]
+            flat[slices[r]] = published[r][slices[r]]
         self._finish(flat)
         return x
 
     def allgather(self, part: Array, out: Array) -> Array:
         call = calls.allgather_call(part, out, self.size)
         small = part.nbytes <= SMALL_BYTES
-        shown = self._show(call, part.copy() if small else part)
-        rows = out.reshape(self.size, part.size)
+        published = self._publish(call, part.copy() if small else part)
+        by_rank = out.reshape(self.size, part.size)
         for r in range(self.size):
-            rows[r] = shown[r].reshape(-1)
+            by_rank[r] = published[r].reshape(-1)
         if not small:
             self._finish(out)
         return out
 
     def alltoallv(self, parts: Sequence[Array], into: Sequence[Array] | None = None) -> list[Array]:
-        shown = self._show(calls.alltoallv_call(parts, into, self.rank, self.size), list(parts))
-        came = [of_rank[self.rank] for of_rank in shown]
+        published = self._publish(calls.alltoallv_call(parts, into, self.rank, self.size), list(parts))
+        incoming = [parts_of_rank[self.rank] for parts_of_rank in published]
         if into is None:
-            received = [part if r == self.rank else part.copy() for r, part in enumerate(came)]
+            received = [part if r == self.rank else part.copy() for r, part in enumerate(incoming)]
         else:
-            received = calls.filled(into, came)
+            received = calls.copy_into(into, incoming)
         self._finish(*received)
         return received
 
@@ -236,30 +240,30 @@ class ThreadCommunicator(Communicator):
         self._group.when_failed(callback)
 
     def close(self) -> None:
-        # Verbs are collective, so nobody can need this rank any more, unless the program is wrong.
+        # Verbs are collective: in a correct program no rank waits for this one any more.
         self._group.fail(CommAborted(f"rank {self.rank} closed the communicator"))
 
     def abort(self, cause: str = "aborted") -> None:
         self._group.fail(CommAborted(cause))
 
     def _others(self) -> list[int]:
-        """Return the other ranks, starting at the next, so that not all read from the same one."""
+        """List the other ranks from the next one on, so that not all read from the same rank."""
         return [(self.rank + i) % self.size for i in range(1, self.size)]
 
-    def _show(self, call: calls.Call, value: Any = None) -> list[Any]:
-        """Show `value` to all ranks and return what they show."""
+    def _publish(self, call: calls.Call, value: Any = None) -> list[Any]:
+        """Pass `value` to all ranks; return the values of all ranks."""
         self.bytes_sent += call.nbytes
-        _settle(*(value if isinstance(value, list) else (value,)))
-        return self._group.meet(self.rank, call.description, value)
+        _synchronize(*(value if isinstance(value, list) else (value,)))
+        return self._group.rendezvous(self.rank, call.description, value)
 
     def _finish(self, *arrays: Array) -> None:
-        """Wait until no rank reads or writes the arrays that were shown."""
-        _settle(*arrays)
-        self._group.meet(self.rank, ("the end of a verb",), None)
+        """Wait until no rank reads or writes published arrays any more."""
+        _synchronize(*arrays)
+        self._group.rendezvous(self.rank, ("the end of a verb",), None)
 
 
-def _settle(*arrays: Array) -> None:
-    """Wait for the device whose arrays other threads will read, perhaps on another stream."""
+def _synchronize(*arrays: Array) -> None:
+    """Wait for the device of the arrays: other threads read them, perhaps on another stream."""
     for array in arrays:
         synchronize = getattr(getattr(array, "device", None), "synchronize", None)
         if synchronize is not None:

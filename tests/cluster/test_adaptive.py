@@ -1,4 +1,4 @@
-"""An adaptive cluster: it keeps the workers on which graphs live, and starts those that a session waits for."""
+"""An adaptive cluster keeps the workers of living graphs, and starts workers that a session waits for."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def number(workers: LocalCluster) -> int:
     return len(workers.scheduler.workers)
 
 
-def test_workers_of_a_living_graph_are_kept_and_let_go_with_it(workers, client):
+def test_workers_of_a_graph_are_retired_only_after_it_is_closed(workers, client):
     with mg.connect(client) as cluster, mg.rmat(8, cluster=cluster) as g:
         before = mg.bfs(g, 1).distances.to_numpy()
         workers.adapt(**OFTEN)
-        # Long enough for Dask to have retired two of them several times over.
+        # Several times as long as Dask needs to retire two of them.
         time.sleep(6)
         assert number(workers) == 3
         np.testing.assert_array_equal(mg.bfs(g, 1).distances.to_numpy(), before)
@@ -50,13 +50,13 @@ def test_workers_that_a_session_waits_for_are_started(workers, client):
         assert g.num_ranks == number(workers) == 3
 
 
-def test_a_worker_retired_by_hand_is_named_at_once(workers, client):
-    # None would wait: no other worker comes.
+def test_loss_of_a_worker_retired_by_hand_is_reported_at_once(workers, client):
+    # With a long deadline, since no other worker joins: a call that waited for one would hang.
     with mg.connect(client, open_timeout_s=1000) as cluster, mg.rmat(6, cluster=cluster) as g:
         result = mg.bfs(g, 1)
         retired = max(client.scheduler_info()["workers"])
         client.retire_workers([retired])
         wait_until(lambda: retired not in workers.scheduler.workers)
-        for ask in (lambda: mg.bfs(g, 1), result.distances.to_numpy, lambda: mg.bfs(g, 1)):
+        for call in (lambda: mg.bfs(g, 1), result.distances.to_numpy, lambda: mg.bfs(g, 1)):
             with pytest.raises(GangLost, match=f"{retired} was lost .*retire.* build the graph again"):
-                ask()
+                call()

@@ -1,4 +1,4 @@
-"""Ranks in this process and on Dask workers do the same things."""
+"""Clusters of ranks in this process and on Dask workers behave the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def cluster(request):
             yield cluster
 
 
-# The same on every kind of cluster.
+# On every kind of cluster.
 
 
 def test_run_returns_what_each_rank_returned(cluster):
@@ -48,7 +48,7 @@ def test_parts_go_to_their_ranks(cluster):
     assert [args for *_, args in cluster.run(programs.total, 7, parts=list("abcdef"[:p]))] == [
         ("abcdef"[r], 7) for r in range(p)
     ]
-    # Larger than what travels with a task.
+    # Larger than SCATTER_BYTES, so that parts are sent separately.
     parts = [np.full(300_000, r, np.float64) for r in range(p)]
     assert cluster.run(programs.length, parts=parts) == [(r, 2_400_000, r) for r in range(p)]
 
@@ -79,12 +79,12 @@ def test_error_of_a_rank_reaches_the_caller_and_frees_the_others(cluster):
         assert time.monotonic() - start < 10
     with pytest.raises(ZeroDivisionError, match="every rank fails"):
         cluster.run(programs.fail_alike)
-    # The next call has a network again, and nothing was lost.
+    # The next call has a new communicator, and no object was lost.
     assert len(cluster.run(programs.total)) == cluster.num_ranks
     assert cluster.run(programs.recall, "graph") == [1] * cluster.num_ranks
 
 
-def test_jobs_of_several_threads_take_turns(cluster, tmp_path):
+def test_calls_of_several_threads_run_one_after_another(cluster, tmp_path):
     log = str(tmp_path / "log")
     jobs = [threading.Thread(target=cluster.run, args=(programs.linger, log, f"job{i}", 0.05)) for i in range(4)]
     for job in jobs:
@@ -103,7 +103,7 @@ def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_call_interrupted_while_it_waits_leaves_others_their_turn(num_ranks, tmp_path):
+def test_interrupt_of_a_waiting_call_does_not_affect_other_calls(num_ranks, tmp_path):
     log = tmp_path / "log"
     with InProcessCluster(num_ranks, timeout_s=20) as cluster:
         first = threading.Thread(target=cluster.run, args=(programs.linger, str(log), "job", 1.0))
@@ -120,7 +120,7 @@ def test_a_call_interrupted_while_it_waits_leaves_others_their_turn(num_ranks, t
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_calls_that_wait_are_refused_when_the_cluster_is_closed(num_ranks, tmp_path):
+def test_waiting_calls_are_refused_when_the_cluster_is_closed(num_ranks, tmp_path):
     cluster, errors = InProcessCluster(num_ranks, timeout_s=20), []
 
     def call(name):
@@ -140,7 +140,7 @@ def test_calls_that_wait_are_refused_when_the_cluster_is_closed(num_ranks, tmp_p
     assert sorted(type(error).__name__ for error in errors) == ["ClusterError", "ClusterError", "CommAborted"]
 
 
-def test_a_cluster_that_is_not_closed_ends_its_threads():
+def test_threads_end_when_a_cluster_is_collected_without_close():
     threads = set(threading.enumerate())
     cluster = InProcessCluster(3)
     cluster.run(programs.keep, "graph", 1)
@@ -149,7 +149,7 @@ def test_a_cluster_that_is_not_closed_ends_its_threads():
     wait_until(lambda: set(threading.enumerate()) <= threads)
 
 
-def test_threads_that_cannot_start_end_no_call(monkeypatch):
+def test_failure_to_start_a_thread_raises_an_error(monkeypatch):
     real, starts = threading.Thread.start, itertools.count()
 
     def start(thread):
@@ -158,11 +158,11 @@ def test_threads_that_cannot_start_end_no_call(monkeypatch):
         real(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start)
-    with pytest.raises(ClusterError, match=r"3 ranks in this process want a thread each \(can't start"):
+    with pytest.raises(ClusterError, match=r"3 ranks in this process need a thread each \(can't start"):
         InProcessCluster(3)
 
 
-def test_closed_cluster_says_so(cluster):
+def test_closed_cluster_refuses_calls(cluster):
     cluster.close()
     cluster.close()
     cluster.forget("graph")
@@ -170,7 +170,7 @@ def test_closed_cluster_says_so(cluster):
         cluster.run(programs.nothing)
 
 
-def test_repr(cluster):
+def test_repr_names_ranks_backend_and_launcher(cluster):
     ranks = "1 cpu rank" if cluster.num_ranks == 1 else f"{cluster.num_ranks} cpu ranks"
     assert repr(cluster) == f"<Cluster: {ranks}, {cluster.launcher}>"
 
@@ -179,7 +179,7 @@ def test_repr(cluster):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_ranks_run_beside_the_caller_in_threads_that_stay(num_ranks):
+def test_each_rank_runs_in_one_thread_that_is_not_the_callers(num_ranks):
     with InProcessCluster(num_ranks) as cluster:
         places = [place[:2] for place in cluster.run(programs.where)]
         assert {pid for pid, _ in places} == {os.getpid()}
@@ -196,7 +196,7 @@ def test_ranks_share_the_cores():
             assert {threads for *_, threads in cluster.run(programs.where)} == {max(1, cores // p)}
 
 
-def test_backend_can_be_handed_in():
+def test_cluster_uses_a_given_backend():
     class Emulated(CpuBackend):
         name = "emulated"
 
@@ -209,14 +209,14 @@ def test_backend_can_be_handed_in():
 
 
 class Counter(SchedulerPlugin):
-    """Counts what reaches the scheduler and what it sends to workers."""
+    """Counts the messages that the scheduler receives and those that it sends to workers."""
 
     name = "counter"
 
     def __init__(self, scheduler) -> None:
         self.scheduler = scheduler
         self.seen: collections.Counter = collections.Counter()
-        self.put_back = dict(scheduler.handlers), dict(scheduler.stream_handlers)
+        self.original = dict(scheduler.handlers), dict(scheduler.stream_handlers)
         for handlers in (scheduler.handlers, scheduler.stream_handlers):
             for op, handler in handlers.items():
                 if op.startswith("mgraph"):
@@ -243,7 +243,7 @@ class Counter(SchedulerPlugin):
         self.seen[finish] += finish == "processing"
 
     def close_counter(self) -> None:
-        self.scheduler.handlers, self.scheduler.stream_handlers = self.put_back
+        self.scheduler.handlers, self.scheduler.stream_handlers = self.original
         for stream in self.scheduler.stream_comms.values():
             del stream.send
         self.scheduler.remove_plugin("counter")
@@ -262,7 +262,7 @@ def test_warm_call_is_one_lease_message_and_one_task_a_worker(workers, client):
     assert seen == {"mgraph_lease": 5, "processing": 10, "compute-task": 10}
 
 
-def test_ranks_are_numbered_by_address_and_stay(client):
+def test_ranks_are_numbered_by_address_in_every_cluster(client):
     with DaskCluster(client) as one, DaskCluster(client) as other:
         pids = [pid for pid, *_ in one.run(programs.where)]
         addresses = sorted(client.run(os.getpid).items())
@@ -270,14 +270,14 @@ def test_ranks_are_numbered_by_address_and_stay(client):
         assert [pid for pid, *_ in other.run(programs.where)] == pids
 
 
-def test_worker_keeps_its_own_threads_for_others(client):
+def test_other_tasks_of_a_worker_run_beside_ranks(client):
     with DaskCluster(client) as cluster:
         futures = client.map(lambda i: i + 1, range(50), pure=False)
         assert len(cluster.run(programs.total)) == 2
         assert client.gather(futures) == list(range(1, 51))
 
 
-def test_close_frees_what_ranks_hold(client):
+def test_close_frees_the_objects_of_its_session_alone(client):
     with DaskCluster(client) as one, DaskCluster(client) as other:
         one.run(programs.keep, "graph", 1)
         other.run(programs.keep, "graph", 2)
@@ -287,12 +287,12 @@ def test_close_frees_what_ranks_hold(client):
     wait_until(lambda: set(client.run(held).values()) == {0})
 
 
-def test_cluster_that_nobody_holds_is_closed(client):
+def test_unreferenced_cluster_is_closed(client):
     DaskCluster(client).run(programs.keep, "graph", 1)
     wait_until(lambda: set(client.run(held).values()) == {0})
 
 
-def test_clients_of_several_processes_take_turns(workers, client, tmp_path):
+def test_calls_of_clients_in_several_processes_run_one_after_another(workers, client, tmp_path):
     log = str(tmp_path / "log")
     code = (
         "import sys, rank_programs as programs; from mgraph.cluster.connect import connect\n"
@@ -310,7 +310,7 @@ def test_clients_of_several_processes_take_turns(workers, client, tmp_path):
     check_turns(log, 9, 2)
 
 
-def test_workers_of_this_process():
+def test_workers_of_this_process_can_be_ranks():
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
         Client(workers, set_as_default=False) as client,
@@ -322,7 +322,7 @@ def test_workers_of_this_process():
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_tls(tmp_path):
+def test_ranks_of_a_tls_cluster_link_through_tls(tmp_path):
     security = make_security(tmp_path)
     with (
         LocalCluster(
@@ -341,7 +341,7 @@ def test_tls(tmp_path):
 
 
 def check_turns(log: str, jobs: int, num_ranks: int) -> None:
-    """Read a log of `linger`: one job ends on every rank before the next begins on any."""
+    """Check in a log of `linger` that each job ends on all ranks before the next begins on any."""
     lines = sorted(line.split(" ", 1) for line in pathlib.Path(log).read_text().splitlines())
     assert len(lines) == 2 * jobs * num_ranks
     for i in range(0, len(lines), 2 * num_ranks):

@@ -1,4 +1,4 @@
-"""connect() finds ranks where there are some, and says what is wrong where there are none."""
+"""connect() chooses the right cluster, and its errors name what is wrong."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from mgraph.cluster import devices
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.devices import visible_gpus
-from mgraph.cluster.gangs import Place, settle_backend
+from mgraph.cluster.gangs import Place, choose_backend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import ClusterError, CommTimeout, UsageError
 
 
 @pytest.fixture(autouse=True)
 def without_gpus(monkeypatch):
-    """Without a client, GPUs that are seen would be taken."""
+    """Hide GPUs, which connect() without a client would use."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
 
 
@@ -44,7 +44,7 @@ def test_too_few_ranks_are_refused(num_ranks):
 
 
 @pytest.mark.parametrize("num_ranks", [1.5, "2", True])
-def test_what_is_no_number_of_ranks_is_refused(num_ranks, client):
+def test_invalid_numbers_of_ranks_are_refused(num_ranks, client):
     for make in (InProcessCluster, lambda n: connect(num_ranks=n), lambda n: connect(client, num_ranks=n)):
         with pytest.raises(UsageError, match=f"num_ranks {num_ranks!r} is not an integer"):
             make(num_ranks)
@@ -52,7 +52,7 @@ def test_what_is_no_number_of_ranks_is_refused(num_ranks, client):
 
 @pytest.mark.parametrize("name", ["open_timeout_s", "verb_timeout_s"])
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "2", True])
-def test_what_is_no_deadline_is_refused(name, seconds, client):
+def test_invalid_deadlines_are_refused(name, seconds, client):
     option = {"open_timeout_s": "--open-timeout", "verb_timeout_s": "--verb-timeout"}[name]
     for make in (connect, lambda **deadline: connect(client, **deadline)):
         with pytest.raises(UsageError, match=rf"{name} is {seconds!r}: give a positive number of seconds \({option}\)"):
@@ -77,7 +77,7 @@ def test_deadlines_reach_the_ranks_on_workers(client, num_ranks):
         cluster.run(programs.leave_waiting, 3.0)
 
 
-def test_more_ranks_than_a_process_should_have_are_refused():
+def test_too_many_ranks_in_one_process_are_refused():
     with pytest.raises(UsageError, match="num_ranks is 257: one process has at most 256"):
         connect(num_ranks=257, backend="cpu")
 
@@ -89,14 +89,14 @@ def test_connect_without_dask_does_not_import_it():
     assert lines.stdout.splitlines() == ["<Cluster: 1 cpu rank, in-process>", "[]"]
 
 
-def test_connect_takes_the_default_client(workers):
+def test_connect_uses_the_default_client(workers):
     with connect() as cluster:
         assert cluster.launcher == "in-process"
     with Client(workers) as default, connect() as cluster:
         assert (cluster.launcher, cluster.num_ranks, cluster.client) == ("LocalCluster", 2, default)
 
 
-def test_connect_takes_a_given_client_before_the_default_one(workers, client):
+def test_connect_prefers_a_given_client_to_the_default_one(workers, client):
     with Client(workers), connect(client, num_ranks=1) as cluster:
         assert (cluster.client, cluster.num_ranks) == (client, 1)
         assert cluster.run(programs.total) == [(0, 1, 1, ())]
@@ -109,7 +109,7 @@ def test_connect_by_address_closes_only_its_own_client(workers, client):
     assert (cluster.client.status, client.status) == ("closed", "running")
 
 
-def test_connect_refuses_what_cannot_be(client, tmp_path, monkeypatch):
+def test_connect_refuses_invalid_arguments(client, tmp_path, monkeypatch):
     monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
     with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
         connect(backend="gpu")
@@ -133,8 +133,8 @@ def test_asynchronous_client_is_refused():
     asyncio.run(attempt())
 
 
-def test_too_few_workers_are_named(client):
-    with pytest.raises(ClusterError, match=r"3 workers wanted, 2 there after 0\.2 s: start more"):
+def test_too_few_workers_raise_an_error_with_their_number(client):
+    with pytest.raises(ClusterError, match=r"3 workers needed, 2 present after 0\.2 s: start more"):
         DaskCluster(client, 3, open_timeout_s=0.2)
 
 
@@ -142,7 +142,7 @@ def test_too_few_workers_are_named(client):
     ("visible", "indices"),
     [(None, [0, 1]), ("1", [1]), ("1,0", [1, 0]), ("", []), ("7,0", []), ("GPU-b", [1]), ("0,-1,1", [0])],
 )
-def test_visible_gpus_are_those_of_cuda(monkeypatch, visible, indices):
+def test_visible_gpus_follow_the_rules_of_cuda_visible_devices(monkeypatch, visible, indices):
     monkeypatch.setattr(devices, "_host_gpus", lambda: [devices.Gpu(0, "GPU-aaa"), devices.Gpu(1, "GPU-bbb")])
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -151,42 +151,42 @@ def test_visible_gpus_are_those_of_cuda(monkeypatch, visible, indices):
     assert [gpu.index for gpu in visible_gpus()] == indices
 
 
-def test_backend_of_workers_is_cuda_when_each_has_its_own_gpu():
+def test_backend_is_cuda_if_each_worker_has_its_own_gpu():
     own = [Place("host", i, f"tcp://{i}", f"GPU-{i}") for i in range(2)]
     shared = [Place("host", 0, f"tcp://{i}", "GPU-0") for i in range(2)]
-    assert settle_backend("auto", own) == settle_backend("cuda", own) == "cuda"
-    assert settle_backend("cpu", own) == settle_backend("auto", shared) == "cpu"
+    assert choose_backend("auto", own) == choose_backend("cuda", own) == "cuda"
+    assert choose_backend("cpu", own) == choose_backend("auto", shared) == "cpu"
     with pytest.raises(UsageError, match="tcp://1 shares its GPU with tcp://0"):
-        settle_backend("cuda", shared)
+        choose_backend("cuda", shared)
 
 
-def test_scheduler_started_by_hand_with_workers_that_join_later(tmp_path):
+def test_workers_that_join_later_become_ranks(tmp_path):
     with (
         scheduler_by_hand(tmp_path) as (_, file),
         worker_by_hand(file),
         connect(scheduler_file=file, num_ranks=1) as cluster,
     ):
-        # The plugins are installed while there is one worker; the other gets them when it registers.
+        # The plugins are installed while there is one worker; the other receives its plugin when it registers.
         assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
         with worker_by_hand(file), connect(scheduler_file=file, num_ranks=2) as both:
             assert [r[2] for r in both.run(programs.total)] == [3, 3]
             assert cluster.run(programs.total)[0][:3] == (0, 1, 1)
 
 
-def test_a_cluster_started_for_local_gpus_listens_on_loopback_alone(monkeypatch):
-    """LocalCUDACluster hands these arguments to LocalCluster, which is what listens."""
-    before, heard = listening(processes_below(os.getpid())), []
+def test_cluster_started_for_local_gpus_listens_on_loopback_alone(monkeypatch):
+    """LocalCUDACluster passes its arguments to LocalCluster, which opens the ports."""
+    before, opened = listening(processes_below(os.getpid())), []
 
     class Workers(LocalCluster):
         def __enter__(self):
-            heard.extend(listening(processes_below(os.getpid())) - before)
+            opened.extend(listening(processes_below(os.getpid())) - before)
             return super().__enter__()
 
     monkeypatch.setitem(sys.modules, "dask_cuda", types.SimpleNamespace(LocalCUDACluster=Workers))
-    # There is no GPU, which is seen when all listen.
+    # The missing GPU is reported after all ports are open.
     with pytest.raises(UsageError, match="wants a GPU for each worker"):
         connect_module._on_local_gpus(2, {})
-    assert {address for address, _ in heard} == {"127.0.0.1"}
+    assert {address for address, _ in opened} == {"127.0.0.1"}
 
 
 @pytest.fixture
@@ -214,20 +214,20 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
         client.wait_for_workers(2, timeout=30)
         with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
             connect(client)
-        with pytest.raises(ClusterError, match=r"2 workers wanted, 1 there.*No module named 'mgraph'"):
+        with pytest.raises(ClusterError, match=r"2 workers needed, 1 present.*No module named 'mgraph'"):
             DaskCluster(client, 2, open_timeout_s=0.2)
         with connect(client, num_ranks=1) as cluster:
             assert cluster.run(programs.total) == [(0, 1, 1, ())]
 
 
-def test_a_closed_client_is_refused(workers):
+def test_closed_client_is_refused(workers):
     with Client(workers, set_as_default=False) as client:
         pass
     with pytest.raises(ClusterError, match="the client of this cluster was closed: connect again"):
         connect(client)
 
 
-def test_graphs_made_after_a_client_was_closed_do_without_it(workers):
+def test_graphs_made_after_a_client_was_closed_do_not_use_it(workers):
     with Client(workers):
         g = mg.from_edges([0], [1])
         assert g.cluster.launcher == "LocalCluster"

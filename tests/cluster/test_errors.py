@@ -1,4 +1,4 @@
-"""What went wrong on a rank is what the caller of a cluster of workers catches."""
+"""The caller of a cluster of workers catches the error that a rank raised, unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLASSES = [kind for kind in vars(errors).values() if isinstance(kind, type) and 
 
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory):
-    """Return the file of a scheduler with two workers, as `dask scheduler` and `dask worker` start them."""
+    """Start a scheduler and two workers by Dask's commands; return the scheduler file."""
     with scheduler_by_hand(tmp_path_factory.mktemp("cluster")) as (_, file), worker_by_hand(file), worker_by_hand(file):
         yield file
 
@@ -38,7 +38,7 @@ def cluster(request):
 
 
 def arguments_of(kind: type[Exception]) -> tuple:
-    """Return a value for each argument that such an error takes."""
+    """Return a value for each parameter of an error class."""
     if "__init__" not in vars(kind):
         return (f"a {kind.__name__} with Größe",)
     return tuple(f"some {name}" for name in list(inspect.signature(kind).parameters))
@@ -59,33 +59,33 @@ def test_error_of_a_rank_arrives_as_it_was_raised(cluster, kind):
     assert "in raise_error" in "".join(traceback.format_exception(error))
 
 
-def test_error_arrives_though_what_it_came_of_cannot(cluster):
+def test_error_arrives_even_if_its_cause_cannot_be_pickled(cluster):
     with pytest.raises(mg.WouldNotFit, match="too large") as caught:
         cluster.run(programs.raise_error, mg.WouldNotFit, ("too large",), programs.Unsendable)
     assert "Unsendable('holds a lock')" in "".join(traceback.format_exception(caught.value))
 
 
 @pytest.mark.parametrize("kind", [FileNotFoundError, TimeoutError, BrokenPipeError])
-def test_errors_of_files_on_a_rank_are_not_taken_for_the_schedulers(cluster, kind):
+def test_os_errors_of_a_rank_are_not_mistaken_for_a_lost_scheduler(cluster, kind):
     with pytest.raises(kind, match="on the rank"):
         cluster.run(programs.raise_error, kind, ("on the rank",), ValueError)
 
 
-def test_command_line_ends_as_the_ranks_error_says(by_hand):
+def test_command_line_exits_with_the_code_and_message_of_the_ranks_error(by_hand):
     process = start("bfs", "rmat:34", "--source", "1", "--scheduler-file", by_hand)
-    output, says = process.communicate(timeout=120)
+    output, errors_shown = process.communicate(timeout=120)
     assert (process.returncode, output) == (mg.WouldNotFit.exit_code, "")
-    *progress, line = says.splitlines()
+    *progress, line = errors_shown.splitlines()
     assert progress == ["building rmat34"]
     assert line.startswith("mgraph: ")
     assert "is needed on each rank" in line
 
 
-def test_graph_that_does_not_fit_where_it_was_put_is_put_on_all_ranks(workers, client, tmp_path, monkeypatch):
+def test_graph_that_does_not_fit_on_fewer_ranks_is_built_on_all(workers, client, tmp_path, monkeypatch):
     monkeypatch.setitem(placement.ARCS_A_RANK, "cpu", 1 << 31)
     source = programs.TooLargeForOneRank(10, marker=str(tmp_path / "reader"))
-    with DaskCluster(client, open_timeout_s=30) as cluster, mg.rmat(10, cluster=cluster) as alike:
-        assert alike.num_ranks == 1
+    with DaskCluster(client, open_timeout_s=30) as cluster, mg.rmat(10, cluster=cluster) as same:
+        assert same.num_ranks == 1
         with Graph.from_source(source, cluster=cluster, num_chunks=4) as g:
             assert g.num_ranks == 2
-            assert mg.bfs(g, 0).distances.digest() == mg.bfs(alike, 0).distances.digest()
+            assert mg.bfs(g, 0).distances.digest() == mg.bfs(same, 0).distances.digest()

@@ -1,4 +1,4 @@
-"""Workers and clients that die, in every phase: nobody hangs, everyone is told, and the next call works."""
+"""Workers and clients that die, in every phase: no call hangs, all callers get an error, and the next call works."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommAborted, CommTimeout, GangLost, GraphClosed, RendezvousTimeout
 
-# From the signal to the error at the client: 0.1 s, but the machine that runs the tests may be busy. What ranks
-# compute meanwhile, and the deadline of verbs, would take minutes.
+# From the signal to the error at the client takes 0.1 s, more on a busy machine. Waiting for the computation of ranks
+# or for the deadline of verbs would take minutes.
 PROMPTLY_S = 10.0
 
 
 @pytest.fixture(scope="module")
 def workers():
-    # LocalCluster gives up a worker for good if it is gone (again) 15 s after it was lost.
+    # By default LocalCluster does not restart a worker that is missing 15 s after its loss.
     patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
     with patience, LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers:
         yield workers
@@ -50,7 +50,7 @@ def cluster(client):
 
 
 class Killer(threading.Thread):
-    """Kills a process as soon as it may, and notes when."""
+    """Kills a process as soon as `ready` holds, and records the time."""
 
     def __init__(self, pid: int, ready) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def exist(*paths: str):
 
 @pytest.fixture
 def marker(tmp_path):
-    """Where ranks write that they have begun; ends what computes still when the test fails."""
+    """Prefix of files by which ranks report that they have begun; ends `nap` at the end of the test."""
     yield str(tmp_path / "m")
     end_naps(tmp_path / "m")
 
@@ -88,7 +88,7 @@ def pid_of(cluster: DaskCluster, rank: int) -> int:
 
 
 def check_works_again(cluster: DaskCluster) -> None:
-    """Check that there is a new gang, on workers that forgot what the old one had."""
+    """Check that a new gang works, and that the objects of the old one are gone."""
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
     with pytest.raises(GraphClosed, match="'graph'"):
         cluster.run(programs.recall, "graph")
@@ -121,14 +121,14 @@ def test_worker_killed_between_calls(cluster, client, workers):
     Killer(pid, exist()).join()
     wait_until(lambda: address not in workers.scheduler.workers)
     client.wait_for_workers(2, timeout=30)
-    # The survivor lets go of what is worth nothing without the rest.
+    # The surviving worker frees its objects, which are of no use without the lost ones.
     wait_until(lambda: set(client.run(held).values()) == {0})
     check_works_again(cluster)
 
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_worker_killed_while_the_gang_opens(client, workers, marker, victim):
-    """Rank 0 has reported ready and waits for rank 1, whose worker is busy."""
+    """Rank 0 has reported ready and waits for rank 1 on a busy worker."""
     client.wait_for_workers(2, timeout=30)
     pids = [pid for _, pid in sorted(client.run(os.getpid).items())]
     busy = client.submit(programs.nap, marker, workers=[max(client.run(os.getpid))], pure=False)
@@ -145,7 +145,7 @@ def test_worker_killed_while_the_gang_opens(client, workers, marker, victim):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_rank_that_does_not_come_is_named(client, marker):
+def test_rank_that_does_not_report_ready_is_named(client, marker):
     client.wait_for_workers(2, timeout=30)
     late = max(client.run(os.getpid))
     busy = client.submit(programs.nap, marker, workers=[late], pure=False)
@@ -159,17 +159,17 @@ def test_rank_that_does_not_come_is_named(client, marker):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_jobs_that_wait_for_a_lost_gang_are_told(cluster, workers, marker):
+def test_calls_that_wait_for_a_lost_gang_fail(cluster, workers, marker):
     pid = pid_of(cluster, 1)
     errors = []
 
-    def wait_in_line() -> None:
+    def wait_for_lease() -> None:
         try:
             cluster.run(programs.total)
         except GangLost as lost:
             errors.append(lost.rank)
 
-    jobs = [threading.Thread(target=cluster_job) for cluster_job in [wait_in_line] * 2]
+    jobs = [threading.Thread(target=cluster_job) for cluster_job in [wait_for_lease] * 2]
 
     def start_jobs() -> None:
         wait_until(lambda: os.path.exists(f"{marker}-1"))
@@ -200,7 +200,7 @@ def test_no_call_is_granted_a_lost_gang():
         calls = [Call(f"lease-{i}", session, (f"key-{i}",), gang=gang) for i in range(64)]
         for call in calls:
             plugin._calls[call.lease] = call
-            plugin._tell(plugin._leases.ask(call.lease, gang.workers))
+            plugin._resolve_granted(plugin._leases.request(call.lease, gang.workers))
         plugin.remove_worker(plugin._scheduler, "worker", stimulus_id="gone")
         return [type(call.granted.exception()) for call in calls]
 
@@ -217,7 +217,7 @@ cluster.run(programs.wait_for, 1, sys.argv[2])
 """
 
 
-def test_dead_client_frees_its_objects_and_its_turn(workers, cluster, client, marker):
+def test_death_of_a_client_frees_its_objects_and_its_lease(workers, cluster, client, marker):
     dying = subprocess.Popen(
         [sys.executable, "-c", CLIENT, workers.scheduler_address, marker], env=ENVIRONMENT, stdout=subprocess.PIPE
     )
@@ -225,16 +225,16 @@ def test_dead_client_frees_its_objects_and_its_turn(workers, cluster, client, ma
     dying.stdout.close()
     wait_until(lambda: os.path.exists(f"{marker}-0"))
     assert set(client.run(held).values()) == {2}
-    answers = []
-    waiting = threading.Thread(target=lambda: answers.extend(cluster.run(programs.recall, "graph")))
+    results = []
+    waiting = threading.Thread(target=lambda: results.extend(cluster.run(programs.recall, "graph")))
     waiting.start()
     dying.kill()
     dying.wait()
     wait_until(lambda: set(client.run(held).values()) == {1})
-    # Rank 1 of the dead client's job computes to its end: a thread cannot be ended, so the next job waits for it.
+    # Rank 1 of the dead client's job computes to its end, since a thread cannot be killed; the next job waits for it.
     end_naps(marker)
     waiting.join(30)
-    assert answers == [1, 1]
+    assert results == [1, 1]
 
 
 def test_cancelled_tasks_end_the_call(cluster, client, marker):
@@ -252,14 +252,14 @@ def test_cancelled_tasks_end_the_call(cluster, client, marker):
     assert cluster.run(programs.recall, "graph") == [1, 1]
 
 
-def test_worker_that_is_gone_when_its_report_comes_is_no_rank(cluster, client):
+def test_worker_removed_before_its_registration_arrives_is_no_rank(cluster, client):
     report = {"worker": "tcp://127.0.0.1:1", "host": "", "index": -1, "gpu": ""}
-    client.sync(client.scheduler.mgraph_hello, **report)
+    client.sync(client.scheduler.mgraph_register_worker, **report)
     with DaskCluster(client, open_timeout_s=30) as other:
         assert [r[2] for r in other.run(programs.total)] == [3, 3]
 
 
-def test_client_that_is_closed_during_a_call_is_named(workers, marker):
+def test_closing_the_client_during_a_call_raises_an_error(workers, marker):
     with Client(workers, set_as_default=False) as closing, DaskCluster(closing, 2, open_timeout_s=30) as cluster:
         cluster.run(programs.nothing)
 
@@ -275,12 +275,12 @@ def test_client_that_is_closed_during_a_call_is_named(workers, marker):
     end_naps(marker)
 
 
-def test_restarted_workers_are_a_new_gang(cluster, client):
+def test_restarted_workers_form_a_new_gang(cluster, client):
     client.restart(timeout=60)
     check_works_again(cluster)
 
 
-def test_scheduler_that_dies_is_named(tmp_path):
+def test_death_of_the_scheduler_raises_an_error(tmp_path):
     with (
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         scheduler_by_hand(tmp_path) as (scheduler, file),
@@ -295,7 +295,7 @@ def test_scheduler_that_dies_is_named(tmp_path):
             cluster.run(programs.nothing)
 
 
-# Opening, with a library that does not come back: what NCCL can do and sockets cannot.
+# Opening with a library call that hangs, as NCCL's can.
 
 TICKET = Ticket(
     gang="gang",
@@ -303,7 +303,7 @@ TICKET = Ticket(
     session="session",
     members=("tcp://a", "tcp://b"),
     backend="cuda",
-    neighbours=(2, 2),
+    local_ranks=(2, 2),
     open_timeout_s=0.1,
     verb_timeout_s=1.0,
     one_process=False,
@@ -325,15 +325,15 @@ def stuck(monkeypatch):
 def test_rank_that_cannot_connect_ends_its_worker(stuck, capfd, nanny, exits):
     worker = types.SimpleNamespace(nanny=nanny, address="tcp://a")
     with pytest.raises(CommTimeout, match=r"rank 0 on tcp://a did not connect to its gang within 0\.1 s"):
-        open_network(TICKET, 0, worker, meet=None, aborted=concurrent.futures.Future())
+        open_network(TICKET, 0, worker, rendezvous=None, aborted=concurrent.futures.Future())
     assert stuck == exits
     assert ("did not connect" in capfd.readouterr().err) == bool(exits)
 
 
-def test_gang_lost_while_a_rank_connects(stuck):
+def test_loss_of_a_gang_ends_a_hanging_connect(stuck):
     aborted = concurrent.futures.Future()
     aborted.set_result(CommAborted("rank 1 was lost"))
     worker = types.SimpleNamespace(nanny="tcp://nanny", address="tcp://a")
     with pytest.raises(CommAborted, match="rank 1 was lost"):
-        open_network(TICKET, 0, worker, meet=None, aborted=aborted)
+        open_network(TICKET, 0, worker, rendezvous=None, aborted=aborted)
     assert stuck == []

@@ -1,4 +1,4 @@
-"""What another process has made is refused by name in a forked child, which leaves the parent's as it is."""
+"""A forked child is refused the use of its parent's clusters and graphs, and does not affect them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 from dask_processes import ENVIRONMENT
 
-# The child tries everything that would need the parent's threads, and lets go of what it inherited in every way.
+# The child tries every use that needs the parent's threads, and then closes and deletes all that it inherited.
 PROGRAM = """
 import gc, os, sys
 import mgraph as mg
@@ -17,8 +17,8 @@ def main():
     cluster = mg.connect({options})
     g = mg.rmat(14, cluster=cluster)
     found = mg.bfs(g, 0)
-    wanted = found.distances.digest()
-    {narrow}
+    expected = found.distances.digest()
+    {make_part}
     child = os.fork()
     if child == 0:
         try:
@@ -43,12 +43,12 @@ def main():
             del cluster
             gc.collect()
             with mg.connect(num_ranks=2, backend="cpu") as own, mg.rmat(14, cluster=own) as g, mg.bfs(g, 0) as found:
-                assert found.distances.digest() == wanted
+                assert found.distances.digest() == expected
             print("the child is done", flush=True)
         finally:
             os._exit(0)
     os.waitpid(child, 0)
-    assert found.distances.digest() == mg.bfs(g, 0).distances.digest() == wanted
+    assert found.distances.digest() == mg.bfs(g, 0).distances.digest() == expected
     cluster.close()
     print("the parent is done")
 
@@ -58,23 +58,24 @@ if __name__ == "__main__":
 
 
 def run(tmp_path, **filling: str) -> None:
-    filling = {"narrow": "", "uses": "", **filling}
+    filling = {"make_part": "", "uses": "", **filling}
     (tmp_path / "program.py").write_text(PROGRAM.format(**filling))
     done = subprocess.run(
-        # Python warns of forks in processes with threads, as this is.
+        # Python warns of forks in processes with threads, such as this one.
         [sys.executable, "-W", "ignore::DeprecationWarning", "program.py"],
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout, done.stderr) == (0, "the child is done\nthe parent is done\n", "")
 
 
+MAKE_PART = "part = cluster.narrowed(1)"
+
+
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_ranks_of_the_parent_process_are_refused(tmp_path, num_ranks):
-    narrow = "part = cluster.narrowed(1)"
-    run(tmp_path, options=f"num_ranks={num_ranks}, backend='cpu'", narrow=narrow, uses="lambda: part.run(print),")
+def test_in_process_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, num_ranks):
+    run(tmp_path, options=f"num_ranks={num_ranks}, backend='cpu'", make_part=MAKE_PART, uses="lambda: part.run(print),")
 
 
-def test_a_dask_cluster_of_the_parent_is_refused_and_stays(tmp_path, workers):
-    narrow = "part = cluster.narrowed(1)"
+def test_dask_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, workers):
     options = f"scheduler={workers.scheduler_address!r}, backend='cpu'"
-    run(tmp_path, options=options, narrow=narrow, uses="lambda: part.run(print),")
+    run(tmp_path, options=options, make_part=MAKE_PART, uses="lambda: part.run(print),")

@@ -1,4 +1,4 @@
-"""An interrupted caller leaves no lock held and nothing on the ranks, wherever the interrupt comes."""
+"""Interrupts at any instruction of a caller: no lock stays held, and no object stays on the ranks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mgraph.cluster.base import BLAME_S, Objects
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
 
-# How long ranks sleep behind their last verb.
+# How long ranks sleep after their last verb.
 LATE_S = 3.0
 CALLS = {
     "build": lambda g: mg.rmat(4, cluster=g.cluster),
@@ -36,7 +36,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
+def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
     files = of_package("cluster/in_process.py", "cluster/rank_threads.py")
     with InProcessCluster(num_ranks, timeout_s=20) as cluster:
         for step in itertools.count():
@@ -50,7 +50,7 @@ def test_a_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_an_answer_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
+def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
     with InProcessCluster(num_ranks, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
         for step in itertools.count():
@@ -62,7 +62,7 @@ def test_an_answer_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_cluster_interrupted_at_any_instruction_of_its_closing_can_be_closed(num_ranks):
+def test_close_interrupted_at_any_instruction_can_be_repeated(num_ranks):
     files = of_package("cluster/in_process.py", "cluster/rank_threads.py")
     for step in itertools.count():
         cluster = InProcessCluster(num_ranks)
@@ -75,8 +75,8 @@ def test_a_cluster_interrupted_at_any_instruction_of_its_closing_can_be_closed(n
     assert step > 20
 
 
-def test_a_launch_interrupted_at_any_instruction_leaves_the_next_one_its_threads():
-    # The libraries of threads too, which leave locks behind where they are interrupted.
+def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
+    # The thread libraries too, which leave locks held if they are interrupted.
     files = *of_package("kernels"), threading.__file__, os.path.dirname(concurrent.futures.__file__)
     values, backend = np.arange(1 << 16), CpuBackend(3)
     expected = int(values.sum())
@@ -92,7 +92,7 @@ def test_a_launch_interrupted_at_any_instruction_leaves_the_next_one_its_threads
 
 @pytest.mark.parametrize("scale", [8, 14])
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_searches_go_on_behind_many_interrupts(num_ranks, scale):
+def test_searches_succeed_after_many_interrupts(num_ranks, scale):
     interrupt_often(
         f"cluster = mg.connect(num_ranks={num_ranks}, backend='cpu'); g = mg.rmat({scale}, cluster=cluster)\n"
         "mg.bfs(g, 0)",
@@ -104,7 +104,7 @@ def test_searches_go_on_behind_many_interrupts(num_ranks, scale):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_ranks_that_call_no_verb_stop_when_their_call_is_given_up(num_ranks, tmp_path):
+def test_ranks_that_call_no_verb_stop_when_their_caller_is_interrupted(num_ranks, tmp_path):
     marker = str(tmp_path / "m")
     with InProcessCluster(num_ranks) as cluster:
         interrupter = threading.Thread(target=interrupt_when_filled, args=(tmp_path, num_ranks))
@@ -132,21 +132,21 @@ def cluster(request):
 
 
 def keys_of_ranks(cluster):
-    """Return the keys that each rank holds, asked of the process where it runs."""
+    """Return the keys that each rank stores, in this process or on its worker."""
     if isinstance(cluster, InProcessCluster):
         return [set(objects) for objects in cluster._objects]
     return list(cluster.client.run(held_keys).values())
 
 
-def test_an_answer_given_up_behind_the_last_verb_is_dropped(cluster):
+def test_result_abandoned_after_the_last_verb_is_dropped(cluster):
     with mg.rmat(4, cluster=cluster) as g:
-        # Its gang is open.
+        # Opens the gang.
         mg.bfs(g, 0).close()
         threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             g.run(programs.keep_late, [], "answer", LATE_S)
-        # It was given up while the ranks slept.
+        # It was abandoned while the ranks slept.
         assert time.monotonic() - began < LATE_S
         wait_until(lambda: keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks)
         cluster.run(programs.total)
@@ -154,29 +154,29 @@ def test_an_answer_given_up_behind_the_last_verb_is_dropped(cluster):
 
 
 @pytest.mark.parametrize("cluster", [2, "dask"], indirect=True)
-def test_what_a_rank_keeps_of_a_call_that_failed_on_another_is_dropped(cluster):
+def test_objects_of_a_call_that_failed_on_another_rank_are_dropped(cluster):
     with pytest.raises(ZeroDivisionError):
         cluster.run(programs.keep_behind_a_failure, "answer", BLAME_S + 1)
     cluster.run(programs.total)
     assert not any(keys_of_ranks(cluster))
 
 
-def test_a_key_forgotten_before_its_call_adds_it_goes_with_the_call():
+def test_key_forgotten_before_its_call_adds_it_is_dropped_when_the_call_ends():
     objects = Objects()
     objects["kept"] = 1
-    with objects.of_call():
+    with objects.transaction():
         objects["answer"] = 2
         objects.forget("late")
         objects["late"] = 3
     assert objects == {"kept": 1, "answer": 2}
 
 
-def test_a_key_of_a_call_that_fails_goes_with_it():
+def test_keys_of_a_failed_call_are_dropped():
     objects = Objects()
     objects["kept"] = 1
 
     def add_and_fail():
-        with objects.of_call():
+        with objects.transaction():
             objects["answer"] = 2
             raise ZeroDivisionError
 
@@ -186,7 +186,7 @@ def test_a_key_of_a_call_that_fails_goes_with_it():
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_rank_that_calls_its_own_cluster_is_refused(num_ranks):
+def test_call_of_a_rank_on_its_own_cluster_is_refused(num_ranks):
     with InProcessCluster(num_ranks) as cluster:
         with pytest.raises(mg.UsageError, match="called its own cluster"):
             cluster.run(lambda rank: cluster.run(programs.total))

@@ -1,4 +1,4 @@
-"""What calls leave behind on scheduler, workers and client once they have ended, however they ended: nothing."""
+"""Calls leave nothing behind on scheduler, workers and client, however they end."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ def cluster(client):
 
 def held_by_worker(dask_worker) -> dict[str, int]:
     plugin = dask_worker.plugins["mgraph"]
-    kept = {name: len(getattr(plugin, name)) for name in ("_networks", "_objects", "_backends")}
-    return kept | {"tasks": len(dask_worker.state.tasks), "data": len(dask_worker.data)}
+    held = {name: len(getattr(plugin, name)) for name in ("_networks", "_objects", "_backends")}
+    return held | {"tasks": len(dask_worker.state.tasks), "data": len(dask_worker.data)}
 
 
 def held(client) -> dict:
-    """Count what is held for calls: by the scheduler, by each worker, and by the client."""
+    """Count the records of calls on the scheduler, on each worker, and in the client."""
     scheduler = client.cluster.scheduler
     plugin = scheduler.plugins["mgraph"]
     names = "_places", "_gangs", "_sessions", "_calls", "_call_of"
     counts: dict = {name: len(getattr(plugin, name)) for name in names}
-    counts |= {"leases": len(plugin._leases._wishes), "tasks": len(scheduler.tasks), "futures": len(client.futures)}
+    counts |= {"leases": len(plugin._leases._leases), "tasks": len(scheduler.tasks), "futures": len(client.futures)}
     return counts | {"workers": sorted(map(str, client.run(held_by_worker).values()))}
 
 
 def check_held(client, before: dict) -> None:
-    """Check that nothing more is held than before, without the garbage collector's help, or soon will be."""
+    """Wait until no more is held than before; tests disable the garbage collector, which would hide cycles."""
     last = None
 
     def same() -> bool:
@@ -83,13 +83,13 @@ def no_collector():
     gc.enable()
 
 
-def test_calls_that_fail_leave_nothing(cluster, client, no_collector):
+def test_failed_calls_leave_nothing(cluster, client, no_collector):
     before = held(client)
     errors = []
     for bad in range(150):
         with pytest.raises(ZeroDivisionError) as caught:
             cluster.run(programs.fail_on, bad % 2)
-        # Neither does an error that the caller keeps.
+        # The errors are kept, and must not keep their calls.
         errors.append(caught.value)
     check_held(client, before)
     with pytest.raises(ZeroDivisionError):
@@ -99,7 +99,7 @@ def test_calls_that_fail_leave_nothing(cluster, client, no_collector):
 
 
 @pytest.mark.parametrize("program", ["hold_and_fail", "hold_behind_a_failure", "hold_in_a_verb"])
-def test_arguments_of_a_call_that_failed_are_let_go_on_its_workers(cluster, client, program):
+def test_arguments_of_a_failed_call_are_freed_on_workers(cluster, client, program):
     with pytest.raises(ZeroDivisionError):
         cluster.run(getattr(programs, program), programs.Tracked())
 
@@ -114,13 +114,13 @@ def test_arguments_of_a_call_that_failed_are_let_go_on_its_workers(cluster, clie
     wait_until(lambda: set(client.run(count).values()) == {0}, 10)
 
 
-def test_calls_that_end_well_leave_nothing(cluster, client, no_collector):
+def test_successful_calls_leave_nothing(cluster, client, no_collector):
     before = held(client)
     for _ in range(20):
         cluster.run(programs.total)
-    kept = cluster.run_and_keep(programs.total)
+    results = cluster.run_and_keep(programs.total)
     assert held(client)["tasks"] == before["tasks"] + 2
-    del kept
+    del results
     check_held(client, before)
 
 
@@ -128,13 +128,13 @@ def test_calls_that_end_well_leave_nothing(cluster, client, no_collector):
 def test_interrupted_calls_leave_nothing(cluster, client, tmp_path, gather):
     before = held(client)
     run = cluster.run if gather else cluster.run_and_keep
-    for turn in range(3):
+    for i in range(3):
         with pytest.raises(KeyboardInterrupt):
-            run(programs.interrupt_caller, os.getpid(), str(tmp_path / f"m{turn}"))
+            run(programs.interrupt_caller, os.getpid(), str(tmp_path / f"m{i}"))
     check_held(client, before)
 
 
-def test_call_that_is_interrupted_in_line_leaves_nothing(cluster, client, tmp_path):
+def test_call_interrupted_while_it_waits_for_its_lease_leaves_nothing(cluster, client, tmp_path):
     before = held(client)
     marker = str(tmp_path / "m")
     first = threading.Thread(target=cluster.run, args=(programs.wait_for, 1, marker))
@@ -148,7 +148,7 @@ def test_call_that_is_interrupted_in_line_leaves_nothing(cluster, client, tmp_pa
     check_held(client, before)
 
 
-def test_cluster_that_is_closed_under_its_calls_leaves_nothing(cluster, client, tmp_path):
+def test_cluster_closed_during_its_calls_leaves_nothing(cluster, client, tmp_path):
     before = held(client)
     marker, errors = str(tmp_path / "m"), []
     other = DaskCluster(client, 2, open_timeout_s=30)
@@ -175,7 +175,7 @@ def edges(num_edges: int = NUM_EDGES) -> tuple[np.ndarray, np.ndarray, np.ndarra
     return u, v, np.linspace(0.5, 2.0, num_edges)
 
 
-def test_size_of_a_part_is_that_of_its_edges():
+def test_size_of_a_part_equals_that_of_its_edges():
     u, v, w = edges()
     for weights, num_bytes in ((None, 16), (w, 24)):
         for part in in_parts(edges_source(u, v, weights, num_vertices=1 << 33), 2):
@@ -183,7 +183,7 @@ def test_size_of_a_part_is_that_of_its_edges():
 
 
 class Scattered:
-    """Notes what the client scatters."""
+    """Records the client's calls of scatter."""
 
     def __init__(self, client, monkeypatch) -> None:
         self.calls: list[dict] = []
@@ -191,7 +191,7 @@ class Scattered:
         monkeypatch.setattr(client, "scatter", lambda *args, **kw: (self.calls.append(kw), real(*args, **kw))[1])
 
 
-def test_large_parts_go_straight_to_their_workers(cluster, client, monkeypatch):
+def test_large_parts_are_sent_directly_to_their_workers(cluster, client, monkeypatch):
     before, scattered = held(client), Scattered(client, monkeypatch)
     through_scheduler = []
     real = client.cluster.scheduler.handlers["scatter"]
@@ -210,7 +210,7 @@ def test_large_parts_go_straight_to_their_workers(cluster, client, monkeypatch):
     check_held(client, before)
 
 
-def test_parts_go_through_the_scheduler_where_workers_cannot_be_reached(cluster, client, monkeypatch):
+def test_parts_are_sent_through_the_scheduler_if_workers_are_unreachable(cluster, client, monkeypatch):
     before = held(client)
 
     async def unreachable(*args, **kwargs):
@@ -223,7 +223,7 @@ def test_parts_go_through_the_scheduler_where_workers_cannot_be_reached(cluster,
     check_held(client, before)
 
 
-def test_input_of_a_failed_build_is_let_go(cluster, client, no_collector):
+def test_input_of_a_failed_build_is_freed(cluster, client, no_collector):
     before = held(client)
     u, v, _ = edges()
     errors = []
@@ -234,7 +234,7 @@ def test_input_of_a_failed_build_is_let_go(cluster, client, no_collector):
     check_held(client, before)
 
 
-def test_input_of_an_interrupted_build_is_let_go(cluster, client):
+def test_input_of_an_interrupted_build_is_freed(cluster, client):
     before = held(client)
     u, v, _ = edges(8_000_000)
     real = DaskCluster.run
@@ -253,7 +253,7 @@ def test_input_of_an_interrupted_build_is_let_go(cluster, client):
     check_held(client, before)
 
 
-def test_worker_lost_before_its_part_comes_is_named(cluster, client, monkeypatch):
+def test_worker_lost_before_its_part_arrives_is_named(cluster, client, monkeypatch):
     victim = sorted(client.run(os.getpid).items())[1]
     real = cluster_of_dask._Call._scatter
 
@@ -272,11 +272,11 @@ def test_worker_lost_before_its_part_comes_is_named(cluster, client, monkeypatch
 
 
 def test_lost_workers_leave_nothing(cluster, client, tmp_path):
-    """Ranks wait in a verb, compute, or are in line when a worker is killed; every time the next call works."""
+    """Calls wait in a verb, compute, or wait for a lease when a worker is killed; each time the next call works."""
     before = held(client)
-    for turn in range(12):
-        marker, errors = str(tmp_path / f"m{turn}"), []
-        program = (programs.wait_for, 1, marker) if turn % 2 else (programs.compute, marker)
+    for i in range(12):
+        marker, errors = str(tmp_path / f"m{i}"), []
+        program = (programs.wait_for, 1, marker) if i % 2 else (programs.compute, marker)
 
         def call(program=program, errors=errors) -> None:
             try:
@@ -288,7 +288,7 @@ def test_lost_workers_leave_nothing(cluster, client, tmp_path):
         for thread in calls:
             thread.start()
         wait_until(lambda marker=marker: all(os.path.exists(f"{marker}-{rank}") for rank in (0, 1)))
-        pid = sorted(client.run(os.getpid).items())[turn // 2 % 2][1]
+        pid = sorted(client.run(os.getpid).items())[i // 2 % 2][1]
         os.kill(pid, signal.SIGKILL)
         for thread in calls:
             thread.join(30)
@@ -302,6 +302,6 @@ def test_lost_workers_leave_nothing(cluster, client, tmp_path):
 
 
 def held_nothing(before: dict) -> dict:
-    """Return the counts of a cluster that was closed."""
+    """Return the expected counts after the cluster was closed."""
     empty = {"_networks": 0, "_objects": 0, "_backends": 0, "tasks": 0, "data": 0}
     return {"_gangs": before["_gangs"] - 1, "_sessions": before["_sessions"] - 1, "workers": [str(empty)] * 2}

@@ -1,4 +1,4 @@
-"""Leases, exhaustively for a few and by hypothesis for many."""
+"""Rules of leases: exhaustively for short histories, by hypothesis for long ones."""
 
 from __future__ import annotations
 
@@ -14,109 +14,109 @@ from mgraph.errors import UsageError
 
 def test_lease_is_granted_at_once_when_all_members_are_free():
     leases = Leases()
-    assert leases.ask("a", "xy") == ["a"]
+    assert leases.request("a", "xy") == ["a"]
     assert leases.held("a")
 
 
-def test_all_or_none():
+def test_lease_holds_all_of_its_members_or_none():
     leases = Leases()
-    leases.ask("a", "x")
-    assert leases.ask("b", "xy") == []
-    # y is free, and still not given to b alone; nor to one who asks later.
-    assert leases.ask("c", "y") == []
+    leases.request("a", "x")
+    assert leases.request("b", "xy") == []
+    # y is free, but is neither granted to b alone nor to a later lease.
+    assert leases.request("c", "y") == []
     assert not leases.held("b")
     assert not leases.held("c")
     assert leases.end("a") == ["b"]
     assert leases.end("b") == ["c"]
 
 
-def test_other_members_do_not_wait():
+def test_leases_on_other_members_do_not_wait():
     leases = Leases()
-    leases.ask("a", "x")
-    leases.ask("b", "x")
-    assert leases.ask("c", "yz") == ["c"]
+    leases.request("a", "x")
+    leases.request("b", "x")
+    assert leases.request("c", "yz") == ["c"]
 
 
-def test_granted_in_order_of_asking():
+def test_leases_are_granted_in_order_of_requests():
     leases = Leases()
     names = [f"lease {i}" for i in range(5)]
     for name in names:
-        leases.ask(name, "xyz")
+        leases.request(name, "xyz")
     order = [names[0]]
     while len(order) < 5:
         order += leases.end(order[-1])
     assert order == names
 
 
-def test_ending_one_that_waits_lets_the_next_pass():
+def test_end_of_a_waiting_lease_grants_the_next():
     leases = Leases()
-    leases.ask("a", "x")
-    leases.ask("b", "xy")
-    leases.ask("c", "y")
+    leases.request("a", "x")
+    leases.request("b", "xy")
+    leases.request("c", "y")
     assert leases.end("b") == ["c"]
 
 
-def test_ending_one_that_is_not_there_changes_nothing():
+def test_end_of_an_unknown_lease_changes_nothing():
     leases = Leases()
-    leases.ask("a", "x")
+    leases.request("a", "x")
     assert leases.end("b") == []
     leases.end("a")
     assert leases.end("a") == []
 
 
-def test_name_is_used_once_and_members_are_named():
+def test_repeated_names_and_empty_leases_are_refused():
     leases = Leases()
-    leases.ask("a", "x")
+    leases.request("a", "x")
     with pytest.raises(UsageError, match="'a'"):
-        leases.ask("a", "y")
+        leases.request("a", "y")
     with pytest.raises(UsageError, match="no member"):
-        leases.ask("b", "")
+        leases.request("b", "")
     assert not leases.held("b")
 
 
 class Model:
-    """The rules, written down once more: who asked, in order, and who holds."""
+    """Checks the rules after every step: requests in order, and the leases that are held."""
 
     def __init__(self) -> None:
         self.leases = Leases()
-        self.asked: dict[str, frozenset[str]] = {}
-        self.holds: set[str] = set()
+        self.requested: dict[str, frozenset[str]] = {}
+        self.held: set[str] = set()
         self.names = itertools.count()
 
     def apply(self, granted: list[str]) -> None:
-        assert not self.holds & set(granted)
-        self.holds |= set(granted)
+        assert not self.held & set(granted)
+        self.held |= set(granted)
         self.check()
 
-    def ask(self, members: frozenset[str]) -> None:
+    def request(self, members: frozenset[str]) -> None:
         name = str(next(self.names))
-        self.asked[name] = members
-        self.apply(self.leases.ask(name, members))
+        self.requested[name] = members
+        self.apply(self.leases.request(name, members))
 
     def end(self, name: str) -> None:
-        self.asked.pop(name, None)
-        self.holds.discard(name)
+        self.requested.pop(name, None)
+        self.held.discard(name)
         self.apply(self.leases.end(name))
 
     def check(self) -> None:
-        assert {name for name in self.asked if self.leases.held(name)} == self.holds
-        for one, other in itertools.combinations(self.asked, 2):
-            shared = self.asked[one] & self.asked[other]
-            # No member is held twice, and nobody is overtaken by one who asked later for the same.
-            assert not (shared and other in self.holds)
-        for name in set(self.asked) - self.holds:
-            # Nobody waits for nothing.
+        assert {name for name in self.requested if self.leases.held(name)} == self.held
+        for earlier, later in itertools.combinations(self.requested, 2):
+            shared = self.requested[earlier] & self.requested[later]
+            # No member is held twice, and no lease is granted before an earlier one with a common member.
+            assert not (shared and later in self.held)
+        for name in set(self.requested) - self.held:
+            # A waiting lease has a reason: a common member with a held or an earlier lease.
             assert any(
-                self.asked[name] & self.asked[other]
-                for other in self.asked
-                if other != name and (other in self.holds or int(other) < int(name))
+                self.requested[name] & self.requested[other]
+                for other in self.requested
+                if other != name and (other in self.held or int(other) < int(name))
             )
 
 
 MEMBERS = st.frozensets(st.sampled_from("wxyz"), min_size=1)
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("ask"), MEMBERS),
+        st.tuples(st.just("request"), MEMBERS),
         st.tuples(st.just("end"), st.integers(0, 12).map(str)),
     ),
     max_size=25,
@@ -133,11 +133,11 @@ def test_rules_hold_after_any_steps(steps):
 
 def test_rules_hold_for_every_short_history():
     sets = [frozenset(s) for s in ("x", "y", "xy")]
-    for wishes in itertools.product(sets, repeat=4):
+    for requests in itertools.product(sets, repeat=4):
         for ends in itertools.permutations(range(4)):
             model = Model()
-            for members in wishes:
-                model.ask(members)
+            for members in requests:
+                model.request(members)
             for i in ends:
                 model.end(str(i))
-            assert not {*model.asked, *model.holds}
+            assert not {*model.requested, *model.held}

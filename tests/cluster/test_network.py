@@ -1,4 +1,4 @@
-"""How the communicator of a gang opens: between processes through sockets, in one process without any port."""
+"""Opening of a gang's communicator: through sockets between processes, without any port in one process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mgraph.errors import CommAborted, CommTimeout, RendezvousTimeout
 
 pytestmark = pytest.mark.timeout(120)
 
-# Where this process has begun to listen since the tests began; a hook cannot be taken away again.
+# The addresses that this process has bound since the tests began; an audit hook cannot be removed.
 BOUND: list = []
 sys.addaudithook(lambda event, args: BOUND.append(args[1]) if event == "socket.bind" else None)
 
@@ -52,14 +52,13 @@ def test_ranks_of_one_process_open_no_port(one_process):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
         with pytest.raises(ZeroDivisionError):
             cluster.run(programs.fail_on, 0)
-        # The communicator of the next epoch.
+        # Through the communicator of the next epoch.
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
     assert BOUND[bound:] == []
-    assert network.GROUPS._ends == {}
+    assert network.GROUPS._comms == {}
 
 
-def test_ranks_of_one_process_keep_the_deadline(one_process, tmp_path):
-    """A rank that does not come in time is named, and the next gang opens."""
+def test_late_rank_of_one_process_is_named_and_the_next_gang_opens(one_process, tmp_path):
     marker = str(tmp_path / "m")
     late = max(one_process.scheduler_info()["workers"])
     busy = one_process.submit(programs.nap, marker, workers=[late], pure=False)
@@ -75,7 +74,7 @@ def test_ranks_of_one_process_keep_the_deadline(one_process, tmp_path):
     busy.result()
     with DaskCluster(one_process, 2, open_timeout_s=30) as cluster:
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
-    assert network.GROUPS._ends == {}
+    assert network.GROUPS._comms == {}
 
 
 def test_ranks_of_two_processes_use_sockets(client):
@@ -84,7 +83,7 @@ def test_ranks_of_two_processes_use_sockets(client):
         assert cluster.run(programs.kinds_of_links) == [["socket"]] * 2
 
 
-def test_late_rank_is_named_with_its_worker_and_what_to_do(client, tmp_path):
+def test_timeout_names_the_late_rank_its_worker_and_the_next_step(client, tmp_path):
     marker = str(tmp_path / "m")
     late = sorted(client.scheduler_info()["workers"])[1]
     with DaskCluster(client, 2, open_timeout_s=30, verb_timeout_s=0.5) as cluster:
@@ -99,7 +98,7 @@ def test_late_rank_is_named_with_its_worker_and_what_to_do(client, tmp_path):
     )
 
 
-# What opening is made of.
+# Parts of the opening.
 
 
 def ticket(**changes) -> Ticket:
@@ -109,7 +108,7 @@ def ticket(**changes) -> Ticket:
         "session": "session",
         "members": ("inproc://a", "inproc://b"),
         "backend": "cpu",
-        "neighbours": (2, 2),
+        "local_ranks": (2, 2),
         "open_timeout_s": 20.0,
         "verb_timeout_s": 20.0,
         "one_process": True,
@@ -119,8 +118,8 @@ def ticket(**changes) -> Ticket:
 
 
 @pytest.mark.parametrize("moment", ["before", "during"])
-def test_group_is_forgotten_when_a_rank_never_takes_its_end(moment):
-    """Rank 1 was lost behind the rendezvous: rank 0 waits in its first verb, and leaves no thread and no group."""
+def test_group_is_dropped_when_a_rank_never_takes_its_communicator(moment):
+    """Rank 1 is lost after the rendezvous: rank 0, in its first verb, leaves no thread and no group behind."""
     worker = types.SimpleNamespace(nanny=None, address="inproc://a")
     aborted = concurrent.futures.Future()
     if moment == "before":
@@ -130,10 +129,10 @@ def test_group_is_forgotten_when_a_rank_never_takes_its_end(moment):
     with pytest.raises(CommAborted, match="rank 1 was lost"):
         open_network(ticket(), 0, worker, lambda address: ["", ""], aborted)
     wait_until(lambda: not [t for t in threading.enumerate() if t.name == "mgraph-open"])
-    assert network.GROUPS._ends == {}
+    assert network.GROUPS._comms == {}
 
 
-def test_gang_that_is_lost_while_it_links_leaves_no_thread_and_no_port():
+def test_gang_lost_while_linking_leaves_no_thread_and_no_port():
     worker = types.SimpleNamespace(nanny=None, address="tcp://127.0.0.1:1", ip="127.0.0.1")
     aborted = concurrent.futures.Future()
     threading.Timer(0.3, aborted.set_result, (CommAborted("rank 1 was lost"),)).start()
@@ -158,7 +157,7 @@ def test_rank_that_does_not_link_is_named_at_the_deadline():
     assert time.monotonic() - start < 20
 
 
-def test_ticket_says_whether_all_ranks_share_a_process_and_hides_the_secret():
+def test_ticket_has_one_process_only_for_ranks_of_one_process_and_hides_the_secret():
     async def make_ticket(*processes: str) -> Ticket:
         gang = Gang(tuple(Place("host", 0, f"worker-{i}", "", p) for i, p in enumerate(processes)), "cpu")
         session = Session("session", len(processes), "cpu", 1.0, 1.0, "client", gang)
@@ -178,18 +177,18 @@ def test_ticket_says_whether_all_ranks_share_a_process_and_hides_the_secret():
     assert repr(one.secret) not in repr(one)
 
 
-def test_an_abort_of_an_open_network_does_not_wait_where_it_is_marked():
-    """Its callbacks run on the event loop of a worker, whose heartbeats must go on."""
+def test_abort_of_an_open_network_does_not_run_in_the_callback():
+    """The callback runs on the event loop of a worker, where an abort would delay heartbeats."""
     aborts, opening, aborted = [], concurrent.futures.Future(), concurrent.futures.Future()
     comm = types.SimpleNamespace(sum=lambda one: [2], abort=lambda cause: aborts.append(threading.get_ident()))
     network._connect(lambda: comm, 2, opening, aborted)
     assert opening.result() is comm
     aborted.set_result(CommAborted("over"))
-    # Whoever has it aborts it.
+    # An open communicator is aborted by the plugin that received it.
     assert aborts == []
 
 
-def test_an_abort_of_a_network_that_opens_reaches_it_from_another_thread():
+def test_abort_of_an_opening_network_runs_in_another_thread():
     aborts, opening, aborted = queue.SimpleQueue(), concurrent.futures.Future(), concurrent.futures.Future()
 
     def first_verb(one: int) -> list[int]:

@@ -1,6 +1,6 @@
-"""Processes that are killed and interrupted at random: named errors in time, right answers after, nothing left.
+"""Processes killed and interrupted at random: errors are named and in time, later results correct, nothing is left.
 
-`--faults N` says how many there are, `--fault-seed` draws the same ones again.
+`--faults N` sets the number of faults, `--fault-seed` repeats the same ones.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from faults.commands import COMMANDS, strike_commands
 from faults.phases import write_inputs
 from faults.processes import Run, client_process, monitored
 
-# A test has so many faults at most; each is far below its timeout, and that below faulthandler_timeout.
+# Well above the time of the faults of one test (SHARES), and below faulthandler_timeout.
 pytestmark = pytest.mark.timeout(360)
 
-# What part of `--faults N` each has, and how many of them are one test: N SIGKILLs in all, and at least N SIGINTs.
+# By test: its share of `--faults N`, and the most faults in one test. N SIGKILLs in all, and at least N SIGINTs.
 SHARES = {
     "test_interrupted_calls_in_process": (0.5, 50),
     "test_interrupted_calls_on_workers": (0.3, 30),
@@ -44,10 +44,10 @@ def run(tmp_path):
 
 @pytest.fixture
 def campaign(request, run, record_property):
-    """Keep count of a campaign; it fails when all of it is known."""
+    """Return a context that counts the faults of a campaign, and at its end fails with all problems."""
 
     @contextlib.contextmanager
-    def begun():
+    def run_campaign():
         seed = f"--fault-seed {request.config.getoption('fault_seed')}"
         tally = Tally(request.node.name, seed)
         with tally.noting(run):
@@ -55,12 +55,12 @@ def campaign(request, run, record_property):
         record_property("faults", tally.facts())
         tally.check()
 
-    return begun
+    return run_campaign
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_interrupted_calls_in_process(run, campaign, ranks, count):
-    # On one rank a larger graph, whose kernels run in several threads.
+    # On one rank a larger graph, so that its kernels run in several threads.
     scale = SCALE + 4 if ranks == 1 else SCALE
     with campaign() as (tally, chance), client_process(run, ranks=ranks, scale=scale) as process:
         interrupt(Strikes(run, process, tally), chance, count)
@@ -85,13 +85,13 @@ def test_killed_workers(run, campaign, count):
 
 
 def test_killed_clients(run, campaign, count):
-    """Those of the API, and commands."""
+    """Kill clients of the API, and commands."""
     with campaign() as (tally, chance), monitored(run) as monitor:
         kill_clients(run, monitor, tally, chance, count, ranks=2, scale=SCALE, scheduler_file=monitor.file)
         strike_commands(run, tally, chance, ["bfs"], 3, monitor)
 
 
 def test_killed_commands(run, campaign, count):
-    """Killed, interrupted and terminated, each a third of them."""
+    """Kill, interrupt and terminate commands, a third each."""
     with campaign() as (tally, chance):
         strike_commands(run, tally, chance, list(COMMANDS), count)

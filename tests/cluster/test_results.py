@@ -1,4 +1,4 @@
-"""Results that stay on the workers as Dask arrays: right as long as they are there, and an error when they are lost."""
+"""Results that stay on the workers as Dask arrays are correct, and raise an error after their worker is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import mgraph as mg
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import GangLost
 
-# From the loss of a worker to the error takes some 0.5 s; without an error it would take for ever.
+# The error follows the loss of a worker after about 0.5 s; a missing error would hang for ever.
 SOON_S = 30
 
 
@@ -29,13 +29,13 @@ def workers():
 
 @pytest.fixture
 def graph(workers):
-    """Yield a graph on two of three workers; check that nothing of it is left on the scheduler."""
+    """Yield a graph on two of three workers; afterwards check that the scheduler has no record of it."""
     scheduler = workers.scheduler
     with Client(workers, set_as_default=False) as client:
         client.wait_for_workers(3, timeout=30)
         with DaskCluster(client, 2, open_timeout_s=30) as cluster, mg.rmat(10, cluster=cluster) as g:
             yield g
-        # Of a future whose error was raised Dask's client keeps the task, but none may wait for ever.
+        # Dask's client keeps the task of a future that raised its error; but no task may wait for ever.
         wait_until(lambda: {task.state for task in scheduler.tasks.values()} <= {"memory", "released", "erred"})
     wait_until(lambda: not scheduler.tasks)
     plugin = scheduler.plugins["mgraph"]
@@ -43,13 +43,13 @@ def graph(workers):
 
 
 def distances(g):
-    """Return distances as an array that nobody else holds, and as they are."""
+    """Return distances as a Dask array with no other reference to it, and as a NumPy array."""
     found = mg.bfs(g, 0)
     return found.distances.to_dask_array(), found.distances.to_numpy()
 
 
 def lose(g, rank: int = 1) -> None:
-    """Kill the worker of a rank; return when the scheduler has seen it."""
+    """Kill the worker of a rank, and wait until the scheduler has removed it."""
     client = g.cluster.client
     gang = next(iter(client.cluster.scheduler.plugins["mgraph"]._gangs.values()))
     worker = gang.workers[rank]
@@ -64,7 +64,7 @@ def slow(block: np.ndarray, seconds: float = 2.0) -> np.ndarray:
 
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("is_kept", [False, True])
-def test_persisted_array_whose_worker_is_killed_says_so(graph, rank, is_kept):
+def test_persisted_array_raises_after_its_worker_was_killed(graph, rank, is_kept):
     client = graph.cluster.client
     array, _ = distances(graph)
     persisted = client.persist(array)
@@ -79,7 +79,7 @@ def test_persisted_array_whose_worker_is_killed_says_so(graph, rank, is_kept):
         client.compute(persisted.max()).result(timeout=SOON_S)
 
 
-def test_array_whose_worker_is_killed_says_so(graph):
+def test_array_raises_after_its_worker_was_killed(graph):
     array, _ = distances(graph)
     lose(graph)
     with pytest.raises(GangLost):
@@ -87,7 +87,7 @@ def test_array_whose_worker_is_killed_says_so(graph):
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_computation_on_a_temporary_array_ends_with_its_worker(graph, rank):
+def test_computation_on_a_temporary_array_fails_with_its_worker(graph, rank):
     client = graph.cluster.client
     total = client.compute(distances(graph)[0].map_blocks(slow, dtype=np.int32).sum())
     wait_until(lambda: any(task.state == "processing" for task in list(client.cluster.scheduler.tasks.values())))
@@ -96,7 +96,7 @@ def test_computation_on_a_temporary_array_ends_with_its_worker(graph, rank):
         total.result(timeout=SOON_S)
 
 
-def test_array_outlives_its_cluster_but_not_its_worker(graph):
+def test_array_survives_its_cluster_but_not_its_worker(graph):
     client = graph.cluster.client
     array, values = distances(graph)
     pids = client.run(os.getpid)
@@ -109,17 +109,17 @@ def test_array_outlives_its_cluster_but_not_its_worker(graph):
         client.compute(array).result(timeout=SOON_S)
 
 
-def test_restarted_workers_leave_no_array_to_wait_for(graph):
+def test_arrays_raise_after_a_restart_of_the_workers(graph):
     client = graph.cluster.client
     array, _ = distances(graph)
     persisted = client.persist(array)
     client.restart(timeout=60)
-    for gone in (array, persisted):
+    for lost in (array, persisted):
         with pytest.raises(Exception, match=r"restart|lost|cancelled"):
-            client.compute(gone).result(timeout=SOON_S)
+            client.compute(lost).result(timeout=SOON_S)
 
 
-def test_lost_array_leaves_the_next_graph_alone(graph):
+def test_lost_array_does_not_affect_the_next_graph(graph):
     client = graph.cluster.client
     array, values = distances(graph)
     persisted = client.persist(array)
@@ -130,7 +130,7 @@ def test_lost_array_leaves_the_next_graph_alone(graph):
         client.compute(persisted).result(timeout=SOON_S)
 
 
-# The last: LocalCluster starts no other worker for one that was retired.
+# The last test: LocalCluster does not replace a retired worker.
 def test_array_of_a_retired_worker_is_computed_elsewhere(graph):
     client = graph.cluster.client
     array, values = distances(graph)
@@ -141,6 +141,6 @@ def test_array_of_a_retired_worker_is_computed_elsewhere(graph):
     wait_until(lambda: retired not in client.cluster.scheduler.workers)
     for copy in (array, persisted):
         np.testing.assert_array_equal(client.compute(copy).result(timeout=SOON_S), values)
-    # The graph itself is gone.
+    # The graph itself is lost.
     with pytest.raises(mg.MgraphError):
         mg.bfs(graph, 0)

@@ -1,4 +1,4 @@
-"""Where no scheduler is, or one that wants TLS, it is said at once and by name; no client is left half made."""
+"""Addresses without a scheduler, or with one that requires TLS, raise a named error at once and leave no client."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CERTIFICATES = {
     "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT": "certificate.pem",
     "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY": "key.pem",
 }
-# Far below what a client would take: 20 s and more, or no end.
+# A client alone would take 20 s and more, or hang.
 ENDS_S = 60
 
 
 @pytest.fixture(scope="module")
 def authorities(tmp_path_factory):
-    """Make the certificates of two authorities, the scheduler's and another."""
+    """Make the certificates of two authorities: the scheduler's and another."""
     folders = [tmp_path_factory.mktemp(name) for name in ("own", "other")]
     for folder in folders:
         make_security(folder)
@@ -38,21 +38,21 @@ def tls_address(authorities, tmp_path_factory):
     folder, file = authorities[0], tmp_path_factory.mktemp("scheduler") / "scheduler.json"
     options = ["--tls-ca-file", "certificate.pem", "--tls-cert", "certificate.pem", "--tls-key", "key.pem"]
     options = [str(folder / word) if word.endswith(".pem") else word for word in options]
-    where = ["--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-dashboard"]
-    with dask_process("scheduler", *where, *options):
+    place = ["--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-dashboard"]
+    with dask_process("scheduler", *place, *options):
         wait_until(lambda: file.exists() and file.read_text())
         yield scheduler_address.read_scheduler_file(str(file))
 
 
 def environment(folder=None, **files: str) -> dict[str, str]:
-    """Return what tells a command of the certificates of a folder."""
-    given = {name: str(folder / file) for name, file in CERTIFICATES.items()} if folder else {}
-    return given | files
+    """Return the environment variables that configure the certificates of a folder."""
+    variables = {name: str(folder / file) for name, file in CERTIFICATES.items()} if folder else {}
+    return variables | files
 
 
-def said(address: str, given: dict[str, str], code: int) -> str:
-    """Run a command on the scheduler; return the one line that it must end in."""
-    process = start("info", "rmat:4", "--scheduler", address, "--open-timeout", "1", env={**ENVIRONMENT, **given})
+def error_line(address: str, variables: dict[str, str], code: int) -> str:
+    """Run a command on the scheduler that must fail; return its only line of output."""
+    process = start("info", "rmat:4", "--scheduler", address, "--open-timeout", "1", env={**ENVIRONMENT, **variables})
     _, err = process.communicate(timeout=ENDS_S)
     assert process.returncode == code, err
     assert "Traceback" not in err
@@ -60,40 +60,40 @@ def said(address: str, given: dict[str, str], code: int) -> str:
     return line
 
 
-def test_tls_without_certificates_says_which_to_give(tls_address):
-    line = said(tls_address, environment(), 2)
-    assert f"{tls_address} wants TLS, and not set is distributed.comm.tls.ca-file and " in line
+def test_tls_without_certificates_names_the_missing_settings(tls_address):
+    line = error_line(tls_address, environment(), 2)
+    assert f"{tls_address} requires TLS, but these are not set: distributed.comm.tls.ca-file and " in line
     assert "DASK_DISTRIBUTED__COMM__TLS__CA_FILE" in line
 
 
-def test_certificates_of_another_authority(tls_address, authorities):
-    line = said(tls_address, environment(authorities[1]), 4)
+def test_certificates_of_another_authority_are_refused(tls_address, authorities):
+    line = error_line(tls_address, environment(authorities[1]), 4)
     assert f"what listens at {tls_address} does not answer as a Dask scheduler (TLS certificate does not match" in line
 
 
-def test_a_certificate_that_is_no_file(tls_address, authorities):
-    line = said(tls_address, environment(authorities[0], DASK_DISTRIBUTED__COMM__TLS__CA_FILE="/no/such.pem"), 2)
-    assert "wants TLS, and there is no file /no/such.pem (distributed.comm.tls.ca-file)" in line
+def test_missing_certificate_file_is_named(tls_address, authorities):
+    line = error_line(tls_address, environment(authorities[0], DASK_DISTRIBUTED__COMM__TLS__CA_FILE="/no/such.pem"), 2)
+    assert "requires TLS, but there is no file /no/such.pem (distributed.comm.tls.ca-file)" in line
 
 
-def test_a_certificate_that_is_none(tls_address, authorities):
-    line = said(tls_address, environment(authorities[0], DASK_DISTRIBUTED__COMM__TLS__CA_FILE="/etc/passwd"), 2)
+def test_file_that_is_no_certificate_is_refused(tls_address, authorities):
+    line = error_line(tls_address, environment(authorities[0], DASK_DISTRIBUTED__COMM__TLS__CA_FILE="/etc/passwd"), 2)
     assert f"the certificates for {tls_address} cannot be read" in line
 
 
-def test_tcp_where_tls_is_wanted(tls_address):
-    line = said(tls_address.replace("tls://", "tcp://"), environment(), 4)
+def test_tcp_address_of_a_tls_scheduler_is_refused(tls_address):
+    line = error_line(tls_address.replace("tls://", "tcp://"), environment(), 4)
     assert "does not answer as a Dask scheduler" in line
-    assert "if it wants TLS, give tls://" in line
+    assert "if it requires TLS, give tls://" in line
 
 
-def test_the_right_certificates_reach_the_scheduler(tls_address, authorities):
-    # It has no workers.
-    assert "1 worker wanted, 0 there after 1 s" in said(tls_address, environment(authorities[0]), 4)
+def test_matching_certificates_connect_to_the_scheduler(tls_address, authorities):
+    # The error is that the scheduler has no workers.
+    assert "1 worker needed, 0 present after 1 s" in error_line(tls_address, environment(authorities[0]), 4)
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
-    """A server that answers all in HTTP."""
+    """A server that replies to everything in HTTP."""
 
     def log_message(self, *args):
         pass
@@ -136,7 +136,7 @@ def no_server():
         (no_server, "no scheduler answers at .*Timed out"),
     ],
 )
-def test_what_is_no_scheduler_is_named(server, message, monkeypatch):
+def test_address_without_a_scheduler_is_named(server, message, monkeypatch):
     monkeypatch.setattr(scheduler_address, "SCHEDULER_S", 1.5)
     clients = set(Client._instances)
     with server() as port, pytest.raises(mg.ClusterError, match=message):
@@ -144,7 +144,7 @@ def test_what_is_no_scheduler_is_named(server, message, monkeypatch):
     assert set(Client._instances) == clients
 
 
-def test_a_worker_is_no_scheduler(tmp_path):
+def test_address_of_a_worker_is_refused(tmp_path):
     with scheduler_by_hand(tmp_path) as (_, file), worker_by_hand(file), Client(scheduler_file=file) as client:
         client.wait_for_workers(1, timeout=30)
         (worker,) = client.scheduler_info()["workers"]

@@ -1,4 +1,4 @@
-"""Workers with a memory limit of Dask's: what does not fit is refused, and what fits runs to its end."""
+"""Workers under Dask's memory limit: a call that does not fit is refused, and one that fits succeeds."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ MB = 10**6
 
 @contextlib.contextmanager
 def limited(memory_limit, n_workers=2, **options):
-    """Start workers with a limit; yield a client of theirs, and the ranks on them."""
-    made = LocalCluster(
+    """Start workers with a memory limit; yield a client, and a cluster of ranks on them."""
+    local = LocalCluster(
         n_workers=n_workers,
         threads_per_worker=1,
         memory_limit=memory_limit,
@@ -38,7 +38,7 @@ def limited(memory_limit, n_workers=2, **options):
         **({"env": {"CUDA_VISIBLE_DEVICES": ""}} if options.get("processes", True) else {}),
         **options,
     )
-    with made as workers, Client(workers, set_as_default=False) as client, DaskCluster(client) as cluster:
+    with local as workers, Client(workers, set_as_default=False) as client, DaskCluster(client) as cluster:
         yield client, cluster
 
 
@@ -48,7 +48,7 @@ def memory_of_workers(client: Client) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def small_limit() -> int:
-    """Return a limit that leaves a worker 60 MB beside what it takes for small graphs."""
+    """Return a limit that leaves a worker 60 MB more than it needs for small graphs."""
     with limited(0, n_workers=1) as (client, cluster):
         with mg.rmat(15, cluster=cluster) as g, mg.minimum_spanning_forest(g) as forest, mg.bfs(g, 1) as found:
             mg.validate(forest)
@@ -57,26 +57,28 @@ def small_limit() -> int:
 
 
 @pytest.mark.parametrize("larger", [1.0, 1.6])
-def test_what_does_not_fit_a_worker_is_refused_by_its_limit(small_limit, larger):
+def test_graph_that_exceeds_the_worker_limit_is_refused_without_losing_workers(small_limit, larger):
     memory_limit = int(larger * small_limit)
-    said = readable_bytes(memory_limit)
+    limit = readable_bytes(memory_limit)
     with limited(memory_limit) as (client, cluster):
-        begun = client.run(lambda dask_worker: dask_worker.id)
+        ids = client.run(lambda dask_worker: dask_worker.id)
         with pytest.raises(WouldNotFit, match="MiB") as refused:
             mg.minimum_spanning_forest(mg.rmat(21, cluster=cluster))
-        assert f"at 80% of the worker's memory limit, {said}: start workers with --memory-limit 0" in str(refused.value)
+        assert f"at 80% of the worker's memory limit, {limit}: start workers with --memory-limit 0" in str(
+            refused.value
+        )
         assert "memory_limit=0" in str(refused.value)
-        # None of them was ended for it, and what fits runs to its end.
-        assert client.run(lambda dask_worker: dask_worker.id) == begun
+        # No worker was ended, and a graph that fits succeeds.
+        assert client.run(lambda dask_worker: dask_worker.id) == ids
         with mg.rmat(15, cluster=cluster) as g, mg.minimum_spanning_forest(g) as forest, mg.bfs(g, 1) as found:
             mg.validate(forest)
             mg.validate(found)
-        assert client.run(lambda dask_worker: dask_worker.id) == begun
+        assert client.run(lambda dask_worker: dask_worker.id) == ids
 
 
-def test_a_forest_that_does_not_fit_beside_its_graph_is_refused():
+def test_forest_that_does_not_fit_beside_its_graph_is_refused():
     with limited("600MB") as (_, cluster), mg.rmat(20, cluster=cluster) as g:
-        # The forest takes 50 MB.
+        # The forest needs 50 MB.
         cluster.run(programs.fill, "other data", min(cluster.run(free_bytes)) - 25 * MB)
         with pytest.raises(WouldNotFit, match=r"a spanning forest takes .* at 80% of the worker's memory limit"):
             mg.minimum_spanning_forest(g)
@@ -85,17 +87,17 @@ def test_a_forest_that_does_not_fit_beside_its_graph_is_refused():
             mg.validate(forest)
 
 
-def test_what_is_free_is_what_a_worker_has_left_of_its_limit():
+def test_free_memory_is_the_rest_of_the_worker_limit():
     with limited("1GB") as (client, cluster):
         for free, used in zip(cluster.run(free_bytes), memory_of_workers(client).values(), strict=True):
-            # A limit of its own is not shared with the other worker of the host.
+            # A worker's limit is not shared with the other worker of the host.
             assert free == pytest.approx(800 * MB - used, abs=20 * MB)
 
 
 @pytest.mark.parametrize(
     ("pause", "terminate", "fraction"), [(0.5, 0.95, 0.5), (False, 0.9, 0.9), (0.8, False, 0.8), (False, False, None)]
 )
-def test_fractions_are_those_of_the_worker(pause, terminate, fraction):
+def test_free_memory_follows_the_workers_pause_and_terminate_fractions(pause, terminate, fraction):
     fractions = {"distributed.worker.memory.pause": pause, "distributed.worker.memory.terminate": terminate}
     with dask.config.set(fractions), limited("1GB", n_workers=1) as (client, cluster):
         left = client.run(lambda dask_worker: free_of_worker(dask_worker))
@@ -109,14 +111,14 @@ def test_fractions_are_those_of_the_worker(pause, terminate, fraction):
             assert f"at {fraction:.0%} of" in free.limit
 
 
-def test_a_worker_without_a_limit_has_what_its_host_has():
+def test_worker_without_a_limit_has_the_free_memory_of_its_host():
     with limited(0, n_workers=1) as (client, cluster):
         assert list(client.run(lambda dask_worker: free_of_worker(dask_worker)).values()) == [None]
         assert cluster.run(free_bytes)[0] > 1000 * MB
 
 
 def test_workers_of_one_process_share_its_limit():
-    # This process runs other tests too: what they have left it with does not count.
+    # Relative to the present size of this process, which other tests have grown.
     memory_limit = int((psutil.Process().memory_info().rss + 800 * MB) / 0.8)
     with limited(memory_limit, processes=False) as (client, cluster):
         used = max(memory_of_workers(client).values())
@@ -124,11 +126,11 @@ def test_workers_of_one_process_share_its_limit():
             assert free == pytest.approx((0.8 * memory_limit - used) / 2, abs=40 * MB)
 
 
-# Workers that are paused or ended for what they use. They are given memory to hold as user code gives it: not by ranks.
+# Workers that are paused or ended for their memory use; the memory is allocated outside of ranks, as by user code.
 
 
 def hold(num_bytes, dask_worker):
-    """Have a worker use so much memory, and no longer what it held; none beside its own where that is less."""
+    """Make a worker's process use `num_bytes` in all, or no more than its own memory if that is larger."""
     dask_worker.held_by_test = None
     dask_worker.held_by_test = np.ones(max(num_bytes - dask_worker.monitor.get_process_memory(), 0), np.uint8)
 
@@ -148,14 +150,14 @@ def status_of(client, address):
 
 @pytest.fixture
 def paused():
-    """Two ranks on workers with 400 MB, and what makes the worker of rank 1 hold enough to be paused, or too little."""
+    """Two ranks on workers with 400 MB, and a function that makes Dask pause or resume the worker of rank 1."""
     with limited("400MB") as (client, cluster):
         cluster.run(programs.nothing)
         address = address_of(client, 1)
 
-        def pause(*, wanted=True):
-            client.run(hold, 350 * MB if wanted else 0, workers=[address])
-            wait_until(lambda: status_of(client, address) == ("paused" if wanted else "running"))
+        def pause(*, on=True):
+            client.run(hold, 350 * MB if on else 0, workers=[address])
+            wait_until(lambda: status_of(client, address) == ("paused" if on else "running"))
 
         yield client, cluster, address, pause
 
@@ -166,36 +168,36 @@ def check_pause_is_named(error, address):
     assert "--memory-limit 0" in str(error.value)
 
 
-def test_a_worker_paused_before_a_call_is_named(paused):
+def test_worker_paused_before_a_call_is_named(paused):
     _, cluster, address, pause = paused
     pause()
     for _ in range(2):
         with pytest.raises(ClusterError) as error:
             cluster.run(programs.total)
         check_pause_is_named(error, address)
-    pause(wanted=False)
+    pause(on=False)
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_a_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monkeypatch):
+def test_worker_paused_before_the_tasks_of_a_call_are_sent_is_named(paused, monkeypatch):
     client, cluster, address, pause = paused
 
-    async def too_early(workers):
+    async def accept(workers):
         pass
 
-    monkeypatch.setattr(plugin_of(client)._pauses, "refuse", too_early)
+    monkeypatch.setattr(plugin_of(client)._pauses, "refuse", accept)
     pause()
     with pytest.raises(ClusterError) as error:
         cluster.run(programs.total)
     check_pause_is_named(error, address)
-    pause(wanted=False)
+    pause(on=False)
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_a_worker_paused_when_the_task_of_a_call_has_come_is_named(paused, tmp_path):
+def test_worker_paused_after_it_received_the_task_of_a_call_is_named(paused, tmp_path):
     client, cluster, address, pause = paused
     marker = str(tmp_path / "m")
-    # Its only thread is taken, so that the task waits there.
+    # Occupies the worker's only thread, so that the task waits there.
     napping = client.submit(programs.nap, marker, workers=[address], pure=False)
     wait_until(lambda: os.path.exists(f"{marker}-begun"))
     with ThreadPoolExecutor(1) as pool:
@@ -206,33 +208,33 @@ def test_a_worker_paused_when_the_task_of_a_call_has_come_is_named(paused, tmp_p
             called.result(30)
     check_pause_is_named(error, address)
     (tmp_path / "m-over").write_text("")
-    pause(wanted=False)
+    pause(on=False)
     napping.result(30)
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
 @pytest.mark.parametrize("seen", [True, False])
-def test_a_worker_that_resumes_at_once_ends_no_call(paused, seen, monkeypatch):
+def test_short_pause_of_a_worker_ends_no_call(paused, seen, monkeypatch):
     client, cluster, _, pause = paused
     monkeypatch.setattr("mgraph.cluster.pauses.RESUME_S", 30.0)
-    pauses, waits = plugin_of(client)._pauses, threading.Event()
+    pauses, waiting = plugin_of(client)._pauses, threading.Event()
     refuse = pauses.refuse
 
-    async def asked(workers):
-        waits.set()
+    async def refuse_if_seen(workers):
+        waiting.set()
         if seen:
             await refuse(workers)
 
-    monkeypatch.setattr(pauses, "refuse", asked)
+    monkeypatch.setattr(pauses, "refuse", refuse_if_seen)
     pause()
     with ThreadPoolExecutor(1) as pool:
         called = pool.submit(cluster.run, programs.total)
-        wait_until(waits.is_set)
-        pause(wanted=False)
+        wait_until(waiting.is_set)
+        pause(on=False)
         assert [r[2] for r in called.result(30)] == [3, 3]
 
 
-def test_a_worker_that_its_nanny_ends_for_its_memory_is_replaced(paused, tmp_path):
+def test_worker_ended_by_its_nanny_for_its_memory_use_is_replaced(paused, tmp_path):
     client, cluster, address, _ = paused
     marker = str(tmp_path / "m")
 
@@ -242,7 +244,7 @@ def test_a_worker_that_its_nanny_ends_for_its_memory_is_replaced(paused, tmp_pat
 
     with ThreadPoolExecutor(1) as pool:
         pool.submit(fill)
-        # The nanny says why it ends a worker while it does so: the broken connection may be heard of first.
+        # The nanny logs the cause while it ends the worker: the scheduler may notice the broken connection first.
         with pytest.raises(
             GangLost, match=r"its nanny ended it, as it used|its connection to the scheduler broke"
         ) as lost:
@@ -253,18 +255,18 @@ def test_a_worker_that_its_nanny_ends_for_its_memory_is_replaced(paused, tmp_pat
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
-def test_what_a_nanny_said_of_a_worker_is_the_cause_of_its_end(paused, tmp_path):
+def test_event_of_the_nanny_is_the_cause_of_the_loss_of_its_worker(paused, tmp_path):
     client, cluster, address, _ = paused
-    marker, said = str(tmp_path / "m"), {"worker": address, "rss": 390 * MB}
+    marker, event = str(tmp_path / "m"), {"worker": address, "rss": 390 * MB}
     pid = client.run(os.getpid, workers=[address])[address]
 
-    def say_and_kill():
+    def log_and_kill():
         wait_until(lambda: os.path.exists(f"{marker}-1"))
-        client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.log_event("worker-restart-memory", said))
+        client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.log_event("worker-restart-memory", event))
         os.kill(pid, signal.SIGKILL)
 
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(say_and_kill)
+        pool.submit(log_and_kill)
         with pytest.raises(
             GangLost, match=r"its nanny ended it, as it used 372 MiB.* start workers with --memory-limit 0"
         ):

@@ -1,4 +1,4 @@
-"""One conformance suite over threads, sockets and NCCL; and how each fails: in time, and by name."""
+"""One conformance suite over threads, sockets and NCCL; failures are raised in time and name the rank."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from mgraph.errors import CommAborted, CommMismatch, CommTimeout, UsageError
 pytestmark = pytest.mark.timeout(180)
 
 SIZES = (1, 2, 3, 4, 7)
-# No verb of a sound program comes near it, on however slow a machine.
+# A deadline that no verb of a correct program reaches, even on a slow machine.
 AMPLE_S = 60.0
-# A failure that all ranks see reaches them in a millisecond.
+# How long verbs are repeated until a failure is noticed; it takes about a millisecond.
 REPEAT_S = 20.0
 
 
-# One size at least, so that a machine without a GPU shows the tests that it skips.
+# At least one size, so that a machine without a GPU lists the tests that it skips.
 GPU_SIZES = [size for size in SIZES if size <= gpu_count()] or [1]
 
 
@@ -48,7 +48,7 @@ OPENED = [*(f"{t}-{p}" for t in ("threads", "sockets") for p in SIZES), "tls-2",
 
 @pytest.fixture(params=OPENED, scope="module")
 def comms(request):
-    """Communicators of ranks in this process, kept for all cases."""
+    """Communicators of ranks in this process, shared by all cases."""
     transport, size = request.param.split("-")
     comms = open_in_process(transport, int(size))
     yield comms
@@ -71,45 +71,45 @@ def nccl_gang(request):
     gang.close()
 
 
-# What they must do.
+# Conformance.
 
 
 @pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
-def test_in_process(comms, case):
+def test_verbs_in_one_process(comms, case):
     check(run_threads(comms, case))
 
 
 @pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
-def test_processes(process_gang, case):
+def test_verbs_between_processes(process_gang, case):
     check(process_gang.run(case))
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("on_host", [False, True], ids=["device", "host"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-def test_nccl(nccl_gang, case, on_host):
+def test_verbs_over_nccl(nccl_gang, case, on_host):
     check(nccl_gang.run(case, on_host=on_host))
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
-def test_large(transport, size):
+def test_large_arrays_in_one_process(transport, size):
     comms = open_in_process(transport, size)
     check(run_threads(comms, comm_cases.large))
     check(run_threads(comms, lambda comm, xp: comm.close()))
 
 
-def test_large_between_processes(process_gang):
+def test_large_arrays_between_processes(process_gang):
     check(process_gang.run(comm_cases.large))
 
 
 @pytest.mark.gpu
-def test_large_nccl(nccl_gang):
+def test_large_arrays_over_nccl(nccl_gang):
     check(nccl_gang.run(comm_cases.large, on_host=False))
 
 
-def test_unaligned_or_borrowed_memory_is_never_handed_out():
-    """Kernels are compiled for aligned arrays: what alltoallv returns is aligned and the receiver's own."""
+def test_alltoallv_returns_aligned_arrays_that_own_their_memory():
+    """Kernels are compiled for aligned arrays, and write to what they receive."""
 
     def sizes(comm, xp):
         for length in (1, 3, 70_001, 300_001):
@@ -123,24 +123,24 @@ def test_unaligned_or_borrowed_memory_is_never_handed_out():
     check(run_threads(comms, lambda comm, xp: comm.close()))
 
 
-# How they fail.
+# Failures.
 
 
 def repeat(verb, *args) -> None:
-    """Call a verb again and again, until it raises: the first calls may still succeed."""
+    """Call a verb until it raises: the first calls may still succeed."""
     end = time.monotonic() + REPEAT_S
     while time.monotonic() < end:
         verb(*args)
 
 
-def waits(comm, xp, absent: int):
-    """Wait for a rank that does not come; return the error and the seconds it took."""
+def wait_for_absent(comm, xp, absent: int):
+    """Wait for a rank that calls no verb; return the error and the seconds until it was raised."""
     start = time.monotonic()
     if comm.rank == absent:
         return None
     with pytest.raises((CommAborted, CommTimeout)) as caught:
         repeat(comm.barrier)
-    # And so does every later verb.
+    # Every later verb raises it too.
     with pytest.raises(type(caught.value)):
         comm.sum(1)
     return caught.value, time.monotonic() - start
@@ -150,7 +150,7 @@ def waits(comm, xp, absent: int):
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_missing_rank_is_named_at_the_deadline(transport, size):
     comms = open_in_process(transport, size, timeout_s=0.5)
-    results = run_threads(comms, waits, 1)
+    results = run_threads(comms, wait_for_absent, 1)
     for error, seconds in check([result for rank, result in enumerate(results) if rank != 1]):
         assert isinstance(error, CommTimeout)
         assert "rank 1 did not answer within 0.5 s" in str(error)
@@ -167,7 +167,7 @@ def test_abort_wakes_every_rank(transport, size):
     threading.Timer(0.3, comms[0].abort, ("the user pressed a key",)).start()
     if absent is None:
         time.sleep(0.5)
-    results = run_threads(comms, waits, absent)
+    results = run_threads(comms, wait_for_absent, absent)
     for error, seconds in check([result for rank, result in enumerate(results) if rank != absent]):
         assert isinstance(error, CommAborted)
         assert "the user pressed a key" in str(error)
@@ -178,21 +178,21 @@ def test_abort_wakes_every_rank(transport, size):
 
 @pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
-def test_every_rank_calls_back_once_when_one_fails(transport, size):
-    def hear(comm, xp):
-        heard = []
-        comm.when_failed(lambda: heard.append("early"))
+def test_every_rank_runs_each_callback_once_when_one_fails(transport, size):
+    def record_callbacks(comm, xp):
+        called = []
+        comm.when_failed(lambda: called.append("early"))
         if comm.rank == 0:
-            comm.barrier()  # all will hear; that the others have left it too is not said
+            comm.barrier()  # all ranks have registered; some may not have returned from the barrier yet
             comm.abort("had enough")
         with pytest.raises(CommAborted, match="had enough"):
             repeat(comm.barrier)
-        comm.when_failed(lambda: heard.append("late"))
+        comm.when_failed(lambda: called.append("late"))
         comm.abort("again")
         comm.close()
-        return heard
+        return called
 
-    assert check(run_threads(open_in_process(transport, size), hear)) == [["early", "late"]] * size
+    assert check(run_threads(open_in_process(transport, size), record_callbacks)) == [["early", "late"]] * size
 
 
 MISMATCHES = {
@@ -210,7 +210,7 @@ MISMATCHES = {
 
 @pytest.mark.parametrize("how", MISMATCHES)
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
-def test_ranks_that_disagree_are_told(transport, how):
+def test_different_calls_raise_a_mismatch_on_every_rank(transport, how):
     def disagree(comm, xp):
         call = MISMATCHES[how][comm.rank == 2]
         with pytest.raises(CommMismatch, match="every rank calls the same verbs"):
@@ -223,7 +223,7 @@ def test_ranks_that_disagree_are_told(transport, how):
 
 
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
-def test_verb_after_a_rank_has_closed(transport):
+def test_verb_fails_after_another_rank_has_closed(transport):
     def close_early(comm, xp):
         comm.barrier()
         if comm.rank == 1:
@@ -240,13 +240,13 @@ def test_verb_after_a_rank_has_closed(transport):
         comms[1].barrier()
 
 
-def test_no_ranks_are_refused():
+def test_zero_ranks_are_refused():
     with pytest.raises(UsageError, match="0 ranks"):
         open_threads(0)
 
 
 def die(comm, xp, victim: int, nbytes: int):
-    """Lose a rank while the others wait for it."""
+    """Kill a rank while the others wait for it."""
     comm.barrier()
     if comm.rank == victim:
         os.kill(os.getpid(), signal.SIGKILL)

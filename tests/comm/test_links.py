@@ -1,4 +1,4 @@
-"""Which ranks link up: strangers run no code, learn nothing and hold up no rank, whatever they send."""
+"""Linking of ranks: unauthenticated peers ("strangers") run no code, learn nothing and delay no rank."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def close_all(comms: list) -> None:
     check(run_threads(comms, lambda comm, xp: comm.close()))
 
 
-def dial(endpoint: SocketEndpoint) -> socket.socket:
+def connect_to(endpoint: SocketEndpoint) -> socket.socket:
     host, port = endpoint.address.split(":")
     sock = socket.create_connection((host, int(port)), timeout=20)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -52,7 +52,7 @@ def dial(endpoint: SocketEndpoint) -> socket.socket:
 
 
 def read(sock: socket.socket, count: int) -> bytes:
-    """Return so many bytes, or as many as come before the connection ends."""
+    """Receive `count` bytes, or fewer if the connection ends before."""
     found = b""
     with contextlib.suppress(ConnectionError):
         while len(found) < count and (more := sock.recv(count - len(found))):
@@ -61,7 +61,7 @@ def read(sock: socket.socket, count: int) -> bytes:
 
 
 class Linking:
-    """One rank that links in a thread, while the test is its peers."""
+    """One rank that links in a thread, while the test plays its peers."""
 
     def __init__(self, endpoint: SocketEndpoint, timeout_s: float = AMPLE_S) -> None:
         addresses = [endpoint.address if r == endpoint.rank else "127.0.0.1:1" for r in range(endpoint.size)]
@@ -82,7 +82,7 @@ class Linking:
 
 
 def prove_as(identity: Identity, sock: socket.socket, caller: int, listener: int) -> bytes:
-    """Go through a handshake as a rank that connects; return the whole answer."""
+    """Run the connecting side of a handshake; return the listener's answer."""
     nonce = os.urandom(32)
     sock.sendall(HELLO.pack(MAGIC, caller, listener, nonce))
     _, other = CHALLENGE.unpack(read(sock, CHALLENGE.size))
@@ -94,7 +94,7 @@ def prove_as(identity: Identity, sock: socket.socket, caller: int, listener: int
 
 
 class Evil:
-    """An object that makes a folder where it is unpickled."""
+    """An object that creates a folder when it is unpickled."""
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = str(folder)
@@ -134,45 +134,45 @@ STRANGERS = {
 
 
 @pytest.mark.parametrize("sent", STRANGERS.values(), ids=STRANGERS.keys())
-def test_stranger_does_not_disturb_the_ranks(sent):
+def test_stranger_does_not_prevent_linking(sent):
     endpoints = make_endpoints(3)
     with contextlib.ExitStack() as stack:
         for endpoint in endpoints:
-            stack.enter_context(dial(endpoint)).sendall(sent)
+            stack.enter_context(connect_to(endpoint)).sendall(sent)
         comms = open_all(endpoints)
         check(run_threads(comms, comm_cases.control_words))
         close_all(comms)
 
 
-def test_silent_stranger_is_dropped_in_time(monkeypatch):
+def test_silent_stranger_is_disconnected_after_its_deadline(monkeypatch):
     monkeypatch.setattr(endpoints_module, "STRANGER_S", 0.3)
     endpoint = SocketEndpoint(0, 2, host=HOST, secret=SECRET)
     linking = Linking(endpoint)
-    with dial(endpoint) as silent:
+    with connect_to(endpoint) as silent:
         assert read(silent, 1) == b""
     endpoint.close()
     assert "closed while it linked" in str(linking.wait())
 
 
-def test_many_strangers_do_not_keep_the_ranks_apart(monkeypatch):
-    """The number of those that wait is bounded, and a rank among them gets its turn."""
+def test_ranks_link_among_many_strangers(monkeypatch):
+    """The number of pending connections is bounded, and a rank displaced by them connects again."""
     monkeypatch.setattr(endpoints_module, "MAX_PENDING", 5)
     endpoints = make_endpoints(3)
     with contextlib.ExitStack() as stack:
-        strangers = [stack.enter_context(dial(endpoints[0])) for _ in range(200)]
+        strangers = [stack.enter_context(connect_to(endpoints[0])) for _ in range(200)]
         comms = open_all(endpoints)
         check(run_threads(comms, comm_cases.control_words))
         close_all(comms)
         assert all(read(stranger, 1) == b"" for stranger in strangers)
 
 
-def test_strangers_that_wait_are_bounded(monkeypatch):
+def test_number_of_pending_strangers_is_bounded(monkeypatch):
     monkeypatch.setattr(endpoints_module, "MAX_PENDING", 5)
     endpoint = SocketEndpoint(0, 2, host=HOST, secret=SECRET)
     linking = Linking(endpoint)
     with contextlib.ExitStack() as stack:
-        strangers = [stack.enter_context(dial(endpoint)) for _ in range(40)]
-        # The oldest have been dropped long before their time is over; the youngest wait.
+        strangers = [stack.enter_context(connect_to(endpoint)) for _ in range(40)]
+        # The oldest are closed long before their deadline; the youngest stay open.
         for stranger in strangers[:33]:
             assert read(stranger, 1) == b""
         assert not select.select(strangers[33:], [], [], 0.2)[0]
@@ -180,22 +180,22 @@ def test_strangers_that_wait_are_bounded(monkeypatch):
         linking.wait()
 
 
-def test_proofs_are_not_accepted_twice_or_from_others():
-    """Refused: a recorded proof, the secret of another gang, another epoch, a wrong rank, the listener's own proof."""
+def test_replayed_and_foreign_proofs_are_refused():
+    """A recorded proof, another gang's secret, another epoch, a wrong rank, the listener's own proof."""
     endpoint = SocketEndpoint(0, 3, host=HOST, secret=SECRET, network="gang/1")
     right = Identity(1, 3, "gang/1", SECRET)
     linking = Linking(endpoint)
     refused = ANSWER.pack(0, bytes(32))
-    with dial(endpoint) as sock:
+    with connect_to(endpoint) as sock:
         nonce = os.urandom(32)
         sock.sendall(HELLO.pack(MAGIC, 1, 0, nonce))
         _, other = CHALLENGE.unpack(read(sock, CHALLENGE.size))
         recorded = right.prove(b"caller", 1, 0, nonce + other)
-        # Of the wrong side.
+        # The listener's proof instead of the caller's.
         sock.sendall(PROOF.pack(right.prove(b"listener", 1, 0, nonce + other)))
         assert read(sock, ANSWER.size) == refused
         assert read(sock, 1) == b""
-    with dial(endpoint) as sock:
+    with connect_to(endpoint) as sock:
         sock.sendall(HELLO.pack(MAGIC, 1, 0, nonce))
         _, again = CHALLENGE.unpack(read(sock, CHALLENGE.size))
         assert again != other
@@ -208,13 +208,13 @@ def test_proofs_are_not_accepted_twice_or_from_others():
         (right, 0, 0),
         (right, 3, 0),
     ):
-        with dial(endpoint) as sock:
+        with connect_to(endpoint) as sock:
             assert prove_as(identity, sock, caller, listener) == refused
-    with dial(endpoint) as first, dial(endpoint) as second, dial(endpoint) as third:
+    with connect_to(endpoint) as first, connect_to(endpoint) as second, connect_to(endpoint) as third:
         admitted, proof = ANSWER.unpack(prove_as(right, first, 1, 0))
         assert admitted == 1
         assert proof not in (recorded, bytes(32))
-        # It is linked already.
+        # This rank is linked already.
         assert prove_as(right, second, 1, 0) == refused
         assert prove_as(right, third, 2, 0)[0] == 1
         comm = linking.wait()
@@ -241,13 +241,13 @@ def test_listener_without_the_secret_is_refused():
             assert hello[:3] == (MAGIC, 1, 0)
             sock.sendall(CHALLENGE.pack(MAGIC, bytes(32)))
             proof = read(sock, PROOF.size)
-            # All that it has is the other's proof.
+            # Reflect the other side's proof: a listener without the secret has nothing else.
             sock.sendall(ANSWER.pack(1, proof))
             linking.join(20)
     assert "did not prove" in results[0]
 
 
-def test_secret_is_neither_short_nor_shown():
+def test_short_secrets_are_refused_and_secrets_are_not_printed():
     with pytest.raises(UsageError, match="a secret of 3 bytes can be guessed"):
         SocketEndpoint(0, 2, host=HOST, secret=b"abc")
     shown = repr(Identity(0, 2, "gang/0", b"0123456789abcdef"))
@@ -291,13 +291,13 @@ def test_rank_of_another_gang_is_refused():
     old[1].close()
 
 
-def test_addresses_must_hold_the_own_one():
+def test_addresses_without_the_own_one_are_refused():
     endpoint = SocketEndpoint(0, 2, host=HOST, secret=SECRET)
     with pytest.raises(UsageError, match="not its own"):
         open_sockets(endpoint, ["127.0.0.1:1", "127.0.0.1:2"])
 
 
-# Frames of a rank that has proved itself, and sends what no rank sends.
+# Invalid frames of an authenticated peer.
 
 
 def pack(kind: int, number: int, description: bytes, nbytes: int, rest: bytes = b"") -> bytes:
@@ -320,7 +320,7 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize(("sent", "error"), BAD_FRAMES.values(), ids=BAD_FRAMES.keys())
-def test_bad_frame_ends_the_communicator_by_name(sent, error):
+def test_invalid_frame_ends_the_communicator_and_names_its_sender(sent, error):
     def verb(comm):
         if b"alltoallv" in sent:
             comm.alltoallv([np.zeros(2, np.int64)] * 2)
@@ -329,14 +329,14 @@ def test_bad_frame_ends_the_communicator_by_name(sent, error):
 
     endpoint = SocketEndpoint(0, 2, host=HOST, secret=SECRET)
     linking = Linking(endpoint)
-    with dial(endpoint) as peer:
+    with connect_to(endpoint) as peer:
         assert prove_as(Identity(1, 2, "", SECRET), peer, 1, 0)[0] == 1
         comm = linking.wait()
         peer.sendall(sent)
         peer.shutdown(socket.SHUT_WR)
         with pytest.raises(CommAborted, match=error):
             verb(comm)
-        # The peer is sent the reason.
+        # The cause is sent to the peer.
         kind, length, _, nbytes = struct.unpack("!BxxxIQQ", read(peer, HEAD.size))
         while kind == DATA:
             read(peer, length + nbytes)

@@ -1,4 +1,4 @@
-"""How NCCL fails, whose verbs cannot be seen from outside: in time, and with a device that works on."""
+"""Failures over NCCL are raised in time, although its verbs cannot be observed, and the device stays usable."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mgraph.errors import CommAborted, CommTimeout, RendezvousTimeout
 
 pytestmark = pytest.mark.timeout(180)
 
-# No verb of a sound program comes near it, on however slow a machine.
+# A deadline that no verb of a correct program reaches, even on a slow machine.
 AMPLE_S = 60.0
 
 
 def hang_and_abort(comm, xp, victim: int):
-    """Lose a rank while the others wait on the host; the abort comes from another thread, as a cluster's does."""
+    """Kill a rank while the other waits on the host, and abort from another thread, as a cluster does."""
     comm.barrier()
     if comm.rank == victim:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -30,12 +30,12 @@ def hang_and_abort(comm, xp, victim: int):
     with pytest.raises(CommAborted, match=f"rank {victim} was lost"):
         comm.barrier()
     seconds = time.monotonic() - start
-    assert int(xp.arange(1000).sum()) == 499500, "the device works on"
+    assert int(xp.arange(1000).sum()) == 499500, "the device is not usable after the abort"
     return seconds
 
 
 def hang_in_the_stream(comm, xp, victim: int):
-    """Lose it while the program waits on its stream, where only the end of the stream can wake it."""
+    """Kill a rank while the program waits on its stream, which only the end of the stream can wake."""
     comm.barrier()
     if comm.rank == victim:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -50,7 +50,7 @@ def hang_in_the_stream(comm, xp, victim: int):
 
 
 def hang_until_the_deadline(comm, xp, absent: int, on_stream: bool):
-    """Wait for a rank that lives and does not come: the verb's own deadline, or the watchdog's."""
+    """Wait for a rank that lives but calls no verb: the verb's deadline ends it, or the watchdog."""
     comm.barrier()
     if comm.rank == absent:
         time.sleep(10)
@@ -66,7 +66,7 @@ def hang_until_the_deadline(comm, xp, absent: int, on_stream: bool):
 
 @pytest.mark.gpus
 @pytest.mark.parametrize("case", [hang_and_abort, hang_in_the_stream], ids=lambda case: case.__name__)
-def test_nccl_abort_when_a_peer_is_killed(case):
+def test_abort_ends_nccl_verbs_after_a_peer_was_killed(case):
     gang = Gang("nccl", 2, AMPLE_S)
     try:
         results = gang.run(case, 1, on_host=False)
@@ -78,8 +78,8 @@ def test_nccl_abort_when_a_peer_is_killed(case):
 
 @pytest.mark.gpus
 @pytest.mark.parametrize("on_stream", [False, True], ids=["host", "stream"])
-def test_nccl_deadline(on_stream):
-    # Opening takes a few seconds under the same deadline.
+def test_deadline_ends_nccl_verbs_without_an_absent_peer(on_stream):
+    # Opening takes a few seconds, under the same deadline.
     gang = Gang("nccl", 2, 20.0)
     try:
         results = gang.run(hang_until_the_deadline, 1, on_stream, on_host=False)
@@ -89,7 +89,7 @@ def test_nccl_deadline(on_stream):
 
 
 @pytest.mark.gpu
-def test_nccl_missing_rank_at_the_opening():
+def test_opening_nccl_without_a_peer_ends_at_the_deadline():
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=open_nccl_alone, args=(theirs, 5.0))
@@ -100,4 +100,4 @@ def test_nccl_missing_rank_at_the_opening():
     assert process.exitcode == 0
     assert isinstance(error, RendezvousTimeout)
     assert "did not connect 2 ranks within 5 s" in str(error)
-    assert total == 6, "the device works on"
+    assert total == 6, "the device is not usable after the failure"

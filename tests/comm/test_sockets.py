@@ -1,4 +1,4 @@
-"""What only sockets can get wrong: large messages both ways, ends in the middle of one, leaks, forked children."""
+"""Faults that only sockets can have: blocked large messages, ends inside a message, leaks, forked children."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from comm_ranks import Gang, Raised, check, open_socket_threads, run_threads
 from test_conformance import AMPLE_S, open_in_process, repeat
 
 from mgraph.comm.exchange import FAREWELL_S
-from mgraph.comm.links import BUFFER_BYTES, JOIN_BYTES, TURN_BYTES
+from mgraph.comm.links import BUFFER_BYTES, CHUNK_BYTES, JOIN_BYTES
 from mgraph.comm.sockets import SMALL_BYTES
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, CommTimeout
@@ -24,14 +24,14 @@ from mgraph.errors import CommAborted, CommTimeout
 pytestmark = pytest.mark.timeout(180)
 
 TRANSPORTS = ("sockets", "tls")
-# On both sides of every size at which something changes.
-LIMITS = (1, 512, JOIN_BYTES, BUFFER_BYTES, SMALL_BYTES, TURN_BYTES)
+# The sizes at which the implementation changes its method; lengths on both sides of each are tested.
+LIMITS = (1, 512, JOIN_BYTES, BUFFER_BYTES, SMALL_BYTES, CHUNK_BYTES)
 DTYPES = ("uint8", "int32", "int64", "float64")
-TURNS = 40
+NUM_VERBS = 40
 
 
-def make_small(comms) -> None:
-    """Let every link carry little at a time, so that both ends of an exchange wait for each other often."""
+def shrink_socket_buffers(comms) -> None:
+    """Give every link small socket buffers, so that both ends of an exchange often wait for each other."""
     for comm in comms:
         for link in comm._network._links.values():
             link.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 32 << 10)
@@ -39,9 +39,9 @@ def make_small(comms) -> None:
 
 
 def draw_verbs(rng: np.random.Generator, size: int) -> list[tuple]:
-    """Return verbs with lengths around the limits, the same on every rank."""
+    """Draw verbs with lengths around the limits, the same on every rank."""
     drawn = []
-    for _ in range(TURNS):
+    for _ in range(NUM_VERBS):
         dtype = np.dtype(DTYPES[rng.integers(len(DTYPES))])
         limit = LIMITS[rng.integers(len(LIMITS))] // dtype.itemsize
         verb = ("barrier", "broadcast", "allreduce", "allgather", "alltoallv", "alltoallv_into")[rng.integers(6)]
@@ -52,7 +52,7 @@ def draw_verbs(rng: np.random.Generator, size: int) -> list[tuple]:
 
 
 def run_verbs(comm, xp, drawn: list[tuple], seed: int) -> list[np.ndarray]:
-    """Run the verbs on data of this rank; return all that came."""
+    """Run the verbs on data of this rank; return all results."""
     rng = np.random.default_rng([seed, comm.rank])
     found = []
     for verb, dtype, lengths, root, op in drawn:
@@ -78,25 +78,25 @@ def run_verbs(comm, xp, drawn: list[tuple], seed: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_sequences_of_verbs_answer_as_among_threads(transport, seed):
+def test_random_verbs_give_the_same_results_as_among_threads(transport, seed):
     size = 2 + seed % 3
     drawn = draw_verbs(np.random.default_rng(seed), size)
     expected = check(run_threads(open_threads(size, AMPLE_S), run_verbs, drawn, seed))
     comms = open_in_process(transport, size, AMPLE_S)
     if seed % 2:
-        make_small(comms)
+        shrink_socket_buffers(comms)
     found = check(run_threads(comms, run_verbs, drawn, seed))
     check(run_threads(comms, lambda comm, xp: comm.close()))
     for of_rank, expected_of_rank in zip(found, expected, strict=True):
-        for array, wanted in zip(of_rank, expected_of_rank, strict=True):
-            same(array, wanted)
+        for array, expected_array in zip(of_rank, expected_of_rank, strict=True):
+            same(array, expected_array)
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_large_messages_in_both_directions_do_not_block_each_other(transport):
-    """All send first, more than the system takes, over links that carry little at a time."""
+    """All ranks send first, more than the socket buffers hold."""
     comms = open_in_process(transport, 3, AMPLE_S)
-    make_small(comms)
+    shrink_socket_buffers(comms)
 
     def swap(comm, xp):
         parts = [np.full((2 << 20) + r, comm.rank, np.uint8) for r in range(comm.size)]
@@ -109,7 +109,7 @@ def test_large_messages_in_both_directions_do_not_block_each_other(transport):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_abort_ends_a_send_that_is_not_read(transport):
-    """Rank 1 never comes: what is sent to it has filled the link long before, and is dropped."""
+    """Rank 1 reads nothing: the message to it fills the link long before the abort, and is dropped."""
     comms = open_in_process(transport, 2, AMPLE_S)
     errors = []
 
@@ -125,7 +125,7 @@ def test_abort_ends_a_send_that_is_not_read(transport):
     comms[0].abort("had enough")
     sending.join(FAREWELL_S + 20)
     assert errors == ["had enough"]
-    # A link that ended inside a message says no cause.
+    # A link that ended inside a message carries no cause.
     with pytest.raises(CommAborted, match=r"rank 0 is gone|had enough"):
         comms[1].allreduce(np.zeros(64 << 20, np.uint8), "max")
 
@@ -144,7 +144,7 @@ def test_abort_in_the_middle_of_a_large_exchange_reaches_all_ranks_with_its_caus
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_cause_reaches_a_rank_that_comes_after_the_abort(transport):
+def test_cause_reaches_a_rank_that_calls_a_verb_after_the_abort(transport):
     comms = open_in_process(transport, 3, AMPLE_S)
     comms[1].abort("had enough")
     for comm in (comms[0], comms[2]):
@@ -170,7 +170,7 @@ def test_deadline_may_be_infinite():
 
 
 def test_interrupted_verb_ends_the_communicator_everywhere():
-    """A Ctrl-C in the middle of a message leaves no half message behind."""
+    """After a Ctrl-C inside a message no verb continues with a partial message."""
     comms = open_socket_threads(2, AMPLE_S)
     timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -197,8 +197,8 @@ def descriptors() -> dict[str, str]:
 
 @pytest.mark.parametrize("end", ["close", "abort", "one aborts", "never linked"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_nothing_is_left_behind(transport, end):
-    """No thread, no descriptor and no port; opening and verbs need no thread either."""
+def test_no_thread_descriptor_or_port_is_left_behind(transport, end):
+    """Opening and verbs need no thread either."""
     threads, before = set(threading.enumerate()), descriptors()
     if end == "never linked":
         from mgraph.comm.endpoint import SocketEndpoint
@@ -223,7 +223,7 @@ def test_nothing_is_left_behind(transport, end):
 
 
 def in_child(work) -> int:
-    """Run `work` in a forked child; return its exit code, 0 where it returned True."""
+    """Run `work` in a forked child; return its exit code, 0 if it returned True."""
     pid = os.fork()
     if not pid:
         code = 1
@@ -257,7 +257,7 @@ def test_forked_child_does_not_touch_the_links_of_its_parent(transport):
 
 
 def die_with_a_child(comm, xp, victim: int):
-    """Lose a rank that leaves a forked child, which has copies of all its descriptors."""
+    """Kill a rank that has a forked child with copies of all its descriptors."""
     comm.barrier()
     if comm.rank == victim:
         if not os.fork():
@@ -279,5 +279,5 @@ def test_killed_rank_is_noticed_while_its_forked_child_lives():
     assert isinstance(results[1], Raised)
     cause, seconds = check([results[0]])[0]
     assert "rank 1 is gone" in cause
-    # Long before the child ends, on a busy machine too.
+    # Well before the child ends, even on a busy machine.
     assert seconds < 13

@@ -12,8 +12,8 @@ from naive_shard import build_shards, positions_of
 from on_ranks import RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
-from test_edge_blocks import check_order, edges_of
 from test_build import CaseEdges
+from test_edge_blocks import check_order, edges_of
 from zoo import CASES, ZOO, random_case
 
 from mgraph.backends.base import CpuBackend

@@ -1,4 +1,4 @@
-"""The same answers over sockets as over threads: every graph, method and number of ranks against the oracles."""
+"""Results over sockets equal the oracles', for every graph, method and number of ranks."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from zoo import ZOO
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
 
-# The one of three hundred supersteps takes long on many ranks.
+# Its three hundred supersteps take long on many ranks.
 DEEP = ZOO["long-chain"]
 
 
 class SocketCluster(InProcessCluster):
-    """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
+    """Ranks of this process that communicate through sockets, as those of a Dask cluster do."""
 
     @staticmethod
     def open_comms(size, timeout_s):
@@ -34,7 +34,7 @@ def cluster(request):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", [case for case in STARTABLE if case is not DEEP], ids=lambda case: case.name)
-def test_searches_over_sockets(cluster, case, method):
+def test_searches_over_sockets_equal_the_oracles(cluster, case, method):
     with graph_of(case, cluster, "degree") as g:
         assert g.num_ranks == cluster.num_ranks
         for search in SEARCHES.values():
@@ -42,19 +42,19 @@ def test_searches_over_sockets(cluster, case, method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_deep_search_over_sockets(method):
+def test_search_of_many_supersteps_over_sockets_equals_the_oracles(method):
     with SocketCluster(2) as cluster, graph_of(DEEP, cluster, "degree") as g:
         for search in SEARCHES.values():
             check(search(g, 0, method=method), DEEP, [0], "degree")
 
 
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_components_over_sockets(cluster, case):
+def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
 
 
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
-def test_forests_over_sockets(cluster, case):
+def test_forests_over_sockets_equal_the_oracles(cluster, case):
     with graph_of(case, cluster, "degree") as g, mg.minimum_spanning_forest(g) as forest:
         check_forest(forest, case, "degree")
         mg.validate(forest)

@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 @pytest.fixture
 def start(tmp_path):
-    """Start a script whose processes can be told by the temporary folder in their command lines."""
+    """Start a script; its processes are recognized by the temporary folder in their command lines."""
     started = []
 
     def start(script: str, *options: str, start_new_session: bool = False, **environment: str) -> subprocess.Popen:
@@ -32,7 +32,7 @@ def start(tmp_path):
             **environment,
         }
         pipe = subprocess.PIPE
-        # A shell cannot trap what was ignored when it started, as SIGINT is for a suite run in the background.
+        # A shell cannot trap a signal that was ignored when it started, as SIGINT is if tests run in the background.
         command = ["env", "--default-signal=INT,TERM", "bash", f"deploy/{script}", *options]
         ways = {"stdout": pipe, "stderr": pipe, "text": True, "start_new_session": start_new_session}
         started.append(subprocess.Popen(command, cwd=ROOT, env=env, **ways))
@@ -47,14 +47,14 @@ def start(tmp_path):
 
 
 def left_behind(folder: pathlib.Path) -> list[str]:
-    """Return the command lines that name the folder, once those that are ending have ended."""
+    """Return the command lines that contain the folder, after waiting for processes that are ending."""
     deadline_s = time.monotonic() + 10
-    while (found := _naming(folder)) and time.monotonic() < deadline_s:
+    while (found := _command_lines_with(folder)) and time.monotonic() < deadline_s:
         time.sleep(0.1)
     return found
 
 
-def _naming(folder: pathlib.Path) -> list[str]:
+def _command_lines_with(folder: pathlib.Path) -> list[str]:
     lines = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -64,7 +64,7 @@ def _naming(folder: pathlib.Path) -> list[str]:
     return [line for line in lines if str(folder) in line]
 
 
-def test_a_job_gets_the_scheduler_file_and_its_exit_code_comes_back(start):
+def test_script_passes_the_scheduler_file_to_its_job_and_returns_the_exit_code(start):
     job = "import os, json; print(json.load(open(os.environ['MGRAPH_SCHEDULER_FILE']))['type']); raise SystemExit(7)"
     out, err = (process := start("local.sh", "--workers", "1", "--", sys.executable, "-c", job)).communicate(
         timeout=100
@@ -75,7 +75,7 @@ def test_a_job_gets_the_scheduler_file_and_its_exit_code_comes_back(start):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_takes_everything_down(start, number, code):
+def test_signal_stops_all_processes_of_the_script(start, number, code):
     process = start("local.sh", "--workers", "2", "--", "sleep", "100")
     assert process.stdout.readline() == "2 cpu workers are up\n"
     process.send_signal(number)
@@ -84,7 +84,7 @@ def test_a_signal_takes_everything_down(start, number, code):
 
 
 @pytest.mark.parametrize("whole_group", [False, True])
-def test_a_script_that_is_killed_leaves_nothing(start, tmp_path, whole_group):
+def test_killed_script_leaves_no_process_and_no_file(start, tmp_path, whole_group):
     process = start("local.sh", "--workers", "2", "--", "sleep", "1000", start_new_session=True)
     assert process.stdout.readline() == "2 cpu workers are up\n"
     below = [psutil.Process(pid) for pid in processes_below(process.pid)]
@@ -96,7 +96,7 @@ def test_a_script_that_is_killed_leaves_nothing(start, tmp_path, whole_group):
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Return whether a process runs: its number is not another's, and it does not wait to be reaped."""
+    """Return whether a process runs: its pid was not reused, and it is no zombie."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -110,27 +110,27 @@ def test_nothing_listens_on_other_interfaces(start):
 
 
 @pytest.mark.parametrize("program", ["dask worker", "dask cuda worker"])
-def test_workers_of_either_kind_are_given_the_loopback_address(start, tmp_path, program):
-    """What dask-cuda needs a GPU for is seen from its command line."""
-    python, said = tmp_path / "python", tmp_path / "words"
-    # In place of a scheduler, of workers, and of what waits for them and then gives up.
+def test_cpu_and_gpu_workers_are_started_on_the_loopback_address(start, tmp_path, program):
+    """Checked in the command line, since dask-cuda itself needs a GPU."""
+    python, recorded = tmp_path / "python", tmp_path / "words"
+    # A fake interpreter: in place of the scheduler, of the workers, and of the wait for them, which fails.
     python.write_text(
         f"""#!/bin/sh
         case "$*" in
             *" scheduler "*) exec sleep 100 ;;
-            *" worker "*) echo "$*" >{said}; exec sleep 100 ;;
+            *" worker "*) echo "$*" >{recorded}; exec sleep 100 ;;
         esac
-        until [ -s {said} ]; do sleep 0.1; done
+        until [ -s {recorded} ]; do sleep 0.1; done
         exit 1"""
     )
     python.chmod(0o755)
     kind, devices = ("cpu", "") if program == "dask worker" else ("cuda", "0,1")
     options = "--workers", "2", "--backend", kind
     start("local.sh", *options, PYTHON=str(python), CUDA_VISIBLE_DEVICES=devices).communicate(timeout=60)
-    words = said.read_text()
+    command_line = recorded.read_text()
     for option in (program, "--host 127.0.0.1", "--dashboard-address 127.0.0.1:0"):
-        assert option in words
-    for file in (python, said):
+        assert option in command_line
+    for file in (python, recorded):
         file.unlink()
 
 
@@ -144,7 +144,7 @@ def test_workers_of_either_kind_are_given_the_loopback_address(start, tmp_path, 
         (("--scale",), "deploy/local.sh [--workers N]"),
     ],
 )
-def test_bad_options_are_refused(start, options, message):
+def test_invalid_options_are_refused(start, options, message):
     process = start("local.sh", *options)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 2
@@ -152,7 +152,7 @@ def test_bad_options_are_refused(start, options, message):
 
 
 @pytest.mark.parametrize("script", ["local.sh", "slurm.sbatch"])
-def test_the_smoke_job_runs_on_a_cluster(start, script):
+def test_smoke_job_runs_on_a_cluster(start, script):
     process = start(script, "--workers", "2", "--scale", "4")
     out, err = process.communicate(timeout=110)
     assert process.returncode == 0, err
@@ -161,7 +161,7 @@ def test_the_smoke_job_runs_on_a_cluster(start, script):
     assert "all validated" in out
 
 
-def test_a_smoke_job_that_fails_says_so(start):
+def test_script_returns_the_exit_code_of_a_failing_smoke_job(start):
     process = start("local.sh", "--workers", "1", "--scale", "99")
     _, err = process.communicate(timeout=110)
     assert process.returncode == 2

@@ -1,7 +1,7 @@
-"""What every communicator must do: programs that all ranks run, and check against NumPy on their own.
+"""Conformance cases of communicators: programs that all ranks run, each checking its results against NumPy.
 
-A case is `case(comm, xp)`: it is called on every rank, with xp the array module of the rank's arrays.
-Every rank can make the data of all the others, so that what is expected needs no communicator.
+A case is `case(comm, xp)`: it is called on every rank, with xp the array module of the rank's arrays. Every rank can
+generate the data of all others, so that expected results need no communicator.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import pytest
 from mgraph.errors import UsageError
 
 DTYPES = [np.dtype(name) for name in ("uint8", "int32", "uint32", "int64", "float32", "float64")]
-# Empty, a word, odd, and on both sides of what each communicator takes for small; 7 ranks cut them unevenly.
+# Empty, one value, odd, and on both sides of each communicator's limit for small arrays; 7 ranks divide them unevenly.
 LENGTHS = (0, 1, 7, 1000, 40_001, 300_001)
 REDUCTIONS = {"min": np.min, "max": np.max, "sum": np.sum}
 LARGE_BYTES = 64 << 20
 
 
 def data(rank: int, length: int, dtype: np.dtype, op: str = "sum") -> np.ndarray:
-    """Return one rank's array: for sums small enough, for minima and maxima over the whole range of the dtype."""
+    """Return one rank's array: small values for sums, the whole range of the dtype for minima and maxima."""
     rng = np.random.default_rng([rank, length, dtype.num])
     if op == "sum":
         return rng.integers(0 if dtype.kind == "u" else -30, 30, length).astype(dtype)
@@ -34,7 +34,7 @@ def data(rank: int, length: int, dtype: np.dtype, op: str = "sum") -> np.ndarray
 
 
 def same(found, expected) -> None:
-    """Assert that an array of either module is equal, in dtype, shape and every bit, to a NumPy array."""
+    """Assert that an array of either module equals a NumPy array in dtype, shape and every bit."""
     host = found.get() if hasattr(found, "get") else found
     assert host.dtype == expected.dtype
     assert host.shape == expected.shape
@@ -51,7 +51,7 @@ def allreduce(comm, xp) -> None:
 
 
 def allreduce_in_rank_order(comm, xp) -> None:
-    """Take sums of floats from rank 0 up, so that they are the same each time."""
+    """Sum floats in order of rank, so that results are reproducible."""
     for length in LENGTHS:
         arrays = [np.random.default_rng(r).standard_normal(length) * 10.0**r for r in range(comm.size)]
         expected = arrays[0]
@@ -93,13 +93,13 @@ def allgather(comm, xp) -> None:
             same(out, expected)
             # In place: the part is the rank's own slice of the whole.
             out = xp.zeros(comm.size * length, dtype)
-            mine = out[comm.rank * length : (comm.rank + 1) * length]
-            mine[...] = xp.asarray(data(comm.rank, length, dtype))
-            same(comm.allgather(mine, out), expected)
+            own = out[comm.rank * length : (comm.rank + 1) * length]
+            own[...] = xp.asarray(data(comm.rank, length, dtype))
+            same(comm.allgather(own, out), expected)
 
 
 def alltoallv(comm, xp) -> None:
-    """Lengths differ with both ends; some parts, all parts of some ranks, and once all of all, are empty."""
+    """Lengths depend on source and target; some parts, all parts of some ranks, and once all parts, are empty."""
     lengths = {
         "unequal": lambda source, target: 10 * source + target,
         "some empty": lambda source, target: 1000 if (source + target) % 2 else 0,
@@ -115,17 +115,17 @@ def alltoallv(comm, xp) -> None:
             assert received[comm.rank] is parts[comm.rank]
             for r in range(comm.size):
                 same(received[r], data(r * 8 + comm.rank, length(r, comm.rank), dtype))
-                received[r][...] = 0  # they are the receiver's own
+                received[r][...] = 0  # the receiver may write to them
 
 
 def alltoallv_into(comm, xp) -> None:
-    """Put what comes where it is to go, the own part too; lengths are known, some are 0."""
+    """Receive all parts, the own one too, into given arrays; lengths are known, some are 0."""
     dtype = np.dtype(np.int32)
     for length in (lambda source, target: 1000 * source + target, lambda source, target: (source + target) % 2):
-        for of in (xp, np):
-            parts = [of.asarray(data(comm.rank * 8 + r, length(comm.rank, r), dtype)) for r in range(comm.size)]
+        for module in (xp, np):
+            parts = [module.asarray(data(comm.rank * 8 + r, length(comm.rank, r), dtype)) for r in range(comm.size)]
             ends = np.cumsum([0, *(length(r, comm.rank) for r in range(comm.size))])
-            out = of.full(int(ends[-1]), -1, dtype)
+            out = module.full(int(ends[-1]), -1, dtype)
             into = [out[ends[r] : ends[r + 1]] for r in range(comm.size)]
             received = comm.alltoallv(parts, into)
             for r in range(comm.size):
@@ -135,23 +135,23 @@ def alltoallv_into(comm, xp) -> None:
 
 
 def reuse(comm, xp) -> None:
-    """Change arrays as soon as their verb has returned, however slow the others are."""
-    for turn in range(4):
+    """Overwrite arrays as soon as their verb has returned, however slow the other ranks are."""
+    for repetition in range(4):
         for length in (10, 100_003):
-            x = xp.full(length, turn, np.int32)
-            comm.broadcast(x, turn % comm.size)
+            x = xp.full(length, repetition, np.int32)
+            comm.broadcast(x, repetition % comm.size)
             x[...] = -1
-            parts = [xp.full(length, turn + comm.rank, np.int32) for _ in range(comm.size)]
+            parts = [xp.full(length, repetition + comm.rank, np.int32) for _ in range(comm.size)]
             received = comm.alltoallv(parts)
             for part in (parts[r] for r in range(comm.size) if r != comm.rank):
                 part[...] = -1
-            time.sleep(0.002 * ((comm.rank + turn) % comm.size))
+            time.sleep(0.002 * ((comm.rank + repetition) % comm.size))
             for r in range(comm.size):
-                same(received[r], np.full(length, turn + r, np.int32))
+                same(received[r], np.full(length, repetition + r, np.int32))
             out = xp.zeros(length * comm.size, np.int32)
-            mine = xp.full(length, comm.rank, np.int32)
-            comm.allgather(mine, out)
-            mine[...] = -1
+            own = xp.full(length, comm.rank, np.int32)
+            comm.allgather(own, out)
+            own[...] = -1
             same(out, np.repeat(np.arange(comm.size, dtype=np.int32), length))
 
 
@@ -163,7 +163,7 @@ def control_words(comm, xp) -> None:
 
 
 def host_arrays(comm, xp) -> None:
-    """NumPy arrays are taken by every communicator, small ones and ones that do not fit its staging memory."""
+    """Every communicator accepts NumPy arrays, small ones and ones larger than its staging memory."""
     for length in (3, 300_001):
         x = np.full(length, comm.rank, np.int64)
         same(comm.allreduce(x, "max"), np.full(length, comm.size - 1))
@@ -175,15 +175,15 @@ def host_arrays(comm, xp) -> None:
 
 
 def paces(comm, xp) -> None:
-    """Ranks that are late, each at other verbs, get the same answers."""
+    """Results do not depend on which ranks are late, at which verbs."""
     rng = np.random.default_rng(comm.rank)
-    for turn in range(30):
+    for i in range(30):
         if rng.random() < 0.3:
             time.sleep(rng.random() * 0.004)
-        assert comm.sum(turn)[0] == turn * comm.size
-        if turn % 3 == 0:
-            root = turn % comm.size
-            same(comm.broadcast(xp.full(9, comm.rank * turn, np.int32), root), np.full(9, root * turn, np.int32))
+        assert comm.sum(i)[0] == i * comm.size
+        if i % 3 == 0:
+            root = i % comm.size
+            same(comm.broadcast(xp.full(9, comm.rank * i, np.int32), root), np.full(9, root * i, np.int32))
 
 
 def bytes_sent(comm, xp) -> None:
@@ -199,7 +199,7 @@ def bytes_sent(comm, xp) -> None:
 
 
 def usage(comm, xp) -> None:
-    """Refuse what is wrong on the face of it before anything is sent; the communicator lives on."""
+    """Wrong arguments are refused before anything is sent; the communicator stays usable."""
     x = xp.zeros((4, 4), np.int32)
     with pytest.raises(UsageError, match="'prod' is not one of min, max, sum"):
         comm.allreduce(x, "prod")
@@ -228,14 +228,14 @@ def large(comm, xp) -> None:
     length = LARGE_BYTES // 4
     places = np.arange(length, dtype=np.int32)
     arrays = [places ^ np.int32(0x5BD1E9 * r) for r in range(comm.size)]
-    # The module's own copy, which verbs may write to.
-    mine = xp.array(arrays[comm.rank])
+    # A copy, since verbs write to it.
+    own = xp.array(arrays[comm.rank])
     share = length // comm.size
     out = xp.empty(share * comm.size, np.int32)
-    same(comm.allgather(mine[:share], out), np.concatenate([array[:share] for array in arrays]))
-    same(comm.allreduce(mine, "min"), np.minimum.reduce(arrays))
-    mine[...] = xp.asarray(arrays[comm.rank])
-    same(comm.broadcast(mine, comm.size - 1), arrays[-1])
+    same(comm.allgather(own[:share], out), np.concatenate([array[:share] for array in arrays]))
+    same(comm.allreduce(own, "min"), np.minimum.reduce(arrays))
+    own[...] = xp.asarray(arrays[comm.rank])
+    same(comm.broadcast(own, comm.size - 1), arrays[-1])
     parts = [xp.asarray(arrays[comm.rank][r * share : (r + 1) * share - r]) for r in range(comm.size)]
     lo, hi = comm.rank * share, (comm.rank + 1) * share - comm.rank
     for r, part in enumerate(comm.alltoallv(parts)):

@@ -1,7 +1,7 @@
-"""Ranks for tests: threads of this process, or processes of their own that run what they are told.
+"""Runs cases on the ranks of a communicator: threads of this process, or processes.
 
-`run_threads` gives each communicator a thread; a `Gang` is p processes that live for many cases, because a
-process takes a second to start and NCCL several to open. Nobody is waited for for ever.
+`run_threads` runs each communicator in a thread. A `Gang` is p processes that run many cases one after another,
+because a process takes a second to start and NCCL several to open. Every wait has a deadline.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 HOST = "127.0.0.1"
-# Of all the networks of one test.
+# The secret of all networks of a test.
 SECRET = bytes(range(32))
-# The slowest case of a suite on two busy cores, with room.
+# Longer than the slowest case takes on two busy cores.
 CASE_S = 60.0
 
 
 class Raised:
-    """What a rank raised."""
+    """The result of a rank that raised an error."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -33,7 +33,7 @@ class Raised:
 
 
 def run_threads(comms: Sequence[Any], case: Callable, *args: Any) -> list[Any]:
-    """Run case(comm, numpy, *args) on a thread for each communicator; return the values, or what was Raised."""
+    """Run case(comm, numpy, *args) in a thread for each communicator; return values or Raised."""
     results: list[Any] = [Raised(TimeoutError(f"still running after {CASE_S} s"))] * len(comms)
 
     def run(rank: int) -> None:
@@ -41,7 +41,7 @@ def run_threads(comms: Sequence[Any], case: Callable, *args: Any) -> list[Any]:
             results[rank] = case(comms[rank], np, *args)
         except BaseException as error:
             results[rank] = Raised(error)
-            # As a cluster does: nobody need wait for a rank that failed.
+            # As a cluster does: the other ranks need not wait for one that failed.
             comms[rank].abort(f"rank {rank} failed: {error!r}")
 
     threads = [threading.Thread(target=run, args=(rank,), daemon=True) for rank in range(len(comms))]
@@ -54,7 +54,7 @@ def run_threads(comms: Sequence[Any], case: Callable, *args: Any) -> list[Any]:
 
 
 def check(results: Sequence[Any]) -> list[Any]:
-    """Return the values; raise the first error that is a cause and not a consequence, if there is one."""
+    """Return the values, or raise the first error that does not follow from another rank's."""
     errors = [result.error for result in results if isinstance(result, Raised)]
     if errors:
         raise next((error for error in errors if type(error).__name__ != "CommAborted"), errors[0])
@@ -62,7 +62,7 @@ def check(results: Sequence[Any]) -> list[Any]:
 
 
 def open_socket_threads(size: int, timeout_s: float, **options: Any) -> list[Any]:
-    """Return the socket communicators of ranks in this process."""
+    """Open the socket communicators of ranks in this process."""
     from mgraph.comm.endpoint import SocketEndpoint
     from mgraph.comm.sockets import open_sockets
 
@@ -82,7 +82,7 @@ def open_socket_threads(size: int, timeout_s: float, **options: Any) -> list[Any
 
 
 class Gang:
-    """`size` processes, each with its end of a communicator, that run cases one after another."""
+    """`size` processes, each with one rank's communicator, that run cases one after another."""
 
     def __init__(self, transport: str, size: int, timeout_s: float) -> None:
         context = multiprocessing.get_context("spawn")
@@ -104,19 +104,19 @@ class Gang:
             raise
 
     def run(self, case: Callable, *args: Any, on_host: bool = True) -> list[Any]:
-        """Run a case on every rank; return the values, or what was Raised."""
+        """Run a case on every rank; return values or Raised."""
         for pipe in self.pipes:
             pipe.send((case, args, on_host))
         return [self._receive(rank) for rank in range(len(self.pipes))]
 
     def close(self) -> None:
-        """Let every rank close in order and end."""
+        """Close the communicator on every rank, and end the processes."""
         for pipe in self.pipes:
             pipe.send(None)
         ended = [self._receive(rank) for rank in range(len(self.pipes))]
         deadline = time.monotonic() + CASE_S
         for process in self.processes:
-            # A process gives its GPU back on exit, which takes a while where many do so at once.
+            # A process releases its GPU on exit, which takes a while when many do so at once.
             process.join(max(0.0, deadline - time.monotonic()))
         codes = [process.exitcode for process in self.processes]
         self.kill()
@@ -124,7 +124,7 @@ class Gang:
         assert codes == [0] * len(codes)
 
     def kill(self) -> None:
-        """End the processes, whatever they do."""
+        """Kill the processes."""
         for process in self.processes:
             process.kill()
             process.join()
@@ -140,7 +140,7 @@ class Gang:
 
 
 def _serve(pipe: Any, transport: str, rank: int, size: int, timeout_s: float) -> None:
-    """Open one rank's communicator and run the cases that come through the pipe."""
+    """Open one rank's communicator and run the cases received through the pipe."""
     try:
         comm, device_module = {"sockets": _open_sockets, "nccl": _open_nccl}[transport](pipe, rank, size, timeout_s)
     except BaseException as error:
@@ -178,7 +178,7 @@ def _open_nccl(pipe: Any, rank: int, size: int, timeout_s: float) -> tuple[Any, 
 
 
 def open_nccl_alone(pipe: Any, timeout_s: float) -> None:
-    """Open the first of two NCCL ranks while there is no second; send what comes of it, and end at once."""
+    """Open rank 0 of two NCCL ranks without a second one; send the error, and exit."""
     import cupy
 
     from mgraph.comm.nccl import new_unique_id, open_nccl

@@ -1,4 +1,4 @@
-"""Processes of Dask, and what cluster tests ask of them."""
+"""Starts Dask processes, and inspects them for cluster tests."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)}
 
 
 def held(dask_worker) -> int:
-    """Return how many objects a worker holds for ranks."""
+    """Count the objects that a worker stores for ranks."""
     return sum(len(objects) for objects in dask_worker.plugins["mgraph"]._objects.values())
 
 
 def held_keys(dask_worker) -> set[str]:
-    """Return the keys of what a worker holds for ranks."""
+    """Return the keys of the objects that a worker stores for ranks."""
     return {key for objects in dask_worker.plugins["mgraph"]._objects.values() for key in objects}
 
 
@@ -39,8 +39,8 @@ def wait_until(condition, timeout_s: float = 30.0) -> None:
 
 @contextlib.contextmanager
 def dask_process(*command: str, environment=ENVIRONMENT):
-    """Run a dask command while the context lasts."""
-    # `python -m` looks in its working directory first, where mgraph must not be.
+    """Run a dask command for the duration of the context."""
+    # `python -m` searches its working directory first, which must not contain mgraph.
     running = subprocess.Popen(
         [sys.executable, "-m", "dask", *command],
         env=environment,
@@ -61,7 +61,7 @@ def dask_process(*command: str, environment=ENVIRONMENT):
 
 @contextlib.contextmanager
 def scheduler_by_hand(folder: pathlib.Path, environment=ENVIRONMENT):
-    """Start a scheduler as users do; yield its process and its scheduler file."""
+    """Start a scheduler by Dask's command; yield its process and its scheduler file."""
     file = folder / "scheduler.json"
     options = "--port", "0", "--no-dashboard", "--host", "127.0.0.1", "--scheduler-file", str(file)
     with dask_process("scheduler", *options, environment=environment) as process:
@@ -70,25 +70,25 @@ def scheduler_by_hand(folder: pathlib.Path, environment=ENVIRONMENT):
 
 
 def worker_by_hand(file: str, environment=ENVIRONMENT):
-    """Start a worker that joins the scheduler of that file."""
+    """Start a worker by Dask's command, for the scheduler of a file."""
     options = "--scheduler-file", file, "--nthreads", "1", "--no-dashboard", "--no-nanny"
     return dask_process("worker", *options, environment=environment)
 
 
 def listening(pids) -> set[tuple[str, int]]:
-    """Return the addresses and ports on which these processes listen."""
-    mine = set()
+    """Return the addresses and ports on which processes listen."""
+    sockets = set()
     for link in (link for pid in pids for link in pathlib.Path(f"/proc/{pid}/fd").iterdir()):
         with contextlib.suppress(OSError):  # closed meanwhile
-            mine.add(os.readlink(link))
+            sockets.add(os.readlink(link))
     found = set()
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for line in pathlib.Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             _, local, _, state, *_, inode = line.split()[:10]
-            if state == "0A" and f"socket:[{inode}]" in mine:
+            if state == "0A" and f"socket:[{inode}]" in sockets:
                 address, port = local.split(":")
                 words = bytes.fromhex(address)
-                # Words of 32 bits, each in the order of this machine.
+                # Words of 32 bits, each in this machine's byte order.
                 packed = b"".join(
                     words[i : i + 4][:: -1 if sys.byteorder == "little" else 1] for i in range(0, len(words), 4)
                 )
@@ -97,13 +97,13 @@ def listening(pids) -> set[tuple[str, int]]:
 
 
 def processes_below(pid: int) -> list[int]:
-    """Return a process and all that descend from it."""
+    """Return the ids of a process and of all its descendants."""
     process = psutil.Process(pid)
     return [pid, *(child.pid for child in process.children(recursive=True))]
 
 
 def make_security(folder: pathlib.Path) -> Security:
-    """Make an authority that signs itself, and what Dask needs to speak TLS with its certificate."""
+    """Make a self-signed certificate, and the Security of a Dask cluster that uses it."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,4 +1,4 @@
-"""Interrupts for tests: one at each instruction of a caller in turn, and real ones from another process."""
+"""Interrupts for tests: one at a chosen instruction of a caller, and real signals from another process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).parents[2]
-# Python looks for signals neither before it returns a value nor before it cleans up behind an error.
+# Python checks for signals neither before it returns a value nor before it cleans up after an error.
 WITHOUT_SIGNALS = {"RETURN_VALUE", "RERAISE", "POP_EXCEPT", "COPY", "PUSH_EXC_INFO"}
 
 
 def interrupted_at(step: int, call: Callable[[], object], files: tuple[str, ...], *, by_line: bool = False) -> bool:
-    """Call with a KeyboardInterrupt at so many steps of this thread within the files; return whether it came to that.
+    """Run `call` with a KeyboardInterrupt at a step of this thread in `files`; return whether the step was reached.
 
     A step is an instruction, or with `by_line` a line.
     """
@@ -37,7 +37,7 @@ def interrupted_at(step: int, call: Callable[[], object], files: tuple[str, ...]
         return trace
 
     before = sys.gettrace()
-    # Python 3.12 looks for instructions to trace only if a frame wants that before the tracing begins.
+    # Python 3.12 traces instructions only if a frame requests it before tracing begins.
     sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
@@ -50,12 +50,12 @@ def interrupted_at(step: int, call: Callable[[], object], files: tuple[str, ...]
 
 
 def of_package(*names: str) -> tuple[str, ...]:
-    """Return where these modules of the package lie, or the package."""
+    """Return the paths of modules of the package, or of the whole package."""
     return tuple(str(ROOT / "mgraph" / name) for name in names or ("",))
 
 
-# The interrupted program: `setup` makes things, `work` is called until it was interrupted often enough, `check` fails
-# where something is left. An interrupt that comes while `work` does not run is no interrupt, or the loop would end.
+# The interrupted program: `setup` runs once, then `work` repeatedly for `times` interrupts; `check` fails
+# if something is left. Interrupts outside of `work` are ignored, since they would end the loop.
 PROGRAM = """
 import gc, signal, sys, time
 import mgraph as mg
@@ -86,7 +86,7 @@ print("done", flush=True)
 
 
 def interrupt_often(setup: str, work: str, check: str, *, times: int, hang_s: float = 30.0) -> None:
-    """Run the program, and interrupt it at random until it is done; fail where it makes no progress."""
+    """Run the program and interrupt it at random times until it is done; fail if it makes no progress."""
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     draw = random.Random(seed)
@@ -113,8 +113,8 @@ def _interrupt_until_done(process: subprocess.Popen, draw: random.Random, hang_s
                 return
             seen, last = (seen + new)[-(1 << 12) :] if b"ready" not in seen else b"ready" + new[-64:], time.monotonic()
         elif time.monotonic() - last > hang_s:
-            # Its threads, on its stderr.
+            # Makes faulthandler print all stacks to stderr.
             process.send_signal(signal.SIGABRT)
-            raise AssertionError(f"no progress behind {seen[-20:]!r}: {process.stderr.read().decode()}")
+            raise AssertionError(f"no progress after {seen[-20:]!r}: {process.stderr.read().decode()}")
         else:
             process.send_signal(signal.SIGINT)

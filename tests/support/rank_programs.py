@@ -1,4 +1,4 @@
-"""What the cluster tests run on ranks: workers import this module."""
+"""Functions that cluster tests run on ranks; workers import this module."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mgraph.generate.rmat import Rmat
 
 
 def total(rank: Rank, *args: Any) -> tuple:
-    """Return who this is, and a sum that needs every rank."""
+    """Return the rank, the number of ranks, and a sum over all ranks."""
     return rank.index, rank.size, rank.comm.sum(rank.index + 1)[0], args
 
 
@@ -52,18 +52,18 @@ def keep(rank: Rank, key: str, value: Any) -> None:
 
 
 def fill(rank: Rank, key: str, num_bytes: int) -> None:
-    """Keep so much memory, written to."""
+    """Store an array of `num_bytes`, with all pages written."""
     rank.objects[key] = np.ones(num_bytes, np.uint8)
 
 
 def keep_late(rank: Rank, graph: str, key: str, delay_s: float) -> None:
-    """End as every job does: behind the last verb, an answer is kept."""
+    """Store a result after the last verb, as every job does."""
     time.sleep(delay_s)
     rank.objects[key] = bytearray(1 << 20)
 
 
 def keep_behind_a_failure(rank: Rank, key: str, delay_s: float) -> None:
-    """Fail on one rank long before the others keep something."""
+    """Fail on rank 0 long before the others store an object."""
     rank.comm.barrier()
     if rank.index == 0:
         raise ZeroDivisionError
@@ -72,7 +72,7 @@ def keep_behind_a_failure(rank: Rank, key: str, delay_s: float) -> None:
 
 
 class Tracked:
-    """An argument of which each process knows how many it has."""
+    """An argument with a count of its living copies in each process."""
 
     living: ClassVar[weakref.WeakSet[Tracked]] = weakref.WeakSet()
 
@@ -89,14 +89,14 @@ def hold_and_fail(rank: Rank, held: Tracked) -> None:
 
 
 def hold_in_a_verb(rank: Rank, held: Tracked) -> None:
-    """Fail on one rank while the others wait for it."""
+    """Fail on rank 0 while the others wait for it."""
     if rank.index == 0:
         raise ZeroDivisionError
     rank.comm.barrier()
 
 
 def hold_behind_a_failure(rank: Rank, held: Tracked) -> None:
-    """Fail on one rank long before the others return."""
+    """Fail on rank 0 long before the others return."""
     rank.comm.barrier()
     if rank.index == 0:
         raise ZeroDivisionError
@@ -116,7 +116,7 @@ def fail_on(rank: Rank, bad: int, delay_s: float = 0.0) -> None:
 
 
 def leave_waiting(rank: Rank, seconds: float) -> None:
-    """Let rank 0 wait for rank 1."""
+    """Make rank 0 wait for rank 1."""
     if rank.index == 1:
         time.sleep(seconds)
     rank.comm.barrier()
@@ -148,7 +148,7 @@ def fail_alike(rank: Rank) -> None:
 
 @dataclass(frozen=True)
 class Unallocatable(Rmat):
-    """A graph whose plan fits, and whose edges ask for more memory than any machine has."""
+    """A graph that fits by its plan; its edges need more memory than any machine has."""
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         np.empty(1 << 58, np.int64)
@@ -156,7 +156,7 @@ class Unallocatable(Rmat):
 
 
 class TooLarge(WouldNotFit):
-    """An error with arguments of its own, and two bases built into Python."""
+    """An error with its own arguments and two built-in bases."""
 
     def __init__(self, needed_bytes: int, free_bytes: int) -> None:
         super().__init__(f"{needed_bytes} bytes are needed and {free_bytes} are free")
@@ -172,18 +172,18 @@ class Unsendable(Exception):
 
 
 def raise_error(rank: Rank, kind: type[Exception], args: tuple, cause: type[Exception]) -> None:
-    """Raise an error that came of another, on one rank while the other waits for it."""
+    """Raise an error with a cause on rank 0, while rank 1 waits for it."""
     if rank.index == 0:
         try:
             raise cause
-        except cause as behind:
-            raise kind(*args) from behind
+        except cause as caught:
+            raise kind(*args) from caught
     rank.comm.barrier()
 
 
 @dataclass(frozen=True)
 class TooLargeForOneRank(Rmat):
-    """A graph that is found not to fit while a rank reads it, if that rank has to read all of it."""
+    """A graph that turns out not to fit while it is read, if one rank reads all of it."""
 
     marker: str = ""
 
@@ -191,12 +191,12 @@ class TooLargeForOneRank(Rmat):
         if k == 0:
             pathlib.Path(self.marker).write_text(str(os.getpid()))
         elif k == 1 and os.path.exists(self.marker) and pathlib.Path(self.marker).read_text() == str(os.getpid()):
-            raise WouldNotFit("more than its size told")
+            raise WouldNotFit("more than its size predicts")
         return super().chunk(k, num_chunks, backend)
 
 
 def linger(rank: Rank, log: str, name: str, seconds: float) -> None:
-    """Write when this begins and ends, with a verb between."""
+    """Log the begin and the end of this call, with verbs between them."""
     write(log, f"{name} begins on {rank.index}")
     rank.comm.barrier()
     time.sleep(seconds)
@@ -205,15 +205,15 @@ def linger(rank: Rank, log: str, name: str, seconds: float) -> None:
 
 
 def nap(marker: str, seconds: float = 60.0) -> None:
-    """Compute, until the test says that it has seen enough."""
+    """Wait outside of verbs until the test writes the file `marker`-over."""
     pathlib.Path(f"{marker}-begun").write_text("")
-    over = time.monotonic() + seconds
-    while time.monotonic() < over and not os.path.exists(f"{marker}-over"):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not os.path.exists(f"{marker}-over"):
         time.sleep(0.02)
 
 
 def wait_for(rank: Rank, late: int, marker: str) -> int:
-    """All but rank `late` wait in a verb; that one computes."""
+    """Wait in a verb on all ranks but `late`, which computes."""
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     if rank.index == late:
         nap(marker)
@@ -221,13 +221,13 @@ def wait_for(rank: Rank, late: int, marker: str) -> int:
 
 
 def compute(rank: Rank, marker: str) -> None:
-    """No rank is in a verb."""
+    """Compute on all ranks, in no verb."""
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     nap(marker)
 
 
 def launch_on_and_on(rank: Rank, marker: str) -> None:
-    """Launch kernels, between which no verb is called, until they are stopped."""
+    """Launch kernels without a verb between them, until they are stopped."""
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     values = np.arange(1 << 16)
     while True:
@@ -235,7 +235,7 @@ def launch_on_and_on(rank: Rank, marker: str) -> None:
 
 
 def interrupt_caller(rank: Rank, pid: int, marker: str) -> None:
-    """Interrupt the process that called, as a user does, while all ranks wait for one that never comes."""
+    """Interrupt the calling process, as Ctrl-C does, while the ranks wait for one that calls no verb."""
     import signal
 
     pathlib.Path(f"{marker}-{rank.index}").write_text("")

@@ -142,7 +142,7 @@ def test_what_grew_is_found_and_what_dask_opens_is_not():
 
 def ask_for_a_lease(dask_scheduler, end=False):
     leases = dask_scheduler.plugins["mgraph"]._leases
-    leases.end("planted") if end else leases.ask("planted", ("a member",))
+    leases.end("planted") if end else leases.request("planted", ("a member",))
 
 
 def test_what_scheduler_and_workers_keep_is_counted(client):

@@ -1,5 +1,5 @@
-"""Random faults on real processes: workers and clients that are killed or interrupted in any phase of their work.
+"""Random faults on real processes: workers and clients are killed or interrupted in any phase of their work.
 
-A *campaign* (`campaign.py`) draws phases and moments, lets a process (`client.py`, or the command line) do the phase
-(`phases.py`), strikes, and asks for the answer, for the next answer and for what is left (`leftovers.py`).
+A *campaign* (`campaign.py`) draws phases and times. For each it makes a process (`client.py`, or the command line) run
+the phase (`phases.py`), injects a fault, and checks its result, the next result, and leftovers (`leftovers.py`).
 """

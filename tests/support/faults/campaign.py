@@ -1,4 +1,4 @@
-"""Faults at drawn moments of drawn phases, and what must hold after each."""
+"""Injects faults at random times of random phases, and checks what must hold after each."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from typing import Any
 from faults import leftovers
 from faults.processes import ClientProcess, Monitor, Run
 
-# A campaign that found so much need not go on.
+# A campaign stops after this many problems.
 ENOUGH_PROBLEMS = 4
 BETWEEN = "between calls"
 
 
 def draws(chance: random.Random, names: list[str], count: int) -> Iterator[tuple[str, float]]:
-    """Yield phases and parts of their time: every phase once before any comes again."""
+    """Draw phases and fractions of their duration; every phase is drawn once before any is repeated."""
     left: list[str] = []
     for _ in range(count):
         if not left:
             left = chance.sample(names, len(names))
-        # A little more than all of it, since a phase may take longer this time.
+        # Up to a little more than the duration, since a phase may take longer this time.
         yield left.pop(), 1.1 * chance.random()
 
 
 @dataclass
 class Tally:
-    """What a campaign did and found.
+    """The counts and findings of a campaign.
 
     Attributes
     ----------
     kind
-        What was struck, and where.
+        The name of the campaign.
     faults
-        How many hit which phase.
+        By phase, the number of faults.
     outcomes
-        How often which came of it.
+        By outcome, how often it followed a fault.
     worst_s
-        The longest from a fault to its error.
+        The longest time from a fault to its error.
     problems
-        What should not be, each with the fault behind which it was seen.
+        Violations, each with the fault before it.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Tally:
             self.worst_s = max(self.worst_s, seconds)
 
     def facts(self) -> dict[str, Any]:
-        """Return all of it as plain values."""
+        """Return all fields as plain values."""
         return {
             "kind": self.kind,
             "faults": dict(self.faults),
@@ -75,7 +75,7 @@ class Tally:
 
     @contextlib.contextmanager
     def noting(self, run: Run) -> Iterator[None]:
-        """Note a hang, a client that died, and processes that outlive the campaign, as problems."""
+        """Record as problems: hangs, clients that died, processes and files left after the campaign."""
         try:
             yield
         except AssertionError as error:
@@ -86,13 +86,13 @@ class Tally:
             self.problems.append(f"{count} temporary files were still there at the end")
 
     def check(self) -> None:
-        """Fail with all problems, and with what draws the same faults again."""
+        """Fail with all problems, and with the options that repeat the same faults."""
         listed = "\n".join(f"- {problem}" for problem in self.problems)
         assert not self.problems, f"{self.kind}, drawn by {self.seed}, {sum(self.faults.values())} faults:\n{listed}"
 
 
 class Settled:
-    """What is there between calls: counted before the first fault, and again after each, until it is no more."""
+    """Resources between calls: counted before the first fault, and after each fault until they are no more."""
 
     def __init__(self, run: Run, count: Callable[[], dict[str, int]], slack: Mapping[str, int]) -> None:
         self._run, self._count, self._slack = run, count, slack
@@ -104,10 +104,10 @@ class Settled:
         return self._count() | leftovers.of_folders(self._run.scratch, self._run.folder / "out") | memory
 
     def left(self) -> dict[str, str]:
-        """Return what is more than before when all had the time to go, each thing once."""
-        over = time.monotonic() + self._run.settle_s
+        """Return the resources that are still more than before after `settle_s`; each leftover is reported once."""
+        deadline = time.monotonic() + self._run.settle_s
         while more := leftovers.grown(self._before, now := self._all(), self._slack):
-            if time.monotonic() > over:
+            if time.monotonic() > deadline:
                 self._before |= {name: now[name] for name in more}
                 return more
             time.sleep(0.1)
@@ -115,7 +115,7 @@ class Settled:
 
 
 class Outputs:
-    """The files that the clients write: those of before or the new ones, whole."""
+    """The files that clients write: each must be a complete old or new version."""
 
     def __init__(self, run: Run) -> None:
         self._out = run.folder / "out"
@@ -125,29 +125,30 @@ class Outputs:
     def _paths(self) -> list[pathlib.Path]:
         return [path for path in self._out.iterdir() if not path.name.startswith(".")]
 
-    def _there(self) -> dict[str, bytes]:
+    def _contents(self) -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in self._paths()}
 
     def times(self) -> dict[str, int]:
-        """Return when each was written."""
+        """Return the time of each file's last change."""
         return {path.name: path.stat().st_mtime_ns for path in self._paths()}
 
     def learn(self) -> None:
-        """Take what is there now for whole."""
-        for name, text in self._there().items():
+        """Record the present versions as complete."""
+        for name, text in self._contents().items():
             self.known.setdefault(name, set()).add(text)
 
     def wrong(self) -> list[str]:
-        there = self._there()
-        lost = [f"{name} is gone" for name in self.known.keys() - there.keys()]
-        torn = [
-            f"{name} is neither old nor new" for name, text in there.items() if text not in self.known.get(name, ())
+        """Describe the files that are missing or incomplete."""
+        contents = self._contents()
+        lost = [f"{name} is gone" for name in self.known.keys() - contents.keys()]
+        incomplete = [
+            f"{name} is neither old nor new" for name, text in contents.items() if text not in self.known.get(name, ())
         ]
-        return lost + torn
+        return lost + incomplete
 
 
 class Strikes:
-    """Faults of one kind on a client's calls, and what is checked after each."""
+    """Faults of one kind on a client's calls, and the checks after each."""
 
     def __init__(self, run: Run, process: ClientProcess, tally: Tally, monitor: Monitor | None = None) -> None:
         self.process, self.tally, self.problems = process, tally, tally.problems
@@ -158,7 +159,7 @@ class Strikes:
         )
 
     def strike(self, phase: str, part: float, blow: Callable[[], None]) -> dict[str, Any]:
-        """Start a phase, strike after a part of its time, and return what came of it."""
+        """Start a phase, run `blow` after a fraction `part` of its duration, and return the outcome."""
         self.process.send(do="phase", name=phase)
         self.process.receive("begins")
         time.sleep(part * self.seconds[phase])
@@ -168,26 +169,26 @@ class Strikes:
         reply = self.process.receive("outcome")
         self.judge(phase, reply)
         if reply["outcome"] == "answered":
-            # What was measured at first may have been on a busier machine.
+            # The machine may have been busier during the first measurement.
             self.seconds[phase] = reply["seconds"]
         return reply | {"hit": hit, "to_error_s": reply["at"] - at if hit else 0.0}
 
     def judge(self, phase: str, reply: dict[str, Any]) -> None:
-        """Note an outcome that must not be."""
+        """Record a wrong result or an error of another library as a problem."""
         if reply["outcome"] == "wrong":
             self.problems.append(f"{phase}: a wrong answer")
         elif reply["outcome"] == "foreign":
             self.problems.append(f"{phase}: no error of mgraph: {reply['error']}")
 
     def check(self, phase: str, again: str) -> dict[str, Any]:
-        """Check the next call, the outputs, and that nothing was left."""
+        """Check the next call, the output files, and leftovers."""
         reply = self.check_call(phase, again)
         found = self.outputs.wrong() + [f"{name} left behind: {more}" for name, more in self.settled.left().items()]
         self.problems += [f"after a fault in {phase}: {wrong}" for wrong in found]
         return reply
 
     def check_call(self, phase: str, again: str, lost: bool = False) -> dict[str, Any]:
-        """Check that the next calls, one of them the phase `again`, give what they gave before any fault."""
+        """Check that the next calls, one of them the phase `again`, give the same results as before any fault."""
         reply = self.process.request("wrong", do="check", name=again, lost=lost)
         self.problems += [f"after a fault in {phase}: {wrong}" for wrong in reply["wrong"]]
         return reply
@@ -203,14 +204,14 @@ def interrupt(strikes: Strikes, chance: random.Random, count: int, names: list[s
     for phase, part in draws(chance, names, count):
         reply = strikes.strike(phase, part, partial(os.kill, strikes.process.pid, signal.SIGINT))
         late = strikes.check(phase, chance.choice(names))["late"]
-        # One that Python lost, in a finalizer, is in the phase all the same.
+        # A KeyboardInterrupt that Python dropped, in a finalizer, still counts for its phase.
         strikes.tally.add(BETWEEN if late else phase, reply["outcome"], None if late else reply["to_error_s"])
         if strikes.enough:
             break
 
 
 def kill_workers(strikes: Strikes, monitor: Monitor, chance: random.Random, count: int) -> None:
-    """Send SIGKILLs to workers, mostly to those of the client's gang; nannies start others."""
+    """Send SIGKILLs to workers, mostly to those of the client's gang; nannies restart them."""
     names = list(strikes.seconds)
     for phase, part in draws(chance, names, count):
         monitor.wait_for_workers()
@@ -220,7 +221,7 @@ def kill_workers(strikes: Strikes, monitor: Monitor, chance: random.Random, coun
         failed = reply["outcome"] != "answered"
         strikes.tally.add(phase if reply["hit"] else BETWEEN, reply["outcome"], reply["to_error_s"] if failed else None)
         monitor.wait_for_loss(worker)
-        # The next call is made while the nanny starts another worker; what is left is counted when it is there.
+        # The next call runs while the nanny starts another worker; leftovers are counted after that.
         strikes.check_call(phase, "sssp", lost=True)
         monitor.wait_for_workers(without=worker)
         strikes.check(phase, chance.choice(names))
@@ -229,7 +230,7 @@ def kill_workers(strikes: Strikes, monitor: Monitor, chance: random.Random, coun
 
 
 def counts_of(process: ClientProcess, monitor: Monitor | None = None) -> Callable[[], dict[str, int]]:
-    """Return what counts what the client has, and the cluster if there is one."""
+    """Return a function that counts the resources of the client, and of its cluster if it has one."""
 
     def count() -> dict[str, int]:
         client = {f"client: {name}": number for name, number in process.request("left", do="left").items()}
@@ -239,7 +240,7 @@ def counts_of(process: ClientProcess, monitor: Monitor | None = None) -> Callabl
 
 
 def kill_clients(run: Run, monitor: Monitor, tally: Tally, chance: random.Random, count: int, **options: Any) -> None:
-    """Send SIGKILLs to clients: the scheduler and the workers keep nothing of them, and serve the next."""
+    """Send SIGKILLs to clients: scheduler and workers free their resources and serve the next client."""
     first = ClientProcess(run, **options)
     known = first.ready
     first.end()

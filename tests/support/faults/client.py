@@ -1,7 +1,7 @@
-"""A client in a process of its own: does phases on request, under faults, and reports the outcomes.
+"""A client process that runs phases on request, under faults, and reports the outcomes.
 
-One JSON object a line, both ways. `python -m faults.client OPTIONS`, where OPTIONS is a JSON object: ranks, folder,
-scale, and scheduler_file where the ranks are on workers.
+Requests and replies are JSON objects, one a line. `python -m faults.client OPTIONS`, where OPTIONS is a JSON object:
+ranks, folder, scale, and scheduler_file if the ranks are on workers.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from faults import leftovers, planted, stacks  # noqa: F401
 from faults.phases import Work, digest
 from mgraph.cluster.base import Cluster
 
-# A phase is done again and again for so long, so that a moment can be hit.
+# A short phase is repeated for this long, so that a fault can hit it.
 REGION_S = 0.06
-MOST_TIMES = 50
+MAX_REPETITIONS = 50
 
 
 class Late:
-    """Takes the SIGINTs that come when the phase is over."""
+    """The handler of SIGINTs that arrive after the phase."""
 
     def __init__(self) -> None:
-        self.came = False
+        self.was_called = False
 
     def __call__(self, number: int, frame: Any) -> None:
-        self.came = True
+        self.was_called = True
 
 
 def main() -> None:
-    """Answer the requests on standard input until it ends."""
+    """Serve the requests on standard input until it ends."""
     late = Late()
     signal.signal(signal.SIGINT, late)
     options = json.loads(sys.argv[1])
@@ -52,7 +52,7 @@ def main() -> None:
         seconds = known["seconds"] if known else client.measure()
         send(ready={"seconds": seconds, "times": client.times, "digests": client.digests})
         for line in sys.stdin:
-            send(**client.answer(**json.loads(line)))
+            send(**client.serve(**json.loads(line)))
         work.close()
 
 
@@ -62,18 +62,18 @@ def send(**facts: Any) -> None:
 
 @contextlib.contextmanager
 def connected(options: dict) -> Iterator[tuple[Cluster, dict[str, Callable[[], Cluster]]]]:
-    """Yield a cluster, and the ways to connect another."""
+    """Yield a cluster, and functions that connect another, by name."""
     ranks, file = options["ranks"], options.get("scheduler_file")
     if file is None:
         ways = {"in-process": lambda: mg.connect(num_ranks=ranks, backend="cpu")}
         with ways["in-process"]() as cluster:
             yield cluster, ways
         return
-    # Its client is closed with it, as that of the command line.
+    # The cluster owns its client, as in the command line.
     with mg.connect(scheduler_file=file, num_ranks=ranks, backend="cpu") as cluster:
         client = cluster.client
         ways = {
-            # Of another number of ranks, so that it opens a gang of its own.
+            # With another number of ranks, so that it opens another gang.
             "by client": lambda: mg.connect(client, num_ranks=ranks + 1, backend="cpu"),
             "by file": lambda: mg.connect(scheduler_file=file, num_ranks=ranks + 1, backend="cpu"),
         }
@@ -81,7 +81,7 @@ def connected(options: dict) -> Iterator[tuple[Cluster, dict[str, Callable[[], C
 
 
 class Client:
-    """Does phases, and knows what their answers are."""
+    """Runs phases, and compares their results with those before any fault."""
 
     def __init__(self, work: Work, late: Late) -> None:
         self.work, self.late = work, late
@@ -89,23 +89,26 @@ class Client:
         self.times: dict[str, int] = {}
         self.begun = 0.0
 
-    def answer(self, do: str, **what: Any) -> dict[str, Any]:
-        """Do one of the things below."""
+    def serve(self, do: str, **what: Any) -> dict[str, Any]:
+        """Run the method named `do`."""
         return getattr(self, do)(**what)
 
     def learn(self) -> None:
-        """Do every phase without a fault, to know its answer and how often to do it: what is made once is made now."""
+        """Run every phase without a fault; record its result and its number of repetitions.
+
+        Twice, since the first run includes work that is done only once.
+        """
         for _ in range(2):
             for name in self.work.phases():
                 self.digests[name], once = self._timed(name, 1)
-                self.times[name] = 1 if name == "closing" else max(1, min(MOST_TIMES, round(REGION_S / once)))
+                self.times[name] = 1 if name == "closing" else max(1, min(MAX_REPETITIONS, round(REGION_S / once)))
 
     def measure(self) -> dict[str, float]:
-        """Return how long each phase takes as often as it is done."""
+        """Return the seconds of each phase with its repetitions."""
         return {name: self._timed(name, self.times[name])[1] for name in self.work.phases()}
 
     def _timed(self, name: str, times: int) -> tuple[str, float]:
-        """Do a phase; return its answer and the seconds."""
+        """Run a phase; return the digest of its result, and the seconds."""
         self.work.prepare(name)
         run, begun = self.work.phases()[name], time.monotonic()
         (found,) = {digest(*run()) for _ in range(times)}
@@ -114,14 +117,14 @@ class Client:
         return found, seconds
 
     def phase(self, name: str) -> dict[str, Any]:
-        """Do a phase with the default disposition of SIGINT; say when it begins."""
+        """Run a phase with Python's handler of SIGINT; report when it begins."""
         self.work.prepare(name)
         run, times, found = self.work.phases()[name], self.times[name], {}
-        self.late.came = False
+        self.late.was_called = False
         send(begins=name)
         self.begun = time.monotonic()
         try:
-            # From here to the same call below a SIGINT is the phase's: each looks first for one that came.
+            # A SIGINT from here to the next `signal.signal` counts for the phase: each call first handles pending ones.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             planted.foreign()
             wrong = {digest(*run()) for _ in range(times)} - {self.digests[name]}
@@ -138,9 +141,9 @@ class Client:
         return found | {"seconds": time.monotonic() - self.begun, "at": time.time()}
 
     def check(self, name: str, lost: bool) -> dict[str, Any]:
-        """Do a search and another phase, which must give what they gave before any fault.
+        """Run a search and another phase, which must give the same results as before any fault.
 
-        Where a worker was `lost`, the graph may be; it is built again then.
+        If a worker was `lost`, the graph may be lost too, and is then built again.
         """
         planted.next_call()
         self.work.finish()
@@ -156,7 +159,7 @@ class Client:
             with contextlib.suppress(Exception):
                 self.work.close()
                 self.work.build()
-        return {"wrong": wrong, "late": self.late.came}
+        return {"wrong": wrong, "late": self.late.was_called}
 
     def _recover(self) -> None:
         """Build the graph again if it was lost."""
@@ -168,12 +171,12 @@ class Client:
             self.work.build()
 
     def left(self) -> dict[str, Any]:
-        """Count what this process has."""
+        """Count the resources of this process."""
         gc.collect()
         return {"left": leftovers.of_process() | leftovers.of_cluster(self.work.cluster)}
 
     def plant(self, name: str) -> dict[str, Any]:
-        """Let something go wrong from now on: what the harness must find."""
+        """Plant a fault that the harness must find."""
         planted.plant(name, self.work)
         return {"planted": name}
 

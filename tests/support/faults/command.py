@@ -1,4 +1,4 @@
-"""The command line, with stacks on SIGUSR1: `python -m faults.command bfs ...`."""
+"""The command line with stacks on SIGUSR1: `python -m faults.command bfs ...`."""
 
 from __future__ import annotations
 

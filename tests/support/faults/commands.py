@@ -1,4 +1,4 @@
-"""Faults on the command line: its exit code, and the file that it writes."""
+"""Faults on the command line: checks its exit code, and the file that it writes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COMMANDS = {
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended that a signal struck."""
+    """The end of a command that received a signal."""
 
     number: signal.Signals
     phase: str
@@ -34,25 +34,25 @@ class Ended:
 
 
 def judge(ended: Ended, is_new: bool) -> list[str]:
-    """Return what is wrong about an end."""
+    """Describe what is wrong with an end."""
     wrong, number = [], ended.number
     codes = {CODES[number]}
     if ended.phase == "starting":
-        # Before the command line has its own handlers the signal's default is right, as is Python's traceback.
+        # Before the command line installs its handlers, the signal's default action or Python's traceback is correct.
         codes |= {-number, 1}
     if is_new:
-        # All was done; a signal that comes while Python ends is Python's.
+        # The output is complete; a signal during the exit of Python is handled by Python.
         codes |= {0, -signal.SIGINT, -number}
     if ended.code not in codes:
         wrong.append(f"exit code {ended.code} after {number.name}, not one of {sorted(codes)}: {ended.last}")
-    says = {130: "mgraph: interrupted", 143: "mgraph: terminated"}.get(ended.code)
-    if says not in (None, ended.last):
+    expected = {130: "mgraph: interrupted", 143: "mgraph: terminated"}.get(ended.code)
+    if expected not in (None, ended.last):
         wrong.append(f"exit code {ended.code} with {ended.last!r} for its last line")
     return wrong
 
 
 def timeline(run: Run, arguments: list[str]) -> dict[str, float]:
-    """Run a command without a fault; return how long each of its phases took, by the first word of its line."""
+    """Run a command without a fault; return the seconds of its phases, by the first word of their lines."""
     command = Command(run, *arguments)
     assert command.end() == 0, command.lines
     ends = [at for at, _ in command.lines[1:]] + [time.monotonic()]
@@ -62,18 +62,18 @@ def timeline(run: Run, arguments: list[str]) -> dict[str, float]:
 def strike_commands(
     run: Run, tally: Tally, chance: random.Random, names: list[str], count: int, monitor: Monitor | None = None
 ) -> None:
-    """Send each of the signals to commands, in every phase of theirs."""
-    where = [] if monitor is None else ["--scheduler-file", monitor.file, "--workers", "2"]
-    arguments = {name: COMMANDS[name].split() + where for name in names}
+    """Send the signals to commands, in all their phases."""
+    cluster = [] if monitor is None else ["--scheduler-file", monitor.file, "--workers", "2"]
+    arguments = {name: COMMANDS[name].split() + cluster for name in names}
     outputs = Outputs(run)
     phases = {}
     for name in names:
         phases |= {f"{name}: {phase}": (name, phase, s) for phase, s in timeline(run, arguments[name]).items()}
         outputs.learn()
     settled = Settled(run, monitor.count if monitor else dict, leftovers.DASK_SLACK)
-    for turn, (drawn, part) in enumerate(draws(chance, list(phases), count)):
+    for i, (drawn, part) in enumerate(draws(chance, list(phases), count)):
         name, phase, seconds = phases[drawn]
-        number = SIGNALS[turn % len(SIGNALS)]
+        number = SIGNALS[i % len(SIGNALS)]
         before = outputs.times()
         command = Command(run, *arguments[name])
         command.reach(phase)

@@ -1,4 +1,4 @@
-"""What all campaigns of a session did, for readers and for bench/results."""
+"""Summaries of all campaigns of a session, as text and as a line of bench/results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECORD = pathlib.Path(__file__).parents[3] / "bench" / "record.py"
 
 
 def summary(tallies: Sequence[dict[str, Any]], seed: int) -> str:
-    """Return in words how many faults hit what, and what came of it."""
+    """Format the number of faults by phase, and their outcomes."""
     lines = []
     for tally in tallies:
         for head, counts in (("hit", tally["faults"]), ("ended", tally["outcomes"])):
@@ -29,7 +29,7 @@ def total(tallies: Sequence[dict[str, Any]]) -> int:
 
 
 def append(path: str, tallies: Sequence[dict[str, Any]], seed: int) -> None:
-    """Append a line as those of the benchmarks: one session, its campaigns added up by kind."""
+    """Append a line in the benchmarks' format: one session, with its campaigns summed by kind."""
     spec = importlib.util.spec_from_file_location("record", RECORD)
     assert spec is not None and spec.loader is not None
     record = importlib.util.module_from_spec(spec)

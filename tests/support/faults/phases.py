@@ -1,4 +1,4 @@
-"""What a client does while faults strike, phase by phase; the answer of a phase is always the same."""
+"""The phases that a client runs under faults; each always gives the same result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITTEN = ("answer.npz", "answer.csv", "answer.parquet")
 
 
 def digest(*values: Any) -> str:
-    """Return a name for some values: equal to the bit, equal names."""
+    """Hash values: equal digests mean values equal in every bit."""
     found = hashlib.sha256()
     for value in values:
         array = np.asarray(value)
@@ -30,7 +30,7 @@ def digest(*values: Any) -> str:
 
 
 def write_inputs(folder: pathlib.Path, scale: int) -> None:
-    """Write a graph in every format that is read, and answers that are to be replaced."""
+    """Write a graph in every input format, and old output files to be replaced."""
     import gzip
 
     from mgraph.generate.spec import parse_spec
@@ -39,7 +39,7 @@ def write_inputs(folder: pathlib.Path, scale: int) -> None:
     source = parse_spec(f"rmat:{scale}")
     for name in ("edges.npz", "edges.parquet", "edges.csr", "edges.csv"):
         write_edges(folder / name, source)
-    # Unpacked copies are made of these two: text with gzip, and an archive that is compressed.
+    # Compressed text and a compressed archive: mgraph reads unpacked temporary copies of these two.
     text = (folder / "edges.csv").read_text().partition("\n")[2].replace(",", " ")
     (folder / "edges.csv").unlink()
     (folder / "edges.wel").write_text(text)
@@ -54,14 +54,14 @@ def write_inputs(folder: pathlib.Path, scale: int) -> None:
 
 @dataclass
 class Work:
-    """A client's cluster, and the graph and the answer that it has between calls.
+    """A client's cluster, and the graph and the result that it has between calls.
 
     Attributes
     ----------
     open
-        Connects further clusters, by the name of the way.
+        Functions that connect further clusters, by name.
     folder
-        With what `write_inputs` has written.
+        The folder that `write_inputs` has filled.
     """
 
     open: dict[str, Callable[[], Cluster]]
@@ -78,12 +78,12 @@ class Work:
         self.found = mg.bfs(self.graph, 0)
 
     def close(self) -> None:
-        """Close the graph and its answer."""
+        """Close the graph and its result."""
         self.found.close()
         self.graph.close()
 
     def phases(self) -> dict[str, Callable[[], Iterator[Any]]]:
-        """Return what yields the values of a phase, by its name; `closing` has what it closes made by prepare()."""
+        """Return the generators of all phases' values, by name; `prepare` makes the objects that `closing` closes."""
         graph, cluster = self.graph, self.cluster
         return {
             **{f"connecting {way}": lambda make=make: _connect(make) for way, make in self.open.items()},
@@ -104,14 +104,14 @@ class Work:
         }
 
     def prepare(self, name: str) -> None:
-        """Make what a phase needs that is not between phases."""
+        """Make the objects that a phase needs."""
         if name == "closing":
             self.to_close.append(next(iter(self.open.values()))())
             self.to_close.append(mg.rmat(6, cluster=self.to_close[0]))
             self.to_close += [mg.bfs(self.to_close[1], root) for root in range(8)]
 
     def finish(self) -> None:
-        """Close again what an interrupt may have left open, and keep nothing of a phase."""
+        """Close the objects of a phase, which an interrupt may have left open."""
         for thing in reversed(self.to_close):
             thing.close()
         self.to_close.clear()
@@ -130,7 +130,7 @@ class Work:
         try:
             value = future.result()
         except Exception as error:
-            # Dask keeps the error of a task, and with it the frames of its traceback: they must not keep the task.
+            # Dask keeps the error of a task, with the frames of its traceback: they must not refer to the task.
             del array, future
             raise error.with_traceback(None) from None
         yield value

@@ -1,4 +1,4 @@
-"""Faults planted for the harness to find, in the client's process."""
+"""Faults planted in the client's process, to test that the harness finds them."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ _planted: dict[str, Any] = {}
 
 
 def plant(name: str, work: Any) -> None:
-    """Plant a fault that shows at the next call."""
+    """Plant a fault that takes effect at the next call."""
     _planted[name] = work
 
 
 def wrong(answers: set[str]) -> None:
-    """Give a wrong answer."""
+    """Add a wrong result, if planted."""
     if _planted.pop("wrong answer", None):
         answers.add("wrong")
 
 
 def foreign() -> None:
-    """Raise what is no error of mgraph."""
+    """Raise an error that is not mgraph's, if planted."""
     if _planted.pop("foreign error", None):
         raise ValueError("planted")
 
 
 def next_call() -> None:
-    """Leave something behind, or hang."""
+    """Leave something behind, or hang, if planted."""
     for name in list(_planted):
         if name in LEAVES:
             LEAVES[name](_planted.pop(name))

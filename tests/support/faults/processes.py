@@ -1,4 +1,4 @@
-"""What a campaign starts: a client, a command, a cluster; each with an end, and with stacks where there is none."""
+"""The processes of a campaign: clients, commands and clusters; one that hangs is reported with all stacks."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dask_processes import ENVIRONMENT, dask_process, scheduler_by_hand, wait_un
 
 from faults import leftovers, stacks
 
-# From a fault to its error, and from a call to its answer: the machine may be busy with other tests.
+# From a fault to its error, and from a call to its result; the machine may be busy with other tests.
 DEADLINE_S = 60.0
-# What is let go of in the background is gone by then.
+# Resources that are freed in the background are gone after this time.
 SETTLE_S = 15.0
 
 
 class Hung(AssertionError):
-    """A call that did not end; with the stacks of all processes."""
+    """A call did not end; the message has the stacks of all processes."""
 
 
 class Died(AssertionError):
-    """A client that ended by itself; with what it wrote."""
+    """A client ended by itself; the message has the end of its stderr."""
 
 
 class Run:
@@ -39,7 +39,7 @@ class Run:
     Attributes
     ----------
     folder
-        With the inputs, and the outputs in out/.
+        Contains the inputs, and the outputs in out/.
     scratch
         The TMPDIR of all processes.
     """
@@ -52,15 +52,15 @@ class Run:
         self.scratch, self.stacks = folder / "tmp", folder / "stacks"
         for made in (self.scratch, self.stacks):
             made.mkdir()
-        ours = {"TMPDIR": self.scratch, leftovers.MARK: self.mark, stacks.FOLDER: self.stacks}
-        self.environment = ENVIRONMENT | {name: str(value) for name, value in ours.items()}
+        variables = {"TMPDIR": self.scratch, leftovers.MARK: self.mark, stacks.FOLDER: self.stacks}
+        self.environment = ENVIRONMENT | {name: str(value) for name, value in variables.items()}
         self.environment |= {"CUDA_VISIBLE_DEVICES": "", "PYTHONDONTWRITEBYTECODE": "1"}
 
     def stacks_of_all(self) -> str:
         return stacks.collect(self.stacks, leftovers.marked(self.mark))
 
     def end(self) -> list[int]:
-        """Wait for the last process to end; kill and return those that do not."""
+        """Wait until all processes have ended; kill and return those that do not end."""
         with contextlib.suppress(AssertionError):
             wait_until(lambda: not leftovers.marked(self.mark), self.ending_s)
         left = leftovers.marked(self.mark)
@@ -83,7 +83,7 @@ class ClientProcess:
                 stdout=subprocess.PIPE,
                 stderr=written,
                 env=run.environment,
-                # Not in a folder of which `python -m` would take a module.
+                # `python -m` searches its working directory first, which must contain no module.
                 cwd=run.scratch,
                 text=True,
             )
@@ -106,10 +106,10 @@ class ClientProcess:
             self._lines.put(line)
         self._lines.put("")
 
-    def request(self, answer: str, **what: Any) -> Any:
-        """Have something done and return the reply, or what it has under `answer` if that is all."""
+    def request(self, key: str, **what: Any) -> Any:
+        """Send a request and return the reply, or its value if `key` is its only key."""
         self.send(**what)
-        return self.receive(answer)
+        return self.receive(key)
 
     def send(self, **what: Any) -> None:
         assert self.process.stdin is not None
@@ -120,11 +120,11 @@ class ClientProcess:
 
     @property
     def silent(self) -> bool:
-        """Whether all that it has sent was received."""
+        """Whether no line of the client waits to be received."""
         return self._lines.empty()
 
     def receive(self, about: str) -> Any:
-        """Return the next reply, which must be about this; one that never comes is a hang."""
+        """Return the next reply, which must have the key `about`; raise Hung after the deadline."""
         try:
             line = self._lines.get(timeout=self.run.deadline_s)
         except queue.Empty:
@@ -140,13 +140,13 @@ class ClientProcess:
         return Died(f"the client ended with {code}:\n{self._written.read_text()[-3000:]}")
 
     def kill(self) -> None:
-        """End it without a word."""
+        """Kill the process."""
         self.process.kill()
         self.process.wait()
         self._close()
 
     def end(self) -> None:
-        """Let it close what it has and end."""
+        """Make the client close everything and end."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         try:
@@ -166,7 +166,7 @@ class ClientProcess:
 
 @contextlib.contextmanager
 def client_process(run: Run, **options: Any) -> Iterator[ClientProcess]:
-    """Yield a client, which ends with the context."""
+    """Run a client for the duration of the context."""
     process = ClientProcess(run, **options)
     try:
         yield process
@@ -177,17 +177,17 @@ def client_process(run: Run, **options: Any) -> Iterator[ClientProcess]:
 
 
 class Monitor:
-    """A scheduler and its workers, in processes of their own, as another client sees them."""
+    """A scheduler and its workers in separate processes, observed by a client of its own."""
 
     def __init__(self, run: Run, client: Any, file: str, num_workers: int) -> None:
         self.run, self.client, self.file, self.num_workers = run, client, file, num_workers
 
     def wait_for_workers(self, without: str = "") -> None:
-        """Wait until all workers are there, and this one is not."""
+        """Wait until there are `num_workers` workers, `without` not among them."""
         self._wait(lambda: len(self.workers()) == self.num_workers and without not in self.workers())
 
     def wait_for_loss(self, worker: str) -> None:
-        """Wait until the scheduler knows that this worker is lost."""
+        """Wait until the scheduler has removed a worker."""
         self._wait(lambda: worker not in self.workers())
 
     def _wait(self, condition: Callable[[], bool]) -> None:
@@ -197,11 +197,11 @@ class Monitor:
             raise Hung(f"the workers are {self.workers()}\n{self.run.stacks_of_all()}") from None
 
     def workers(self) -> dict[str, int]:
-        """Return the process of every worker that can be a rank, by its address."""
+        """Return the pid of every worker that can be a rank, by its address."""
         return self.client.run_on_scheduler(leftovers.places)
 
     def members(self) -> list[str]:
-        """Return the workers that are in a gang."""
+        """Return the workers of all gangs."""
         return self.client.run_on_scheduler(leftovers.members)
 
     def count(self) -> dict[str, int]:
@@ -213,7 +213,7 @@ class Monitor:
 
 @contextlib.contextmanager
 def monitored(run: Run, num_workers: int = 3) -> Iterator[Monitor]:
-    """Start a scheduler and workers with nannies; yield them with a client of their own."""
+    """Start a scheduler and workers with nannies; yield their monitor."""
     from distributed import Client
 
     preload = "--preload", "faults.stacks"
@@ -228,10 +228,10 @@ def monitored(run: Run, num_workers: int = 3) -> Iterator[Monitor]:
 
 
 class Command:
-    """A command of `mgraph` in a process of its own, and when it wrote which line."""
+    """A process of the `mgraph` command, and the times of the lines that it writes."""
 
     def __init__(self, run: Run, *arguments: str) -> None:
-        # What a shell starts in the background inherits an ignored SIGINT.
+        # Background jobs of a shell inherit an ignored SIGINT.
         unignored = "env", "--default-signal=INT,TERM", sys.executable, "-m", "faults.command"
         self.process = subprocess.Popen(
             [*unignored, *arguments],
@@ -256,16 +256,16 @@ class Command:
                 self._changed.notify_all()
 
     def reach(self, phase: str) -> None:
-        """Wait until a line that begins with this word was written, or all is over."""
-        over = time.monotonic() + self.run.deadline_s
+        """Wait until the command writes a line that begins with `phase`, or ends."""
+        deadline = time.monotonic() + self.run.deadline_s
         with self._changed:
             while self.process.poll() is None and all(not line.startswith(phase) for _, line in self.lines):
                 self._changed.wait(0.05)
-                if time.monotonic() > over:
+                if time.monotonic() > deadline:
                     raise self._hung()
 
     def end(self) -> int:
-        """Return its exit code."""
+        """Wait until the command ends; return its exit code."""
         try:
             code = self.process.wait(self.run.deadline_s)
         except subprocess.TimeoutExpired:

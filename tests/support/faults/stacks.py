@@ -1,6 +1,6 @@
-"""Stacks of all threads on SIGUSR1, in a file of the process: what a hang shows of itself.
+"""Writes the stacks of all threads to a file of the process on SIGUSR1, to diagnose hangs.
 
-Workers and schedulers of Dask load this module by --preload.
+Dask's workers and schedulers load this module by --preload.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ FOLDER = "MGRAPH_FAULTS_STACKS"
 
 
 def register() -> None:
-    """Write the stacks into a file named after this process, whenever it gets SIGUSR1."""
-    # Kept open for as long as the process lives: faulthandler holds the descriptor alone.
+    """Write the stacks into a file named after this process, on each SIGUSR1."""
+    # A global keeps the file open: faulthandler stores only the descriptor.
     global _file
     _file = open(pathlib.Path(os.environ[FOLDER], str(os.getpid())), "w")  # noqa: SIM115
     faulthandler.register(signal.SIGUSR1, _file, all_threads=True)
 
 
 def collect(folder: pathlib.Path, pids: Iterable[int]) -> str:
-    """Return the stacks of those of these processes that registered in this folder."""
+    """Return the stacks of the processes that have registered in a folder."""
     paths = [folder / str(pid) for pid in pids if (folder / str(pid)).exists()]
     for path in paths:
         with contextlib.suppress(ProcessLookupError):
