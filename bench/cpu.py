@@ -29,7 +29,7 @@ from scipy.sparse import csgraph
 import mgraph as mg
 from mgraph.api.graph500 import KERNELS, random_roots
 from mgraph.api.results import Result
-from mgraph.backends.base import CpuBackend, available_cores
+from mgraph.backends.cpu import CpuBackend, available_cores
 from mgraph.generate.rmat import Rmat
 from mgraph.io.formats import read_source
 from mgraph.io.write import write_edges

@@ -13,7 +13,8 @@ import time
 import click
 import cupy
 
-from mgraph.backends.base import FusingBackend, make_backend
+from mgraph.backends.base import FusingBackend
+from mgraph.backends.create import make_backend
 from mgraph.backends.rates import measure
 from mgraph.backends.rates_file import SIZES
 

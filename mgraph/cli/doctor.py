@@ -13,7 +13,9 @@ from dataclasses import dataclass, field
 import click
 
 import mgraph
-from mgraph.backends.base import CpuBackend, FusingBackend, available_cores, make_backend
+from mgraph.backends.base import FusingBackend
+from mgraph.backends.cpu import CpuBackend, available_cores
+from mgraph.backends.create import make_backend
 from mgraph.backends.rates_file import H200, kept_in, require_rates
 from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus

@@ -9,7 +9,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mgraph.backends.base import Backend, make_backend
+from mgraph.backends.base import Backend
+from mgraph.backends.create import make_backend
 from mgraph.cluster.base import (
     Cluster,
     Hold,

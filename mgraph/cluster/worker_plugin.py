@@ -17,7 +17,8 @@ from distributed.core import clean_exception, error_message
 from distributed.protocol import pickle
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 
-from mgraph.backends.base import Backend, make_backend
+from mgraph.backends.base import Backend
+from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.messages import PLUGIN, Ticket

@@ -10,8 +10,9 @@ from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
 from mgraph.ingest.memory_check import refusal
-from mgraph.ingest.plan import batch_arcs, default_chunks, plan_build
+from mgraph.ingest.plan import default_chunks, plan_build
 from mgraph.ingest.survey import Survey, make_survey
+from mgraph.shard.batches import batch_arcs
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Shard, degrees
 from mgraph.shard.user_ids import translated

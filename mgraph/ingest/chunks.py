@@ -7,7 +7,6 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
-from mgraph.shard.rows_kernels import bucket_arcs
 from mgraph.types import Array, vertex_dtype
 
 
@@ -37,19 +36,3 @@ def read_chunk(
         if stored.kind == "f":
             w = w + stored.type(0)  # -0.0 becomes 0.0: float minima compare bits
     return chunk.sources, chunk.targets, w
-
-
-def route(
-    backend: Backend, comm: Communicator, owners: Array, rows: Array, targets: Array, weights: Array | None
-) -> tuple[Array, Array, Array | None]:
-    """Send every arc to its owner; return the arcs received."""
-    xp, size = backend.xp, comm.size
-    ends = np.cumsum([int(xp.count_nonzero(owners == r)) for r in range(size)])
-    cursors = backend.to_device(np.concatenate([[0], ends[:-1]]))
-    columns = [rows, targets] if weights is None else [rows, targets, weights]
-    bucketed = [xp.empty_like(column) for column in columns]
-    bucket_arcs[backend](
-        0, len(owners), owners, rows, targets, weights, cursors, *bucketed, *([None] if weights is None else [])
-    )
-    received = [xp.concatenate(comm.alltoallv(xp.split(column, ends[:-1].tolist()))) for column in bucketed]
-    return received[0], received[1], received[2] if weights is not None else None

@@ -21,7 +21,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
-from mgraph.ingest.chunks import read_chunk, route, steps
+from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact_kernels import count_ends, orient_edges
 from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.fill import Filler, count_buckets, keys_of
@@ -31,6 +31,7 @@ from mgraph.ingest.plan import state_bytes
 from mgraph.ingest.ranked import Positions, rank_positions
 from mgraph.ingest.survey import Survey
 from mgraph.shard.block_headers import choose_shape
+from mgraph.shard.rows import route
 from mgraph.shard.shard import BlockShape, Shard
 from mgraph.types import Array
 

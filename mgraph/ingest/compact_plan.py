@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from mgraph.backends.base import Limits
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.keys import KeyLayout
-from mgraph.ingest.plan import COMPACT_PARTS, LEAST_BATCH_ARCS, PARTS, Sizes, degrees_bytes, order_bytes
+from mgraph.ingest.plan import COMPACT_PARTS, Sizes, degrees_bytes, order_bytes
 from mgraph.ingest.ranked import ranked_bytes
 from mgraph.partition import Partition
+from mgraph.shard.batches import LEAST_BATCH_ARCS
 from mgraph.types import vertex_dtype
 
 # The temporary memory of a build may take 15 % of the graph and the state of a search; less is planned, since parallel
@@ -114,15 +115,3 @@ def plan_compact(
 def sort_bytes(weight: int, limits: Limits) -> int:
     """Return the bytes of a key while it is sorted: key, permutation, sorted key, starts of runs of equal keys."""
     return (33 if weight else 17) + limits.sort_scratch_bytes
-
-
-def block_batch(num_edges: int, limits: Limits) -> int:
-    """Return how many edges are listed and sorted at once for blocks beside rows."""
-    return min(max(num_edges // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))
-
-
-def blocks_beside(num_edges: int, num_owned: int, weight: int, limits: Limits) -> int:
-    """Return the temporary bytes of building blocks from rows: an offset for each row, and one piece of edges."""
-    # An edge of a piece: its word and weight, its tile, its index in the permutation and among all words.
-    edge = 28 + weight + 3 * limits.sort_scratch_bytes
-    return 8 * num_owned + edge * block_batch(num_edges, limits)

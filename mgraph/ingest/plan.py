@@ -10,17 +10,15 @@ import numpy as np
 from mgraph.backends.base import Limits
 from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
+from mgraph.shard.batches import LEAST_BATCH_ARCS, PARTS, batch_arcs
 from mgraph.types import vertex_dtype
 
-# A build reads the input in at least this many chunks and sorts its rows in as many batches, so that a chunk or batch
-# is small beside the rows; but not below LEAST_CHUNK_EDGES and LEAST_BATCH_ARCS, which would save nothing.
-PARTS = 16
-# The same for the compact layout, for each rank: its temporary memory may take 15 % of the result.
+# The compact layout is read in at least this many chunks for each rank: its temporary memory may take 15 % of the result.
 COMPACT_PARTS = 64
 # Temporary bytes for each user id of a run that is sorted by degree: keys, indices, positions and their inputs.
 ORDER_BYTES = 64
+# Smaller chunks would save nothing.
 LEAST_CHUNK_EDGES = 1 << 16
-LEAST_BATCH_ARCS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -122,11 +120,6 @@ def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, 
     edges = parts * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
     chunks = max(min(parts, edges // LEAST_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
     return -(-chunks // num_ranks) * num_ranks
-
-
-def batch_arcs(row_arcs: int, limits: Limits) -> int:
-    """Return how many arcs are sorted at once."""
-    return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
 
 
 def bytes_of(dtype: np.dtype | None) -> int:

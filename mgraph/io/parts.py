@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.backends.base import Backend, CpuBackend
+from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.edges import EdgeChunk
 from mgraph.io.arrays import ArrayEdges, CsrEdges
 

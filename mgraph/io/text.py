@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.backends.base import Backend, available_cores
+from mgraph.backends.base import Backend
+from mgraph.backends.cpu import available_cores
 from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError
 from mgraph.formatting import counted

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.backends.base import Backend, make_backend
+from mgraph.backends.base import Backend
+from mgraph.backends.create import make_backend
 from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import InputError, UsageError, WouldNotFit
 from mgraph.formatting import readable_bytes

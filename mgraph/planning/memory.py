@@ -18,15 +18,17 @@ from mgraph.algorithms.sssp import persistent_kernels as sssp_fused
 from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_peers
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_kernel
 from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE
-from mgraph.backends.base import LIMITS, CpuBackend, Limits
+from mgraph.backends.base import LIMITS, Limits
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS
 from mgraph.edges import EdgeSource
 from mgraph.formatting import readable_bytes
-from mgraph.ingest.compact_plan import blocks_beside, plan_compact
+from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, bytes_of, default_chunks, plan_build, state_bytes
 from mgraph.partition import Partition
+from mgraph.shard.batches import blocks_beside
 from mgraph.shard.block_headers import shape_of
 from mgraph.types import vertex_dtype
 from mgraph.validation.components import labels_check_bytes

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mgraph.comm.base import Communicator
-from mgraph.ingest.compact_plan import block_batch
+from mgraph.shard.batches import block_batch
 from mgraph.shard.block_headers import Headers, choose_shape
 from mgraph.shard.edge_blocks_kernels import count_lower, list_ends
 from mgraph.shard.runs import lengths_of_runs

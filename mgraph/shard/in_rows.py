@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.comm.base import Communicator
-from mgraph.ingest.plan import batch_arcs
+from mgraph.shard.batches import batch_arcs
 from mgraph.shard.count_kernels import count_values
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.rows_kernels import first_targets, unpack_rows

@@ -9,9 +9,8 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
-from mgraph.ingest.chunks import route
 from mgraph.partition import Partition
-from mgraph.shard.rows_kernels import pack_keys, place_arcs
+from mgraph.shard.rows_kernels import bucket_arcs, pack_keys, place_arcs
 from mgraph.shard.runs import drop_parallel, lengths_of_runs
 from mgraph.shard.shard import Rows
 from mgraph.types import Array
@@ -111,3 +110,19 @@ def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
         last = int(np.searchsorted(indptr, indptr[first] + batch_arcs, side="right")) - 1
         cuts.append(min(max(last, first + 1), num_rows))
     return list(itertools.pairwise(cuts))
+
+
+def route(
+    backend: Backend, comm: Communicator, owners: Array, rows: Array, targets: Array, weights: Array | None
+) -> tuple[Array, Array, Array | None]:
+    """Send every arc to its owner; return the arcs received."""
+    xp, size = backend.xp, comm.size
+    ends = np.cumsum([int(xp.count_nonzero(owners == r)) for r in range(size)])
+    cursors = backend.to_device(np.concatenate([[0], ends[:-1]]))
+    columns = [rows, targets] if weights is None else [rows, targets, weights]
+    bucketed = [xp.empty_like(column) for column in columns]
+    bucket_arcs[backend](
+        0, len(owners), owners, rows, targets, weights, cursors, *bucketed, *([None] if weights is None else [])
+    )
+    received = [xp.concatenate(comm.alltoallv(xp.split(column, ends[:-1].tolist()))) for column in bucketed]
+    return received[0], received[1], received[2] if weights is not None else None

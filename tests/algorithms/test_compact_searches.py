@@ -23,7 +23,7 @@ import mgraph as mg
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.api.graph import Graph
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.planning.memory import plan_graph

@@ -13,7 +13,7 @@ from rank_programs import nothing
 from zoo import ZOO
 
 import mgraph as mg
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
 
 

@@ -12,7 +12,7 @@ from mgraph.api import graph500
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import Graph500, Graph500Run, Search, random_roots, run_graph500
 from mgraph.api.traversal_results import Stats
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.rank_jobs import jobs

@@ -11,7 +11,7 @@ from emulator.backend import EmulatedBackend
 
 from mgraph.algorithms.common.cost_model import bfs_costs, sssp_costs
 from mgraph.backends import rates_file as rates
-from mgraph.backends.base import make_backend
+from mgraph.backends.create import make_backend
 from mgraph.backends.rates import measure
 from mgraph.backends.rates_file import H200, SIZES, rates_file, require_rates
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cli_runs import refused, run, start
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("no_gpus")

@@ -18,7 +18,7 @@ import rank_programs as programs
 from dask_processes import ENVIRONMENT, held, make_security, wait_until
 from distributed import Client, LocalCluster, SchedulerPlugin
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.connect import connect
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster

@@ -16,7 +16,7 @@ from dask_processes import held_keys, wait_until
 from interrupts import interrupt_often, interrupted_at, of_package
 
 import mgraph as mg
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.totals import total
 from mgraph.cluster.base import BLAME_S, Objects
 from mgraph.cluster.dask import DaskCluster

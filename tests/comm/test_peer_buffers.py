@@ -10,7 +10,7 @@ from emulator.backend import EmulatedBackend
 from test_failures import Killer, exist
 
 import mgraph as mg
-from mgraph.backends.base import make_backend
+from mgraph.backends.create import make_backend
 from mgraph.comm.peers import MOST_RANKS, require_windows
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, GangLost

@@ -13,7 +13,7 @@ from on_ranks import run_on_ranks
 from strategies import graphs, orders, rank_counts
 from zoo import CASES, ZOO, GraphCase, make_case, random_case
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.edges import EdgeChunk
 from mgraph.ingest.build import build
 from mgraph.shard.in_rows import require_in_rows

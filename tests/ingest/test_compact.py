@@ -16,7 +16,7 @@ from test_build import CaseEdges
 from test_edge_blocks import check_order, edges_of
 from zoo import CASES, ZOO, random_case
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.ingest import compact_plan, keys
 from mgraph.ingest.compact import build_compact
 from mgraph.ingest.keys import Pass, plan_passes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.ingest import ranked
 from mgraph.ingest.ranked import rank_positions, ranked_bytes
 from mgraph.partition import Partition

@@ -12,7 +12,8 @@ from mgraph.api.components import connected_components
 from mgraph.api.graph import Graph
 from mgraph.api.results import validate
 from mgraph.api.spanning_forest import minimum_spanning_forest
-from mgraph.backends.base import LIMITS, CpuBackend
+from mgraph.backends.base import LIMITS
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import WouldNotFit

@@ -19,7 +19,8 @@ from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_peers
 from mgraph.api.graph import Graph
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.traversal import bfs, sssp
-from mgraph.backends.base import LIMITS, CpuBackend
+from mgraph.backends.base import LIMITS
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.comm.peers import HEAD_BYTES
@@ -30,11 +31,11 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import parse_spec
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.ingest import build as builder
-from mgraph.ingest.compact_plan import blocks_beside
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
 from mgraph.planning.memory import forest_bytes, plan_graph
 from mgraph.rank_jobs.jobs import free_bytes
+from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.validation import traversal as validation
 from mgraph.validation.components import labels_check_bytes

@@ -12,8 +12,8 @@ from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest import build as build_module
 from mgraph.ingest import compact
-from mgraph.ingest.compact_plan import blocks_beside
 from mgraph.planning.memory import plan_graph
+from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
 
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from kernel_files import PACKAGE, persistent_stems, stem_of, stems, test_of
 from twins.case import check, cpu
 
-from mgraph.backends.base import make_backend
+from mgraph.backends.create import make_backend
 from mgraph.backends.kernel import Kernel
 from mgraph.backends.numba_helpers import order_of
 

@@ -16,7 +16,7 @@ from sweep_checks import TINY, WHOLE
 from test_build import build_on
 from zoo import CASES, ZOO, GraphCase, random_case
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import UsageError
 from mgraph.shard.block_headers import choose_shape
 from mgraph.shard.edge_blocks import build_blocks, require_blocks

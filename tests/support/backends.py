@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mgraph.backends import base as backend
-from mgraph.backends.base import Backend, CpuBackend, make_backend
+from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.create import make_backend
 
 # In the tests' own process threads share small inputs too, or hardly any kernel would meet another.
 backend.SERIAL_ITEMS = 2

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.types import vertex_dtype
 

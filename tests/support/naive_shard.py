@@ -12,7 +12,8 @@ import numpy as np
 import oracles
 from zoo import GraphCase
 
-from mgraph.backends.base import Backend, CpuBackend
+from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.partition import Partition
 from mgraph.shard.shard import GraphInfo, Rows, Shard
 from mgraph.types import LEVEL, none_of, unreached_of, vertex_dtype

@@ -8,7 +8,7 @@ from on_ranks import run_on_ranks
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.api.traversal import state_dtype
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.shard.weight_sorted_rows import require_rows_by_weight
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.threads import open_threads
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest import build as builder

@@ -19,7 +19,8 @@ from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_wi
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
 from mgraph.api.traversal import state_dtype
-from mgraph.backends.base import Backend, make_backend
+from mgraph.backends.base import Backend
+from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import Windows, require_windows, wait_for_ranks

@@ -7,7 +7,8 @@ from naive_shard import by_user, positions_of
 from on_ranks import run_on_ranks
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.backends.base import Backend, CpuBackend
+from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.shard.edge_blocks import build_blocks
 from mgraph.shard.shard import BlockShape, Shard
 from mgraph.types import unreached_of

@@ -15,7 +15,7 @@ from mgraph.algorithms.bfs import persistent as fused
 from mgraph.algorithms.bfs.persistent import bfs_fused
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.backends.base import make_backend
+from mgraph.backends.create import make_backend
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build

@@ -22,7 +22,8 @@ from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common import multi_gpu_search as search_peers
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.variants import connected
-from mgraph.backends.base import CpuBackend, make_backend
+from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.create import make_backend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build

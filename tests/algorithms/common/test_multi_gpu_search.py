@@ -22,7 +22,7 @@ from mgraph.algorithms.common import multi_gpu_search as search_peers
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
 from mgraph.api.traversal import state_dtype
-from mgraph.backends.base import make_backend
+from mgraph.backends.create import make_backend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec

@@ -18,7 +18,7 @@ from mgraph.algorithms.spanning_forest import filter_boruvka as loop
 from mgraph.algorithms.spanning_forest import persistent as fused
 from mgraph.algorithms.spanning_forest.boruvka import WorkList, boruvka, join_and_renumber
 from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build

@@ -13,7 +13,7 @@ from sweep_checks import of_users
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 
 
 def check(case, sources, order="degree", backend=None, **options):

@@ -28,7 +28,8 @@ from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
 from mgraph.algorithms.variants import connected
 from mgraph.api.traversal import state_dtype
-from mgraph.backends.base import CpuBackend, make_backend
+from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.create import make_backend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec

@@ -17,7 +17,7 @@ from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.sweep import sssp_sweep
 from mgraph.api.traversal import state_dtype
-from mgraph.backends.base import CpuBackend
+from mgraph.backends.cpu import CpuBackend
 
 
 def sweep_with_predecessors(shard, comm, sources, trace, dtype, cutoff=None):

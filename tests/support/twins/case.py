@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from emulator.backend import POISONS, poisoned
 
-from mgraph.backends.base import Backend, CpuBackend
+from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.kernel import Kernel
 
 Answer = dict[str, np.ndarray]

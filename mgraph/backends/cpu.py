@@ -1,0 +1,120 @@
+"""The CPU backend: ranges of work items run on a pool of threads, without the GIL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from mgraph.backends.base import LIMITS, Backend
+from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
+from mgraph.backends.kernel import Kernel
+from mgraph.backends.thread_pool import Helpers
+from mgraph.types import Array
+
+# Below this many work items a second thread costs more than it saves: handing work over takes about 20 us.
+SERIAL_ITEMS = 4096
+
+
+# A launch has this many ranges for each thread, so that a range full of hubs does not leave the other threads idle.
+RANGES_PER_THREAD = 8
+
+
+class CpuBackend(Backend):
+    """The CPU: a pool of threads runs ranges of the work items.
+
+    Kernels release the GIL.
+    """
+
+    name = "cpu"
+    xp = np
+    limits = LIMITS["cpu"]
+
+    def __init__(
+        self,
+        threads: int | None = None,
+        *,
+        sharers: int = 1,
+        sharers_of_process: int | None = None,
+        own_limit: OwnLimit | None = None,
+    ) -> None:
+        self.threads = threads or available_cores()
+        # Ranks that share the memory of this host, and of this process, this rank included.
+        self.sharers, self.sharers_of_process = sharers, sharers_of_process or sharers
+        # A further limit of this process's memory.
+        self.own_limit = own_limit
+        self._helpers = Helpers(self.threads - 1)
+
+    def enter_thread(self) -> None:
+        """Do nothing: the CPU has no current device."""
+
+    def launch(self, kernel: Kernel, args: tuple) -> None:
+        lo, hi, *rest = args
+        if hi <= lo:
+            return
+        if self.threads == 1 or (hi - lo) * kernel.lanes < SERIAL_ITEMS:
+            kernel.cpu(lo, hi, *rest)
+            return
+        step = -(-(hi - lo) // (self.threads * RANGES_PER_THREAD))
+        starts = iter(range(lo, hi, step))
+
+        def work() -> None:
+            # next() on a range iterator is one bytecode under the GIL: no range is given to two threads.
+            for start in starts:
+                kernel.cpu(start, min(start + step, hi), *rest)
+
+        self._helpers.run(work)
+
+    def synchronize(self) -> None:
+        """Do nothing: a launch returns after it has finished."""
+
+    def to_host(self, array: Array) -> np.ndarray:
+        return array
+
+    def to_device(self, array: np.ndarray) -> Array:
+        return array
+
+    def host_words(self, count: int) -> tuple[Array, np.ndarray]:
+        words = np.zeros(count, np.int64)
+        return words, words
+
+    def snapshot(self, array: Array, into: Array | None) -> Array:
+        """Return the array itself: a CPU has no read-only path, and a newer state is as valid."""
+        return array
+
+    def release(self) -> None:
+        """Do nothing: NumPy has no memory pool."""
+
+    def free_bytes(self) -> int:
+        return self.free_memory().num_bytes
+
+    def free_memory(self) -> FreeMemory:
+        return free_memory(self.sharers, self.sharers_of_process, self.own_limit)
+
+    @contextmanager
+    def high_water(self) -> Iterator[Callable[[], int]]:
+        """Measure the whole process: ranks that are its threads are counted together."""
+        before = _status_bytes("VmRSS")
+        try:
+            # Writing 5 resets the high-water mark to what is in use now.
+            with open("/proc/self/clear_refs", "w") as file:
+                file.write("5")
+        except OSError:
+            before = max(before, _status_bytes("VmHWM"))
+        yield lambda: max(_status_bytes("VmHWM") - before, 0)
+
+    def close(self) -> None:
+        self._helpers.close()
+
+
+def available_cores() -> int:
+    """Return how many CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _status_bytes(key: str) -> int:
+    """Return a line of /proc/self/status in bytes."""
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{key}:"))
