@@ -1,4 +1,4 @@
-"""Backends: the memory that holds a shard and the processor that runs its kernels; the CPU here, CUDA in cuda.py.
+"""Backends: the memory that holds a shard and the processor that runs its kernels; cpu.py and cuda.py have them.
 
 Algorithms use the array module `xp` and `kernel[backend](...)`, and little else of a backend. Persistent kernels need
 more: a PersistentBackend.

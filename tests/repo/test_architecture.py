@@ -90,7 +90,7 @@ def test_public_names_resolve():
         (
             "algorithms/bfs/step.py",
             "def f():\n    from mgraph.cluster import gang",
-            "algorithms (layer 4) imports cluster",
+            "algorithms (layer 5) imports cluster",
         ),
         ("shard/shard.py", "from mgraph.algorithms.bfs.step import bfs", "shard (layer 3) imports algorithms"),
         ("strange.py", "import mgraph.types", "strange is in no layer"),
