@@ -24,6 +24,7 @@ from mgraph.cli.options import (
     source_of,
     together,
 )
+from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.errors import UsageError
 from mgraph.io.write import require_writable
@@ -64,11 +65,15 @@ def refuse_input_as_output(source: str, output: str) -> None:
 
 @contextmanager
 def graph_of(
-    edges: EdgeSource, options: dict[str, Any], layout: str = "rows"
+    edges: EdgeSource,
+    options: dict[str, Any],
+    layout: str = "rows",
+    check: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Iterator[tuple[Graph, Callable[[str], None]]]:
-    """Yield the graph, on a cluster that ends with it, and what shows progress."""
+    """Yield the graph, on a cluster that ends with it and that `check` did not refuse, and what shows progress."""
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
+        check(cluster)
         show(f"building {edges.name}")
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
-from mgraph.ingest.memory_check import refusal
+from mgraph.ingest.memory_check import least_free, refusal
 from mgraph.ingest.plan import batch_arcs, default_chunks, plan_build
 from mgraph.ingest.survey import Survey, make_survey
 from mgraph.shard.rows import RowsBuilder
@@ -27,6 +29,7 @@ def build(
     order: str = "auto",
     num_chunks: int | None = None,
     layout: str = "rows",
+    in_use_bytes: Callable[[Survey], int] = lambda survey: 0,
 ) -> Shard:
     """Build this rank's shard; every rank calls it with the same arguments.
 
@@ -40,6 +43,8 @@ def build(
         In how many parts the input is read; more parts take less memory. The graph does not depend on it.
     layout
         `rows`, `compact` (blocks alone, for sweeps), or `auto`: compact where rows would not fit.
+    in_use_bytes
+        What rows take once algorithms run on them, which `auto` counts.
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -51,12 +56,16 @@ def build(
         return build_compact(survey, backend, comm, chunks)
     num_arcs = total(backend, row_lengths)
     why = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
+    compact_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
+    if layout == "auto":
+        # Tables and lengths of rows are allocated already.
+        more = in_use_bytes(survey) - survey.tables_bytes - row_lengths.nbytes
+        if why or (more > least_free(backend, comm) and would_fit(survey, backend, comm, compact_chunks)):
+            del row_lengths
+            return build_compact(survey, backend, comm, compact_chunks)
     if why:
         del row_lengths
-        chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
-        if layout == "auto":
-            return build_compact(survey, backend, comm, chunks)
-        raise WouldNotFit(why + "; the compact layout would fit" * would_fit(survey, backend, comm, chunks))
+        raise WouldNotFit(why + "; the compact layout would fit" * would_fit(survey, backend, comm, compact_chunks))
     builder = RowsBuilder(backend, comm, survey.partition, row_lengths, survey.weight_dtype)
     del row_lengths
     _place(survey, builder, chunks)

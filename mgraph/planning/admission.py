@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mgraph.algorithms.variant import GraphSizes, Setting, select
+from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
 from mgraph.errors import WouldNotFit
@@ -20,8 +22,8 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest.memory_check import least_free, what_limits
-from mgraph.ingest.plan import bytes_of, degrees_bytes
-from mgraph.planning.memory import MOST_PLANNED, expected_edges, forest_bytes, plan_graph
+from mgraph.ingest.plan import degrees_bytes
+from mgraph.planning.memory import MOST_PLANNED, expected_edges, plan_graph
 from mgraph.shard.shard import Shard
 from mgraph.types import EdgeSource
 
@@ -70,11 +72,12 @@ def _least_edges(source: EdgeSource) -> int:
 def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
     """Raise on every rank if any has no room for a spanning forest beside the graph; say what would fit."""
     info = shard.info
-    weight = bytes_of(None if info.weight_dtype is None else np.dtype(info.weight_dtype))
+    weights = np.dtype(info.weight_dtype), info.max_weight
+    forest = select(SPANNING_FOREST, Setting.of(shard, comm))
 
     def needed(num_ranks: int) -> int:
         partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
-        return forest_bytes(partition, info.num_vertices, -(-info.num_edges // num_ranks), weight)
+        return forest.bytes(GraphSizes(info.num_vertices, info.num_edges, info.directed, partition, *weights))
 
     if needed(comm.size) < shard.backend.limits.tried_bytes:
         return

@@ -8,24 +8,31 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.components.afforest import find_components
 from mgraph.algorithms.components.labels import labels_of_users
-from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
-from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
+from mgraph.algorithms.predecessors.rows import find_roots
+from mgraph.algorithms.run_variant import (
+    compute_components,
+    compute_spanning_forest,
+    connected,
+    find_tree,
+    prepare,
+    search,
+)
 from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
-from mgraph.algorithms.spanning_forest.filter_boruvka import msf
-from mgraph.algorithms.variants import TraversalSpec, connected, prepare, search, search_giant
+from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.ingest.build import build
 from mgraph.io.parts import PartEdges
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
+from mgraph.planning.memory import rows_in_use_bytes
 from mgraph.shard.result_routing import require_homes
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.user_ids import edges_of_users, positions_of, tree_of_users
@@ -81,10 +88,13 @@ def build_graph(
     rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
     """Build this rank's shard and keep it as `key`."""
-    started = time.perf_counter()
-    with rank.backend.high_water() as peak_bytes:
-        shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks, layout=layout)
-        rank.backend.synchronize()
+    backend, comm, started = rank.backend, rank.comm, time.perf_counter()
+    in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
+    with backend.high_water() as peak_bytes:
+        shard = build(
+            source, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
+        )
+        backend.synchronize()
     rank.objects[key] = shard
     seconds = time.perf_counter() - started
     return shard.info, {"seconds": seconds, "bytes": shard.nbytes, "peak_bytes": peak_bytes()}
@@ -97,17 +107,19 @@ def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[Graph
 
 def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
     """Traverse the graph as each spec says, keep the answers as `keys`, and return this rank's part of the stats."""
-    shard = shard_of(rank, graph)
-    return [_traverse(rank, shard, key, spec) for key, spec in zip(keys, specs, strict=True)]
-
-
-def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
-    trace = Trace(rank.backend, rank.comm)
-    with trace.phase("prepare"):
-        prepare(shard, rank, spec)
-        require_homes(shard, rank.comm)
-    sources, traversal = search(shard, rank, spec, trace)
-    return keep_traversal(rank, shard, key, spec, sources, traversal, trace)
+    shard, comm, parts = shard_of(rank, graph), rank.comm, []
+    for key, spec in zip(keys, specs, strict=True):
+        trace = Trace(rank.backend, comm)
+        with trace.phase("prepare"):
+            variant = prepare(shard, comm, spec)
+            require_homes(shard, comm)
+        found = search(variant, shard, comm, spec, trace)
+        assert found.sources is not None, "a search returns them"
+        stats = keep_traversal(rank, shard, key, spec, found.sources, found, trace)
+        parts.append({**stats, "variant": variant.name})
+        # Its memory is free for the next search, but for what the answer keeps.
+        del found
+    return parts
 
 
 def keep_traversal(
@@ -124,12 +136,7 @@ def keep_traversal(
     # With several sources the chains of predecessors tell which one is nearest.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            found = shard, comm, connected(shard, sources), traversal.distances
-            traversal.predecessors = (
-                find_predecessors_by_sweep(*found)
-                if shard.is_compact
-                else find_predecessors(*found, everywhere=traversal.everywhere)
-            )
+            traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.everywhere)
     # The next search writes there.
     traversal.everywhere = None
     answer = Answer(shard.user_range[0], {}, spec, traversal)
@@ -152,9 +159,7 @@ def keep_traversal(
 def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     """Find the components of the graph, keep their labels as `key`, and return this rank's part of the stats."""
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
-    searched = search_giant(shard, rank, trace)
-    with trace.phase("find"):
-        roots = find_components(shard, rank.comm, trace, searched)
+    variant, roots = compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
     lo, hi = shard.user_range
@@ -163,6 +168,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
+        "variant": variant,
         "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
     }
 
@@ -172,8 +178,7 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     shard = shard_of(rank, graph)
     refuse_forest_without_room(shard, rank.comm)
     comm, trace = rank.comm, Trace(rank.backend, rank.comm)
-    with trace.phase("forest"):
-        arcs = msf(shard, comm, trace, maximum)
+    variant, arcs = compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)
     rank.objects[key] = ForestEdges(first, columns, maximum)
@@ -181,6 +186,7 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
+        "variant": variant,
         "edges": len(arcs),
         "total": exact_sum(rank.backend.xp, columns["weights"]),
     }

@@ -134,6 +134,11 @@ class GraphInfo:
         """Of the vertices that have arcs."""
         return max(self.num_arcs / max(self.num_vertices - self.num_isolated, 1), 1.0)
 
+    @property
+    def mean_weight(self) -> float:
+        """Of the arcs; 0 without weights."""
+        return self.sum_weights / max(self.num_arcs, 1)
+
 
 @dataclass
 class Shard:

@@ -8,10 +8,10 @@ import numpy as np
 import oracles
 import pytest
 from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
+from variant_checks import wrap_run
 from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
 from mgraph.api.traversal import state_dtype
 
 
@@ -170,9 +170,8 @@ def test_distances_are_as_wide_as_they_must_be(dtype, largest, state, result, cl
 def test_distances_that_fit_are_searched_in_32_bits(arcs, is_long, clusters, monkeypatch):
     """A line that is as long as 32 bits can tell, and one that is a little longer; many vertices have no arcs."""
     widths = []
-    for name in ("sssp", "sssp_by_weight"):
-        real = getattr(forms, name)
-        monkeypatch.setattr(forms, name, lambda *a, real=real: (widths.append(a[4].itemsize), real(*a))[1])
+    for name in ("sssp.near_far", "sssp.delta_stepping"):
+        wrap_run(monkeypatch, name, lambda loop: lambda *a: (widths.append(a[4].itemsize), loop(*a))[1])
     heaviest = 16_000_000
     case = make_case("line", 400, [(v, v + 1, heaviest) for v in range(arcs)], np.int32)
     wanted = [v * heaviest if v <= arcs else -1 for v in range(400)]

@@ -18,6 +18,7 @@ import pandas
 import pytest
 from cli_runs import CASE, ENVIRONMENT, refused, run, start
 from dask_processes import make_security, scheduler_by_hand, worker_by_hand
+from variant_checks import wrap_run
 
 import mgraph
 from mgraph.cli.main import COMMANDS
@@ -217,14 +218,15 @@ def test_progress_is_plain_lines_where_there_is_no_terminal():
     "arguments", [["bfs", "rmat:6", "-s", 0, "--validate"], ["graph500", "--scale", 6, "--roots", 2]]
 )
 def test_a_wrong_answer_is_told(arguments, monkeypatch):
-    def wrong(shard, comm, sources, *rest):
-        traversal = search(shard, comm, sources, *rest)
-        traversal.distances[traversal.distances == 1] = 2
-        return traversal
+    def wrong(search):
+        def run(*args):
+            traversal = search(*args)
+            traversal.distances[traversal.distances == 1] = 2
+            return traversal
 
-    from mgraph.algorithms.variants import bfs as search
+        return run
 
-    monkeypatch.setattr("mgraph.algorithms.variants.bfs", wrong)
+    wrap_run(monkeypatch, "bfs.step", wrong)
     assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
 
 

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
 from peak_memory import peak_of_build
+from variant_checks import wrap_run
 
 import mgraph as mg
 from mgraph.algorithms.bfs.persistent_multi_gpu import require_bfs_windows
+from mgraph.algorithms.spanning_forest.filter_boruvka import forest_bytes
 from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK
 from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_peers
+from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.graph import Graph
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.traversal import bfs, sssp
@@ -33,7 +36,7 @@ from mgraph.ingest import build as builder
 from mgraph.ingest.compact_plan import blocks_beside
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
-from mgraph.planning.memory import forest_bytes, plan_graph
+from mgraph.planning.memory import plan_graph
 from mgraph.rank_jobs.jobs import free_bytes
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.validation import traversal as validation
@@ -204,7 +207,7 @@ def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatc
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
-        monkeypatch.setattr("mgraph.rank_jobs.jobs.msf", lambda *args: pytest.fail("it began"))
+        wrap_run(monkeypatch, "spanning_forest.boruvka", lambda loop: lambda *args: pytest.fail("it began"))
         for free in (0, planned // 3, planned // 2):
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: free)
             with pytest.raises(WouldNotFit, match="a spanning forest takes") as refused:
@@ -217,7 +220,10 @@ def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatc
 
 
 def test_edges_beyond_32_bits_take_a_word_more():
-    few, many = (forest_bytes(Partition(1 << 20, 1, True), 1 << 20, edges, 1) for edges in (EDGE_MASK - 1, EDGE_MASK))
+    few, many = (
+        forest_bytes(GraphSizes(1 << 20, edges, False, Partition(1 << 20, 1, True), np.dtype(np.uint8), 255))
+        for edges in (EDGE_MASK - 1, EDGE_MASK)
+    )
     assert 1.2 * few < many
 
 

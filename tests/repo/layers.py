@@ -26,7 +26,6 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("validation_forests",),
         ("memory placement admission",),
         ("cluster",),
-        ("forms",),
         ("graph answers results jobs construct traversals together components forests",),
         ("graph500 cli plot __main__",),
     )
