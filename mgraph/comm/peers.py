@@ -12,6 +12,7 @@ at a time, and holds whatever the last one left there.
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,20 +73,25 @@ def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) 
 
 def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
     """Share memory with every rank; every rank calls it, with the same size."""
-    whole, name = backend.share(HEAD_BYTES + num_bytes)
+    whole, name = None, b""
+    # Where memory runs out on a rank, its empty name makes all ranks go without.
+    with suppress(MemoryError):
+        whole, name = backend.share(HEAD_BYTES + num_bytes)
     names = np.zeros((comm.size, NAME_BYTES), np.uint8)
     comm.allgather(np.frombuffer(name.ljust(NAME_BYTES, b"\0"), np.uint8), names)
-    addresses = [
-        address_of(whole) if r == comm.rank else backend.reach(names[r, : len(name)].tobytes(), whole.nbytes)
-        for r in range(comm.size)
-    ]
-    found = [address for address in addresses if address is not None]
+    found: list[int | None] = []
+    if whole is not None:
+        found = [
+            address_of(whole) if r == comm.rank else backend.reach(names[r, : len(name)].tobytes(), whole.nbytes)
+            for r in range(comm.size)
+        ]
+    addresses = [address for address in found if address is not None]
     # The sum also waits until every rank has opened what it was sent.
-    if comm.any(len(found) < comm.size):
-        backend.leave([address for address in found if address != address_of(whole)])
+    if comm.any(len(addresses) < comm.size):
+        backend.leave([address for address in addresses if address != address_of(whole)])
         comm.barrier()
         return None
-    return Windows(comm, backend, whole, found)
+    return Windows(comm, backend, whole, addresses)
 
 
 def wait_for_ranks(comm: Communicator, backend: FusingBackend) -> None:
