@@ -193,7 +193,7 @@ PERSISTENT = Variant(
 )
 VARIANT = Variant(
     "spanning_forest.boruvka",
-    when="on CPU ranks, a launch for each step",
+    when="on any ranks, a launch for each step",
     applies=lambda setting: setting.layout == "rows",
     bytes=forest_bytes,
     run=msf,

@@ -181,7 +181,7 @@ class _Search:
 
 VARIANT = Variant(
     "sssp.delta_stepping",
-    when="on one CPU rank, if many arcs are heavier than a bucket is wide, the host starting each step",
+    when="on one rank, if many arcs are heavier than a bucket is wide, the host starting each step",
     applies=lambda setting: setting.layout == "rows" and setting.num_ranks == 1 and setting.has_heavy_arcs,
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
