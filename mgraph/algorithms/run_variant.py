@@ -10,7 +10,7 @@ from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.variant import Setting, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST, TABLE
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import Shard, once_a_shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
 from mgraph.types import LEVEL, Array
 
@@ -64,9 +64,13 @@ def find_tree(
     shard: Shard, comm: Communicator, sources: list[int], distances: Array, everywhere: Array | None
 ) -> Array:
     """Return the predecessors that explain distances, as positions."""
-    variant = select(PREDECESSORS, Setting.of(shard, comm))
-    tree: Array = variant.run(shard, comm, connected(shard, sources), distances, everywhere)
+    tree: Array = _tree_variant(shard, comm).run(shard, comm, connected(shard, sources), distances, everywhere)
     return tree
+
+
+@once_a_shard
+def _tree_variant(shard: Shard, comm: Communicator) -> Variant:
+    return select(PREDECESSORS, Setting.of(shard, comm))
 
 
 def compute_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Roots]:

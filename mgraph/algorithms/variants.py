@@ -64,6 +64,10 @@ Of an algorithm the first row that applies runs. `method` of `mg.bfs` and `mg.ss
 `persistent`; one that does not apply is refused. The name of the variant that ran is in `.stats.variant`, and `--trace`
 prints it.
 
+```bash
+mgraph bfs rmat:16 --source 1 --method step --trace
+```
+
 What a row needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room), no
 rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it."""
 

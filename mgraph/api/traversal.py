@@ -201,7 +201,7 @@ def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
 
 def _method(g: Graph, algorithm: str, method: str) -> str:
     """Return the method, once it is known to apply as far as the ranks need not be asked."""
-    if method not in methods_of(algorithm):
+    if method not in METHODS and method not in methods_of(algorithm):
         raise UsageError(f"method {method!r} is not one of {', '.join(methods_of(algorithm))}")
     if method not in ("auto", "sweep"):
         g.require_rows(f"method={method!r}")

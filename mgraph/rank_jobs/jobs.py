@@ -112,7 +112,8 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
         trace = Trace(rank.backend, comm)
         with trace.phase("prepare"):
             variant = prepare(shard, comm, spec)
-            require_homes(shard, comm)
+            if comm.size > 1:
+                require_homes(shard, comm)
         found = search(variant, shard, comm, spec, trace)
         assert found.sources is not None, "a search returns them"
         stats = keep_traversal(rank, shard, key, spec, found.sources, found, trace)
