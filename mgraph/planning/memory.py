@@ -1,4 +1,7 @@
-"""What a graph takes on each rank, from its size alone: the build, then the searches."""
+"""Plan the memory of a graph on each rank from its sizes: the build, then what runs on it.
+
+The bytes of a search are those of the variant that the ranks would select (algorithms/variants.py).
+"""
 
 from __future__ import annotations
 
@@ -23,34 +26,43 @@ from mgraph.types import EdgeSource
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 
-# What decides the shape of blocks, of a large GPU: graphs for which memory counts are on such.
+# Shared memory of a block of threads and L2 cache of a large GPU, which decide the shape of edge blocks: graphs for
+# which memory is short run on such GPUs.
 SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
-# What ranks that reach each other's memory share, from their first search on.
-WINDOWS = "windows between ranks"
-# What several ranks in order of degree keep, from their first search or forest on: whose answers go where.
-HOMES = "homes of answers"
-# What is made beside rows for some searches only, and when.
-BLOCKS, BY_WEIGHT = "blocks for sweeps", "rows by weight for sssp"
+# Memory that kernels of all ranks access, allocated by the first search.
+WINDOWS = "peer buffers"
+# Routing table between owners and user ids, of several ranks in degree order; made by the first search or forest.
+HOMES = "result routing"
+# Structures beside the rows that only some searches make.
+BLOCKS, BY_WEIGHT = "edge blocks for sweeps", "weight-sorted rows for sssp"
 CHECKED, SPANNED = "while components are validated", "while a forest is validated"
 EXTRAS = {
-    BLOCKS: "blocks, if a sweep is asked for",
-    BY_WEIGHT: "rows by weight, where there is room for them",
-    CHECKED: "validation, if it is asked for",
+    BLOCKS: "edge blocks, if a sweep is requested",
+    BY_WEIGHT: "weight-sorted rows, if there is room for them",
+    CHECKED: "validation, if it is requested",
 }
-# The most ranks that a plan looks at.
+# The largest number of ranks that a plan considers.
 MOST_PLANNED = 1 << 16
-# A source that does not know how many edges it has is sampled: so many pieces, of so many vertices each.
+# A source of unknown size is sampled: number of pieces, and vertices in each.
 SAMPLES = 64
 SAMPLE_VERTICES = 1 << 10
 
 
 @dataclass(frozen=True)
 class GraphPlan:
-    """Bytes on the fullest rank; what else would do is None where nothing of its kind would.
+    """The bytes of a graph on its fullest rank, and the alternatives if they do not fit.
 
-    `enough_ranks` is how many with as much memory, `compact_bytes` what the compact layout takes where it fits;
-    `limit` says what leaves no more memory, if it is not the machine's own.
+    Attributes
+    ----------
+    parts
+        Bytes by what they are for.
+    enough_ranks
+        The number of ranks with as much memory that would hold the graph; None if no number would.
+    compact_bytes
+        The bytes of the compact layout, if that fits where rows do not.
+    limit
+        What bounds the memory, if it is not the machine's own size.
     """
 
     name: str
@@ -66,17 +78,17 @@ class GraphPlan:
 
     @property
     def needed_bytes(self) -> int:
-        """What the largest step takes, with what is held meanwhile; what `extras` names is not in it."""
+        """The bytes of the largest step and of what is held during it, without `extras`."""
         return max(self.parts["while it is built"], _in_use_bytes(self.parts))
 
     @property
     def extras(self) -> list[str]:
-        """For what more is needed than that, in words."""
+        """Uses that need more than `needed_bytes`, in words."""
         return [why for part, why in EXTRAS.items() if part in self.parts]
 
     @property
     def fits(self) -> bool:
-        """Whether it all fits."""
+        """Whether every step fits."""
         return self.needed_bytes <= self.memory_bytes
 
     def advice(self) -> str:
@@ -101,11 +113,19 @@ def plan_graph(
     *,
     peer_memory: bool = True,
 ) -> GraphPlan:
-    """Plan a graph and its searches; `memory` is what each rank has, by default its share of what is free here.
+    """Plan a graph and what runs on it.
 
-    Edges are assumed to be dealt evenly. Where a generator cannot tell how many of its vertices have
-    edges, all are assumed to. The layout `auto` is compact where rows and their searches would not fit. `peer_memory`
-    is whether GPUs are taken to have access to each other's memory.
+    Edges are assumed to be spread evenly over the ranks. All vertices are assumed to have edges where the source
+    cannot tell.
+
+    Parameters
+    ----------
+    memory
+        Bytes that each rank has; by default its share of the memory that is free on this host.
+    layout
+        `auto` is compact where rows, or a search on them, would not fit.
+    peer_memory
+        Whether GPUs are assumed to have access to each other's memory.
     """
     edges = expected_edges(source)
     if memory is None:
@@ -126,7 +146,7 @@ def plan_graph(
         return dataclasses.replace(made, enough_ranks=num_ranks)
     if made.layout == "rows" and compact.fits:
         made = dataclasses.replace(made, compact_bytes=compact.needed_bytes)
-    # What every rank has whole, such as all states, does not get less with more of them.
+    # Replicated arrays, such as those of all states, do not shrink with more ranks.
     least, most = num_ranks, num_ranks
     while not plan(most, made.layout).fits:
         least, most = most, 2 * most
@@ -139,7 +159,7 @@ def plan_graph(
 
 
 def rows_in_use_bytes(survey: Survey, limits: Limits, *, peer_memory: bool) -> int:
-    """Return what rows take on the fullest rank once algorithms run on them; the plan's count, of surveyed edges."""
+    """Return the bytes of rows on the fullest rank with the largest step that runs on them, as the plan counts them."""
     totals, source = survey.totals, survey.source
     num_edges = totals.num_arcs // (1 if source.directed else 2)
     weights = survey.weight_dtype, totals.max_weight
@@ -148,13 +168,13 @@ def rows_in_use_bytes(survey: Survey, limits: Limits, *, peer_memory: bool) -> i
 
 
 def _in_use_bytes(parts: dict[str, int]) -> int:
-    """Return what the largest step behind the build takes, with what is held meanwhile."""
+    """Return the bytes of the largest step after the build, and of what is held during it."""
     steps = [taken for part, taken in parts.items() if part.endswith((" run", " runs"))]
     return parts["graph"] + parts.get(WINDOWS, 0) + parts.get(HOMES, 0) + max(steps)
 
 
 def _sizes_of(source: EdgeSource, num_edges: int, num_ranks: int) -> GraphSizes:
-    """Return the sizes that a source is expected to have on so many ranks."""
+    """Return the expected sizes of a graph on `num_ranks` ranks."""
     n, connected, dtype = source.num_vertices, expected_connected(source), source.weight_dtype
     top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
     heaviest = getattr(source, "max_weight", None) or top
@@ -162,12 +182,12 @@ def _sizes_of(source: EdgeSource, num_edges: int, num_ranks: int) -> GraphSizes:
 
 
 def _build_sizes(sizes: GraphSizes, row_arcs: int) -> Sizes:
-    """Return what the plan of a build is made from."""
+    """Return the sizes from which a build is planned."""
     return Sizes(sizes.num_vertices, sizes.num_edges, row_arcs, sizes.directed, sizes.weight, sizes.weight)
 
 
 def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:
-    """Plan rows, what searches make beside them, and what runs on them."""
+    """Plan the layout of rows: the build, structures beside the rows, and what runs on them."""
     partition, owned, vertex, weight, arcs = sizes.partition, sizes.owned, sizes.vertex, sizes.weight, sizes.row_arcs
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks)
     build = plan_build(_build_sizes(sizes, arcs), partition, limits, chunks)
@@ -181,7 +201,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     }
     setting = Setting.planned(sizes, limits, peer_memory=peer_memory)
     parts |= _search_parts(sizes, setting)
-    # Beside the answer.
+    # Beside the result.
     parts[CHECKED] = 8 * sizes.users + labels_check_bytes(partition, sizes.num_vertices)
     parts["while components run"] = select(COMPONENTS, setting).bytes(sizes)
     if weight and not sizes.directed:
@@ -192,7 +212,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
 
 
 def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:
-    """Plan the compact layout, with the blocks of a large GPU."""
+    """Plan the compact layout, with edge blocks shaped for a large GPU."""
     partition = sizes.partition
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks, "compact")
     blocks = shape_of(SHARED_BYTES, CACHE_BYTES, sizes.state)
@@ -206,9 +226,9 @@ _PARTS = {"rows": _parts_of_rows, "compact": _parts_of_blocks}
 
 
 def _search_parts(sizes: GraphSizes, setting: Setting) -> dict[str, int]:
-    """Return what the searches take that the ranks would select, and what they leave beside the graph."""
+    """Return the bytes of the searches that the ranks would select, and of what these leave beside the graph."""
     searches = {"bfs": select(BFS, setting)} | ({"sssp": select(SSSP, setting)} if sizes.weight else {})
-    # The user ids of all states: kept beside rows, gathered again for every answer beside blocks.
+    # The user ids of all states: stored beside rows, gathered for every result in the compact layout.
     users = sizes.id_bytes * sizes.states if _sends_answers(sizes) else 0
     is_compact = setting.layout == "compact"
     parts = {}
@@ -221,7 +241,7 @@ def _search_parts(sizes: GraphSizes, setting: Setting) -> dict[str, int]:
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
         parts[WINDOWS] = buffers
     if sorted_rows := max(_bytes_of(WEIGHT_SORTED_ROWS.name, variant, sizes) for variant in searches.values()):
-        # Where there is no room for them, the search goes over whole rows.
+        # Without room for them the search relaxes whole rows.
         parts[BY_WEIGHT] = sorted_rows
     return parts
 
@@ -232,35 +252,35 @@ def _bytes_of(name: str, variant: Variant, sizes: GraphSizes) -> int:
 
 
 def _seen_bytes(sizes: GraphSizes) -> int:
-    """Return how wide users see distances: integers in 64 bits."""
+    """Return the bytes of a distance in a result: integers have 64 bits."""
     dtype = sizes.weight_dtype
     return sizes.state if dtype is None or dtype.kind == "f" else 8
 
 
 def _sends_answers(sizes: GraphSizes) -> bool:
-    """Return whether answers go to the homes of their user ids."""
+    """Return whether results are sent from owners to the ranks that serve their user ids."""
     return sizes.partition.num_ranks > 1 and sizes.partition.cyclic
 
 
 def _homes_bytes(sizes: GraphSizes) -> int:
-    """Return what tells whose answers go where: at both ends a bit for each state, and a place for each word."""
+    """Return the bytes of the routing table: for both directions a bit for each state and a count for each word."""
     return 2 * (4 + sizes.vertex) * sizes.states // 32
 
 
 def _answer_bytes(sizes: GraphSizes, seen: int, state: int) -> int:
-    """Return what predecessors and distances, `state` wide, take as users see them, and what is sent and comes."""
-    # As many come as are sent: vertices with edges are taken to have user ids anywhere.
+    """Return the bytes of distances and predecessors in user ids, and of those sent and received."""
+    # As many are received as are sent: the user ids of vertices with edges are assumed to be spread evenly.
     sent = 2 * (state + sizes.id_bytes) * sizes.owned if _sends_answers(sizes) else 0
     return (seen + 8) * sizes.users + sent
 
 
 def expected_connected(source: EdgeSource) -> int:
-    """Return how many vertices have edges: all, where the source cannot tell."""
+    """Return the expected number of vertices with edges: all, where the source cannot tell."""
     return getattr(source, "expected_connected", lambda: source.num_vertices)()
 
 
 def expected_edges(source: EdgeSource) -> int:
-    """Return how many edges the input has, from a sample of it where it does not know."""
+    """Return the number of edges of the input, estimated from a sample where the source cannot tell."""
     if source.num_input_edges is not None:
         return source.num_input_edges
     host, step = CpuBackend(1), max(source.num_vertices // (SAMPLES * SAMPLE_VERTICES), 1)

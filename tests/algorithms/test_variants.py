@@ -255,8 +255,8 @@ def test_the_plan_selects_what_the_ranks_select(make, limits, source, monkeypatc
 
 def test_ranks_without_peer_memory_are_planned_to_search_by_steps():
     near, far = (plan_graph(Rmat(24), 4, "cuda", 1 << 40, peer_memory=peers).parts for peers in (True, False))
-    assert "windows between ranks" in near
-    assert "windows between ranks" not in far
+    assert "peer buffers" in near
+    assert "peer buffers" not in far
     assert far["while bfs runs"] > near["while bfs runs"]
 
 

@@ -168,7 +168,10 @@ def test_plan_tells_what_fits():
     table = run("plan", "uniform:100000:8", "--ranks", 2, "--memory", "0.5g").stdout
     assert "on each of 2 ranks" in table
     # What only some searches need is in the table and not in the sum.
-    assert "not counted as needed: blocks, if a sweep is asked for; rows" in run("plan", "rmat:9").stdout
+    assert (
+        "not counted as needed: edge blocks, if a sweep is requested; weight-sorted rows"
+        in run("plan", "rmat:9").stdout
+    )
     assert "not counted" not in run("plan", "rmat:9", "--layout", "compact").stdout
     line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)
     advised = re.search(r"takes .* on each of 2 ranks, and there is 1.0 GiB: use (\d+) ranks with as much", line)[1]

@@ -142,7 +142,7 @@ def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
         largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
     # Planned for all edges: parallel ones are known only to the build.
     assert 0.85 * made.parts["graph"] - 4096 <= 1.4 * largest
-    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("rows by weight for sssp", 0)) + 4096
+    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("weight-sorted rows for sssp", 0)) + 4096
 
 
 @pytest.mark.parametrize(("layout", "num_ranks"), [("rows", 3), ("compact", 3), ("rows", 1)])
@@ -154,13 +154,13 @@ def test_the_plan_knows_what_tells_whose_answers_go_where(layout, num_ranks):
         homes = [objects[g.key].homes for objects in cluster._objects]
     if num_ranks == 1:
         assert homes == [None]
-        assert "homes of answers" not in made.parts
+        assert "result routing" not in made.parts
         return
     # Who is connected is expected, not known; and beside blocks the user ids of all states are not kept.
-    assert made.parts["homes of answers"] == pytest.approx(homes[0].nbytes, rel=0.1)
+    assert made.parts["result routing"] == pytest.approx(homes[0].nbytes, rel=0.1)
     assert (homes[0].users is None) == (layout == "compact")
     needed = made.needed_bytes
-    made.parts["homes of answers"] += 1 << 29
+    made.parts["result routing"] += 1 << 29
     assert made.needed_bytes >= needed + (1 << 28)
 
 
@@ -257,14 +257,14 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
 
     with ThreadPoolExecutor(num_ranks) as pool:
         found = list(pool.map(opened, open_threads(num_ranks)))
-    assert [planned["windows between ranks"] - HEAD_BYTES] * num_ranks == found
+    assert [planned["peer buffers"] - HEAD_BYTES] * num_ranks == found
     # They are held beside the graph whatever runs; ranks without GPUs, too many of them, and a single one have none.
     made = plan_graph(source, num_ranks, "cuda", 1 << 30)
     before = made.needed_bytes
-    made.parts["windows between ranks"] += 1 << 20
+    made.parts["peer buffers"] += 1 << 20
     assert made.needed_bytes == before + (1 << 20)
     for others, backend in ((num_ranks, "cpu"), (1, "cuda"), (9, "cuda")):
-        assert "windows between ranks" not in plan_graph(source, others, backend, 1 << 30).parts
+        assert "peer buffers" not in plan_graph(source, others, backend, 1 << 30).parts
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
