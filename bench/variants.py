@@ -1,10 +1,10 @@
-"""What it brings to choose the form of every round by the rates of the device.
+"""Measure the gain of choosing the method of each superstep by the measured rates of the device.
 
     python bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k
 
-Beside it stand the rates of an NVIDIA H200, which are what is taken where a device cannot be measured, and searches
-that leave a form out. Times are of the kernel, by the trace of the supersteps, in milliseconds: medians over the roots.
-The answers of one form are validated, and those of every form have to be the same.
+It is compared with the rates of an NVIDIA H200, which are used where a device cannot be measured, and with searches
+that leave out one method, such as pull. Times are those of the kernel, from the trace of the supersteps, in
+milliseconds: medians over the roots. The results of one configuration are validated, and those of all must be equal.
 """
 
 from __future__ import annotations

@@ -28,8 +28,19 @@ from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTE
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
 from mgraph.algorithms.variant import METHODS, Variant
 
-BFS = (BFS_PERSISTENT_MULTI_GPU, BFS_PERSISTENT, BFS_SWEEP, BFS_STEP)
-SSSP = (SSSP_PERSISTENT_MULTI_GPU, SSSP_PERSISTENT, SSSP_SWEEP, SSSP_DELTA_STEPPING, SSSP_NEAR_FAR)
+BFS = (
+    BFS_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
+    BFS_PERSISTENT,  # one GPU
+    BFS_SWEEP,  # the compact layout, or on request
+    BFS_STEP,  # all others
+)
+SSSP = (
+    SSSP_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
+    SSSP_PERSISTENT,  # one GPU
+    SSSP_SWEEP,  # the compact layout, or on request
+    SSSP_DELTA_STEPPING,  # one CPU rank, if light arcs are worth sorting first
+    SSSP_NEAR_FAR,  # all others
+)
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, AFFOREST)

@@ -118,7 +118,7 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
         assert found.sources is not None, "a search returns them"
         stats = keep_traversal(rank, shard, key, spec, found.sources, found, trace)
         parts.append({**stats, "variant": variant.name})
-        # Its memory is free for the next search, but for what the answer keeps.
+        # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts
 

@@ -321,3 +321,14 @@ def test_the_readme_has_every_variant_with_its_condition_and_loop():
     for row in itertools.chain.from_iterable(TABLE.values()):
         assert told[row.name][1] == row.when
         assert f"`{loop_of(row)}`" in told[row.name][2]
+
+
+def test_only_the_table_tells_backends_apart():
+    """An assertion tells the type checker what the table has decided."""
+    asking = [
+        (path.relative_to(ROOT).as_posix(), line.strip())
+        for path in sorted((ROOT / "mgraph").rglob("*.py"))
+        for line in path.read_text().splitlines()
+        if re.search(r"isinstance\(.*\b(FusingBackend|PersistentBackend)\b", line) and "assert" not in line
+    ]
+    assert [path for path, _ in asking] == ["mgraph/algorithms/variant.py"], asking
