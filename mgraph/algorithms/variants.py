@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+import numpy as np
+
 from mgraph.algorithms.bfs.multi_source import VARIANT as BFS_MULTI_SOURCE
 from mgraph.algorithms.bfs.persistent import VARIANT as BFS_PERSISTENT
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as BFS_PERSISTENT_MULTI_GPU
@@ -26,7 +28,9 @@ from mgraph.algorithms.sssp.near_far import VARIANT as SSSP_NEAR_FAR
 from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
 from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
-from mgraph.algorithms.variant import METHODS, Variant
+from mgraph.algorithms.variant import METHODS, GraphSizes, Variant
+from mgraph.formatting import readable_bytes
+from mgraph.partition import Partition
 
 BFS = (
     BFS_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
@@ -80,7 +84,16 @@ mgraph bfs rmat:16 --source 1 --method step --trace
 ```
 
 What a row needs is made once for a graph, in order. If a rank cannot make it (no access to peer memory, no room), no
-rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it."""
+rank uses it, and the next row that applies runs. What is in parentheses is made only where there is room for it.
+
+"takes" is an example of the bytes on each rank beside the graph, the result and the needs (but first_neighbors are
+counted): for 2^26 vertices, half of them with edges, and 2^30 edges with weights of 8 bits; on 4 ranks where it
+exchanges through peer buffers, else on one. Predecessors use memory that the search has freed."""
+
+
+def _example(row: Variant) -> GraphSizes:
+    num_ranks = 4 if row.has_peer_buffers else 1
+    return GraphSizes(1 << 26, 1 << 30, False, Partition(1 << 25, num_ranks, True), np.dtype(np.uint8), 255)
 
 
 def _lines() -> Iterator[str]:
@@ -89,11 +102,12 @@ def _lines() -> Iterator[str]:
         yield ""
         yield f"## {algorithm}"
         yield ""
-        yield "| variant | runs | needs | loop |"
-        yield "| --- | --- | --- | --- |"
+        yield "| variant | runs | needs | takes | loop |"
+        yield "| --- | --- | --- | --- | --- |"
         for row in rows:
             needs = [need.name for need in row.needs] + [f"({want.name})" for want in row.wants]
-            yield f"| {row.name} | {row.when} | {', '.join(needs)} | `{loop_of(row)}` |"
+            takes = readable_bytes(row.bytes(_example(row)))
+            yield f"| {row.name} | {row.when} | {', '.join(needs)} | {takes} | `{loop_of(row)}` |"
 
 
 def loop_of(row: Variant) -> str:
