@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import pathlib
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from unittest import mock
 
 import click
@@ -27,15 +27,11 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
-from mgraph.algorithms.bfs.step import bfs
-from mgraph.algorithms.common.traversal import Traversal
-from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
-from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
-from mgraph.cluster.base import Cluster, Rank
+from mgraph.cluster.base import Cluster
 from mgraph.shard.shard import Shard
+from mgraph.shard.weight_sorted_rows import wants_rows_by_weight
 
 CODE = (pathlib.Path(__file__).parent / "papers" / "edge_list.cu").read_text()
 STATES = {"bfs": ("u8", np.dtype(np.uint8)), "sssp": ("u32", np.dtype(np.uint32))}
@@ -74,21 +70,15 @@ def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
             names = [name for name, on in (("segments", sorted_edges), ("read-only", read_only)) if on]
             yield _line(g, algorithm, "+".join(names) or "base", times)
         yield _line(g, algorithm, "sweep", _own_times(g, algorithm, "sweep", roots))
-        with mock.patch.object(forms, f"form_of_{algorithm}", _stepped):
-            yield _line(g, algorithm, "stepped", _own_times(g, algorithm, "frontier", roots))
+        by_steps = "step" if algorithm == "bfs" else "delta_stepping" if wants_rows_by_weight(g.info) else "near_far"
+        yield _line(g, algorithm, "stepped", _own_times(g, algorithm, by_steps, roots))
         if algorithm == "sssp" and shard.by_weight is not None:
-            plain = mock.patch.object(forms, "wants_rows_by_weight", return_value=False)
-            with plain, mock.patch.object(shard, "by_weight", None):
-                times = _own_times(g, algorithm, "frontier", roots)
+            # A search that was prepared before makes no rows by weight again.
+            _own_times(g, algorithm, "persistent", roots[:1])
+            with mock.patch.object(shard, "by_weight", None):
+                times = _own_times(g, algorithm, "persistent", roots)
             yield _line(g, algorithm, "plain rows", times)
         yield _line(g, algorithm, "frontier", _own_times(g, algorithm, "frontier", roots))
-
-
-def _stepped(shard: Shard, rank: Rank, spec: forms.TraversalSpec) -> Callable[..., Traversal]:
-    """Return the step variant."""
-    if spec.algorithm == "bfs":
-        return bfs
-    return sssp if shard.by_weight is None else sssp_by_weight
 
 
 def _line(g: Graph, algorithm: str, variant: str, times: list[float]) -> dict:

@@ -24,7 +24,7 @@ from floors import STREAM, random_load
 from run import source_of
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
+from mgraph.algorithms import run_variant
 from mgraph.api import traversal as traversals
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import random_roots
@@ -36,13 +36,14 @@ from mgraph.rank_jobs import jobs
 # The parts: module or class, function, and the key in records.
 PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "prepare", "is all there that the method needs"),
-    (forms, "positions_of", "source to position: orders, read back"),
+    (run_variant, "positions_of", "source to position: orders, read back"),
     (jobs, "search", "the search: memory, orders"),
     (cuda, "_start", "launches"),
     (CudaBackend, "synchronize", "waiting"),
     (cuda._Mark, "__call__", "waiting"),
     (jobs, "_translate", "translation: memory, arguments"),
-    (jobs, "_traverse", "the job besides"),
+    (jobs, "keep_traversal", "the result besides"),
+    (traversals, "traverse", "the job besides"),
     (Stats, "of_ranks", "stats"),
     (traversals, "bfs", "arguments, lease, result"),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -18,18 +19,13 @@ import click
 import cupy
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
-from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
-from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
-from mgraph.algorithms.variants import TraversalSpec
+from mgraph.algorithms.variants import TABLE
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
 from mgraph.api.traversal_results import Result
 from mgraph.backends.cuda import CudaBackend
 from mgraph.backends.kernel import Kernel
-from mgraph.cluster.base import Rank
 from mgraph.generate.spec import parse_spec
-from mgraph.shard.shard import Shard
 
 SEARCHES = {
     name + suffix: method
@@ -72,16 +68,11 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
 @contextmanager
 def force_multi_gpu() -> Iterator[None]:
     """Select the multi-GPU variants for frontier searches."""
-
-    def form_of_bfs(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable:
-        assert require_bfs_windows(shard, rank.comm)
-        return bfs_peers
-
-    def form_of_sssp(shard: Shard, rank: Rank, spec: TraversalSpec) -> Callable:
-        assert require_sssp_windows(shard, rank.comm, spec.dtype)
-        return sssp_peers
-
-    with mock.patch.multiple(forms, form_of_bfs=form_of_bfs, form_of_sssp=form_of_sssp):
+    rows = {
+        algorithm: (replace(next(row for row in TABLE[algorithm] if row.has_peer_buffers), applies=lambda _: True),)
+        for algorithm in KERNELS
+    }
+    with mock.patch.dict(TABLE, rows):
         yield
 
 

@@ -1,10 +1,10 @@
-"""Measure what the cost model of supersteps gains.
+"""Measure the gain of choosing the method of each superstep by the measured rates of the device.
 
     python bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k
 
-It is compared with the rates of an NVIDIA H200 as constants, which are the default if a device cannot be measured, and
-with searches that exclude a choice. Times are those of the kernel, from its trace, in milliseconds: medians over the
-roots. The results of the default are validated, and those of all others must be equal.
+It is compared with the rates of an NVIDIA H200, which are used where a device cannot be measured, and with searches
+that leave out one method, such as pull. Times are those of the kernel, from the trace of the supersteps, in
+milliseconds: medians over the roots. The results of one configuration are validated, and those of all must be equal.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.bfs.multi_source import MOST_ROOTS, Together
-from mgraph.algorithms.bfs.multi_source import bfs_together as search_together
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.variants import TraversalSpec
+from mgraph.algorithms.variant import TraversalSpec, require_variant
+from mgraph.algorithms.variants import MULTI_SOURCE
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Costs, Kept, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
@@ -19,7 +19,6 @@ from mgraph.cluster.base import Rank
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
 from mgraph.rank_jobs.jobs import shard_of, store_traversal
-from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import LEVEL
 
@@ -129,14 +128,19 @@ def search_all_roots(
     """
     shard, comm, trace = shard_of(rank, graph), rank.comm, Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
-        require_in_rows(shard, comm)
+        variant = require_variant(MULTI_SOURCE, shard, comm, LEVEL)
     for key, roots in zip(keys, batches, strict=True):
         positions = positions_of(shard, comm, roots)
         with trace.phase("traverse"):
-            rank.objects[key] = search_together(
+            rank.objects[key] = variant.run(
                 shard, comm, [p if p < shard.partition.num_positions else None for p in positions], trace, limit
             )
-    return {"seconds": trace.seconds, "supersteps": trace.supersteps, "bytes_sent": trace.bytes_sent}
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "variant": variant.name,
+    }
 
 
 def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
@@ -148,8 +152,8 @@ def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec
     found: Together = rank.objects[together]
     # A call that failed since the search has discarded the in-rows on all ranks.
     with trace.phase("prepare"):
-        require_in_rows(shard, rank.comm)
+        variant = require_variant(MULTI_SOURCE, shard, rank.comm, LEVEL)
     sources = positions_of(shard, rank.comm, spec.sources)
     with trace.phase("translate"):
         traversal = Traversal(found.levels(shard, bit), None)
-    return store_traversal(rank, shard, key, spec, sources, traversal, trace)
+    return {**store_traversal(rank, shard, key, spec, sources, traversal, trace), "variant": variant.name}

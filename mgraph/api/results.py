@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
@@ -46,6 +46,8 @@ class Costs:
         Bytes sent by each rank.
     placement
         How many of the cluster's ranks store the graph, and why not all.
+    variant
+        The loop that ran, by its name in `docs/variants.md`, such as `bfs.persistent`.
     """
 
     seconds: dict[str, float]
@@ -53,6 +55,7 @@ class Costs:
     arcs: list[int]
     bytes_sent: list[int]
     placement: str
+    variant: str = field(default="", kw_only=True)
 
     @property
     def total_s(self) -> float:
@@ -78,6 +81,7 @@ def costs_of_ranks(g: Graph, parts: Sequence[dict]) -> dict[str, Any]:
         "arcs": [sum(step["arcs"] for step in part["supersteps"]) for part in parts],
         "bytes_sent": [part["bytes_sent"] for part in parts],
         "placement": str(g.placement),
+        "variant": parts[0]["variant"],
     }
 
 

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.variants import TraversalSpec
+from mgraph.algorithms.variant import METHODS, Setting, TraversalSpec, select
+from mgraph.algorithms.variants import TABLE, methods_of
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Kept
 from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
+from mgraph.backends.base import LIMITS
+from mgraph.cluster.base import Cluster
 from mgraph.errors import InputError, UsageError
 from mgraph.io.checks import as_flag, as_integer, check_vertex
+from mgraph.partition import Partition
 from mgraph.rank_jobs.jobs import traverse
 from mgraph.shard.shard import GraphInfo
 from mgraph.types import LEVEL, unreached_of
 
-METHODS = ("auto", "frontier", "sweep")
 REASONS = {
     "rows": "its work is proportional to the frontier, on any graph",
     "compact": "the compact layout has edge blocks only",
@@ -47,7 +50,8 @@ def bfs(
     return_predecessors
         Whether to return predecessors: of the neighbors one hop nearer, the first in the vertex order.
     method
-        `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses.
+        `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
+        short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
     """
     return _traverse(g, [_bfs_spec(g, source, depth_limit, return_predecessors, method)], method)[0]
 
@@ -88,7 +92,8 @@ def sssp(
     return_predecessors
         Whether to return predecessors.
     method
-        `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses.
+        `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
+        short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
     """
     return _traverse(g, [_sssp_spec(g, source, cutoff, return_predecessors, method)], method)[0]
 
@@ -130,7 +135,9 @@ def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str
     require_graph(g)
     limit = as_depth_limit(g, limit)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec("bfs", _method(g, method), as_sources(g.num_vertices, source), LEVEL, limit, predecessors)
+    return TraversalSpec(
+        "bfs", _method(g, "bfs", method), as_sources(g.num_vertices, source), LEVEL, limit, predecessors
+    )
 
 
 def as_depth_limit(g: Graph, limit: Any) -> int | None:
@@ -154,7 +161,9 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec("sssp", _method(g, method), as_sources(g.num_vertices, source), dtype, limit, predecessors)
+    return TraversalSpec(
+        "sssp", _method(g, "sssp", method), as_sources(g.num_vertices, source), dtype, limit, predecessors
+    )
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
@@ -196,14 +205,30 @@ def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
     return sources
 
 
-def _method(g: Graph, method: str) -> str:
-    if method not in METHODS:
-        raise UsageError(f"method {method!r} is not one of {', '.join(METHODS)}")
-    if method == "frontier":
-        g.require_rows("method='frontier'")
-    if method == "auto" and g.info.layout == "compact":
-        return "sweep"
-    return "frontier" if method == "auto" else method
+def _method(g: Graph, algorithm: str, method: str) -> str:
+    """Return the method, once it is known to apply as far as the ranks need not be asked."""
+    if method not in METHODS and method not in methods_of(algorithm):
+        raise UsageError(f"method {method!r} is not one of {', '.join(methods_of(algorithm))}")
+    if method not in ("auto", "sweep"):
+        g.require_rows(f"method={method!r}")
+    if method not in METHODS and g.cluster.backend in LIMITS:
+        # Whether GPUs have access to each other's memory is known on the ranks.
+        info, fuses = g.info, LIMITS[g.cluster.backend].fuses
+        has_order = info.order == "degree"
+        partition = Partition(info.num_vertices - has_order * info.num_isolated, g.num_ranks, has_order)
+        facts = Setting.of_graph(info, partition, method, has_persistent_kernels=fuses, has_peer_memory=fuses)
+        select(TABLE[algorithm], facts)
+    return method
+
+
+def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
+    """Raise UsageError if a method applies to no graph on this cluster."""
+    # A graph may be put on some ranks only.
+    sizes = range(1, cluster.num_ranks + 1) if cluster.may_narrow else [cluster.num_ranks]
+    fuses = cluster.backend not in LIMITS or LIMITS[cluster.backend].fuses
+    settings = [Setting.at_best(method, "rows", size, has_persistent_kernels=fuses) for size in sizes]
+    if not any(row.is_asked_for(method) and row.applies(one) for row in TABLE[algorithm] for one in settings):
+        select(TABLE[algorithm], settings[-1])
 
 
 def _traverse(g: Graph, specs: list[TraversalSpec], requested: str) -> list[Traversed]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.variants import TraversalSpec
+from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph
 from mgraph.api.results import Column, Costs, Kept, Result, costs_of_ranks
 from mgraph.errors import UsageError
@@ -61,7 +61,7 @@ class Stats(Costs):
         arcs = sum(part["reached_arcs"] for part in parts)
         return cls(
             **costs_of_ranks(g, parts),
-            method=spec.method,
+            method="sweep" if parts[0]["variant"].endswith(".sweep") else "frontier",
             reason=reason,
             form=parts[0]["form"],
             num_reached=sum(part["reached"] for part in parts),

@@ -24,6 +24,7 @@ from mgraph.cli.options import (
     progress,
     source_of,
 )
+from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
@@ -67,14 +68,18 @@ def refuse_input_as_output(source: str, output: str) -> None:
 
 @contextmanager
 def graph_of(
-    edges: EdgeSource, options: dict[str, Any], layout: str = "rows"
+    edges: EdgeSource,
+    options: dict[str, Any],
+    layout: str = "rows",
+    check: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Iterator[tuple[Graph, Callable[[str], None]]]:
-    """Build the graph on a cluster that is closed afterwards.
+    """Build the graph on a cluster that `check` accepts, and that is closed afterwards.
 
     Yield it and a function that shows progress.
     """
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
+        check(cluster)
         show(f"building {edges.name}")
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 

@@ -172,7 +172,7 @@ def print_trace(stats: Costs) -> None:
         [str(i), step["method"], f"{step['frontier']:,}", f"{step['arcs']:,}", f"{step['microseconds']:,.0f}"]
         for i, step in enumerate(stats.supersteps)
     ]
-    print_table("supersteps", ["step", "method", "frontier", "arcs scanned", "us"], steps)
+    print_table(f"supersteps of {stats.variant}", ["step", "method", "frontier", "arcs scanned", "us"], steps)
     phases = [[name, f"{seconds * 1e3:.3g}"] for name, seconds in stats.seconds.items()]
     print_table("phases", ["phase", "ms"], phases)
 

@@ -8,30 +8,42 @@ from typing import Any
 
 import click
 
+from mgraph.algorithms.variants import methods_of
 from mgraph.api.plot import plot_supersteps, require_drawable
-from mgraph.api.traversal import METHODS, PATHS_NEED_WEIGHTS, as_sources
+from mgraph.api.traversal import PATHS_NEED_WEIGHTS, as_sources, refuse_method
 from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
-from mgraph.cli.options import combined, layout_option
+from mgraph.cli.options import Command, combined, layout_option
+from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
 
-_search_options = combined(
-    click.option("--source", "-s", type=int, multiple=True, required=True, help="A source vertex; may be repeated."),
-    click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True),
-    layout_option,
-    click.option("--path-to", type=int, metavar="VERTEX", help="Print the path to this vertex."),
-    click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
-    answer_options("all columns"),
-)
+
+def _search_options(algorithm: str) -> Callable[[Command], Command]:
+    return combined(
+        click.option(
+            "--source", "-s", type=int, multiple=True, required=True, help="A source vertex; may be repeated."
+        ),
+        click.option(
+            "--method",
+            type=click.Choice(methods_of(algorithm)),
+            default="auto",
+            show_default=True,
+            help="The loop: any that applies, any but the sweep, or one by its name in docs/variants.md.",
+        ),
+        layout_option,
+        click.option("--path-to", type=int, metavar="VERTEX", help="Print the path to this vertex."),
+        click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
+        answer_options("all columns"),
+    )
 
 
 @click.command()
 @click.option("--depth-limit", type=click.IntRange(0), help="Vertices farther than this many hops count as unreached.")
-@_search_options
+@_search_options("bfs")
 def bfs(depth_limit: int | None, **options: Any) -> None:
     """Find the hops from a source to every vertex of INPUT.
 
@@ -42,7 +54,7 @@ def bfs(depth_limit: int | None, **options: Any) -> None:
 
 @click.command()
 @click.option("--cutoff", type=click.FloatRange(min=0), help="Vertices farther than this count as unreached.")
-@_search_options
+@_search_options("sssp")
 def sssp(cutoff: float | None, **options: Any) -> None:
     """Find shortest paths from a source to every vertex of INPUT.
 
@@ -68,11 +80,16 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         refuse_input_as_output(options["input"], options["plot"])
     edges = source_of_options(options)
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
-    if options["layout"] == "compact" and options["method"] == "frontier":
-        raise UsageError("--method frontier needs rows: use --layout rows, or --method sweep")
-    with graph_of(edges, options, options["layout"]) as (g, show):
+    algorithm, method = search.__name__, options["method"]
+    if options["layout"] == "compact" and method not in ("auto", "sweep"):
+        raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
+
+    def check(cluster: Cluster) -> None:
+        refuse_method(cluster, algorithm, method)
+
+    with graph_of(edges, options, options["layout"], check) as (g, show):
         show(f"{search.__name__} of {g!r}")
-        result = search(g, options["source"], method=options["method"], **limit)
+        result = search(g, options["source"], method=method, **limit)
         summary = finish(result, options, show)
         path = None if options["path_to"] is None else result.path_to(options["path_to"])
         if options["plot"] is not None:

@@ -10,6 +10,7 @@ threads share it in the emulator.
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,20 +46,29 @@ def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) 
 
 
 def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
-    """Allocate a buffer and map those of all other ranks; collective, with one size."""
-    whole, handle = backend.share(HEAD_BYTES + num_bytes)
+    """Allocate a buffer and map those of all other ranks; collective, with one size.
+
+    Where memory runs out on a rank, its empty handle makes all ranks go without.
+    """
+    whole: Array | None = None
+    handle = b""
+    with suppress(MemoryError):
+        whole, handle = backend.share(HEAD_BYTES + num_bytes)
     handles = np.zeros((comm.size, HANDLE_BYTES), np.uint8)
     comm.allgather(np.frombuffer(handle.ljust(HANDLE_BYTES, b"\0"), np.uint8), handles)
-    addresses = [
-        address_of(whole) if r == comm.rank else backend.reach(handles[r, : len(handle)].tobytes(), whole.nbytes)
-        for r in range(comm.size)
-    ]
-    found = [address for address in addresses if address is not None]
+    mapped: list[int | None] = []
+    if whole is not None:
+        mapped = [
+            address_of(whole) if r == comm.rank else backend.reach(handles[r, : len(handle)].tobytes(), whole.nbytes)
+            for r in range(comm.size)
+        ]
+    found = [address for address in mapped if address is not None]
     # The sum is also a barrier: no rank continues before every rank has opened the handles it received.
     if comm.any(len(found) < comm.size):
         backend.leave([address for address in found if address != address_of(whole)])
         comm.barrier()
         return None
+    assert whole is not None
     abort_word, on_host = backend.host_word()
     table = backend.to_device(np.array([comm.rank, comm.size, *found], np.int64))
     comm.when_failed(lambda: on_host.fill(1))

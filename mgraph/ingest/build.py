@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
@@ -9,7 +11,7 @@ from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
-from mgraph.ingest.memory_check import refusal
+from mgraph.ingest.memory_check import least_free, refusal
 from mgraph.ingest.plan import default_chunks, plan_build
 from mgraph.ingest.survey import Survey, make_survey
 from mgraph.shard.batches import batch_arcs
@@ -28,6 +30,7 @@ def build(
     order: str = "auto",
     num_chunks: int | None = None,
     layout: str = "rows",
+    in_use_bytes: Callable[[Survey], int] = lambda survey: 0,
 ) -> Shard:
     """Build this rank's shard; every rank calls it with the same arguments.
 
@@ -41,6 +44,8 @@ def build(
         Number of chunks of the input; more chunks need less memory. The graph does not depend on it.
     layout
         `rows`, `compact` (blocks alone, for sweeps), or `auto`: compact if rows would not fit.
+    in_use_bytes
+        Bytes that rows need once algorithms run on them, which `auto` counts.
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -52,12 +57,16 @@ def build(
         return build_compact(survey, backend, comm, chunks)
     num_arcs = total(backend, row_lengths)
     error = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
+    compact_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
+    if layout == "auto":
+        # Tables and row lengths are allocated already.
+        more = in_use_bytes(survey) - survey.tables_bytes - row_lengths.nbytes
+        if error or (more > least_free(backend, comm) and would_fit(survey, backend, comm, compact_chunks)):
+            del row_lengths
+            return build_compact(survey, backend, comm, compact_chunks)
     if error:
         del row_lengths
-        chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
-        if layout == "auto":
-            return build_compact(survey, backend, comm, chunks)
-        raise WouldNotFit(error + "; the compact layout would fit" * would_fit(survey, backend, comm, chunks))
+        raise WouldNotFit(error + "; the compact layout would fit" * would_fit(survey, backend, comm, compact_chunks))
     builder = RowsBuilder(backend, comm, survey.partition, row_lengths, survey.weight_dtype)
     del row_lengths
     _place(survey, builder, chunks)

@@ -39,6 +39,11 @@ class Survey:
         """The number of input edges, loops included."""
         return self.totals.num_loops + self.totals.num_arcs // (1 if self.source.directed else 2)
 
+    @property
+    def tables_bytes(self) -> int:
+        """What the tables between user ids and positions take."""
+        return sum(0 if table is None else table.nbytes for table in (self.user_of_local, self.position_of_user))
+
     def sizes(self, row_arcs: int) -> Sizes:
         """Return the sizes from which a build is planned."""
         source = self.source

@@ -1,7 +1,7 @@
-"""What is refused before it begins, since there is no room for it.
+"""Refuse work that cannot fit before it begins.
 
-A build counts its input before it knows what it takes, and that may be minutes: what cannot fit whatever is counted is
-refused before.
+A build reads its whole input before its exact size is known, which may take minutes. A graph that cannot fit in any
+case is refused before that.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mgraph.algorithms.variant import GraphSizes, Setting, select
+from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
@@ -21,14 +23,14 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest.memory_check import least_free, what_limits
-from mgraph.ingest.plan import bytes_of, degrees_bytes
-from mgraph.planning.memory import MOST_PLANNED, expected_edges, forest_bytes, plan_graph
+from mgraph.ingest.plan import degrees_bytes
+from mgraph.planning.memory import MOST_PLANNED, expected_edges, plan_graph
 from mgraph.shard.shard import Shard
 
-# A build that takes less is not checked first: its own check comes soon enough.
+# Smaller builds are not checked here: their own check follows soon enough.
 ASKED_BYTES = 1 << 26
-# The least part of the input that is no loop: of what is generated, which has few; of what is generated and sampled;
-# and of what others made. With fewer vertices than these it may all be loops.
+# The least share of the input that is not loops: of generated graphs, of generated and sampled ones, and of all others.
+# With fewer than FEWEST_VERTICES all edges may be loops.
 GENERATED, SAMPLED, OTHER = 0.95, 0.8, 0.5
 FEWEST_VERTICES = 1 << 10
 
@@ -36,12 +38,12 @@ FEWEST_VERTICES = 1 << 10
 def refuse_what_cannot_fit(
     source: EdgeSource, num_ranks: int, backend: str, layout: str, free_of_ranks: Callable[[], list[FreeMemory]]
 ) -> None:
-    """Raise WouldNotFit, as the plan says it, if the graph cannot be built on these ranks whatever is counted."""
+    """Raise WouldNotFit, with the plan's advice, if the graph cannot fit on these ranks in any case."""
     least = least_bytes(source, num_ranks, layout)
     if least < ASKED_BYTES:
         return
     free = min(free_of_ranks(), key=lambda free: free.num_bytes)
-    # Degrees without room are refused before anything is counted, too, and no plan is made of them.
+    # The build itself refuses degrees that do not fit before it reads anything.
     if least <= free.num_bytes or degrees_bytes(source.num_vertices, source.directed) > free.num_bytes:
         return
     plan = plan_graph(source, num_ranks, backend, free, layout)
@@ -50,31 +52,32 @@ def refuse_what_cannot_fit(
 
 
 def least_bytes(source: EdgeSource, num_ranks: int, layout: str) -> int:
-    """Return what the edges of a graph take at least on the fullest rank, parallel ones included as in the build."""
+    """Return a lower bound of the bytes of a graph's edges on the fullest rank, parallel edges included."""
     if source.num_vertices < FEWEST_VERTICES:
         return 0
     dtype = source.weight_dtype
-    # Integers are stored in the smallest width that holds them.
+    # Integer weights are stored in the smallest dtype that holds them.
     weight = 0 if dtype is None else dtype.itemsize if dtype.kind == "f" else 1
     ends = 1 if source.directed or layout != "rows" else 2
     return ends * _least_edges(source) // num_ranks * (4 + weight)
 
 
 def _least_edges(source: EdgeSource) -> int:
-    """Return how many edges are no loops at least, as far as that can be known without reading all of them."""
+    """Return a lower bound of the number of edges that are not loops, without reading all of them."""
     is_generated = isinstance(source, (Rmat, Uniform, FixedOutDegree, Grid, Ssca2))
     part = OTHER if not is_generated else SAMPLED if source.num_input_edges is None else GENERATED
     return int(part * expected_edges(source))
 
 
 def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
-    """Raise on every rank if any has no room for a spanning forest beside the graph; say what would fit."""
+    """Raise WouldNotFit on every rank if a spanning forest does not fit beside the graph on one."""
     info = shard.info
-    weight = bytes_of(None if info.weight_dtype is None else np.dtype(info.weight_dtype))
+    weights = np.dtype(info.weight_dtype), info.max_weight
+    forest = select(SPANNING_FOREST, Setting.of(shard, comm))
 
     def needed(num_ranks: int) -> int:
         partition = dataclasses.replace(shard.partition, num_ranks=num_ranks)
-        return forest_bytes(partition, info.num_vertices, -(-info.num_edges // num_ranks), weight)
+        return forest.bytes(GraphSizes(info.num_vertices, info.num_edges, info.directed, partition, *weights))
 
     if needed(comm.size) < shard.backend.limits.tried_bytes:
         return
@@ -92,7 +95,7 @@ def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
 
 
 def refuse_check_without_room(what: str, needed: int, shard: Shard, comm: Communicator) -> None:
-    """Raise on every rank if any has no room to validate an answer beside the graph."""
+    """Raise WouldNotFit on every rank if validating a result does not fit beside the graph on one."""
     if needed < shard.backend.limits.tried_bytes:
         return
     free = least_free(shard.backend, comm)

@@ -1,7 +1,7 @@
-"""On how many of a cluster's ranks a graph is put where nobody says: as many as make it faster, and as many as hold it.
+"""Choose the number of GPUs when the user did not: enough to hold the graph, more only if that is faster.
 
-Ranks meet at every superstep. What they save in between, by having fewer arcs each, must be more than what
-meeting costs: so a small graph is faster on one GPU than on four, and a deep one, a road map, is at any size.
+Every superstep ends in a barrier. More ranks pay if what they save between barriers, with fewer arcs each, exceeds the
+barriers' cost: a small graph is faster on one GPU than on four, and a deep one, such as a road map, at any size.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.edges import EdgeSource
 from mgraph.planning.memory import expected_connected, plan_graph
 
-# By backend: for every so many arcs a further rank. On NVIDIA H200 searches by breadth take little more than half as
-# long over 2^32 arcs on two ranks as on one (rmat27). A graph is put where it is before anybody says what is asked of
-# it: over 2^31, where shortest paths and forests gain more than the way of their answer into user ids takes, that takes
-# more than searches by breadth gain, and components gain nothing (`docs/scaling.md`).
-# Ranks without GPUs are there for their hosts' memory and cores: a graph is put on all of them.
+# By backend: arcs for each further rank. On NVIDIA H200 BFS over 2^32 arcs on two ranks takes little more than half the
+# time of one (rmat27). A graph is placed before its algorithms are known: at 2^31 arcs shortest paths and forests gain
+# more than the translation of their results to user ids costs, BFS gains less than that, and components nothing
+# (`docs/scaling.md`).
+# CPU ranks contribute their hosts' memory and cores: a graph is put on all of them.
 ARCS_A_RANK = {"cuda": 1 << 31}
 
 
 @dataclass(frozen=True)
 class Placement:
-    """How many ranks of those there are, and why not all."""
+    """The number of ranks that hold a graph, out of how many, and why not all."""
 
     num_ranks: int
     of: int
@@ -30,7 +30,7 @@ class Placement:
 
     @property
     def is_part(self) -> bool:
-        """Whether some ranks are left out."""
+        """Whether some ranks hold nothing of the graph."""
         return self.num_ranks < self.of
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ class Placement:
 
 
 def place_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int, layout: str = "rows") -> Placement:
-    """Choose among 1 .. num_ranks ranks, each of which has so much memory."""
+    """Choose among 1 .. num_ranks ranks with `memory_bytes` each."""
     if num_ranks == 1 or backend not in ARCS_A_RANK:
         return Placement(num_ranks, num_ranks)
     plan = plan_graph(source, 1, backend, memory_bytes, "compact" if layout == "compact" else "rows")

@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.components.afforest import find_components
 from mgraph.algorithms.components.labels import labels_of_users
-from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
-from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
+from mgraph.algorithms.predecessors.rows import find_roots
+from mgraph.algorithms.run_variant import (
+    compute_components,
+    compute_spanning_forest,
+    connected,
+    find_tree,
+    prepare,
+    search,
+)
 from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
-from mgraph.algorithms.spanning_forest.filter_boruvka import msf
-from mgraph.algorithms.variants import TraversalSpec, connected, prepare, search, search_giant
+from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
@@ -27,6 +33,7 @@ from mgraph.edges import EdgeSource
 from mgraph.ingest.build import build
 from mgraph.io.parts import PartEdges
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
+from mgraph.planning.memory import rows_in_use_bytes
 from mgraph.shard.result_routing import require_homes
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.user_ids import edges_of_users, positions_of, tree_of_users
@@ -85,10 +92,13 @@ def build_graph(
     rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
     """Build this rank's shard and store it as `key`."""
-    started = time.perf_counter()
-    with rank.backend.high_water() as peak_bytes:
-        shard = build(source, rank.backend, rank.comm, order=order, num_chunks=num_chunks, layout=layout)
-        rank.backend.synchronize()
+    backend, comm, started = rank.backend, rank.comm, time.perf_counter()
+    in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
+    with backend.high_water() as peak_bytes:
+        shard = build(
+            source, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
+        )
+        backend.synchronize()
     rank.objects[key] = shard
     seconds = time.perf_counter() - started
     return shard.info, {"seconds": seconds, "bytes": shard.nbytes, "peak_bytes": peak_bytes()}
@@ -101,17 +111,20 @@ def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[Graph
 
 def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
     """Run each traversal; store the results as `keys` and return this rank's stats."""
-    shard = shard_of(rank, graph)
-    return [_traverse(rank, shard, key, spec) for key, spec in zip(keys, specs, strict=True)]
-
-
-def _traverse(rank: Rank, shard: Shard, key: str, spec: TraversalSpec) -> dict[str, Any]:
-    trace = Trace(rank.backend, rank.comm)
-    with trace.phase("prepare"):
-        prepare(shard, rank, spec)
-        require_homes(shard, rank.comm)
-    sources, traversal = search(shard, rank, spec, trace)
-    return store_traversal(rank, shard, key, spec, sources, traversal, trace)
+    shard, comm, parts = shard_of(rank, graph), rank.comm, []
+    for key, spec in zip(keys, specs, strict=True):
+        trace = Trace(rank.backend, comm)
+        with trace.phase("prepare"):
+            variant = prepare(shard, comm, spec)
+            if comm.size > 1:
+                require_homes(shard, comm)
+        found = search(variant, shard, comm, spec, trace)
+        assert found.sources is not None, "a search returns them"
+        stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
+        parts.append({**stats, "variant": variant.name})
+        # Free the search's arrays before the next search; the stored result holds its own.
+        del found
+    return parts
 
 
 def store_traversal(
@@ -131,12 +144,7 @@ def store_traversal(
     # With several sources the nearest one is the end of each vertex's chain of predecessors.
     if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
         with trace.phase("predecessors"):
-            found = shard, comm, connected(shard, sources), traversal.distances
-            traversal.predecessors = (
-                find_predecessors_by_sweep(*found)
-                if shard.is_compact
-                else find_predecessors(*found, everywhere=traversal.everywhere)
-            )
+            traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.everywhere)
     # The next search overwrites them: they are in its peer buffer.
     traversal.everywhere = None
     result = StoredTraversal(shard.user_range[0], {}, spec, traversal)
@@ -159,9 +167,7 @@ def store_traversal(
 def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     """Find the components; store their labels as `key` and return this rank's stats."""
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
-    searched = search_giant(shard, rank, trace)
-    with trace.phase("find"):
-        roots = find_components(shard, rank.comm, trace, searched)
+    variant, roots = compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
     lo, hi = shard.user_range
@@ -170,6 +176,7 @@ def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
+        "variant": variant,
         "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
     }
 
@@ -179,8 +186,7 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     shard = shard_of(rank, graph)
     refuse_forest_without_room(shard, rank.comm)
     comm, trace = rank.comm, Trace(rank.backend, rank.comm)
-    with trace.phase("forest"):
-        arcs = msf(shard, comm, trace, maximum)
+    variant, arcs = compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)
     rank.objects[key] = StoredForest(first, columns, maximum)
@@ -188,6 +194,7 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
+        "variant": variant,
         "edges": len(arcs),
         "total": exact_sum(rank.backend.xp, columns["weights"]),
     }

@@ -134,6 +134,11 @@ class GraphInfo:
         """The mean out-degree of the vertices with arcs, at least 1."""
         return max(self.num_arcs / max(self.num_vertices - self.num_isolated, 1), 1.0)
 
+    @property
+    def mean_weight(self) -> float:
+        """Of the arcs; 0 without weights."""
+        return self.sum_weights / max(self.num_arcs, 1)
+
 
 @dataclass
 class Shard:

@@ -12,6 +12,10 @@ from mgraph.shard.weight_sorted_rows_kernels import sort_rows
 
 # Bytes per vertex of a search and its result: memory that must remain free beside the rows.
 SEARCH_BYTES = 80
+# The width of a bucket over weight-sorted rows, in mean weights per mean degree, and the least degree at which these rows
+# are worth building (algorithms/sssp/near_far.py).
+DELTA_BY_WEIGHT = 5.0
+SPARSE_DEGREE = 6.0
 # The largest factor by which no weight overflows a float64.
 MAX_SCALE = 1e300
 
@@ -27,6 +31,12 @@ def require_rows_by_weight(shard: Shard) -> None:
     num_rows = len(rows.indptr) - 1
     sort_rows[run](0, num_rows, rows.indptr, rows.targets, rows.weights, class_scale(shard.info), targets, weights)
     shard.by_weight = Rows(rows.indptr, targets, weights)
+
+
+def wants_rows_by_weight(info: GraphInfo) -> bool:
+    """Return whether rows by weight make shortest paths faster: many arcs a vertex, most heavier than a bucket."""
+    delta = max(DELTA_BY_WEIGHT / info.mean_degree * info.mean_weight, info.min_weight)
+    return info.mean_degree >= SPARSE_DEGREE and info.max_weight > delta
 
 
 def class_scale(info: GraphInfo) -> float:

@@ -23,7 +23,7 @@ from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.afforest import find_components, find_hub
 from mgraph.algorithms.components.labels import labels_of_users
-from mgraph.algorithms.variants import connected
+from mgraph.algorithms.run_variant import connected
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard.user_ids import positions_of
 

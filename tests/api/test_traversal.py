@@ -8,10 +8,10 @@ import numpy as np
 import oracles
 import pytest
 from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
+from variant_checks import wrap_run
 from zoo import ZOO, make_case, random_case, zoo_sources
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
 from mgraph.api.traversal import state_dtype
 
 
@@ -170,9 +170,8 @@ def test_distance_dtypes_follow_the_weights(dtype, largest, state, result, clust
 def test_integer_distances_are_searched_in_32_bits_first(arcs, is_long, clusters, monkeypatch):
     """Search a path of a length that just fits 32 bits, and a longer one; many vertices are isolated."""
     widths = []
-    for name in ("sssp", "sssp_by_weight"):
-        real = getattr(forms, name)
-        monkeypatch.setattr(forms, name, lambda *a, real=real: (widths.append(a[4].itemsize), real(*a))[1])
+    for name in ("sssp.near_far", "sssp.delta_stepping"):
+        wrap_run(monkeypatch, name, lambda loop: lambda *a: (widths.append(a[4].itemsize), loop(*a))[1])
     heaviest = 16_000_000
     case = make_case("line", 400, [(v, v + 1, heaviest) for v in range(arcs)], np.int32)
     wanted = [v * heaviest if v <= arcs else -1 for v in range(400)]

@@ -18,6 +18,7 @@ import pandas
 import pytest
 from cli_runs import CASE, ENVIRONMENT, refused, run, start
 from dask_processes import make_security, scheduler_by_hand, worker_by_hand
+from variant_checks import wrap_run
 
 import mgraph
 from mgraph.cli.main import COMMANDS
@@ -169,7 +170,10 @@ def test_plan_prints_needs_and_advice():
     table = run("plan", "uniform:100000:8", "--ranks", 2, "--memory", "0.5g").stdout
     assert "on each of 2 ranks" in table
     # Needs of optional searches are in the table but not in the sum.
-    assert "not counted as needed: blocks, if a sweep is asked for; rows" in run("plan", "rmat:9").stdout
+    assert (
+        "not counted as needed: edge blocks, if a sweep is requested; weight-sorted rows"
+        in run("plan", "rmat:9").stdout
+    )
     assert "not counted" not in run("plan", "rmat:9", "--layout", "compact").stdout
     line = refused("plan", "rmat:24", "--ranks", 2, "--memory", "1GiB", code=5)
     advised = re.search(r"takes .* on each of 2 ranks, and there is 1.0 GiB: use (\d+) ranks with as much", line)[1]
@@ -219,14 +223,15 @@ def test_progress_is_plain_lines_without_a_terminal():
     "arguments", [["bfs", "rmat:6", "-s", 0, "--validate"], ["graph500", "--scale", 6, "--roots", 2]]
 )
 def test_validation_failure_names_the_rule(arguments, monkeypatch):
-    def wrong(shard, comm, sources, *rest):
-        traversal = search(shard, comm, sources, *rest)
-        traversal.distances[traversal.distances == 1] = 2
-        return traversal
+    def wrong(search):
+        def run(*args):
+            traversal = search(*args)
+            traversal.distances[traversal.distances == 1] = 2
+            return traversal
 
-    from mgraph.algorithms.variants import bfs as search
+        return run
 
-    monkeypatch.setattr("mgraph.algorithms.variants.bfs", wrong)
+    wrap_run(monkeypatch, "bfs.step", wrong)
     assert re.search(r"rule 3: no arc from the predecessor explains the distance: \d+", refused(*arguments, code=6))
 
 

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 from emulator.backend import EmulatedBackend
 from peak_memory import peak_of_build
+from variant_checks import wrap_run
 
 import mgraph as mg
 from mgraph.algorithms.bfs.persistent_multi_gpu import require_bfs_windows
+from mgraph.algorithms.spanning_forest.filter_boruvka import forest_bytes
 from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK
 from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_peers
+from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.graph import Graph
 from mgraph.api.spanning_forest import minimum_spanning_forest
 from mgraph.api.traversal import bfs, sssp
@@ -33,7 +36,7 @@ from mgraph.generate.uniform import FixedOutDegree
 from mgraph.ingest import build as builder
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
-from mgraph.planning.memory import forest_bytes, plan_graph
+from mgraph.planning.memory import plan_graph
 from mgraph.rank_jobs.jobs import free_bytes
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
@@ -140,7 +143,7 @@ def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
         largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
     # Planned for all edges: parallel ones are known only to the build.
     assert 0.85 * made.parts["graph"] - 4096 <= 1.4 * largest
-    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("rows by weight for sssp", 0)) + 4096
+    assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("weight-sorted rows for sssp", 0)) + 4096
 
 
 @pytest.mark.parametrize(("layout", "num_ranks"), [("rows", 3), ("compact", 3), ("rows", 1)])
@@ -152,13 +155,13 @@ def test_the_plan_knows_what_tells_whose_answers_go_where(layout, num_ranks):
         homes = [objects[g.key].homes for objects in cluster._objects]
     if num_ranks == 1:
         assert homes == [None]
-        assert "homes of answers" not in made.parts
+        assert "result routing" not in made.parts
         return
     # Who is connected is expected, not known; and beside blocks the user ids of all states are not kept.
-    assert made.parts["homes of answers"] == pytest.approx(homes[0].nbytes, rel=0.1)
+    assert made.parts["result routing"] == pytest.approx(homes[0].nbytes, rel=0.1)
     assert (homes[0].users is None) == (layout == "compact")
     needed = made.needed_bytes
-    made.parts["homes of answers"] += 1 << 29
+    made.parts["result routing"] += 1 << 29
     assert made.needed_bytes >= needed + (1 << 28)
 
 
@@ -205,7 +208,7 @@ def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatc
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
-        monkeypatch.setattr("mgraph.rank_jobs.jobs.msf", lambda *args: pytest.fail("it began"))
+        wrap_run(monkeypatch, "spanning_forest.boruvka", lambda loop: lambda *args: pytest.fail("it began"))
         for free in (0, planned // 3, planned // 2):
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: free)
             with pytest.raises(WouldNotFit, match="a spanning forest takes") as refused:
@@ -218,7 +221,10 @@ def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatc
 
 
 def test_edges_beyond_32_bits_take_a_word_more():
-    few, many = (forest_bytes(Partition(1 << 20, 1, True), 1 << 20, edges, 1) for edges in (EDGE_MASK - 1, EDGE_MASK))
+    few, many = (
+        forest_bytes(GraphSizes(1 << 20, edges, False, Partition(1 << 20, 1, True), np.dtype(np.uint8), 255))
+        for edges in (EDGE_MASK - 1, EDGE_MASK)
+    )
     assert 1.2 * few < many
 
 
@@ -252,14 +258,14 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
 
     with ThreadPoolExecutor(num_ranks) as pool:
         found = list(pool.map(opened, open_threads(num_ranks)))
-    assert [planned["windows between ranks"] - HEAD_BYTES] * num_ranks == found
+    assert [planned["peer buffers"] - HEAD_BYTES] * num_ranks == found
     # They are held beside the graph whatever runs; ranks without GPUs, too many of them, and a single one have none.
     made = plan_graph(source, num_ranks, "cuda", 1 << 30)
     before = made.needed_bytes
-    made.parts["windows between ranks"] += 1 << 20
+    made.parts["peer buffers"] += 1 << 20
     assert made.needed_bytes == before + (1 << 20)
     for others, backend in ((num_ranks, "cpu"), (1, "cuda"), (9, "cuda")):
-        assert "windows between ranks" not in plan_graph(source, others, backend, 1 << 30).parts
+        assert "peer buffers" not in plan_graph(source, others, backend, 1 << 30).parts
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])

@@ -15,7 +15,7 @@ from on_ranks import run_on_ranks
 from test_build import CaseEdges
 from zoo import ZOO, make_case, random_case
 
-from mgraph.algorithms import variants as forms
+from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.bfs.sweep import bfs_sweep
 from mgraph.algorithms.common.traversal import Trace
@@ -24,9 +24,10 @@ from mgraph.algorithms.components.labels import labels_of_users
 from mgraph.algorithms.predecessors.rows import find_predecessors
 from mgraph.algorithms.predecessors.sweep import find_predecessors_by_sweep
 from mgraph.algorithms.spanning_forest.filter_boruvka import msf
+from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_kernel
 from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.sweep import sssp_sweep
-from mgraph.algorithms.variants import TraversalSpec
+from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.traversal import state_dtype
 from mgraph.cluster.base import Rank
 from mgraph.ingest.build import build
@@ -98,7 +99,7 @@ def job_program(_, comm, case):
 def test_what_a_queue_could_not_count_is_searched_step_by_step(num_ranks, fused, monkeypatch):
     case = random_case(0, num_vertices=150)
     before = run_on_ranks(job_program, [None] * num_ranks, case)
-    for kernel in forms.bfs_kernel, forms.sssp_kernel:
+    for kernel in bfs_kernel, sssp_kernel:
         monkeypatch.setattr(kernel, "MOST_ROWS", 8)
     for found, again in zip(before, run_on_ranks(job_program, [None] * num_ranks, case), strict=True):
         assert [form for form, _ in found] == [fused, fused]
@@ -160,7 +161,7 @@ def forest_program(_, comm, case, order, maximum, seed):
     """Return the edges of a forest that a rank hands out, and what rules they break."""
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order)
-    _, columns = edges_of_users(shard, comm, msf(shard, comm, Trace(backend, comm), maximum))
+    _, columns = edges_of_users(shard, comm, msf(shard, comm, Trace(backend, comm), maximum, is_persistent=True))
     edges = zip(*(backend.to_host(column).tolist() for column in columns.values()), strict=True)
     return list(edges), validate_forest(shard, comm, columns, maximum)
 

@@ -20,6 +20,8 @@ import numpy as np
 from mgraph.algorithms.bfs.multi_source_kernels import levels_of_root, merge_words, pull_words, push_words, settle_words
 from mgraph.algorithms.common.exchange import send_to_owners
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.derived import IN_ROWS
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Rows, Shard
 from mgraph.types import LEVEL, Array, signed
@@ -142,3 +144,19 @@ class _Search:
         first = vertices.astype(np.int64)
         self.xp.cumsum(rows.indptr[first + 1] - rows.indptr[first], out=offsets[1:])
         return offsets
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of the words of states and of owned vertices, of four planes of levels and of queues."""
+    several = sizes.partition.num_ranks > 1
+    return (16 if several else 8) * sizes.states + (16 + 8 * 4 + 2 * sizes.vertex + 16) * sizes.owned
+
+
+VARIANT = Variant(
+    "bfs.multi_source",
+    when=f"for bfs_together, {MOST_ROOTS} roots in one search, on any ranks",
+    applies=lambda setting: setting.layout == "rows",
+    needs=(IN_ROWS,),
+    bytes=_bytes,
+    run=bfs_together,
+)

@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 
+from mgraph.algorithms.bfs import persistent_kernels as kernel
 from mgraph.algorithms.bfs.persistent_kernels import (
     METHODS,
     MOST_QUEUED,
@@ -23,11 +24,13 @@ from mgraph.algorithms.bfs.persistent_kernels import (
     search_levels,
     work_words,
 )
-from mgraph.algorithms.bfs.step import GROWTH
+from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import Orders
 from mgraph.algorithms.common.cost_model import bfs_costs
 from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first, may_be_deep
 from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
+from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import Fresh, FusingBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
@@ -130,3 +133,26 @@ def _steps(log: bytes) -> list[dict]:
         {"method": METHODS[m], "frontier": f, "arcs": a, "microseconds": ns / 1000, "bytes": 0, "levels": num_levels}
         for m, f, a, ns, num_levels in np.frombuffer(log, np.int64).reshape(-1, len(ROW)).tolist()
     ]
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of levels in 8 and in 32 bits, parents, first neighbors, and of walks and queues."""
+    deep = sizes.row_arcs <= DEEP_DEGREE * sizes.owned
+    work = 4 * work_words(sizes.owned, queue_capacity(sizes.owned), sizes.vertex, TRACE_ROWS)
+    return (1 + 4 + 2 * sizes.vertex + (8 if deep else 0)) * sizes.owned + work
+
+
+VARIANT = Variant(
+    "bfs.persistent",
+    when=f"on one GPU, up to 2^{kernel.MOST_ROWS.bit_length() - 1} vertices with arcs, in one launch",
+    applies=lambda setting: (
+        setting.layout == "rows"
+        and setting.has_persistent_kernels
+        and setting.num_ranks == 1
+        and setting.stride < kernel.MOST_ROWS
+    ),
+    needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
+    bytes=_bytes,
+    run=bfs_fused,
+    translates=True,
+)

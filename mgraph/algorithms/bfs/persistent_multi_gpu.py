@@ -17,16 +17,19 @@ from functools import partial
 
 import numpy as np
 
+from mgraph.algorithms.bfs import persistent_kernels as one_gpu
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import COUNTERS, FACTS, METHODS, MOST_BLOCKS, ROW, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
 from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first
 from mgraph.algorithms.common.multi_gpu_search import SearchPeers
 from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
+from mgraph.algorithms.derived import FIRST_NEIGHBORS, IN_ROWS
+from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.backends.base import Fresh, FusingBackend
 from mgraph.backends.kernel import for_ranks
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import MOST_RANKS, require_windows
+from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS, require_windows
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard.in_rows import require_firsts
 from mgraph.shard.shard import Shard, once_a_shard
@@ -40,8 +43,7 @@ HUB_ARCS = 1 << 14
 
 def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
     """Open what bfs_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
-    if not isinstance(shard.backend, FusingBackend):
-        return False
+    assert isinstance(shard.backend, FusingBackend), "the variant applies to no other"
     return require_windows(comm, shard.backend, window_bytes(shard.partition)) is not None
 
 
@@ -112,3 +114,32 @@ def window_bytes(partition: Partition) -> int:
 def _inbox(partition: Partition) -> int:
     """Return how many offers a rank may have from each of the others."""
     return max(partition.stride // INBOX_PART, ALIGNMENT)
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of levels in 8 and in 32 bits, parents and first neighbors; all else is in the peer buffers."""
+    return (1 + 4 + 2 * sizes.vertex) * sizes.owned
+
+
+PEER_BUFFERS = Derived(
+    "peer_buffers",
+    lambda shard, comm, dtype: require_bfs_windows(shard, comm),
+    lambda sizes: HEAD_BYTES + window_bytes(sizes.partition),
+)
+VARIANT = Variant(
+    "bfs.persistent_multi_gpu",
+    when=(
+        "on 2 to 8 GPUs with access to each other's memory, up to "
+        f"2^{one_gpu.MOST_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+    ),
+    applies=lambda setting: (
+        setting.layout == "rows"
+        and setting.has_persistent_kernels
+        and setting.has_peer_memory
+        and setting.stride < one_gpu.MOST_ROWS
+    ),
+    needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
+    bytes=_bytes,
+    run=bfs_peers,
+    takes_user_ids=True,
+)

@@ -20,6 +20,8 @@ import numpy as np
 from mgraph.algorithms.bfs.step_kernels import mark_bits, merge_parents, pull_level, push_level, settle_level
 from mgraph.algorithms.common.exchange import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import IN_ROWS
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.types import LEVEL, Array, none_of, unreached_of
@@ -143,3 +145,18 @@ class _Search:
             words = partition.stride // 32
             self.comm.allgather(bits[self.comm.rank * words :][:words], bits)
         return bits
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of levels, parents, a queue, bitmaps and offsets of a frontier, and of adding up degrees."""
+    return 4 * sizes.owned + 2 * sizes.vertex * sizes.states + 3 * sizes.states // 8 + (16 + 8 + 12) * sizes.owned
+
+
+VARIANT = Variant(
+    "bfs.step",
+    when="on any ranks, the host starting each level",
+    applies=lambda setting: setting.layout == "rows",
+    needs=(IN_ROWS,),
+    bytes=_bytes,
+    run=bfs,
+)

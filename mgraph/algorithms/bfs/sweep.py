@@ -19,6 +19,8 @@ import numpy as np
 
 from mgraph.algorithms.bfs.sweep_kernels import sweep_levels
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import EDGE_BLOCKS
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
@@ -68,3 +70,21 @@ def _widen(narrow: Array) -> Array:
     levels = narrow.astype(LEVEL)
     levels[narrow == unreached_of(NARROW_LEVEL)] = unreached_of(LEVEL)
     return levels
+
+
+def sweep_bytes(sizes: GraphSizes, swept: int, state: int) -> int:
+    """Return the bytes of a search whose sweeps hold `swept` bytes for a state and whose result holds `state`."""
+    sweep = 2 * swept * sizes.states + (state * sizes.owned if state != swept else 0)
+    gathered = state * sizes.states if sizes.partition.num_ranks > 1 else 0
+    # Parents of all states, marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.
+    return sweep + gathered + sizes.vertex * sizes.states + 8 * sizes.owned
+
+
+VARIANT = Variant(
+    "bfs.sweep",
+    when="on any ranks, if requested or the layout is compact",
+    applies=lambda setting: setting.method == "sweep" or setting.layout == "compact",
+    needs=(EDGE_BLOCKS,),
+    bytes=lambda sizes: sweep_bytes(sizes, 1, 4),
+    run=bfs_sweep,
+)

@@ -17,10 +17,11 @@ import numpy as np
 
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import TRACE_ROWS, Traversal
-from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE
+from mgraph.algorithms.variant import GraphSizes
 from mgraph.backends.totals import count_between
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE
 from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
@@ -47,6 +48,16 @@ def first_dtypes(shard: Shard, dtype: np.dtype, *, has_windows: bool) -> list[np
     info = shard.info
     tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_windows=has_windows)
     return [narrow for narrow in tried if narrow.itemsize > shard.outgrown_bytes]
+
+
+def searched_bytes(sizes: GraphSizes, *, has_windows: bool) -> int:
+    """Return the bytes of a distance in a search by frontiers, unless paths are too long for that."""
+    dtype = sizes.weight_dtype
+    if dtype is None or dtype.kind == "f":
+        return sizes.state
+    degree = sizes.row_arcs * sizes.partition.num_ranks / max(sizes.partition.num_positions, 1)
+    tried = dtypes_to_try(np.dtype(f"i{sizes.state}"), sizes.heaviest, degree, has_windows=has_windows)
+    return tried[0].itemsize if tried else sizes.state
 
 
 def farthest(dtype: np.dtype, heaviest: float | int) -> int:

@@ -28,7 +28,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.common.dtype_ladder import may_be_deep
+from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as SEARCH
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers
+from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.kernels import (
     compress,
@@ -42,6 +44,7 @@ from mgraph.algorithms.components.kernels import (
     vote_giant,
 )
 from mgraph.algorithms.components.union_find import Roots, Union
+from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, once_a_shard
 from mgraph.types import Array, none_of
@@ -50,11 +53,6 @@ from mgraph.types import Array, none_of
 MOST_LEVELS = 16
 # Outside of it there is room for so many edges a rank, and for one more for every so many vertices.
 EDGES, EDGE_SHARE = 1 << 10, 32
-
-
-def may_search_giant(shard: Shard) -> bool:
-    """Return whether a search may find the giant sooner than a sample: not along directed arcs, nor on meshes."""
-    return not shard.info.directed and not may_be_deep(shard)
 
 
 @once_a_shard
@@ -170,3 +168,47 @@ class _Components(Union):
             of_rows = (offsets, rows.indptr, rows.targets, self.base)
             link_arcs[run](0, arcs, outside, num_rows, *of_rows, *self.layout, told, self.giant, self.parents)
         return num_rows, arcs
+
+
+def _find_around_giant(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
+    """Search a few levels from a hub, then find components around what that reached."""
+    with trace.phase("traverse"):
+        searched = bfs_peers(shard, comm, [find_hub(shard, comm)], trace, MOST_LEVELS)
+    with trace.phase("find"):
+        return find_components(shard, comm, trace, searched)
+
+
+def _find(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
+    with trace.phase("find"):
+        return find_components(shard, comm, trace)
+
+
+def _make_hub(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    find_hub(shard, comm)
+    return True
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of parents, and of rows outside of the giant, another rank's parents or labels."""
+    several = sizes.partition.num_ranks > 1
+    joining = max((sizes.vertex + 16) * sizes.owned, sizes.vertex * sizes.states if several else 0)
+    labelling = 8 * sizes.users + (sizes.id_bytes * sizes.states if sizes.partition.cyclic else 0)
+    return sizes.vertex * sizes.states + max(joining, labelling)
+
+
+AROUND_GIANT = Variant(
+    "components.around_giant",
+    when=f"where bfs.persistent_multi_gpu runs, on undirected graphs of more than {DEEP_DEGREE} arcs a vertex",
+    applies=lambda setting: SEARCH.applies(setting) and not setting.directed and setting.arcs_per_vertex > DEEP_DEGREE,
+    needs=(Derived("hub", _make_hub), *SEARCH.needs),
+    # The memory pool keeps what the search has freed.
+    bytes=lambda sizes: SEARCH.bytes(sizes) + _bytes(sizes),
+    run=_find_around_giant,
+)
+VARIANT = Variant(
+    "components.afforest",
+    when="on any ranks",
+    applies=lambda setting: setting.layout == "rows",
+    bytes=_bytes,
+    run=_find,
+)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.derived import IN_ROWS
 from mgraph.algorithms.predecessors.rows_kernels import (
     LONG_ROW,
     digest_distances,
@@ -28,6 +29,7 @@ from mgraph.algorithms.predecessors.rows_kernels import (
     offer_early,
     take_offers,
 )
+from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import GraphInfo, Shard, long_rows
 from mgraph.shard.user_ids import gather_states
@@ -198,3 +200,14 @@ def find_roots(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
             return roots
         roots[reached] = further
         above = gather_states(shard, comm, roots)
+
+
+VARIANT = Variant(
+    "predecessors.rows",
+    when="on rows, behind a search that finds distances alone",
+    applies=lambda setting: setting.layout == "rows",
+    needs=(IN_ROWS,),
+    # Counted with the search: the memory pool keeps what that has freed.
+    bytes=lambda sizes: 0,
+    run=find_predecessors,
+)

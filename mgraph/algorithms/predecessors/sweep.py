@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.predecessors.sweep_kernels import sweep_equal, sweep_nearer
+from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
@@ -53,3 +55,14 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
         assert left < unexplained, "a distance that no edge explains"
         unexplained = left
     return parents[own] if comm.size == 1 else parents[own].copy()
+
+
+VARIANT = Variant(
+    "predecessors.sweep",
+    when="in the compact layout, behind every search",
+    applies=lambda setting: setting.layout == "compact",
+    needs=(EDGE_BLOCKS,),
+    # Counted with the search: the memory pool keeps what that has freed.
+    bytes=lambda sizes: 0,
+    run=lambda shard, comm, sources, distances, everywhere: find_predecessors_by_sweep(shard, comm, sources, distances),
+)

@@ -18,6 +18,8 @@ Taking light edges first and filtering the rest is Osipov, Sanders and Singler's
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace
@@ -32,6 +34,7 @@ from mgraph.algorithms.spanning_forest.kernels import (
 )
 from mgraph.algorithms.spanning_forest.local_edges import LEAST, OwnEdges, forest_weights, order_keys
 from mgraph.algorithms.spanning_forest.persistent import boruvka_fused, join_vertices_fused
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import FusingBackend
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, long_rows
@@ -50,9 +53,9 @@ RUN, RUNS = 256, 4096
 PACKED_POSITIONS = 1 << 31
 
 
-def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False) -> Array:
+def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *, is_persistent: bool = False) -> Array:
     """Return this rank's arcs of the lightest spanning forest, or of the heaviest; each edge is one rank's."""
-    forest = _Forest(shard, comm, trace, forest_weights(shard, comm, maximum))
+    forest = _Forest(shard, comm, trace, forest_weights(shard, comm, maximum), is_persistent)
     taken = forest.take_lightest_arcs()
     own = OwnEdges(shard, forest.weights)
     edges = forest.shrink(own)
@@ -64,9 +67,13 @@ def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False) -
 class _Forest:
     """The trees after the first round, the same on every rank, and what joins them."""
 
-    def __init__(self, shard: Shard, comm: Communicator, trace: Trace, weights: Array) -> None:
+    def __init__(self, shard: Shard, comm: Communicator, trace: Trace, weights: Array, is_persistent: bool) -> None:
         self.shard, self.comm, self.trace, self.run = shard, comm, trace, shard.backend
         self.weights = weights
+        self.persistent: FusingBackend | None = None
+        if is_persistent:
+            assert isinstance(self.run, FusingBackend), "the variant applies to no other"
+            self.persistent = self.run
 
     def take_lightest_arcs(self) -> Array:
         """Make every vertex's lightest edge part of the forest; return the arcs of this rank's vertices."""
@@ -78,8 +85,8 @@ class _Forest:
         hubs = long_rows(self.shard, LONG_ROW - 1)
         runs = max(-(-hubs // RUN), min(hubs, RUNS))
         lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LONG_ROW, own, arcs)
-        if self.comm.size == 1 and isinstance(run, FusingBackend):
-            taken, self.labels, self.num_trees = join_vertices_fused(run, own, arcs)
+        if self.comm.size == 1 and self.persistent is not None:
+            taken, self.labels, self.num_trees = join_vertices_fused(self.persistent, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
             return taken
         above = gather_states(self.shard, self.comm, own)
@@ -117,8 +124,8 @@ class _Forest:
 
     def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
         """Join trees over edges of this rank, in one launch where that can be: what boruvka() returns."""
-        if isinstance(self.run, FusingBackend) and len(work):
-            return boruvka_fused(self.run, work, num_trees, last)
+        if self.persistent is not None and len(work):
+            return boruvka_fused(self.persistent, work, num_trees, last)
         return boruvka(self.run, work, num_trees)
 
     def meet(self, own: OwnEdges, edges: Array) -> Array:
@@ -157,3 +164,37 @@ class _Forest:
         told = self.comm.allreduce(xp.where(stands, above, none), "min")
         above = xp.where(told == none, xp.arange(len(told), dtype=told.dtype), told)
         return xp.where(stands, mine, TOP), above
+
+
+def forest_bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of a spanning forest: the larger of its rounds and its edges in user ids.
+
+    The vertices' own lightest edges are assumed to leave a tree for every four of them: on average each tree has more.
+    A weight that fits 32 bits only as a float, or not at all, is tried in a copy.
+    """
+    owned, states, vertex, edges = sizes.owned, sizes.states, sizes.vertex, sizes.edges
+    trees, wide = states // 4, sizes.weight == 8 or edges >= EDGE_MASK
+    # A list may be longer than the light edges, by the error of a sample; a round makes another of it.
+    listed = min(edges, 5 * max(LIGHT * trees, edges // SHARE) // 2)
+    lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (8 * edges if sizes.weight == 8 else 0)
+    # Of a vertex: its lightest arc, that if taken, where its edges start, the edge of the forest, and its parent.
+    vertices = (4 * 8 + vertex) * owned + 3 * vertex * states + trees * (3 * 8 + 4 * vertex)
+    # Of an edge: three columns, before and after they are sorted, and their order; user ids of all states.
+    columns = 8 * 8 * owned + (sizes.id_bytes * states if sizes.partition.cyclic else 0)
+    return max(vertices + lists, columns)
+
+
+PERSISTENT = Variant(
+    "spanning_forest.persistent",
+    when="on GPUs, all rounds of a GPU by itself in one launch",
+    applies=lambda setting: setting.layout == "rows" and setting.has_persistent_kernels,
+    bytes=forest_bytes,
+    run=partial(msf, is_persistent=True),
+)
+VARIANT = Variant(
+    "spanning_forest.boruvka",
+    when="on any ranks, a launch for each step",
+    applies=lambda setting: setting.layout == "rows",
+    bytes=forest_bytes,
+    run=msf,
+)

@@ -22,9 +22,11 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.delta_stepping_kernels import list_settled, measure_heavy, pull_distances, relax_light
-from mgraph.algorithms.sssp.near_far import default_delta, just_above
+from mgraph.algorithms.sssp.near_far import default_delta, just_above, step_bytes
 from mgraph.algorithms.sssp.near_far_kernels import clear_marks, relax_frontier, split_found
+from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.shard.weight_sorted_rows import class_scale
@@ -175,3 +177,13 @@ class _Search:
         self.bounds = self.run.to_device(np.array([self.settled, self.bound, self.cutoff, begin, giving], dtype))
         # In the state's width, as the kernels have it.
         self.bound = self.run.to_host(self.bounds)[1].item()
+
+
+VARIANT = Variant(
+    "sssp.delta_stepping",
+    when="on one rank, if many arcs are heavier than a bucket is wide, the host starting each step",
+    applies=lambda setting: setting.layout == "rows" and setting.num_ranks == 1 and setting.has_heavy_arcs,
+    needs=(WEIGHT_SORTED_ROWS,),
+    bytes=step_bytes,
+    run=sssp_by_weight,
+)

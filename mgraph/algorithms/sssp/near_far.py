@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.exchange import send_to_owners
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.sssp.near_far_kernels import (
@@ -32,8 +33,10 @@ from mgraph.algorithms.sssp.near_far_kernels import (
     split_far,
     split_found,
 )
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.shard.shard import Shard
+from mgraph.shard.weight_sorted_rows import DELTA_BY_WEIGHT, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
@@ -41,7 +44,7 @@ from mgraph.types import Array, smallest_of, unreached_of
 # ones cost little, and on meshes and road maps, of low degree, its rounds are so short that they want many mean weights
 # (rmat20 to 24, uni24 and grid4k on one H200).
 DELTA = 32.0
-DELTA_ALONE, DELTA_BY_WEIGHT, DELTA_SPARSE, SPARSE_DEGREE = 4.0, 5.0, 16.0, 6.0
+DELTA_ALONE, DELTA_SPARSE = 4.0, 16.0
 # Far is a queue up to this share of the vertices: looking up its distances costs more than passing over all.
 DENSE_SHARE = 16
 
@@ -72,7 +75,7 @@ def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEI
     widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else by_weight) / info.mean_degree
     if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
-    delta = max(widths * _weight(info), info.min_weight)
+    delta = max(widths * info.mean_weight, info.min_weight)
     if dtype.kind == "f":
         return min(max(delta or 1.0, smallest_of(dtype)), float(np.finfo(dtype).max))
     return min(max(1, round(delta)), unreached_of(dtype))
@@ -84,16 +87,6 @@ def just_above(distance: float | int, dtype: np.dtype) -> float | int:
         return distance + 1
     with np.errstate(over="ignore"):
         return np.nextafter(distance, np.inf, dtype=dtype).item()
-
-
-def wants_rows_by_weight(info: GraphInfo) -> bool:
-    """Return whether a search does better over rows by weight: arcs are many, and a bucket has room for few of them."""
-    delta = max(DELTA_BY_WEIGHT / info.mean_degree * _weight(info), info.min_weight)
-    return info.mean_degree >= SPARSE_DEGREE and info.max_weight > delta
-
-
-def _weight(info: GraphInfo) -> float:
-    return info.sum_weights / max(info.num_arcs, 1)
 
 
 class _Search:
@@ -191,3 +184,21 @@ class _Search:
         """Give the kernels new bounds: below what all is settled, and below what is near."""
         self.bound = bound
         self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], self.dist.dtype))
+
+
+def step_bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of a search by steps: distances, queues of all states and of owned ones, offsets, marks."""
+    states, owned, vertex = sizes.states, sizes.owned, sizes.vertex
+    queues = 2 * vertex * states + 2 * vertex * sizes.partition.stride
+    search = searched_bytes(sizes, has_windows=False) * states + queues + 8 * owned + states // 4
+    # Predecessors, and sums of degrees. A pool keeps freed memory: parts add up.
+    return search + (8 + 12) * owned
+
+
+VARIANT = Variant(
+    "sssp.near_far",
+    when="on any ranks, the host starting each round",
+    applies=lambda setting: setting.layout == "rows",
+    bytes=step_bytes,
+    run=sssp,
+)

@@ -11,7 +11,9 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.cost_model import sssp_costs
+from mgraph.algorithms.common.dtype_ladder import searched_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import DEVICE_RATES, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp.near_far import default_delta
 from mgraph.algorithms.sssp.persistent_kernels import (
     COUNTERS,
@@ -24,14 +26,16 @@ from mgraph.algorithms.sssp.persistent_kernels import (
     REPORT,
     find_distances,
     find_distances_by_weight,
+    work_bytes,
     work_lengths,
 )
+from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import FusingBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.shard import Shard, long_rows
-from mgraph.shard.weight_sorted_rows import class_scale
+from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
 # Of a bucket over rows by weight, as in sssp.py: in one launch arcs cost little and rounds much. Wider in natural
@@ -108,3 +112,21 @@ def _rounds(began: int, log: np.ndarray) -> list[dict]:
         {"method": KINDS[kind], "frontier": frontier, "arcs": looked, "microseconds": time, "bytes": 0}
         for kind, frontier, looked, time in zip(kinds, frontiers, arcs, times, strict=True)
     ]
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of distances, queues and marks, and of predecessors; sums of degrees fit the freed queues."""
+    owned, arcs, vertex = sizes.owned, sizes.row_arcs, sizes.vertex
+    work = work_bytes(owned, arcs, vertex, by_weight=arcs >= SPARSE_DEGREE * owned)
+    return searched_bytes(sizes, has_windows=False) * owned + work + (vertex + 9) * owned
+
+
+VARIANT = Variant(
+    "sssp.persistent",
+    when="on one GPU, in one launch",
+    applies=lambda setting: setting.layout == "rows" and setting.has_persistent_kernels and setting.num_ranks == 1,
+    needs=(DEVICE_RATES,),
+    wants=(WEIGHT_SORTED_ROWS,),
+    bytes=_bytes,
+    run=sssp_fused,
+)

@@ -14,10 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
-from mgraph.algorithms.common.dtype_ladder import nearest_beyond
+from mgraph.algorithms.common.dtype_ladder import first_dtypes, nearest_beyond, searched_bytes
 from mgraph.algorithms.common.multi_gpu_search import SearchPeers
 from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
-from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE, default_delta, wants_rows_by_weight
+from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
+from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
+from mgraph.algorithms.sssp.near_far import default_delta
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     COUNTERS,
     FACTS,
@@ -26,12 +28,13 @@ from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     ROW,
     find_distances_on_ranks,
 )
+from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.backends.base import Fresh, FusingBackend
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import HEAD_BYTES, require_windows
 from mgraph.partition import Partition
 from mgraph.shard.shard import Shard, long_rows, once_a_shard
-from mgraph.shard.weight_sorted_rows import class_scale
+from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_rows_by_weight
 from mgraph.types import smallest_of, unreached_of
 
 # What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
@@ -45,8 +48,7 @@ NARROWER = 8
 
 def require_sssp_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     """Open what sssp_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
-    if not isinstance(shard.backend, FusingBackend):
-        return False
+    assert isinstance(shard.backend, FusingBackend), "the variant applies to no other"
     return require_windows(comm, shard.backend, window_bytes(shard.partition, dtype.itemsize)) is not None
 
 
@@ -139,3 +141,39 @@ def work_words(partition: Partition, num_arcs: int) -> int:
     """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
     entry = 4 + partition.dtype.itemsize // 4
     return 2 * (COUNTERS + TRACE_ROWS * len(ROW)) + queue_capacity(partition, num_arcs) * entry
+
+
+def _require_first_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Open peer buffers for the dtype that a search tries first."""
+    return require_sssp_windows(shard, comm, (*first_dtypes(shard, dtype, has_windows=True), dtype)[0])
+
+
+def _bytes(sizes: GraphSizes) -> int:
+    """Return the bytes of distances and of queues, of predecessors and of sums of degrees."""
+    state = searched_bytes(sizes, has_windows=True)
+    return state * sizes.owned + 4 * work_words(sizes.partition, sizes.row_arcs) + (8 + 12) * sizes.owned
+
+
+PEER_BUFFERS = Derived(
+    "peer_buffers",
+    _require_first_windows,
+    lambda sizes: HEAD_BYTES + window_bytes(sizes.partition, searched_bytes(sizes, has_windows=True)),
+)
+VARIANT = Variant(
+    "sssp.persistent_multi_gpu",
+    when=(
+        "on 2 to 8 GPUs with access to each other's memory, up to "
+        f"2^{kernel.MOST_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+    ),
+    applies=lambda setting: (
+        setting.layout == "rows"
+        and setting.has_persistent_kernels
+        and setting.has_peer_memory
+        and setting.stride < kernel.MOST_ROWS
+    ),
+    needs=(PEER_BUFFERS,),
+    wants=(WEIGHT_SORTED_ROWS,),
+    bytes=_bytes,
+    run=sssp_peers,
+    takes_user_ids=True,
+)

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mgraph.algorithms.bfs.sweep import sweep_bytes
 from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.derived import EDGE_BLOCKS
 from mgraph.algorithms.sssp.sweep_kernels import sweep_distances
+from mgraph.algorithms.variant import Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.shard.shard import Shard
@@ -64,3 +67,13 @@ def sssp_sweep(
         )
     own = comm.rank * partition.stride
     return Traversal(dist[own : own + shard.num_owned], None)
+
+
+VARIANT = Variant(
+    "sssp.sweep",
+    when="on any ranks, if requested or the layout is compact",
+    applies=lambda setting: setting.method == "sweep" or setting.layout == "compact",
+    needs=(EDGE_BLOCKS,),
+    bytes=lambda sizes: sweep_bytes(sizes, sizes.state, sizes.state),
+    run=sssp_sweep,
+)

@@ -21,7 +21,7 @@ from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_wi
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common import multi_gpu_search as search_peers
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.variants import connected
+from mgraph.algorithms.run_variant import connected
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
 from mgraph.cluster.in_process import InProcessCluster

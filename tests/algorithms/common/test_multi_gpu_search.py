@@ -16,7 +16,7 @@ from on_ranks import run_on_ranks
 from zoo import make_case
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
+from mgraph.algorithms import run_variant
 from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
 from mgraph.algorithms.common import multi_gpu_search as search_peers
 from mgraph.algorithms.common.traversal import Trace
@@ -114,7 +114,7 @@ def test_only_searches_through_windows_find_their_sources(monkeypatch, order):
         by_verbs.append(users)
         return positions_of(shard, comm, users)
 
-    monkeypatch.setattr(forms, "positions_of", noted)
+    monkeypatch.setattr(run_variant, "positions_of", noted)
     cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
     ends = THIRDS.sources, THIRDS.targets
     with cluster, mg.from_edges(*ends, num_vertices=45, order=order, cluster=cluster) as g:

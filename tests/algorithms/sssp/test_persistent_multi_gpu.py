@@ -15,18 +15,18 @@ from naive_shard import build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
+from variant_checks import wrap_run
 from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
-from mgraph.algorithms import variants as forms
 from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
 from mgraph.algorithms.common import dtype_ladder as narrowing
 from mgraph.algorithms.common import multi_gpu_search as search_peers
 from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.run_variant import connected
 from mgraph.algorithms.sssp import persistent_multi_gpu as module
 from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
-from mgraph.algorithms.variants import connected
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
@@ -292,8 +292,12 @@ def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
 @pytest.mark.parametrize(("chain", "searched"), [(30, "HHHH"), (90, "HHHII")], ids=["fits", "too long"])
 def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searched, monkeypatch):
     """A crowd, so that the mean degree is no mesh's, and a chain of heavy arcs that leads out of it."""
-    dtypes, heaviest, real = [], 400, forms.sssp_peers
-    monkeypatch.setattr(forms, "sssp_peers", lambda *a: (a[1].rank or dtypes.append(a[4].char), real(*a))[1])
+    dtypes, heaviest = [], 400
+
+    def noted(loop):
+        return lambda *a: (a[1].rank or dtypes.append(a[4].char), loop(*a))[1]
+
+    wrap_run(monkeypatch, "sssp.persistent_multi_gpu", noted)
     crowd = [(u, v, 1 + (u + v) % 3) for u in range(40) for v in range(u)]
     ends = np.array([*crowd, *((v, v + 1, heaviest) for v in range(39, 39 + chain))])
     backends = iter(range(2))

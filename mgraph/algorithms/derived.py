@@ -1,0 +1,77 @@
+"""What variants need beside the rows: structures made of a shard once for a graph, and known on every rank alike.
+
+`make` of a need is collective. Where memory runs out on one rank it returns False on all of them, for those structures
+without which another variant can run. Peer buffers are in the files of the loops that use them: their size depends on
+the loop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.algorithms.variant import Derived, GraphSizes
+from mgraph.backends.base import FusingBackend
+from mgraph.backends.rates_file import require_rates
+from mgraph.comm.base import Communicator
+from mgraph.shard.edge_blocks import require_blocks
+from mgraph.shard.in_rows import require_firsts, require_in_rows
+from mgraph.shard.shard import Shard, once_a_shard
+from mgraph.shard.weight_sorted_rows import require_rows_by_weight, wants_rows_by_weight
+
+
+def _make_in_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    require_in_rows(shard, comm)
+    return True
+
+
+def _make_edge_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    require_blocks(shard, comm, dtype)
+    return True
+
+
+def _make_rates(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    assert isinstance(shard.backend, FusingBackend), "only persistent loops need rates"
+    require_rates(shard.backend)
+    return True
+
+
+@once_a_shard
+def _make_first_neighbors(shard: Shard, comm: Communicator) -> bool:
+    """Allocate on every rank or on none: the ranks agree once for a graph."""
+    try:
+        require_firsts(shard)
+        failed = False
+    except MemoryError:
+        failed = True
+    if comm.any(failed):
+        shard.incoming.firsts = None
+        return False
+    return True
+
+
+def _make_weight_sorted_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Sort this rank's rows if that pays and there is room; ranks need not agree."""
+    wanted = wants_rows_by_weight(shard.info)
+    if wanted:
+        require_rows_by_weight(shard)
+    return not wanted or shard.by_weight is not None
+
+
+def _weight_sorted_bytes(sizes: GraphSizes) -> int:
+    return sizes.row_arcs * (sizes.vertex + sizes.weight)
+
+
+def _edge_block_bytes(sizes: GraphSizes) -> int:
+    return sizes.edges * (4 + sizes.weight)
+
+
+# Rows by target; the rows themselves where the graph is undirected.
+IN_ROWS = Derived("in_rows", _make_in_rows)
+# The first target of every row side by side; its bytes are counted with those of the searches that read it.
+FIRST_NEIGHBORS = Derived("first_neighbors", lambda shard, comm, dtype: _make_first_neighbors(shard, comm))
+# Rows with light arcs first.
+WEIGHT_SORTED_ROWS = Derived("weight_sorted_rows", _make_weight_sorted_rows, _weight_sorted_bytes)
+# The segment-sorted edges that sweeps read; all that the compact layout has.
+EDGE_BLOCKS = Derived("edge_blocks", _make_edge_blocks, _edge_block_bytes)
+# The measured rates of the device's memory, by which a loop chooses how to process a level.
+DEVICE_RATES = Derived("device_rates", _make_rates)

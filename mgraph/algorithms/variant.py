@@ -1,0 +1,270 @@
+"""A row of the table of variants, and the facts by which a row is chosen. The table itself is variants.py.
+
+A rank and the memory plan choose with the same rows: a rank describes itself by `Setting.of`, the plan describes ranks
+that need not exist by `Setting.planned`. The loop, its conditions and its bytes stay in one file, so that the plan
+cannot disagree with what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgraph.backends.base import FusingBackend, Limits
+from mgraph.comm.base import Communicator
+from mgraph.comm.peers import MOST_RANKS
+from mgraph.errors import UsageError
+from mgraph.ingest.plan import bytes_of, state_bytes
+from mgraph.partition import Partition
+from mgraph.shard.shard import GraphInfo, Shard
+from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, wants_rows_by_weight
+from mgraph.types import vertex_dtype
+
+# What a caller may ask for beside the short name of a row: any row, any row but the sweep, the sweep.
+METHODS = ("auto", "frontier", "sweep")
+# Where a shard lists the structures that some rank could not make.
+_FAILED = ("needs that cannot be made",)
+
+
+@dataclass(frozen=True)
+class TraversalSpec:
+    """The request for one traversal; the same on every rank."""
+
+    algorithm: str  # bfs or sssp
+    method: str  # auto, frontier, sweep or the short name of a variant
+    sources: tuple[int, ...]  # user ids
+    dtype: np.dtype  # of the state
+    limit: float | int | None = None  # depth_limit or cutoff
+    predecessors: bool = True
+
+
+@dataclass(frozen=True)
+class GraphSizes:
+    """Sizes of a graph on its fullest rank, counted or expected, from which memory is planned."""
+
+    num_vertices: int
+    num_edges: int  # of the whole input
+    directed: bool
+    partition: Partition
+    weight_dtype: np.dtype | None
+    heaviest: float  # an upper bound of the weights
+
+    @property
+    def edges(self) -> int:
+        """Edges of a rank."""
+        return -(-self.num_edges // self.partition.num_ranks)
+
+    @property
+    def row_arcs(self) -> int:
+        """Entries of a rank's rows."""
+        return self.edges * (1 if self.directed else 2)
+
+    @property
+    def owned(self) -> int:
+        """Vertices of a rank."""
+        return self.partition.num_owned(0)
+
+    @property
+    def users(self) -> int:
+        """User ids that a rank serves."""
+        return -(-self.num_vertices // self.partition.num_ranks)
+
+    @property
+    def id_bytes(self) -> int:
+        """Bytes of a user id."""
+        return vertex_dtype(self.num_vertices).itemsize
+
+    @property
+    def states(self) -> int:
+        """Length of an array of all states."""
+        return self.partition.num_states
+
+    @property
+    def vertex(self) -> int:
+        """Bytes of a position."""
+        return self.partition.dtype.itemsize
+
+    @property
+    def weight(self) -> int:
+        """Bytes of a weight; 0 without weights."""
+        return bytes_of(self.weight_dtype)
+
+    @property
+    def state(self) -> int:
+        """Bytes of a distance."""
+        return state_bytes(self.weight_dtype, self.num_vertices, self.heaviest)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The facts that decide which variant runs; equal on every rank."""
+
+    method: str  # of METHODS, or the short name of a variant
+    layout: str  # rows or compact
+    num_ranks: int
+    stride: int  # vertices of a rank, at most
+    has_persistent_kernels: bool
+    has_peer_memory: bool  # as far as is known: the first peer buffers tell
+    directed: bool
+    arcs_per_vertex: float
+    has_heavy_arcs: bool  # weights beyond the width of a bucket, so that sorting rows by weight pays
+    failed: frozenset[str] = frozenset()  # needs that some rank could not make
+
+    @classmethod
+    def of(cls, shard: Shard, comm: Communicator, method: str = "auto") -> Setting:
+        """Return the facts of a shard on its ranks."""
+        return cls.of_graph(
+            shard.info,
+            shard.partition,
+            method,
+            has_persistent_kernels=isinstance(shard.backend, FusingBackend),
+            has_peer_memory=comm.may_reach,
+            failed=frozenset(shard.kept.get(_FAILED, ())),
+        )
+
+    @classmethod
+    def of_graph(
+        cls,
+        info: GraphInfo,
+        partition: Partition,
+        method: str,
+        *,
+        has_persistent_kernels: bool,
+        has_peer_memory: bool,
+        failed: frozenset[str] = frozenset(),
+    ) -> Setting:
+        """Return the facts of a graph that is built, with those of its ranks given."""
+        return cls(
+            method,
+            info.layout,
+            partition.num_ranks,
+            partition.stride,
+            has_persistent_kernels,
+            has_peer_memory and 1 < partition.num_ranks <= MOST_RANKS,
+            info.directed,
+            info.num_arcs / max(partition.num_positions, 1),
+            wants_rows_by_weight(info),
+            failed,
+        )
+
+    @classmethod
+    def at_best(cls, method: str, layout: str, num_ranks: int, *, has_persistent_kernels: bool) -> Setting:
+        """Return the facts known before a graph is built, with all others taken to allow every variant."""
+        shares = has_persistent_kernels and 1 < num_ranks <= MOST_RANKS
+        return cls(method, layout, num_ranks, 0, has_persistent_kernels, shares, False, float("inf"), True)
+
+    @classmethod
+    def planned(cls, sizes: GraphSizes, limits: Limits, layout: str = "rows", *, peer_memory: bool = True) -> Setting:
+        """Return the facts of ranks that need not exist, for `method="auto"`.
+
+        Parameters
+        ----------
+        peer_memory
+            Whether the GPUs of several ranks are taken to have access to each other's memory.
+        """
+        partition = sizes.partition
+        degree = sizes.row_arcs * partition.num_ranks / max(partition.num_positions, 1)
+        return cls(
+            "auto",
+            layout,
+            partition.num_ranks,
+            partition.stride,
+            limits.fuses,
+            limits.fuses and peer_memory and 1 < partition.num_ranks <= MOST_RANKS,
+            sizes.directed,
+            degree,
+            sizes.weight > 0 and degree >= SPARSE_DEGREE,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A structure that is made of a shard before a search, once for a graph.
+
+    `make(shard, comm, dtype)` is collective and returns whether every rank has it. It may return False only where all
+    ranks do: then the next row of the table is tried.
+    """
+
+    name: str
+    make: Callable[[Shard, Communicator, np.dtype], bool]
+    bytes: Callable[[GraphSizes], int] = lambda sizes: 0
+
+
+@dataclass(frozen=True, eq=False)
+class Variant:
+    """One loop of an algorithm: when it runs, what it needs, what it takes.
+
+    Attributes
+    ----------
+    name
+        The algorithm and the short name, as in `bfs.persistent`: `method="persistent"` requests it, stats report it.
+    when
+        The condition in words, continuing "runs".
+    needs
+        Structures without which it cannot run, in the order in which they are made.
+    wants
+        Structures that make it faster, made where a rank has room for them.
+    bytes
+        What it allocates beside the graph and these structures, on the fullest rank.
+    run
+        The loop. A traversal: run(shard, comm, sources, trace, limit), with the dtype before the limit for sssp.
+    takes_user_ids
+        Whether the sources are user ids, which the kernel looks up; else positions of vertices that have arcs.
+    translates
+        Whether `run` takes `behind`, which launches the translation to user ids right behind the search.
+    """
+
+    name: str
+    when: str
+    applies: Callable[[Setting], bool]
+    bytes: Callable[[GraphSizes], int]
+    run: Callable[..., Any]
+    needs: tuple[Derived, ...] = ()
+    wants: tuple[Derived, ...] = ()
+    takes_user_ids: bool = False
+    translates: bool = False
+
+    @property
+    def short_name(self) -> str:
+        """The name without the algorithm."""
+        return self.name.partition(".")[2]
+
+    @property
+    def has_peer_buffers(self) -> bool:
+        """Whether ranks exchange through each other's memory."""
+        return any(need.name == "peer_buffers" for need in self.needs)
+
+    def is_asked_for(self, method: str) -> bool:
+        """Return whether a method leaves this variant open."""
+        if method == "frontier":
+            return self.short_name != "sweep"
+        return method in ("auto", self.short_name)
+
+
+def select(rows: Sequence[Variant], setting: Setting) -> Variant:
+    """Return the first row that applies; raise UsageError where the method leaves none."""
+    asked = [row for row in rows if row.is_asked_for(setting.method)]
+    for row in asked:
+        if row.applies(setting) and setting.failed.isdisjoint(need.name for need in row.needs):
+            return row
+    reasons = "; ".join(f"{row.name} runs {row.when}" for row in asked)
+    failed = f" (could not be made here: {', '.join(sorted(setting.failed))})" if setting.failed else ""
+    raise UsageError(f"method {setting.method!r} does not apply here{failed}: {reasons}; method='auto' chooses")
+
+
+def require_variant(
+    rows: Sequence[Variant], shard: Shard, comm: Communicator, dtype: np.dtype, method: str = "auto"
+) -> Variant:
+    """Select a variant and make what it needs; collective, and the same variant on every rank.
+
+    A need that cannot be made is remembered on the shard, and the next row is tried.
+    """
+    while True:
+        variant = select(rows, Setting.of(shard, comm, method))
+        failed = next((need.name for need in variant.needs if not need.make(shard, comm, dtype)), None)
+        if failed is None:
+            return variant
+        shard.kept.setdefault(_FAILED, set()).add(failed)
