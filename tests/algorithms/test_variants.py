@@ -30,7 +30,7 @@ from mgraph.ingest.survey import Survey
 from mgraph.planning.memory import plan_graph, rows_in_use_bytes
 from mgraph.shard import weight_sorted_rows as by_weight
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 # One GPU with a graph of many arcs and of weights beyond a bucket; the settings of the tests differ from it.
 GPU = Setting("auto", "rows", 1, 1 << 20, True, False, False, 16.0, True)
 GPUS = {"num_ranks": 4, "has_peer_memory": True}
