@@ -158,7 +158,7 @@ def test_windows_begin_alike():
     assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
     assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
     assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
-    assert bfs_peers.SIZES.max_ranks == peers.MOST_RANKS
+    assert bfs_peers.SIZES.num_windows == peers.MOST_RANKS
     assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
     assert constant("LONG_ROW", text_of("sssp_peers")) == sssp_peers.LONG_ROW
     for stem in ("bfs_peers", "sssp_peers"):

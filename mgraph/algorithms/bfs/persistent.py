@@ -38,7 +38,7 @@ from mgraph.shard.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, Array
 
 # Rows are alike where none is so many times as long as they are in the mean.
-ALIKE = 4
+UNIFORM_DEGREE = 4
 
 
 def bfs_fused(
@@ -97,10 +97,10 @@ class _Search:
         assert isinstance(run, FusingBackend), "who calls has asked"
         vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
         # The arcs of a frontier that were not counted are counted where all of it is queued.
-        alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
+        uniform_degree = num < MOST_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE * num_arcs
         # Behind these all rows have one arc, where that is known.
         require_firsts(shard)
-        longer = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
+        degree_one_from = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
         parts, *costs = bfs_costs(require_rates(run), num, vertex.itemsize)
         shared = {
             "num_arcs": num_arcs,
@@ -108,8 +108,8 @@ class _Search:
             "capacity": capacity,
             "trace_rows": TRACE_ROWS,
             "growth": GROWTH,
-            "alike": alike,
-            "longer": longer,
+            "uniform_degree": uniform_degree,
+            "degree_one_from": degree_one_from,
             "parts": parts,
             **dict(zip(COSTS, costs, strict=True)),
         }

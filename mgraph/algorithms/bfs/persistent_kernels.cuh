@@ -10,19 +10,19 @@
 
 constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
 // So many arcs a thread of the source's row, at most, are pushed while states are cleared.
-constexpr i64 SHORT_ROW = 4;
+constexpr i64 SHORT_ROW_ARCS_PER_THREAD = 4;
 // So many offers a vertex are often.
-constexpr i64 OFTEN = 2;
+constexpr i64 PREFILTER_RATIO = 2;
 
 // What a block keeps in shared memory.
-struct Block {
-  i64 room[4 * BLOCK];       // rows that are pushed, words that are pulled, queues of a walk
+struct BfsShared {
+  i64 scratch[4 * BLOCK];    // rows that are pushed, words that are pulled, queues of a walk
   i64 sums[3];               // for meet()
   i64 totals[NUM_COUNTERS];  // of the phase before
-  i64 orders[REPORT_AT];
+  i64 parameters[REPORT_AT];
 };
 
-__device__ inline void add_up(i64* sum, i64 mine) {
+__device__ inline void add_to_block_sum(i64* sum, i64 mine) {
   if (!__any_sync(WARP, mine != 0)) return;
   mine = warp_sum(mine);
   if (lane_index() == 0) atomic_add(sum, mine);
@@ -30,10 +30,10 @@ __device__ inline void add_up(i64* sum, i64 mine) {
 // All blocks meet: what threads counted is added up in the phase's cell of `cells`, and the next
 // phase has its counters at 0. A function that is called: it stands in a dozen places, and most
 // time would go into fetching its instructions.
-__device__ __noinline__ bool meet_blocks(Block* block, i64* cells, u32 phase, i64* arrived,
-                                         const u32* abort, i64 count, i64 arcs, i64 looked) {
-  add_up(&block->sums[COUNT], count), add_up(&block->sums[ARCS], arcs),
-      add_up(&block->sums[LOOKED], looked);
+__device__ __noinline__ bool sync_blocks(BfsShared* block, i64* cells, u32 phase, i64* arrived,
+                                         const u32* abort, i64 count, i64 arcs, i64 scanned) {
+  add_to_block_sum(&block->sums[COUNT], count), add_to_block_sum(&block->sums[ARCS], arcs),
+      add_to_block_sum(&block->sums[SCANNED], scanned);
   __syncthreads();
   i64 *own = cells + phase % NUM_PHASES * NUM_COUNTERS,
       *next = cells + (phase + 1) % NUM_PHASES * NUM_COUNTERS;
@@ -49,7 +49,7 @@ __device__ __noinline__ bool meet_blocks(Block* block, i64* cells, u32 phase, i6
   });
 }
 
-struct Levels : Work<Levels> {
+struct BfsState : Work<BfsState> {
   i64 n;
   const u32* abort;
   const i64* indptr;
@@ -63,21 +63,21 @@ struct Levels : Work<Levels> {
   i64* packed;
   i64* arrived;
   i64* host;  // what is asked, told and traced, and the sources, in host memory
-  Block* block;
+  BfsShared* block;
 
   u32 phase = 0;
   bool side = false, other_queue = false, listing = false, has_list = false;
   bool in_bits = false, in_queue = true, pulling = false, counted = true;
   i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0, listed = 0;
-  i64 my_count = 0, my_arcs = 0, my_looked = 0;  // counted by this thread since the last meeting
-  i64 num_rows = 0, started = 0;                 // of the trace
+  i64 my_count = 0, my_arcs = 0, my_scanned = 0;  // counted by this thread since the last meeting
+  i64 num_rows = 0, started = 0;                  // of the trace
 
   // Where things stand in `work` is worked out anew wherever it is wanted: registers are scarcer.
-  __device__ i64 order(Parameter which) const { return block->orders[which]; }
-  __device__ i64 cost(Cost which) { return block->orders[NUM_PARAMETERS + which]; }
+  __device__ i64 parameter(Parameter which) const { return block->parameters[which]; }
+  __device__ i64 cost(Cost which) { return block->parameters[NUM_PARAMETERS + which]; }
   __device__ i64 words() const { return (n + 63) >> 6 << 1; }
-  __device__ i64 num_records() const { return order(TRACE_ROWS); }
-  __device__ i64 capacity() const { return order(CAPACITY); }
+  __device__ i64 num_records() const { return parameter(TRACE_ROWS); }
+  __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
   __device__ u32* visited() { return bitmap(side); }
   __device__ u32* other_visited() {
@@ -85,7 +85,7 @@ struct Levels : Work<Levels> {
   }  // before the level at hand, or after it
   __device__ Queue queue(bool which) {
     // The same as queue_vertices(), from the capacity at hand: read twice it takes more registers.
-    i64 capacity = order(CAPACITY), *all = queue_offsets(),
+    i64 capacity = parameter(CAPACITY), *all = queue_offsets(),
         *offsets = all + (which ? 2 * capacity : 0);
     vertex_t* vertices = (vertex_t*)(all + 4 * capacity);
     return {offsets, offsets + capacity, vertices + (which ? capacity : 0)};
@@ -99,11 +99,11 @@ struct Levels : Work<Levels> {
   }
   __device__ i64 total(Counter which) { return block->totals[which]; }
   // All blocks meet: what threads counted becomes the phase's totals.
-  __device__ bool meet() {
-    bool met =
-        meet_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_looked);
-    my_count = my_arcs = my_looked = 0;
-    return met;
+  __device__ bool sync_phase() {
+    bool synced =
+        sync_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_scanned);
+    my_count = my_arcs = my_scanned = 0;
+    return synced;
   }
 
   // A block has a part of the states to clear, and of the words of bitmaps.
@@ -139,10 +139,10 @@ struct Levels : Work<Levels> {
       begin[k] = there[k] ? load_readonly(rows_from + v[k]) : 0;
       length[k] = there[k] ? load_readonly(rows_from + v[k] + 1) - begin[k] : 0;
     }
-    ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, there, begin, length);
+    ::enqueue(filled(), parameter(CAPACITY), counter(QUEUED), v, there, begin, length);
   }
   // What was queued becomes the frontier.
-  __device__ void turn_queues() {
+  __device__ void swap_queues() {
     other_queue = !other_queue;
     i64 queued = total(QUEUED);
     count = queued_vertices(queued), arcs = queued_arcs(queued);
@@ -151,12 +151,12 @@ struct Levels : Work<Levels> {
   // The frontier is the one source. If its row is short, that is pushed at once: every block gives
   // levels and parents to those of the row whose states it has cleared, and the first queues them.
   // Return whether it did.
-  __device__ bool begin_with_source() {
-    i64 source = order(SOURCE), begin = load_readonly(indptr + source);
+  __device__ bool start_from_source() {
+    i64 source = parameter(SOURCE), begin = load_readonly(indptr + source);
     level = 0, count = reached = 1,
     arcs = reached_arcs = load_readonly(indptr + source + 1) - begin;
-    bool short_row =
-        arcs <= SHORT_ROW * blockDim.x && arcs <= order(CAPACITY) && order(DEPTH_LIMIT) != 0;
+    bool short_row = arcs <= SHORT_ROW_ARCS_PER_THREAD * blockDim.x &&
+                     arcs <= parameter(CAPACITY) && parameter(DEPTH_LIMIT) != 0;
     if (is_own(source) && threadIdx.x == 0) {
       set_bit(visited(), source), set_bit(other_visited(), source);
       levels[source] = 0, parents[source] = (vertex_t)source;
@@ -174,12 +174,13 @@ struct Levels : Work<Levels> {
     }
     return short_row;
   }
-  __device__ void settle_sources() {
-    i64 sources = order(NUM_SOURCES);
+  __device__ void start_from_sources() {
+    i64 sources = parameter(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
       vertex_t v =
-          there ? (vertex_t)host[RECORDS_AT + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
+          there ? (vertex_t)host[RECORDS_AT + parameter(TRACE_ROWS) * ROW + group + lane_index()]
+                : 0;
       if (there) set_bit(other_visited(), v), levels[v] = 0, parents[v] = v;
       enqueue<1>(indptr, {v}, {there});
     }
@@ -188,11 +189,11 @@ struct Levels : Work<Levels> {
   // Count what a level found. A pull has counted the arcs of those left. Where rows are alike,
   // offers have counted none: those found are taken to have as many as all who are left have in the
   // mean, by which the next form is chosen.
-  __device__ void arrive() {
-    side = !side, counted = in_queue || pulling || !order(ALIKE);
-    i64 left = order(NUM_ARCS) - reached_arcs;
+  __device__ void finish_level() {
+    side = !side, counted = in_queue || pulling || !parameter(UNIFORM_DEGREE);
+    i64 left = parameter(NUM_ARCS) - reached_arcs;
     if (in_queue) {
-      turn_queues();
+      swap_queues();
     } else {
       count = total(COUNT), arcs = pulling ? left - total(ARCS) : total(ARCS);
       if (!counted && count) arcs = (i64)((float)left * ((float)count / (float)(n - reached)));
@@ -224,17 +225,17 @@ struct Levels : Work<Levels> {
 
   // From bitmaps to a queue: its arcs are counted.
   __device__ bool queue_up() {
-    i64 about = arcs;
+    i64 estimate = arcs;
     queue_bits();
-    if (!meet()) return false;
-    turn_queues();
-    if (!counted) reached_arcs += arcs - about;
+    if (!sync_phase()) return false;
+    swap_queues();
+    if (!counted) reached_arcs += arcs - estimate;
     return counted = true;
   }
 
   // Who was not reached has no level: who is in neither bitmap, of which that of listed levels
   // lacks some.
-  __device__ void leave_unreached() {
+  __device__ void write_unreached() {
     for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
       i64 w = word + lane_index();
       u32 left = w < words() ? ~(visited()[w] | other_visited()[w]) : 0;
@@ -248,19 +249,19 @@ struct Levels : Work<Levels> {
   // ---- what is told ----------------------------------------------------------------------------------
   // Note a superstep, the time since the one before; the last row adds up all that are beyond the
   // trace. Not in host memory: the next meeting would wait for it.
-  __device__ void trace(i64 method, i64 frontier, i64 looked, i64 num_levels) {
-    if (!tells() || threadIdx.x != blockDim.x - 1) return;
+  __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {
+    if (!is_reporter() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
-    bool beyond = num_rows == order(TRACE_ROWS);
+    bool beyond = num_rows == parameter(TRACE_ROWS);
     i64* row = trace_records() + (beyond ? num_rows - 1 : num_rows++) * ROW;
-    note(row, beyond, {method, frontier, looked, now - started, num_levels});
+    note(row, beyond, {method, frontier, scanned, now - started, num_levels});
     started = now;
   }
   // Who traces and tells: the last thread of the last block, which has least to do where a level is
   // small.
-  __device__ bool tells() { return blockIdx.x == gridDim.x - 1; }
+  __device__ bool is_reporter() { return blockIdx.x == gridDim.x - 1; }
   // Tell the host, the last block together.
-  __device__ void tell() {
+  __device__ void report_to_host() {
     i64* report = host + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {
       report[NUM_ROWS] = block->sums[0] = num_rows;

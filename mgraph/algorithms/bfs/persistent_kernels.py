@@ -10,17 +10,20 @@ from __future__ import annotations
 from mgraph.backends.kernel import fused
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
-ORDERS = Names("Parameter", "depth_limit source num_arcs num_sources capacity trace_rows growth alike longer parts")
+ORDERS = Names(
+    "Parameter",
+    "depth_limit source num_arcs num_sources capacity trace_rows growth uniform_degree degree_one_from parts",
+)
 # What decides between the forms of a level, in femtoseconds, behind the orders (algorithms/common/cost_model.py): a phase of its
 # own, an arc offered to a queue, or to parents, one vertex found there, one of all passed over, one whose first arc a
 # pull scans, and an arc that it scans further on.
-COSTS = Names("Cost", "phase queueing offering settling passing opening looking")
+COSTS = Names("Cost", "phase queueing proposing settling passing opening scanning")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
 LAYOUT = ControlLayout(ORDERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
 METHODS = Names("Method", "push pull walk")
 # What blocks count in a phase: COUNT, ARCS and LOOKED are summed over threads first. Counters rotate over three phases.
-COUNTERS = Names("Counter", "count arcs looked found queued taken")
+COUNTERS = Names("Counter", "count arcs scanned found queued taken")
 SIZES = Constants(num_phases=3)
 # What a search works in. Of each queue there are two, and two bitmaps.
 WORK = WorkArea(

@@ -5,17 +5,17 @@
 #include "prelude.cuh"
 
 // One rank holds the graph: states are positions.
-struct Itself {
+struct IdentityPosition {
   __device__ vertex_t operator()(vertex_t v) const { return v; }
 };
 
-struct Steps : Levels {
+struct BfsSteps : BfsState {
   // ---- push ------------------------------------------------------------------------------------------
   // Every arc of the queue offers its source as a parent; blocks take equal parts of the arcs.
-  template <int EACH, class Offer> __device__ void push(Offer offer) {
+  template <int EACH, class Propose> __device__ void push(Propose propose) {
     BlockShare share(0, arcs);
     each_arc<EACH>(
-        pushed(), count, targets, share, block->room, [](vertex_t v) { return v; }, offer);
+        pushed(), count, targets, share, block->scratch, [](vertex_t v) { return v; }, propose);
   }
 
   // Few arcs: who finds a vertex gives it its level and queues it. Visited afterwards is who was
@@ -42,7 +42,7 @@ struct Steps : Levels {
       }
       for (int k = 0; k < 2; k++)
         if (found[k]) levels[v[k]] = (dist_t)(level + 1), set_bit(after, v[k]);
-      ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, found, begin, length);
+      ::enqueue(filled(), parameter(CAPACITY), counter(QUEUED), v, found, begin, length);
     });
   }
 
@@ -50,13 +50,13 @@ struct Steps : Levels {
   // are offered to one part after another: an atomic beyond the cache takes three times as long as
   // another look at an arc and one within.
   __device__ void push_to_parents() {
-    i64 parts = arcs > n / 2 ? order(PARTS) : 1;
+    i64 parts = arcs > n / 2 ? parameter(PARTS) : 1;
     // Where offers to a vertex are many most are in vain, and a look beforehand spares them.
-    bool look = arcs > OFTEN * (n - reached);
+    bool prefilter = arcs > PREFILTER_RATIO * (n - reached);
     for (i64 part = 0; part < parts; part++)
-      push_to_part(n * part / parts, n * (part + 1) / parts, look);
+      push_to_part(n * part / parts, n * (part + 1) / parts, prefilter);
   }
-  __device__ void push_to_part(i64 first, i64 last, bool look) {
+  __device__ void push_to_part(i64 first, i64 last, bool prefilter) {
     const u32* seen = visited();
     push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
       // Without branches between them all loads are under way together.
@@ -67,7 +67,7 @@ struct Steps : Levels {
       for (int k = 0; k < 4; k++) word[k] = seen[open[k] ? v[k] >> 5 : 0];
       for (int k = 0; k < 4; k++) open[k] = open[k] && !(word[k] >> (v[k] & 31) & 1);
       for (int k = 0; k < 4; k++)
-        parent[k] = look && open[k] ? load_relaxed(&parents[v[k]]) : top_of<vertex_t>::value();
+        parent[k] = prefilter && open[k] ? load_relaxed(&parents[v[k]]) : top_of<vertex_t>::value();
       for (int k = 0; k < 4; k++)
         if (open[k] && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
     });
@@ -93,7 +93,7 @@ struct Steps : Levels {
         if (lane_index() == k) found = hits;
       }
       my_count += __popc(found);
-      for (int first = 0; first < WIDE && !order(ALIKE); first += EACH) {
+      for (int first = 0; first < WIDE && !parameter(UNIFORM_DEGREE); first += EACH) {
         i64 begin[EACH], end[EACH];
         for (int k = 0; k < EACH; k++) {
           bool here = __shfl_sync(WARP, found, first + k) >> lane_index() & 1;
@@ -123,25 +123,25 @@ struct Steps : Levels {
     for (i64 word = runs.begin(); word < words(); word = runs.behind(word)) {
       bool mine = lane_index() < run && word + lane_index() < words();
       u32 seen = mine ? visited()[word + lane_index()] : ~0u;
-      u32 found = look_first(word, run, seen);
-      found |= look_on(word, ~(seen | found));
+      u32 found = scan_first(word, run, seen);
+      found |= scan_rest(word, ~(seen | found));
       if (listing) queue_word(in_indptr, word, ~(seen | found));
       if (mine) other_visited()[word + lane_index()] = seen | found;
     }
   }
   // Lane k has in `seen` who is visited of the k-th word, and returns who of that finds a parent.
-  __device__ u32 look_first(i64 word, i64 run, u32 seen) {
+  __device__ u32 scan_first(i64 word, i64 run, u32 seen) {
     i64 v = word * 32;
-    my_looked += __popc(~seen);
+    my_scanned += __popc(~seen);
     u32 found = look_at_firsts(visited(), firsts + v, parents + v, levels + v, ~seen, (int)run,
-                               (dist_t)(level + 1), Itself());
+                               (dist_t)(level + 1), IdentityPosition());
     my_count += __popc(found);
     return found;
   }
-  __device__ u32 look_on(i64 word, u32 open) {
-    if ((word + lane_index()) * 32 >= order(LONGER)) my_arcs += __popc(open), open = 0;
+  __device__ u32 scan_rest(i64 word, u32 open) {
+    if ((word + lane_index()) * 32 >= parameter(DEGREE_ONE_FROM)) my_arcs += __popc(open), open = 0;
     if (!__any_sync(WARP, open)) return 0;
-    u32* hits = (u32*)block->room + (threadIdx.x & ~31u);
+    u32* hits = (u32*)block->scratch + (threadIdx.x & ~31u);
     hits[lane_index()] = 0;
     __syncwarp();
     each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
@@ -166,9 +166,9 @@ struct Steps : Levels {
         arcs_of[half] = indptr == in_indptr ? length[half] + first : arcs_from(v[half]);
       if (length[half] <= 0) begin[half] = length[half] = 0;
     }
-    RowSearch{visited(), in_targets, order(NUM_ARCS)}.find(begin, length, place, parent);
+    RowSearch{visited(), in_targets, parameter(NUM_ARCS)}.find(begin, length, place, parent);
     for (int half = 0; half < 2; half++) {
-      my_looked += place[half] < length[half] ? place[half] + 1 : length[half];
+      my_scanned += place[half] < length[half] ? place[half] + 1 : length[half];
       if (place[half] == length[half]) {
         my_arcs += arcs_of[half];
         continue;
@@ -180,7 +180,7 @@ struct Steps : Levels {
   // Those who were listed look on alone. Who is not visited yet has no neighbours visited but in
   // the level before: who is found is marked in the bitmap that is not read, and needs not stand in
   // the other too.
-  __device__ void look_through_list() {
+  __device__ void scan_list() {
     each_listed(filled().vertices, listed, [&](const i64(&v)[2], const bool (&there)[2]) {
       bool open[2];
       for (int half = 0; half < 2; half++) {

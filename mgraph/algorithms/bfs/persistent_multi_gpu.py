@@ -73,7 +73,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         "num_positions": partition.num_positions,
         "num_arcs": shard.info.num_arcs,
         "last_arc": len(incoming.targets),
-        "num_longer": shard.num_owned - incoming.singles,
+        "degree_one_from": shard.num_owned - incoming.singles,
         "num_hubs": _num_hubs(shard),
         "capacity": queue_capacity(partition.stride),
         "inbox": _inbox(partition),

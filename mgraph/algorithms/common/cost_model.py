@@ -31,19 +31,19 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     tables = parents + num * (LEVEL_BYTES + BOUNDS_BYTES)
     load, atomic = rates.load(tables), rates.atomic(tables)
 
-    def offering(parts: int) -> float:
+    def proposing(parts: int) -> float:
         return parts * look + rates.atomic(parents / parts) / 2
 
-    parts = min(range(1, MOST_PARTS + 1), key=offering)
+    parts = min(range(1, MOST_PARTS + 1), key=proposing)
     queueing = word + 3 * load + 2 * atomic + rates.atomic(num / 8)
     costs = bfs_fused.COSTS.arranged(
         phase=MEETINGS_A_PHASE * rates.meeting,
         queueing=queueing,
-        offering=offering(parts),
+        proposing=proposing(parts),
         settling=load + atomic,
         passing=WORDS_A_PASS * word,
         opening=LOOKS_AT_FIRST * look,
-        looking=LOOKS_ON * look,
+        scanning=LOOKS_ON * look,
     )
     return parts, *(round(cost) for cost in costs)
 
