@@ -98,7 +98,8 @@ struct PersistentBfs : ChunkedBfs {
 
   __device__ bool push_level() {
     if (!in_queue && !queue_up()) return false;
-    scanned = arcs, in_queue = queueing_cost() <= proposing_cost() && arcs <= parameter(CAPACITY),
+    scanned = arcs;
+    in_queue = queueing_cost() <= proposing_cost() && arcs <= parameter(CAPACITY);
     in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
@@ -111,7 +112,9 @@ struct PersistentBfs : ChunkedBfs {
   }
 
   __device__ bool pull_level() {
-    in_bits = true, in_queue = false, num_pulls++;
+    in_bits = true;
+    in_queue = false;
+    num_pulls++;
     listing = !has_list && (n - reached) * LISTED_SHARE < n;
     has_list ? scan_list() : pull();
     if (!sync_phase()) return false;
@@ -126,7 +129,8 @@ struct PersistentBfs : ChunkedBfs {
   // not reached is: whichever is read says the same.
   __device__ bool finish_in_one_block() {
     i64 queued = total(QUEUED), arcs_listed = queued_arcs(queued);
-    listing = false, listed = queued_vertices(queued);
+    listing = false;
+    listed = queued_vertices(queued);
     has_list = listed <= parameter(CAPACITY) && arcs_listed <= MAX_LISTED_ARCS;
     if (!has_list || listed > LISTED_PER_THREAD * blockDim.x || arcs_listed > ONE_BLOCK_LISTED_ARCS)
       return false;
@@ -139,11 +143,15 @@ struct PersistentBfs : ChunkedBfs {
     for (int k = 0; k < LISTED_PER_THREAD; k++) {
       i64 i = threadIdx.x + k * (i64)blockDim.x;
       open[k] = i < listed;
-      v[k] = open[k] ? left.vertices[i] : 0, begin[k] = open[k] ? left.offsets[i] : 0;
+      v[k] = open[k] ? left.vertices[i] : 0;
+      begin[k] = open[k] ? left.offsets[i] : 0;
       if (open[k]) levels[v[k]] = top_of<dist_t>::value();
       end[k] = open[k] && i + 1 < listed ? left.offsets[i + 1] : arcs_listed;
       open[k] = open[k] && begin[k] < end[k];
-      if (open[k]) end[k] += left.first[i], begin[k] += left.first[i];
+      if (open[k]) {
+        end[k] += left.first[i];
+        begin[k] += left.first[i];
+      }
       first[k] = open[k] ? load_readonly(in_targets + begin[k]) : 0;
     }
     __syncthreads();
@@ -162,15 +170,19 @@ struct PersistentBfs : ChunkedBfs {
         }
         if (near[k] > level) continue;
         open[k] = false;
-        parents[v[k]] = parent, store_relaxed(&levels[v[k]], (dist_t)(level + 1));
-        my_count++, my_arcs += arcs_from(v[k]);
+        parents[v[k]] = parent;
+        store_relaxed(&levels[v[k]], (dist_t)(level + 1));
+        my_count++;
+        my_arcs += arcs_from(v[k]);
       }
-      add_to_block_sum(&block->sums[COUNT], my_count),
-          add_to_block_sum(&block->sums[ARCS], my_arcs);
+      add_to_block_sum(&block->sums[COUNT], my_count);
+      add_to_block_sum(&block->sums[ARCS], my_arcs);
       my_count = my_arcs = 0;
       __syncthreads();
       count = before + block->sums[COUNT] - reached;
-      reached += count, reached_arcs = arcs_before + block->sums[ARCS], level++;
+      reached += count;
+      reached_arcs = arcs_before + block->sums[ARCS];
+      level++;
       trace(PULL, frontier, arcs_listed, 1);
       __syncthreads();
     }
@@ -191,12 +203,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   i64 loaded = threadIdx.x < REPORT_AT ? host[threadIdx.x] : 0;
   PersistentBfs search;
   search.started = clock_ns();
-  search.n = hi, search.abort = abort;
-  search.indptr = indptr, search.targets = targets, search.in_indptr = in_indptr,
+  search.n = hi;
+  search.abort = abort;
+  search.indptr = indptr;
+  search.targets = targets;
+  search.in_indptr = in_indptr;
   search.in_targets = in_targets;
   search.firsts = firsts;
-  search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
-  search.arrived = arrived, search.host = host, search.block = &block;
+  search.levels = levels;
+  search.parents = parents;
+  search.work = work;
+  search.packed = packed;
+  search.arrived = arrived;
+  search.host = host;
+  search.block = &block;
   search.clear_parents();
   if (threadIdx.x < REPORT_AT) block.parameters[threadIdx.x] = loaded;
   __syncthreads();

@@ -32,8 +32,9 @@ __device__ inline void add_to_block_sum(i64* sum, i64 mine) {
 // time would go into fetching its instructions.
 __device__ __noinline__ bool sync_blocks(BfsShared* block, i64* cells, u32 phase, i64* arrived,
                                          const u32* abort, i64 count, i64 arcs, i64 scanned) {
-  add_to_block_sum(&block->sums[COUNT], count), add_to_block_sum(&block->sums[ARCS], arcs),
-      add_to_block_sum(&block->sums[SCANNED], scanned);
+  add_to_block_sum(&block->sums[COUNT], count);
+  add_to_block_sum(&block->sums[ARCS], arcs);
+  add_to_block_sum(&block->sums[SCANNED], scanned);
   __syncthreads();
   i64 *own = cells + phase % NUM_PHASES * NUM_COUNTERS,
       *next = cells + (phase + 1) % NUM_PHASES * NUM_COUNTERS;
@@ -145,7 +146,8 @@ struct BfsState : Work<BfsState> {
   __device__ void swap_queues() {
     other_queue = !other_queue;
     i64 queued = total(QUEUED);
-    count = queued_vertices(queued), arcs = queued_arcs(queued);
+    count = queued_vertices(queued);
+    arcs = queued_arcs(queued);
   }
 
   // The frontier is the one source. If its row is short, that is pushed at once: every block gives
@@ -153,22 +155,29 @@ struct BfsState : Work<BfsState> {
   // Return whether it did.
   __device__ bool start_from_source() {
     i64 source = parameter(SOURCE), begin = load_readonly(indptr + source);
-    level = 0, count = reached = 1,
+    level = 0;
+    count = reached = 1;
     arcs = reached_arcs = load_readonly(indptr + source + 1) - begin;
     bool short_row = arcs <= SHORT_ROW_ARCS_PER_THREAD * blockDim.x &&
                      arcs <= parameter(CAPACITY) && parameter(DEPTH_LIMIT) != 0;
     if (is_own(source) && threadIdx.x == 0) {
-      set_bit(visited(), source), set_bit(other_visited(), source);
-      levels[source] = 0, parents[source] = (vertex_t)source;
-      if (!short_row)
-        *pushed().vertices = (vertex_t)source, *pushed().offsets = 0, *pushed().first = begin;
+      set_bit(visited(), source);
+      set_bit(other_visited(), source);
+      levels[source] = 0;
+      parents[source] = (vertex_t)source;
+      if (!short_row) {
+        *pushed().vertices = (vertex_t)source;
+        *pushed().offsets = 0;
+        *pushed().first = begin;
+      }
     }
     for (i64 group = threadIdx.x & ~31u; short_row && group < arcs; group += blockDim.x) {
       bool there = group + lane_index() < arcs;
       vertex_t v = there ? load_readonly(targets + begin + group + lane_index()) : 0;
       if (there && is_own((i64)v)) {
         set_bit(other_visited(), v);
-        levels[v] = 1, parents[v] = (vertex_t)source;
+        levels[v] = 1;
+        parents[v] = (vertex_t)source;
       }
       if (blockIdx.x == 0) enqueue<1>(indptr, {v}, {there});
     }
@@ -181,7 +190,11 @@ struct BfsState : Work<BfsState> {
       vertex_t v =
           there ? (vertex_t)host[RECORDS_AT + parameter(TRACE_ROWS) * ROW + group + lane_index()]
                 : 0;
-      if (there) set_bit(other_visited(), v), levels[v] = 0, parents[v] = v;
+      if (there) {
+        set_bit(other_visited(), v);
+        levels[v] = 0;
+        parents[v] = v;
+      }
       enqueue<1>(indptr, {v}, {there});
     }
   }
@@ -190,15 +203,19 @@ struct BfsState : Work<BfsState> {
   // offers have counted none: those found are taken to have as many as all who are left have in the
   // mean, by which the next form is chosen.
   __device__ void finish_level() {
-    side = !side, counted = in_queue || pulling || !parameter(UNIFORM_DEGREE);
+    side = !side;
+    counted = in_queue || pulling || !parameter(UNIFORM_DEGREE);
     i64 left = parameter(NUM_ARCS) - reached_arcs;
     if (in_queue) {
       swap_queues();
     } else {
-      count = total(COUNT), arcs = pulling ? left - total(ARCS) : total(ARCS);
+      count = total(COUNT);
+      arcs = pulling ? left - total(ARCS) : total(ARCS);
       if (!counted && count) arcs = (i64)((float)left * ((float)count / (float)(n - reached)));
     }
-    reached += count, reached_arcs += arcs, level++;
+    reached += count;
+    reached_arcs += arcs;
+    level++;
   }
 
   // How many words a warp takes at once, of so many times: so few that all have work, and enough
@@ -265,7 +282,9 @@ struct BfsState : Work<BfsState> {
     i64* report = host + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {
       report[NUM_ROWS] = block->sums[0] = num_rows;
-      report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
+      report[REACHED] = reached;
+      report[REACHED_ARCS] = reached_arcs;
+      report[DONE] = 1;
     }
     __syncthreads();
     for (i64 i = threadIdx.x; i < block->sums[0] * ROW; i += blockDim.x)

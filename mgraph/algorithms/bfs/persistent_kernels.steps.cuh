@@ -98,7 +98,7 @@ struct BfsSteps : BfsState {
         for (int k = 0; k < EACH; k++) {
           bool here = __shfl_sync(WARP, found, first + k) >> lane_index() & 1;
           i64 v = (word + first + k) << 5 | lane_index();
-          begin[k] = here ? load_readonly(indptr + v) : 0,
+          begin[k] = here ? load_readonly(indptr + v) : 0;
           end[k] = here ? load_readonly(indptr + v + 1) : 0;
         }
         for (int k = 0; k < EACH; k++) my_arcs += end[k] - begin[k];
@@ -139,7 +139,10 @@ struct BfsSteps : BfsState {
     return found;
   }
   __device__ u32 scan_rest(i64 word, u32 open) {
-    if ((word + lane_index()) * 32 >= parameter(DEGREE_ONE_FROM)) my_arcs += __popc(open), open = 0;
+    if ((word + lane_index()) * 32 >= parameter(DEGREE_ONE_FROM)) {
+      my_arcs += __popc(open);
+      open = 0;
+    }
     if (!__any_sync(WARP, open)) return 0;
     u32* hits = (u32*)block->scratch + (threadIdx.x & ~31u);
     hits[lane_index()] = 0;
@@ -191,7 +194,8 @@ struct BfsSteps : BfsState {
     });
   }
   __device__ void settle(i64 v, vertex_t parent) {
-    parents[v] = parent, levels[v] = (dist_t)(level + 1);
+    parents[v] = parent;
+    levels[v] = (dist_t)(level + 1);
     my_count++;
   }
 };

@@ -63,9 +63,10 @@ struct ChunkExpander {
   }
   __device__ void queue_entry(i64 kept, i64 row) {
     u32 slot = kept >> 32 < goal ? atomic_add(length, 1u) : blockDim.x;
-    if (slot < blockDim.x)
-      local[slot] = kept, local[blockDim.x + slot] = row;
-    else
+    if (slot < blockDim.x) {
+      local[slot] = kept;
+      local[blockDim.x + slot] = row;
+    } else
       spill(kept);
   }
 
@@ -75,7 +76,8 @@ struct ChunkExpander {
     if (lane < 2) {
       i64 v = (u32)own + ahead;
       v = v < 0 ? 0 : v < n ? v : n - 1;
-      prefetch(indptr + v), prefetch(packed + v);
+      prefetch(indptr + v);
+      prefetch(packed + v);
     } else {
       i64 arc = (row >> 8) + ahead * length;
       prefetch(targets + (arc < 0 ? 0 : arc < num_arcs ? arc : num_arcs - 1));
@@ -110,13 +112,18 @@ struct ChunkedBfs : BfsSteps {
       if (!num_spilled) kept = goal;
       size = next;
       i64* other = from;
-      from = to, to = other;
+      from = to;
+      to = other;
     }
     unpack(kept);
     if (!sync_phase()) return false;
     swap_queues();
-    in_queue = true, in_bits = false, narrow_levels = 0;
-    reached = total(COUNT), reached_arcs = total(ARCS), level = kept;
+    in_queue = true;
+    in_bits = false;
+    narrow_levels = 0;
+    reached = total(COUNT);
+    reached_arcs = total(ARCS);
+    level = kept;
     return true;
   }
 
@@ -163,12 +170,15 @@ struct ChunkedBfs : BfsSteps {
     for (u32 begin = first; begin < after; begin += places) {
       u32 taken = after - begin < places ? after - begin : places;
       if (threadIdx.x < taken) load_entry(expander, threadIdx.x, from[begin + threadIdx.x]);
-      if (threadIdx.x == 0) lengths[0] = taken, lengths[1] = num_long[0] = 0;
+      if (threadIdx.x == 0) {
+        lengths[0] = taken;
+        lengths[1] = num_long[0] = 0;
+      }
       __syncthreads();
       for (u32 iteration = 0, now = 0; lengths[now]; iteration++) {
         u32 next = now == 2 ? 0 : now + 1, last = next == 2 ? 0 : next + 1;
         const i64 *own = block->scratch + (iteration & 1) * 2 * places, *rows_of_own = own + places;
-        expander.local = block->scratch + (~iteration & 1) * 2 * places,
+        expander.local = block->scratch + (~iteration & 1) * 2 * places;
         expander.length = &lengths[next];
         if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
         // Lengths count on where the room is full: what was beyond it was spilled.
@@ -192,7 +202,8 @@ struct ChunkedBfs : BfsSteps {
       }
       __syncthreads();
     }
-    my_scanned += expander.scanned, my_count += expander.num_spilled;
+    my_scanned += expander.scanned;
+    my_count += expander.num_spilled;
   }
   // Take over an entry of the grid's queue; one at the goal stays there.
   __device__ void load_entry(ChunkExpander& expander, u32 place, i64 own) {

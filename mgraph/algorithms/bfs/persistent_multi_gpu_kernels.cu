@@ -47,8 +47,12 @@ struct MultiGpuBfs : MultiGpuPush {
     if (thread_index() > 0 || v < 0 || v >= parameter(NUM_OWNED)) return;
     i64 begin = load_readonly(indptr + v), length = load_readonly(indptr + v + 1) - begin;
     settle_source(v);
-    tally[COUNT] = 1, tally[ARCS] = length, *queue_counter(parity) = (1ll << ARC_BITS) + length;
-    queue().vertices[0] = (vertex_t)v, queue().offsets[0] = 0, queue().first[0] = begin;
+    tally[COUNT] = 1;
+    tally[ARCS] = length;
+    *queue_counter(parity) = (1ll << ARC_BITS) + length;
+    queue().vertices[0] = (vertex_t)v;
+    queue().offsets[0] = 0;
+    queue().first[0] = begin;
   }
   // Whoever is not reached in the end has no level and no parent: that is written once, and mostly
   // for few. Their arcs are counted: the others are reached.
@@ -66,7 +70,8 @@ struct MultiGpuBfs : MultiGpuPush {
     }
   }
   __device__ void settle_source(i64 v) {
-    levels[v] = 0, parents[v] = (vertex_t)(v * parameter(MULTIPLIER) + parameter(FIRST));
+    levels[v] = 0;
+    parents[v] = (vertex_t)(v * parameter(MULTIPLIER) + parameter(FIRST));
   }
   // Every rank marks the sources in its own copy, and those it owns begin its queue.
   __device__ void start_from_sources(const Sources& sources) {
@@ -162,7 +167,8 @@ struct MultiGpuBfs : MultiGpuPush {
     }
     scan_list();
     if (!sync_ranks()) return false;
-    listed = listable = block->ranks.total[ARCS] <= MAX_LISTED_ARCS, copies_differ = true;
+    listed = listable = block->ranks.total[ARCS] <= MAX_LISTED_ARCS;
+    copies_differ = true;
     return true;
   }
   __device__ bool push_level() {
@@ -184,7 +190,9 @@ struct MultiGpuBfs : MultiGpuPush {
     } while (full);
     if (!block_capacity) return pull_level();
     few ? apply_small_push() : apply_large_push();
-    parity = !parity, queued = few, has_deferred = true;
+    parity = !parity;
+    queued = few;
+    has_deferred = true;
     if (!few) {
       if (!ranks.meet_here()) return false;
       settle_slice();
@@ -192,7 +200,8 @@ struct MultiGpuBfs : MultiGpuPush {
     return sync_ranks();
   }
   __device__ bool pull_level() {
-    parity = !parity, queued = false;
+    parity = !parity;
+    queued = false;
     i64 share = pulling ? parameter(NUM_POSITIONS) / (num_left + 1) : SPARSE_SHARE;
     bool many = pulling ? share < SPARSE_SHARE : arcs > parameter(NUM_POSITIONS);
     ScanMode mode = pulling && share < SPARSER_SHARE ? PICKED : BY_ROWS;
@@ -203,8 +212,11 @@ struct MultiGpuBfs : MultiGpuPush {
 
   // Count what a level found.
   __device__ void finish_level() {
-    count = block->ranks.total[COUNT], arcs = pulling ? 0 : block->ranks.total[ARCS];
-    num_left -= count, arcs_left -= arcs, level++;
+    count = block->ranks.total[COUNT];
+    arcs = pulling ? 0 : block->ranks.total[ARCS];
+    num_left -= count;
+    arcs_left -= arcs;
+    level++;
     reached += block->ranks.own[COUNT];
   }
 
@@ -224,12 +236,16 @@ struct MultiGpuBfs : MultiGpuPush {
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x)
       report[NUM_REPORTS + i] = load_relaxed(rows() + i);
     if (threadIdx.x > 0) return;
-    report[NUM_ROWS] = num_rows, report[REACHED] = reached,
-    report[REACHED_ARCS] = indptr[parameter(NUM_OWNED)] - block->ranks.own[ARCS], report[DONE] = 1;
+    report[NUM_ROWS] = num_rows;
+    report[REACHED] = reached;
+    report[REACHED_ARCS] = indptr[parameter(NUM_OWNED)] - block->ranks.own[ARCS];
+    report[DONE] = 1;
   }
 
   __device__ void run(const Sources& sources, i64* report) {
-    num_left = parameter(NUM_POSITIONS), arcs_left = parameter(NUM_ARCS), started = clock_ns();
+    num_left = parameter(NUM_POSITIONS);
+    arcs_left = parameter(NUM_ARCS);
+    started = clock_ns();
     clear(sources);
     if (sources.count == 1) {
       start_from_source(sources.position(0));

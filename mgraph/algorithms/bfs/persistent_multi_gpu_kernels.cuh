@@ -48,7 +48,10 @@ struct Positions {
   __device__ vertex_t operator()(vertex_t state) const {
     vertex_t position = state * multiplier;
     for (vertex_t r = MOST_RANKS / 2; r; r /= 2)
-      if (r < RANKS && state >= r * stride) state -= r * stride, position -= r * gap;
+      if (r < RANKS && state >= r * stride) {
+        state -= r * stride;
+        position -= r * gap;
+      }
     return position;
   }
 };
@@ -141,8 +144,10 @@ struct MultiGpuState : Window<MultiGpuState> {
   // All meet in the middle of a level: of what was counted one sum is `told` before its end.
   __device__ bool sync_within_level(Sum counts_from) {
     i64 kept[NUM_SUMS];
-    for (int k = 0; k < NUM_SUMS; k++)
-      kept[k] = k == counts_from ? 0 : tally[k], tally[k] -= kept[k];
+    for (int k = 0; k < NUM_SUMS; k++) {
+      kept[k] = k == counts_from ? 0 : tally[k];
+      tally[k] -= kept[k];
+    }
     bool synced = sync_ranks();
     for (int k = 0; k < NUM_SUMS; k++) tally[k] = kept[k];
     return synced;
@@ -170,7 +175,8 @@ struct MultiGpuState : Window<MultiGpuState> {
       own[half] = (vertex_t)v[half];
       begin[half] = there[half] ? load_readonly(indptr + v[half]) : 0;
       length[half] = there[half] ? load_readonly(indptr + v[half] + 1) - begin[half] : 0;
-      tally[COUNT] += there[half], tally[ARCS] += length[half];
+      tally[COUNT] += there[half];
+      tally[ARCS] += length[half];
     }
     ::enqueue<2>(queue(), parameter(CAPACITY), queue_counter(which), own, there, begin, length);
   }
@@ -246,13 +252,17 @@ struct MultiGpuState : Window<MultiGpuState> {
       i64 at = own_words() + word + lane_index();
       u32 seen = next_seen, any_rank_mask = here ? next_copy()[at] : 0,
           all_ranks_mask = any_rank_mask;
-      next = runs.behind(word), next_seen = word_of(next);
+      next = runs.behind(word);
+      next_seen = word_of(next);
       if (pushed) {
         if (here) tally[SENT] += 4 * (num_ranks() - 1);
         u32 theirs[RANKS];
         ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
 #pragma unroll
-        for (int r = 0; r < RANKS; r++) any_rank_mask |= theirs[r], all_ranks_mask &= theirs[r];
+        for (int r = 0; r < RANKS; r++) {
+          any_rank_mask |= theirs[r];
+          all_ranks_mask &= theirs[r];
+        }
       }
       u32 all =
           seen | find_parents(word, run, pushed ? any_rank_mask & ~seen : ~seen, mode, pushed);
@@ -272,7 +282,8 @@ struct MultiGpuState : Window<MultiGpuState> {
     if (threadIdx.x == 0) tally[SENT] += 4 * (num_ranks() - 1);
     for (i64 r = 0; r < num_ranks(); r++) {
       u32 theirs = copy(window(r), !side)[at];
-      any_rank_mask |= theirs, all_ranks_mask &= theirs;
+      any_rank_mask |= theirs;
+      all_ranks_mask &= theirs;
     }
     __syncthreads();  // all are done with the hits of the word before
     if (threadIdx.x == 0) *hits = 0;
@@ -281,7 +292,8 @@ struct MultiGpuState : Window<MultiGpuState> {
       if (!((any_rank_mask & ~seen) >> bit & 1)) continue;
       i64 v = word << 5 | bit, place = first_reached_in_row(v);
       if (lane_index() > 0) continue;
-      tally[SCANNED] += place + 1 - load_readonly(in_indptr + v), tally[COUNT]++;
+      tally[SCANNED] += place + 1 - load_readonly(in_indptr + v);
+      tally[COUNT]++;
       settle(v, positions()(load_readonly(in_targets + place)), true);
       atomic_or(hits, 1u << bit);
     }
@@ -302,7 +314,8 @@ struct MultiGpuState : Window<MultiGpuState> {
       bool here[WIDE];
       for (int k = 0; k < WIDE; k++) {
         i64 at = begin + k * 32 + lane_index();
-        here[k] = at < end, u[k] = here[k] ? load_readonly(in_targets + at) : 0;
+        here[k] = at < end;
+        u[k] = here[k] ? load_readonly(in_targets + at) : 0;
       }
       for (int k = 0; k < WIDE; k++) here[k] = here[k] && test_bit(reached, u[k]);
       for (int k = 0; k < WIDE; k++) {
@@ -386,7 +399,8 @@ struct MultiGpuState : Window<MultiGpuState> {
   }
   // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {
-    parents[v] = parent, levels[v] = (dist_t)(level + 1);
+    parents[v] = parent;
+    levels[v] = (dist_t)(level + 1);
     if (counts_arcs) tally[ARCS] += arcs_of(v);
   }
 };

@@ -174,7 +174,10 @@ struct MultiGpuPush : MultiGpuState {
       bool here = word + lane_index() < words();
       u32 before = here ? current_copy()[at] : 0, marked = here ? next_copy()[at] : 0,
           found = marked & ~before;
-      if (here) broadcast_word(at, before | found), next_copy()[at] = marked & before;
+      if (here) {
+        broadcast_word(at, before | found);
+        next_copy()[at] = marked & before;
+      }
       if (!__any_sync(WARP, found)) continue;
       tally[COUNT] += __popc(found);
       each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {

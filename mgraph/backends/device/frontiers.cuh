@@ -28,7 +28,11 @@ __device__ inline int nth_bit(u32 word, int n) {
   int at = 0;
   for (int half = 16; half; half >>= 1) {
     int below = __popc(word & ((1u << half) - 1));
-    if (n >= below) n -= below, word >>= half, at += half;
+    if (n >= below) {
+      n -= below;
+      word >>= half;
+      at += half;
+    }
   }
   return at;
 }
@@ -44,7 +48,7 @@ template <class Take> __device__ inline void each_bit(i64 word, u32 own, Take ta
       u32 place = k + half * 32 + lane_index();
       int owner = scan.owner(place);
       u32 theirs = __shfl_sync(WARP, own, owner), before = __shfl_sync(WARP, scan.before, owner);
-      v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before)),
+      v[half] = (word + owner) << 5 | nth_bit(theirs, (int)(place - before));
       there[half] = place < scan.total;
     }
     take(v, there);
@@ -83,7 +87,8 @@ __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
     bool there[2];
     for (int half = 0; half < 2; half++) {
       i64 place = first + half * 32 + lane_index();
-      there[half] = place < count, v[half] = there[half] ? list[place] : 0;
+      there[half] = place < count;
+      v[half] = there[half] ? list[place] : 0;
     }
     take(v, there);
   }
@@ -102,8 +107,10 @@ __device__ __noinline__ u32 look_at_firsts(const u32* bits, const vertex_t* firs
                                            dist_t level, Of position_of) {
   constexpr int WIDE = 8;
   u32 found = 0;
-  firsts = global(firsts), bits = global(bits);
-  parents = global(parents) + lane_index(), levels = global(levels) + lane_index();
+  firsts = global(firsts);
+  bits = global(bits);
+  parents = global(parents) + lane_index();
+  levels = global(levels) + lane_index();
   for (int k = 0; k < run; k += WIDE) {
     if (__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) {
       u32 looks[WIDE], near[WIDE];
@@ -123,10 +130,15 @@ __device__ __noinline__ u32 look_at_firsts(const u32* bits, const vertex_t* firs
       for (int j = 0; j < WIDE; j++) {
         u32 who = __ballot_sync(WARP, looks[j]);
         if (lane_index() == k + j) found = who;
-        if (looks[j]) parents[32 * j] = position_of(first[j]), levels[32 * j] = level;
+        if (looks[j]) {
+          parents[32 * j] = position_of(first[j]);
+          levels[32 * j] = level;
+        }
       }
     }
-    firsts += 32 * WIDE, parents += 32 * WIDE, levels += 32 * WIDE;
+    firsts += 32 * WIDE;
+    parents += 32 * WIDE;
+    levels += 32 * WIDE;
   }
   return found;
 }
@@ -141,7 +153,7 @@ __device__ __noinline__ i64 count_arcs(const i64* indptr, u32 whose, int run) {
 #pragma unroll
     for (int j = 0; j < WIDE; j++) {
       bool there = __shfl_sync(WARP, whose, k + j) >> lane_index() & 1;
-      begin[j] = there ? load_readonly(indptr + 32 * j) : 0,
+      begin[j] = there ? load_readonly(indptr + 32 * j) : 0;
       end[j] = there ? load_readonly(indptr + 32 * j + 1) : 0;
     }
 #pragma unroll
@@ -179,9 +191,11 @@ __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter,
     i64 slot = queued_vertices(at), offset = queued_arcs(at);
     if (!there[k]) continue;
     at += (1ll << ARC_BITS) + length[k];
-    if (slot < capacity)
-      queue.vertices[slot] = v[k], queue.offsets[slot] = offset,
+    if (slot < capacity) {
+      queue.vertices[slot] = v[k];
+      queue.offsets[slot] = offset;
       queue.first[slot] = begin[k] - offset;
+    }
   }
 }
 __device__ inline void enqueue(const Queue& queue, i64 capacity, i64* counter, vertex_t v,
@@ -221,13 +235,17 @@ struct Parts {
   __device__ inline Parts(i64 num_arcs)
       : arcs(num_arcs), length((num_arcs + gridDim.x - 1) / gridDim.x) {
     i64 least = blockDim.x, enough = ARCS_A_THREAD * blockDim.x;
-    if (length > enough) length = (length + EACH - 1) / EACH, least = enough;
+    if (length > enough) {
+      length = (length + EACH - 1) / EACH;
+      least = enough;
+    }
     if (length < least) length = least;
     count = (arcs + length - 1) / length;
   }
   __device__ inline BlockShare share(i64 k) const {
     BlockShare share;
-    share.length = length, share.begin = k * length,
+    share.length = length;
+    share.begin = k * length;
     share.end = share.begin + length < arcs ? share.begin + length : arcs;
     return share;
   }
@@ -264,7 +282,7 @@ __device__ inline void each_slot(const Queue& from, i64 num_queued, BlockShare s
     if (threadIdx.x < num_rows) {
       i64 offset = from.offsets[i] - share.begin;
       row_offset[threadIdx.x] = offset < 0 ? 0 : (u32)(offset < size ? offset : size);
-      row_first[threadIdx.x] = from.first[i] + share.begin,
+      row_first[threadIdx.x] = from.first[i] + share.begin;
       row_fact[threadIdx.x] = fact_of(from.vertices[i]);
     }
     __syncthreads();
@@ -287,7 +305,8 @@ __device__ inline void each_slot(const Queue& from, i64 num_queued, BlockShare s
           else
             above = middle;
         }
-        fact[k] = row_fact[r], slot[k] = row_first[r] + arc;
+        fact[k] = row_fact[r];
+        slot[k] = row_first[r] + arc;
       }
       visit(slot, fact, there);
     }
@@ -330,8 +349,10 @@ struct RowSearch {
     constexpr int WIDE = Quad<vertex_t>::size;
     int skew = (int)((u64)targets / sizeof(vertex_t) % WIDE), at[2];
     Quad<vertex_t> near[2];
-    for (int half = 0; half < 2; half++)
-      place[half] = length[half], at[half] = -(int)((begin[half] + skew) % WIDE);
+    for (int half = 0; half < 2; half++) {
+      place[half] = length[half];
+      at[half] = -(int)((begin[half] + skew) % WIDE);
+    }
     auto looking = [&](int half) {
       return at[half] < ALONE && at[half] < length[half] && place[half] == length[half];
     };
@@ -351,9 +372,12 @@ struct RowSearch {
       }
       for (int k = WIDE - 1; k >= 0; k--)
         for (int half = 0; half < 2; half++)
-          if (here[half][k] && word[half][k] >> (near[half].of[k] & 31) & 1)
-            place[half] = at[half] + k, parent[half] = near[half].of[k];
-      at[0] += WIDE, at[1] += WIDE;
+          if (here[half][k] && word[half][k] >> (near[half].of[k] & 31) & 1) {
+            place[half] = at[half] + k;
+            parent[half] = near[half].of[k];
+          }
+      at[0] += WIDE;
+      at[1] += WIDE;
     }
   }
   // The targets from `arc` on, which is aligned, if they are `wanted`; no further than there are
@@ -379,8 +403,10 @@ struct RowSearch {
         u32 agreeing = __ballot_sync(WARP, here && test_bit(bits, u));
         if (agreeing) found = i + __ffs(agreeing) - 1;
       }
-      if (lane_index() == lane && found < end)
-        place = found, parent = load_readonly(targets + row + found);
+      if (lane_index() == lane && found < end) {
+        place = found;
+        parent = load_readonly(targets + row + found);
+      }
     }
   }
 };

@@ -253,7 +253,9 @@ struct ArcTile {
     if (threadIdx.x < 2)
       ends[threadIdx.x] = row_of_arc(all_offsets, num_rows, threadIdx.x ? end - 1 : begin);
     __syncthreads();
-    offsets = all_offsets, first = ends[0], count = ends[1] - ends[0] + 1;
+    offsets = all_offsets;
+    first = ends[0];
+    count = ends[1] - ends[0] + 1;
   }
   __device__ inline i64 row_of(i64 arc) const {
     return first + row_of_arc(offsets + first, count, arc);
@@ -306,8 +308,10 @@ template <class T>
 __device__ inline i64 light_end(const T* weights, i64 begin, i64 end, double scale, double edge) {
   if (edge == top_of<double>::value()) return end;
   i64 at = begin;
-  for (i64 step = 1; at < end && (double)weights[at] * scale < edge; step <<= 1)
-    begin = at + 1, at += step;
+  for (i64 step = 1; at < end && (double)weights[at] * scale < edge; step <<= 1) {
+    begin = at + 1;
+    at += step;
+  }
   if (at < end) end = at;
   while (begin < end) {
     i64 middle = (begin + end) >> 1;

@@ -147,7 +147,8 @@ struct Ranks {
         i64 before = add_ordered(&sums[0], own[0] << 16 | 1);
         last = (before & 0xFFFF) + 1 == gridDim.x;
         if (last) {
-          here->own[0] = (before >> 16) + own[0], store_relaxed(&sums[0], (i64)0);
+          here->own[0] = (before >> 16) + own[0];
+          store_relaxed(&sums[0], (i64)0);
           for (int k = 1; k < NUM_SUMS; k++) here->own[k] = atomic_exchange(&sums[k], (i64)0);
         }
       }
@@ -185,7 +186,10 @@ struct Sources {
       if (tells) listed[group + k] = ranks.here->total[k];
     }
     __syncthreads();
-    if (thread_index() == 0) fence_system(), store_relaxed(found, (i64)1);
+    if (thread_index() == 0) {
+      fence_system();
+      store_relaxed(found, (i64)1);
+    }
     return true;
   }
   // Links between GPUs that are idle sleep, each by itself, and the first word over one takes 0.1
