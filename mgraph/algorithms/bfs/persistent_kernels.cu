@@ -1,25 +1,25 @@
 // A whole breadth-first search in one launch: the loop of algorithms/bfs/step.py, and one for deep
-// graphs with narrow frontiers. bfs_fused.py says what the parameters are; one rank holds the
-// graph, so that a state index is a position.
+// graphs with narrow frontiers. bfs_fused.py describes the parameters. One rank holds the graph, so
+// that a state index is a position.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
 #include "persistent_kernels.walk.cuh"
 #include "prelude.cuh"
 
-// Levels that are pulled because it costs something to leave bitmaps: a deep graph has thousands of
-// them.
+// After so many pulled levels the cost of leaving the bitmaps is no longer counted against a push:
+// a deep graph would pull thousands of levels.
 constexpr i64 PULL_HYSTERESIS = 8;
-// Parents that a line of 32 bytes holds.
+// Parents in a sector of 32 bytes, the unit of a memory access.
 constexpr i64 PARENTS_PER_SECTOR = 8;
-// So many rows a thread, and so many arcs, one block looks at in 2 us where a level of all blocks
-// takes 6 to 14 (H200).
+// So many rows a thread, and so many arcs, one block scans in 2 us, where a level over all blocks
+// takes 6 to 14 us (H200).
 constexpr int LISTED_PER_THREAD = 4;
 constexpr i64 ONE_BLOCK_LISTED_ARCS = 4096;
-// So many arcs all blocks look at sooner than they pass over bitmaps; fewer than a deep tail could
-// make dear.
+// All blocks scan so many listed arcs faster than they pass over the bitmaps; the bound also keeps
+// a deep tail, which scans the list once a level, cheap.
 constexpr i64 MAX_LISTED_ARCS = 1 << 18;
-// Few are left when they are less than one in so many.
+// Unreached vertices are listed when less than 1 / LISTED_SHARE of all are left.
 constexpr i64 LISTED_SHARE = 8;
 
 struct PersistentBfs : ChunkedBfs {
@@ -59,10 +59,9 @@ struct PersistentBfs : ChunkedBfs {
     if (is_reporter()) report_to_host();
   }
 
-  // What each form of the next level takes beyond a phase.
+  // Costs of the variants of the next level, without the barriers that all of them need.
   __device__ i64 queueing_cost() { return arcs * cost(QUEUEING); }
-  // Vertices that are found share the lines in which they are settled once there are more than one
-  // in so many.
+  // Once more than one vertex in PARENTS_PER_SECTOR is found, found vertices share sectors.
   __device__ i64 proposing_cost() {
     i64 apart = arcs < n / PARENTS_PER_SECTOR ? arcs : n / PARENTS_PER_SECTOR;
     return cost(PHASE) + n * cost(PASSING) + apart * cost(SETTLING) + arcs * cost(PROPOSING);
@@ -75,20 +74,20 @@ struct PersistentBfs : ChunkedBfs {
   }
   __device__ i64 pulling_cost() { return passing_bits_cost() + (n - reached) * cost(OPENING); }
   __device__ i64 passing_bits_cost() { return n / 8 * cost(PASSING); }
-  // Arcs that a pull looks at behind the first ones. Of those that no level has looked at, one in
-  // others / arcs comes from the frontier: so many a vertex looks at before it hits. Fewer where
-  // hubs are on the frontier, with which rows begin: of RMAT graphs as many times fewer as is the
-  // root of how many times the mean degree theirs is (31 become 4.3 on rmat24, 13 become 2.6, and 4
-  // become 1.5).
+  // Expected arcs that a pull scans after the first of each row. Of the arcs that no level has
+  // scanned, one in others / arcs starts at the frontier, so that a vertex scans as many before a
+  // hit. Rows begin with hubs: with hubs on the frontier hits come earlier, on RMAT graphs by the
+  // square root of the ratio of the frontier's mean degree to the graph's (31 scans become 4.3 on
+  // rmat24, 13 become 2.6, and 4 become 1.5).
   __device__ float expected_scans() {
     float others = (float)(parameter(NUM_ARCS) - reached_arcs), own = (float)(arcs ? arcs : 1);
     float degrees = own / (float)count * ((float)n / (float)parameter(NUM_ARCS));
     float scans = (others / own - 1) * (float)(n - reached) / sqrtf(degrees > 1 ? degrees : 1);
     return scans < 0 ? 0 : scans < others ? scans : others;
   }
-  // A frontier that no queue holds is pulled; and looks hit as often as that only where all are
-  // near, where frontiers grow as they do there. On a grid they never do. Divisions take time too:
-  // they are for levels that may be pulled.
+  // A frontier larger than a queue is pulled. Otherwise the estimate of scans holds only where
+  // distances are short, which shows in growing frontiers; on a grid they never grow. The test for
+  // growth also spares small levels the divisions.
   __device__ bool pull_pays(i64 arcs_before) {
     if (in_bits && count > parameter(CAPACITY)) return true;
     if (!pulling && arcs <= parameter(GROWTH) * arcs_before) return false;
@@ -123,10 +122,12 @@ struct PersistentBfs : ChunkedBfs {
   }
 
   // ---- the end ---------------------------------------------------------------------------------------
-  // Those who found nothing look on alone once they are listed: in all blocks or, if they are few,
-  // in one, which need not meet with the others: they are done. Levels say there who was visited.
-  // One that another thread gives at this moment is above that of the frontier, as that of who is
-  // not reached is: whichever is read says the same.
+  // After a list was made: scan it with all blocks or, if it is short, finish the search in one
+  // block, which needs no further grid barrier; the other blocks return.
+  //
+  // Race: `levels` serves as the visited set here. A level that another thread stores meanwhile is
+  // level + 1, and that of an unreached vertex is the largest value: both are above `level`, so
+  // that either reading gives the same result.
   __device__ bool finish_in_one_block() {
     i64 queued = total(QUEUED), arcs_listed = queued_arcs(queued);
     listing = false;
@@ -135,7 +136,7 @@ struct PersistentBfs : ChunkedBfs {
     if (!has_list || listed > LISTED_PER_THREAD * blockDim.x || arcs_listed > ONE_BLOCK_LISTED_ARCS)
       return false;
     if (!is_reporter()) return true;
-    // A thread keeps its rows, and of each the first target.
+    // Each thread holds its rows in registers, and the first target of each.
     Queue left = filled();
     vertex_t v[LISTED_PER_THREAD], first[LISTED_PER_THREAD];
     i64 begin[LISTED_PER_THREAD], end[LISTED_PER_THREAD];
@@ -199,7 +200,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                   i64* host) {
   __shared__ BfsShared block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
-  // From host memory, and on the way while states are cleared.
+  // The load from host memory overlaps clearing the states.
   i64 loaded = threadIdx.x < REPORT_AT ? host[threadIdx.x] : 0;
   PersistentBfs search;
   search.started = clock_ns();

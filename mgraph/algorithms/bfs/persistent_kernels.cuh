@@ -1,23 +1,39 @@
-// What every superstep of bfs_fused.cu is made of: phases, between which all blocks meet.
+// State and phases of the search of bfs_fused.cu. Grid barriers separate phases.
 //
-// A frontier is a queue, or what is visited now and was not before: there are two bitmaps of that.
-// Between two meetings an array is only read, or changed by atomics and relaxed stores of one
+// State of a search (n vertices). V = visited(), O = other_visited(); they swap in finish_level().
+//   array or flag    holds                                  written by                valid
+//   visited         vertices with a level <= level         the level before          always
+//   other_visited   V and vertices of level + 1            push, pull, mark_found    after the
+//   level pushed() queue  the frontier and its row offsets       enqueue() before swap     in_queue
+//   filled() queue  vertices found by a push, or listed    enqueue()                 until swap
+//   parents         smallest candidate of a found vertex   atomic minimum, or pull   found vertices
+//   levels          level of a found vertex                the thread that finds it  found; the
+//   rest
+//                                                                                    by
+//                                                                                    write_unreached
+//   counters        COUNT .. TAKEN of a phase              threads, at the barrier   that phase
+//   block->totals   the counters of the phase before       sync_blocks()             one phase
+//   packed          (level, parent) of a vertex            chunked expansion         within it
+//   in_queue, in_bits   the frontier is a queue / is O and not V
+//   counted         reached_arcs is exact (else estimated, and counted when the queue is built)
+//   listing, has_list   this pull lists what stays unreached / filled() holds that list
+// Between two barriers an array is only read, or changed by atomics and relaxed stores of one
 // value, or each word has one writer.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.py"
 #include "prelude.cuh"
 
-constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
-// So many arcs a thread of the source's row, at most, are pushed while states are cleared.
+constexpr int BLOCK = 640;  // 96 registers a thread; more threads would spill many
+// A source's row of at most so many arcs a thread is pushed while states are cleared.
 constexpr i64 SHORT_ROW_ARCS_PER_THREAD = 4;
-// So many offers a vertex are often.
+// From so many arcs per unreached vertex on, a push reads a vertex's parent before the atomic.
 constexpr i64 PREFILTER_RATIO = 2;
 
-// What a block keeps in shared memory.
+// Shared memory of a block.
 struct BfsShared {
-  i64 scratch[4 * BLOCK];    // rows that are pushed, words that are pulled, queues of a walk
-  i64 sums[3];               // for meet()
+  i64 scratch[4 * BLOCK];    // rows of a push, words of a pull, queues of a chunked expansion
+  i64 sums[3];               // what threads add up before a barrier
   i64 totals[NUM_COUNTERS];  // of the phase before
   i64 parameters[REPORT_AT];
 };
@@ -27,9 +43,9 @@ __device__ inline void add_to_block_sum(i64* sum, i64 mine) {
   mine = warp_sum(mine);
   if (lane_index() == 0) atomic_add(sum, mine);
 }
-// All blocks meet: what threads counted is added up in the phase's cell of `cells`, and the next
-// phase has its counters at 0. A function that is called: it stands in a dozen places, and most
-// time would go into fetching its instructions.
+// Grid barrier that adds up the threads' counts in the phase's counters and clears those of the
+// next phase. Not inlined: a dozen call sites would spend most of their time in instruction
+// fetches.
 __device__ __noinline__ bool sync_blocks(BfsShared* block, i64* cells, u32 phase, i64* arrived,
                                          const u32* abort, i64 count, i64 arcs, i64 scanned) {
   add_to_block_sum(&block->sums[COUNT], count);
@@ -42,8 +58,8 @@ __device__ __noinline__ bool sync_blocks(BfsShared* block, i64* cells, u32 phase
     atomic_add(own + threadIdx.x, block->sums[threadIdx.x]);
     block->sums[threadIdx.x] = 0;
   }
-  // Nobody counts there: the totals of two phases ago were read before the meeting that began this
-  // one.
+  // No block counts in the next phase yet: its counters' totals of two phases ago were read before
+  // the barrier that began this phase.
   if (thread_index() < NUM_COUNTERS) store_relaxed(next + thread_index(), (i64)0);
   return grid_barrier(arrived, abort, [&]() {
     for (int k = 0; k < NUM_COUNTERS; k++) block->totals[k] = load_relaxed(own + k);
@@ -63,17 +79,17 @@ struct BfsState : Work<BfsState> {
   u32* work;
   i64* packed;
   i64* arrived;
-  i64* host;  // what is asked, told and traced, and the sources, in host memory
+  i64* host;  // the control block, in host memory
   BfsShared* block;
 
   u32 phase = 0;
   bool side = false, other_queue = false, listing = false, has_list = false;
   bool in_bits = false, in_queue = true, pulling = false, counted = true;
   i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0, listed = 0;
-  i64 my_count = 0, my_arcs = 0, my_scanned = 0;  // counted by this thread since the last meeting
+  i64 my_count = 0, my_arcs = 0, my_scanned = 0;  // of this thread since the last barrier
   i64 num_rows = 0, started = 0;                  // of the trace
 
-  // Where things stand in `work` is worked out anew wherever it is wanted: registers are scarcer.
+  // Addresses in `work` are computed wherever they are used: registers are scarcer than arithmetic.
   __device__ i64 parameter(Parameter which) const { return block->parameters[which]; }
   __device__ i64 cost(Cost which) { return block->parameters[NUM_PARAMETERS + which]; }
   __device__ i64 words() const { return (n + 63) >> 6 << 1; }
@@ -81,11 +97,10 @@ struct BfsState : Work<BfsState> {
   __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
   __device__ u32* visited() { return bitmap(side); }
-  __device__ u32* other_visited() {
-    return bitmap(!side);
-  }  // before the level at hand, or after it
+  // Before a level its visited set of one level ago; after it, the next visited set.
+  __device__ u32* other_visited() { return bitmap(!side); }
   __device__ Queue queue(bool which) {
-    // The same as queue_vertices(), from the capacity at hand: read twice it takes more registers.
+    // = queue_vertices(), from the capacity at hand: reading that twice needs more registers.
     i64 capacity = parameter(CAPACITY), *all = queue_offsets(),
         *offsets = all + (which ? 2 * capacity : 0);
     vertex_t* vertices = (vertex_t*)(all + 4 * capacity);
@@ -99,7 +114,7 @@ struct BfsState : Work<BfsState> {
     return (i64*)work + phase % NUM_PHASES * NUM_COUNTERS + which;
   }
   __device__ i64 total(Counter which) { return block->totals[which]; }
-  // All blocks meet: what threads counted becomes the phase's totals.
+  // Grid barrier; afterwards total() has what all threads counted in the phase.
   __device__ bool sync_phase() {
     bool synced =
         sync_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_scanned);
@@ -107,14 +122,14 @@ struct BfsState : Work<BfsState> {
     return synced;
   }
 
-  // A block has a part of the states to clear, and of the words of bitmaps.
+  // Each block clears a contiguous range of states and of bitmap words.
   __device__ i64 first_word() { return blockIdx.x * ((u32)words() / gridDim.x + 1ll); }
   __device__ i64 end_word() {
     i64 end = first_word() + (u32)words() / gridDim.x + 1;
     return end < words() ? end : words();
   }
   __device__ bool is_own(i64 v) { return v >> 5 >= first_word() && v >> 5 < end_word(); }
-  // Nobody is offered to. Levels are written where a vertex is reached, and at the end.
+  // No vertex has a candidate. Levels are written when a vertex is found, or at the end.
   __device__ void clear_parents() {
     constexpr int WIDE = Quad<vertex_t>::size;
     Quad<vertex_t> none;
@@ -124,7 +139,7 @@ struct BfsState : Work<BfsState> {
     for (; v + WIDE <= end; v += WIDE * blockDim.x) store_quad(parents + v, none);
     for (; v < end; v++) parents[v] = top_of<vertex_t>::value();
   }
-  // Nothing is visited but bits behind the last vertex.
+  // No vertex is visited; the bits after the last vertex are set.
   __device__ void clear_bits() {
     for (i64 w = first_word() + threadIdx.x; w < end_word(); w += blockDim.x)
       visited()[w] = other_visited()[w] = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
@@ -132,7 +147,7 @@ struct BfsState : Work<BfsState> {
       store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // A warp's vertices, EACH a lane, go to the next queue with their rows if they are `there`.
+  // Append a warp's vertices, EACH per lane, where `there` is set, with their rows.
   template <int EACH> __device__ void enqueue(const i64* rows_from, const vertex_t (&v)[EACH],
                                               const bool (&there)[EACH]) {
     i64 begin[EACH], length[EACH];
@@ -142,7 +157,7 @@ struct BfsState : Work<BfsState> {
     }
     ::enqueue(filled(), parameter(CAPACITY), counter(QUEUED), v, there, begin, length);
   }
-  // What was queued becomes the frontier.
+  // The queue that was filled becomes the frontier.
   __device__ void swap_queues() {
     other_queue = !other_queue;
     i64 queued = total(QUEUED);
@@ -150,9 +165,9 @@ struct BfsState : Work<BfsState> {
     arcs = queued_arcs(queued);
   }
 
-  // The frontier is the one source. If its row is short, that is pushed at once: every block gives
-  // levels and parents to those of the row whose states it has cleared, and the first queues them.
-  // Return whether it did.
+  // Begin with the one source as frontier; return whether its row, being short, was pushed at once.
+  // Then every block writes levels and parents of the targets in the range that it clears, and the
+  // first block queues them all.
   __device__ bool start_from_source() {
     i64 source = parameter(SOURCE), begin = load_readonly(indptr + source);
     level = 0;
@@ -199,9 +214,9 @@ struct BfsState : Work<BfsState> {
     }
   }
 
-  // Count what a level found. A pull has counted the arcs of those left. Where rows are alike,
-  // offers have counted none: those found are taken to have as many as all who are left have in the
-  // mean, by which the next form is chosen.
+  // Sum up a level. A pull has counted the arcs of unreached vertices instead of found ones. Where
+  // degrees are uniform candidates count no arcs: found vertices are then assumed to have the mean
+  // degree of unreached ones, which suffices to choose the next variant.
   __device__ void finish_level() {
     side = !side;
     counted = in_queue || pulling || !parameter(UNIFORM_DEGREE);
@@ -218,14 +233,14 @@ struct BfsState : Work<BfsState> {
     level++;
   }
 
-  // How many words a warp takes at once, of so many times: so few that all have work, and enough
-  // for all lanes.
+  // Words that a warp processes at once, in `times` rounds: few enough that all warps have work,
+  // enough that all lanes do.
   __device__ i64 run_of_words(i64 least, i64 most, i64 times = 2) {
     i64 each = (words() + times * warp_count() - 1) / (times * warp_count());
     return each < least ? least : each > most ? most : each;
   }
 
-  // From bitmaps to a queue.
+  // Build the frontier queue from the bitmaps.
   __device__ void queue_bits() {
     i64 run = run_of_words(2, 32);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
@@ -240,7 +255,7 @@ struct BfsState : Work<BfsState> {
     });
   }
 
-  // From bitmaps to a queue: its arcs are counted.
+  // Build the frontier queue from the bitmaps; its arcs are exact afterwards.
   __device__ bool queue_up() {
     i64 estimate = arcs;
     queue_bits();
@@ -250,8 +265,8 @@ struct BfsState : Work<BfsState> {
     return counted = true;
   }
 
-  // Who was not reached has no level: who is in neither bitmap, of which that of listed levels
-  // lacks some.
+  // Vertices in neither bitmap have no level. Both are read, since the bitmap of a level that
+  // scanned a list lacks vertices of the levels before.
   __device__ void write_unreached() {
     for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
       i64 w = word + lane_index();
@@ -264,8 +279,8 @@ struct BfsState : Work<BfsState> {
   }
 
   // ---- what is told ----------------------------------------------------------------------------------
-  // Note a superstep, the time since the one before; the last row adds up all that are beyond the
-  // trace. Not in host memory: the next meeting would wait for it.
+  // Record a superstep and the time since the one before; the last record accumulates those over
+  // capacity. Not in host memory: the next barrier would wait for that write.
   __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {
     if (!is_reporter() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
@@ -274,10 +289,10 @@ struct BfsState : Work<BfsState> {
     note(row, beyond, {method, frontier, scanned, now - started, num_levels});
     started = now;
   }
-  // Who traces and tells: the last thread of the last block, which has least to do where a level is
-  // small.
+  // The last thread of the last block, which has the least work in small levels, writes trace and
+  // report.
   __device__ bool is_reporter() { return blockIdx.x == gridDim.x - 1; }
-  // Tell the host, the last block together.
+  // Write report and trace to host memory, by all threads of the last block.
   __device__ void report_to_host() {
     i64* report = host + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {

@@ -1,25 +1,26 @@
-// How a level of bfs_fused.cu is found: by offers of parents, or by looks for one.
+// The variants of a level of bfs_fused.cu: push to a queue, push to parents, pull, scan of a list.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
 #include "prelude.cuh"
 
-// One rank holds the graph: states are positions.
+// The position of a state where one rank holds the graph: the state itself.
 struct IdentityPosition {
   __device__ vertex_t operator()(vertex_t v) const { return v; }
 };
 
 struct BfsSteps : BfsState {
   // ---- push ------------------------------------------------------------------------------------------
-  // Every arc of the queue offers its source as a parent; blocks take equal parts of the arcs.
+  // Call propose(v, u, there) for every arc (u, v) of the frontier; blocks have equal shares of
+  // arcs.
   template <int EACH, class Propose> __device__ void push(Propose propose) {
     BlockShare share(0, arcs);
     each_arc<EACH>(
         pushed(), count, targets, share, block->scratch, [](vertex_t v) { return v; }, propose);
   }
 
-  // Few arcs: who finds a vertex gives it its level and queues it. Visited afterwards is who was
-  // before the last level, those found there, and those found now.
+  // Few arcs: the thread whose candidate is the first of a vertex writes its level and queues it.
+  // Afterwards O holds the visited set of one level ago, the frontier and the vertices found now.
   __device__ void push_to_queue() {
     const u32* before = visited();
     u32* after = other_visited();
@@ -46,12 +47,13 @@ struct BfsSteps : BfsState {
     });
   }
 
-  // Many arcs: parents alone; mark_found() looks for who has one. Parents that do not fit the cache
-  // are offered to one part after another: an atomic beyond the cache takes three times as long as
-  // another look at an arc and one within.
+  // Many arcs: write parents only; mark_found() finds the vertices that have one. Parents that
+  // exceed the cache are updated in parts, one after another: an atomic outside the cache takes
+  // three times as long as scanning an arc once more and an atomic inside.
   __device__ void push_to_parents() {
     i64 parts = arcs > n / 2 ? parameter(PARTS) : 1;
-    // Where offers to a vertex are many most are in vain, and a look beforehand spares them.
+    // With many arcs per unreached vertex most candidates lose, and a load beforehand saves the
+    // atomic.
     bool prefilter = arcs > PREFILTER_RATIO * (n - reached);
     for (i64 part = 0; part < parts; part++)
       push_to_part(n * part / parts, n * (part + 1) / parts, prefilter);
@@ -59,7 +61,7 @@ struct BfsSteps : BfsState {
   __device__ void push_to_part(i64 first, i64 last, bool prefilter) {
     const u32* seen = visited();
     push<4>([&](const vertex_t(&v)[4], const vertex_t(&u)[4], const bool (&there)[4]) {
-      // Without branches between them all loads are under way together.
+      // No branches in between, so that all loads are in flight together.
       u32 word[4];
       vertex_t parent[4];
       bool open[4];
@@ -72,8 +74,8 @@ struct BfsSteps : BfsState {
         if (open[k] && parent[k] > u[k]) atomic_min(&parents[v[k]], u[k]);
     });
   }
-  // Only loads that are under way together fill the bus of the memory: parents of many words, then
-  // the rows of those found in some. Where rows are alike nobody looks at them: that would take as
+  // Only loads in flight together fill the memory bus: parents of many words first, then rows of
+  // the vertices found in some. Where degrees are uniform the rows are not read: that would take as
   // long again.
   __device__ void mark_found() {
     constexpr int WIDE = 8, EACH = 4;
@@ -111,13 +113,13 @@ struct BfsSteps : BfsState {
   }
 
   // ---- pull ------------------------------------------------------------------------------------------
-  // Every vertex not visited looks in its row for one that is: none of those is nearer than the
-  // frontier, or it would have found the vertex, so that the first there is the smallest of the
-  // frontier. A warp takes a run of words: first all their vertices look at the first of their row,
-  // of which there is a copy side by side and which most find there, where hubs come first; then
-  // those that found nothing look on, all lanes at work again.
+  // Each unvisited vertex scans its row for a visited one. None of these is before the frontier, or
+  // the vertex would be visited: the first hit is the smallest neighbor on the frontier. A warp
+  // takes a run of words. First every vertex tests its first neighbor, of which there is a
+  // contiguous copy; with hubs first in rows most vertices find a parent there. Then the remaining
+  // ones are redistributed over all lanes and scan on.
   __device__ void pull() {
-    // Where few are left most words have none.
+    // With few vertices left most words have none.
     i64 run = listing ? run_of_words(8, 32, 1) : run_of_words(8, 16);
     Runs runs(0, words(), run, counter(TAKEN));
     for (i64 word = runs.begin(); word < words(); word = runs.behind(word)) {
@@ -129,7 +131,7 @@ struct BfsSteps : BfsState {
       if (mine) other_visited()[word + lane_index()] = seen | found;
     }
   }
-  // Lane k has in `seen` who is visited of the k-th word, and returns who of that finds a parent.
+  // Lane k has in `seen` the visited bits of the k-th word; return which others find a parent.
   __device__ u32 scan_first(i64 word, i64 run, u32 seen) {
     i64 v = word * 32;
     my_scanned += __popc(~seen);
@@ -156,8 +158,8 @@ struct BfsSteps : BfsState {
     __syncwarp();
     return found;
   }
-  // Behind the first so many of the rows; arcs are counted of those that find nothing. A warp
-  // together, each lane for two vertices of its own; call hit(v) for those that find a parent.
+  // Scan rows from their `first`-th arc on, two vertices per lane, by whole warps: settle and call
+  // hit(v) for those with a parent, count the arcs of the others.
   template <class Hit>
   __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], i64 first, Hit hit) {
     i64 begin[2], length[2], place[2], arcs_of[2] = {};
@@ -180,9 +182,9 @@ struct BfsSteps : BfsState {
       hit(v[half]);
     }
   }
-  // Those who were listed look on alone. Who is not visited yet has no neighbours visited but in
-  // the level before: who is found is marked in the bitmap that is not read, and needs not stand in
-  // the other too.
+  // Scan the listed vertices that are still unvisited. An unvisited vertex has visited neighbors in
+  // the level before only: it is enough to mark a found one in the bitmap that this level does not
+  // read.
   __device__ void scan_list() {
     each_listed(filled().vertices, listed, [&](const i64(&v)[2], const bool (&there)[2]) {
       bool open[2];

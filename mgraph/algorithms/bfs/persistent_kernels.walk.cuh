@@ -1,31 +1,32 @@
-// How bfs_fused.cu walks through deep graphs with narrow frontiers.
+// Chunked expansion of bfs_fused.cu: on deep graphs with narrow frontiers each block expands its
+// part of the frontier over many levels between two grid barriers.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
 #include "persistent_kernels.steps.cuh"
 #include "prelude.cuh"
 
-// A search walks when so many levels in turn had a frontier of less than one vertex for so many
-// threads, and until it has more.
+// Expansion begins after so many consecutive levels with at most one frontier vertex per
+// NARROW_SHARE threads, and ends when a frontier has more.
 constexpr i64 MIN_NARROW_LEVELS = 8, NARROW_SHARE = 4;
-// Levels of a walk between two meetings; arcs up to which four lanes take a row.
+// Levels between two grid barriers; arcs up to which a sub-warp tile of four lanes expands a row.
 constexpr i64 CHUNK_LEVELS = 128, MAX_TILE_ROW = 64;
-// A block's own queue has a place a thread; one for so many threads has a long row.
+// A block's queue has one slot a thread, and its list of long rows one slot for so many threads.
 constexpr int THREADS_PER_LONG_ROW = 16;
-// Vertices beside its own that a walking thread brings nearer: where ids follow the plane, the next
-// ones.
+// Distance, in vertices, of the neighborhood that is prefetched: where ids follow the plane, the
+// vertices needed next.
 constexpr i64 PREFETCH_DISTANCE = 8;
 
-// What a walking block has at hand. Entries are (level, vertex): of the grid's queues, and of the
-// block's own, in which stands beside an entry the row of its vertex: (where it begins, how long,
-// LONG_ROW + 1 for longer).
+// What a block expands with. Entries are (level, vertex), in the grid's queues and in the block's
+// own; that one has for each entry also its row, (begin, length), with MAX_TILE_ROW + 1 for longer
+// ones.
 struct ChunkExpander {
   const i64* indptr;
   const vertex_t* targets;
   i64* packed;
   i64 goal, capacity;
-  i64 *to, *found;  // the grid's next queue, and how many it has
-  i64* local;       // the block's next queue, its rows behind it
+  i64 *to, *found;  // the grid's next queue and its length
+  i64* local;       // the block's next queue, followed by its rows
   u32* length;
   u32 scanned, num_spilled;
 
@@ -34,8 +35,8 @@ struct ChunkExpander {
     return begin << 8 | (end - begin < MAX_TILE_ROW ? end - begin : MAX_TILE_ROW + 1);
   }
 
-  // To the grid's queue: what is at the goal, or what the block's own has no place for. A function
-  // that is called: it is rarely.
+  // Append to the grid's queue an entry at the goal, or one over the block's capacity. Not inlined:
+  // it is rare.
   static __device__ __noinline__ void append_to_grid(i64* found, i64 capacity, i64* to, i64 kept) {
     i64 slot = reserve(found);
     if (slot < capacity) to[slot] = kept;
@@ -45,15 +46,15 @@ struct ChunkExpander {
     append_to_grid(found, capacity, to, kept);
   }
 
-  // Arcs first, first + step and so on of a row offer the vertex as a parent. While an atomic is
-  // under way, so is what the next level begins with. A lane takes an arc at a time: code for
-  // several side by side took half as long again.
+  // Relax arcs first, first + step, ... of a row. While an atomic is in flight, so are the loads
+  // that the next level begins with. One arc per lane at a time: code for several took half as long
+  // again.
   __device__ void propose(i64 own, const vertex_t* row, u32 first, u32 size, u32 step) {
     i64 candidate = own + entry(1, 0);
     for (u32 i = first; i < size; i += step) {
       i64 now = load_relaxed(&packed[(u32)own]);
       vertex_t near = load_readonly(row + i);
-      if (now >> 32 < own >> 32) return;  // lowered since: who did that goes on from it
+      if (now >> 32 < own >> 32) return;  // lowered since: its new entry is expanded instead
       i64 old = atomic_min(&packed[near], candidate);
       i64 begin = load_readonly(indptr + near), end = load_readonly(indptr + near + 1);
       scanned++;
@@ -70,7 +71,8 @@ struct ChunkExpander {
       spill(kept);
   }
 
-  // Bring nearer what is beside a vertex: of four lanes two before it and two behind.
+  // Prefetch around a vertex: of a tile's four lanes two for vertices before and after, two for
+  // rows.
   __device__ void prefetch_beside(i64 own, i64 row, u32 lane, i64 n, i64 num_arcs) const {
     i64 ahead = lane & 1 ? PREFETCH_DISTANCE : -PREFETCH_DISTANCE, length = row & 255;
     if (lane < 2) {
@@ -86,15 +88,15 @@ struct ChunkExpander {
 };
 
 struct ChunkedBfs : BfsSteps {
-  i64 narrow_levels = 0;  // levels in turn whose frontiers were narrow
+  i64 narrow_levels = 0;  // consecutive levels with narrow frontiers
 
   __device__ bool is_narrow(i64 size) { return size <= thread_count() / NARROW_SHARE; }
 
-  // Level and parent in one word, which only falls: (level, parent). Every block takes a part of
-  // the frontier and goes on from it by itself, level after level up to `goal`, before all meet
-  // again. Who lowers a level hands the vertex on, so that when all meet every level up to the goal
-  // is final, and so are parents: an offer of a level that was lowered later loses. Entries are
-  // (level, vertex) too.
+  // Level and parent of a vertex are one word, (level, parent), which only decreases. Each block
+  // expands its part of the frontier independently, level by level up to `goal`, then all blocks
+  // reach a grid barrier. The thread that lowers a level queues the vertex again, so that at the
+  // barrier all levels up to the goal are final. So are parents: a candidate from a level that was
+  // lowered later loses against the lowered one.
   __device__ bool expand_in_chunks() {
     pack();
     if (!sync_phase()) return false;
@@ -106,9 +108,9 @@ struct ChunkedBfs : BfsSteps {
       if (!sync_phase()) return false;
       i64 next = total(FOUND), num_spilled = total(COUNT);
       if (next > parameter(CAPACITY))
-        break;  // some are lost: what is beyond the levels that are final is found anew
+        break;  // entries were dropped: levels above the final ones are searched again
       trace(WALK, size, total(SCANNED), num_spilled ? 0 : goal - kept);
-      // While entries below the goal are left over, the next stride goes to the same goal.
+      // Entries below the goal that overflowed a block are expanded with the same goal again.
       if (!num_spilled) kept = goal;
       size = next;
       i64* other = from;
@@ -135,7 +137,7 @@ struct ChunkedBfs : BfsSteps {
       filled().offsets[i] = ChunkExpander::entry(level, (i64)pushed().vertices[i]);
   }
 
-  // What is above `kept` is not reached; what is at it is the frontier.
+  // Levels above `kept` are dropped; vertices at `kept` become the frontier.
   __device__ void unpack(i64 kept) {
     for (i64 w = warp_index(); w < words(); w += warp_count()) {
       i64 v = w << 5 | lane_index(), state = v < n ? packed[v] : top_of<i64>::value();
@@ -152,14 +154,15 @@ struct ChunkedBfs : BfsSteps {
     }
   }
 
-  // A block's part of the frontier, and all that is found from it below the goal.
+  // Expand a block's part of the frontier until all entries below the goal are done.
   __device__ void expand_chunk(const i64* from, i64 size, i64* to, i64 goal) {
-    // Of the turn that runs, the one before and the next: who is slow still reads what the next
-    // turn does not touch.
+    // Triple-buffered, for the iterations before, now and next: a slow thread still reads what the
+    // next iteration does not write.
     __shared__ u32 lengths[3], num_long[3];
     __shared__ i64 long_rows[BLOCK / THREADS_PER_LONG_ROW];
-    // Four lanes take a vertex, an arc each at a time: its warps share the first of the queue, one
-    // after another. As many warps prefetch what is beside those.
+    // Tiles of four lanes expand one vertex each, one arc per lane at a time. Entries are spread
+    // over the tiles of all these warps in turn; as many further warps prefetch around the same
+    // entries.
     u32 places = blockDim.x, warps = blockDim.x < 64 ? 1 : blockDim.x / 64, warp = threadIdx.x / 32,
         step = 8 * warps;
     u32 lane = threadIdx.x % 4, own_place = threadIdx.x % 32 / 4 * warps + warp % warps;
@@ -181,7 +184,7 @@ struct ChunkedBfs : BfsSteps {
         expander.local = block->scratch + (~iteration & 1) * 2 * places;
         expander.length = &lengths[next];
         if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
-        // Lengths count on where the room is full: what was beyond it was spilled.
+        // The counter also counts entries over capacity, which were spilled.
         u32 size = lengths[now] < places ? lengths[now] : places;
         for (u32 place = own_place; place < size; place += step) {
           if (warp < warps)
@@ -205,7 +208,7 @@ struct ChunkedBfs : BfsSteps {
     my_scanned += expander.scanned;
     my_count += expander.num_spilled;
   }
-  // Take over an entry of the grid's queue; one at the goal stays there.
+  // Load an entry of the grid's queue; one at the goal goes back there.
   __device__ void load_entry(ChunkExpander& expander, u32 place, i64 own) {
     bool there = own >> 32 < expander.goal;
     if (!there) expander.spill(own);

@@ -1,10 +1,10 @@
-// A whole breadth-first search in one launch a rank, where the ranks' kernels reach each other's
-// memory: the loop of algorithms/bfs/step.py. bfs_peers.py says what the parameters are.
+// A whole breadth-first search in one launch a rank, where the ranks' kernels access each other's
+// memory: the loop of algorithms/bfs/step.py. bfs_peers.py describes the parameters.
 //
-// Few arcs are pushed as offers of parents, of which the owners take the smallest, and many as
-// bits: who is found there looks for its parent itself, as in a pull. Where there are many arcs,
-// hubs are on the frontier and stand first in the row: it looks at 8 targets or fewer (RMAT and
-// uniform graphs), and no offer has to travel.
+// A frontier of few arcs is pushed as candidate parents, of which the owner keeps the smallest. Of
+// many arcs only target bits are exchanged, and a marked vertex scans its own row for a parent, as
+// in a pull: with many arcs hubs are on the frontier and rows begin with hubs, so that at most 8
+// targets are scanned (RMAT and uniform graphs), and no candidate has to travel.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
@@ -12,10 +12,10 @@
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// So many looks of a pull take as long as pushing an arc, with what comes of it (RMAT of scale 26
-// on two H200).
+// A pull scans so many arcs in the time of pushing one, with all that follows from it (RMAT of
+// scale 26 on two H200).
 constexpr double SCANS_PER_PUSHED_ARC = 16;
-// Offers for fewer than one word in so many are few.
+// A push of fewer arcs than 1 / SMALL_PUSH_SHARE of a slice's words is small.
 constexpr i64 SMALL_PUSH_SHARE = 8;
 
 struct MultiGpuBfs : MultiGpuPush {
@@ -23,9 +23,9 @@ struct MultiGpuBfs : MultiGpuPush {
   bool queued = true, pulling = false, has_deferred = false, listable = true, listed = false,
        copies_differ = false;
 
-  // Nothing is reached, in all slices of one's own copies: nobody writes there before all have met.
-  // Bits behind a slice's last vertex are set by its owner. If there is one source, who clears its
-  // word reaches it.
+  // Clear all slices of this rank's copies: no other rank writes there before the first barrier.
+  // The owner sets the bits after a slice's last vertex. A single source is marked by the thread
+  // that clears its word.
   __device__ void clear(const Sources& sources) {
     i64 first = sources.count == 1 ? state_of_source(sources.position(0)) : -1;
     for (i64 w = thread_index(); w < words() * num_ranks(); w += thread_count()) {
@@ -54,8 +54,8 @@ struct MultiGpuBfs : MultiGpuPush {
     queue().offsets[0] = 0;
     queue().first[0] = begin;
   }
-  // Whoever is not reached in the end has no level and no parent: that is written once, and mostly
-  // for few. Their arcs are counted: the others are reached.
+  // Vertices unreached at the end, mostly few, receive neither level nor parent. Their arcs are
+  // counted: all others are reached.
   __device__ void write_unreached() {
     for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
       i64 at = own_words() + word + lane_index();
@@ -73,7 +73,7 @@ struct MultiGpuBfs : MultiGpuPush {
     levels[v] = 0;
     parents[v] = (vertex_t)(v * parameter(MULTIPLIER) + parameter(FIRST));
   }
-  // Every rank marks the sources in its own copy, and those it owns begin its queue.
+  // Each rank marks the sources in its own copy and queues those that it owns.
   __device__ void start_from_sources(const Sources& sources) {
     for (i64 group = warp_index() << 5; group < sources.count; group += warp_count() << 5) {
       bool there = group + lane_index() < sources.count;
@@ -87,7 +87,7 @@ struct MultiGpuBfs : MultiGpuPush {
   }
 
   // ---- the last --------------------------------------------------------------------------------------
-  // Whoever is left is listed, and the others are not passed over again.
+  // List the unreached vertices, so that later levels do not pass over the others.
   __device__ void list_unreached() {
     constexpr int WIDE = 4;
     for (i64 first = warp_index() * 32 * WIDE; first < words(); first += warp_count() * 32 * WIDE) {
@@ -106,9 +106,10 @@ struct MultiGpuBfs : MultiGpuPush {
           *list++ = (vertex_t)((first + 32 * k + lane_index()) * 32 + __ffs(word) - 1);
     }
   }
-  // They look alone. Who is not reached yet has no neighbours reached but in the level before: who
-  // is found is marked in the copy that is not read, and needs not stand in the other too. The arcs
-  // of those who find nothing are counted; a long row is too much.
+  // Scan the listed vertices that are still unreached. An unreached vertex has reached neighbors in
+  // the level before only: it is enough to mark a found one in the copy that this level does not
+  // read. Arcs of vertices without a parent are counted, with a row that is too long for the list
+  // as more than it may have.
   __device__ void scan_list() {
     each_listed(queue().vertices, *list_counter(), [&](const i64(&v)[2], const bool (&there)[2]) {
       bool open[2];
@@ -132,8 +133,8 @@ struct MultiGpuBfs : MultiGpuPush {
   }
 
   // ---- a level ---------------------------------------------------------------------------------------
-  // As _pull_pays in algorithms/bfs/step.py, but that a look costs less; a frontier that no queue
-  // is sure to hold is pulled, and what is left where that is little.
+  // As _pull_pays in algorithms/bfs/step.py, with cheaper scans. A frontier that may exceed the
+  // queue is pulled, and so are the last vertices when they may be listed.
   __device__ bool pull_pays() const {
     if (count > parameter(CAPACITY)) return true;
     if (pulling) return count * parameter(BETA) > parameter(NUM_POSITIONS) || may_list();
@@ -141,15 +142,15 @@ struct MultiGpuBfs : MultiGpuPush {
                           (double)num_left * (double)arcs_left;
   }
   __device__ bool grows() const { return arcs > parameter(GROWTH) * arcs_before; }
-  // The list takes the place of a queue, which is to be read.
+  // The list occupies the queue's memory: only where no queue is to be read.
   __device__ bool may_list() const {
     return listable && !queued && num_left * LISTED_SHARE_RANKS < parameter(NUM_POSITIONS);
   }
   __device__ bool search_level() {
     if (has_deferred) apply_deferred();
     has_deferred = false;
-    // Counters of this level's queue and of the next level's runs: nobody counts there before all
-    // have met.
+    // Clear the counters of this level's queue and of the next level's runs: no block counts there
+    // before the next barrier.
     if (thread_index() == 0)
       *queue_counter(!parity) = *deferred_counter(!parity) = *runs_taken(level + 1) = 0;
     if (listed || (pulling && may_list())) return list_level();
@@ -179,7 +180,7 @@ struct MultiGpuBfs : MultiGpuPush {
     }
     arcs_before = arcs;
     bool few = arcs <= words() / SMALL_PUSH_SHARE, full = false;
-    // So many find room if no inbox gets more than twice its part.
+    // All candidates fit if no inbox receives more than twice its mean.
     u32 block_capacity = arcs <= parameter(INBOX) * num_ranks() / 2 ? candidate_capacity() : 0;
     do {
       if (full) block_capacity = 0;
@@ -210,7 +211,7 @@ struct MultiGpuBfs : MultiGpuPush {
     return sync_ranks();
   }
 
-  // Count what a level found.
+  // Sum up a level.
   __device__ void finish_level() {
     count = block->ranks.total[COUNT];
     arcs = pulling ? 0 : block->ranks.total[ARCS];
@@ -220,8 +221,8 @@ struct MultiGpuBfs : MultiGpuPush {
     reached += block->ranks.own[COUNT];
   }
 
-  // Note a level, the time since the one before; the last row adds up all that are beyond the
-  // trace. Not in host memory: the next meeting would wait for it.
+  // Record a level, the time since the one before; the last record accumulates those over capacity.
+  // Not in host memory: the next barrier would wait for that write.
   __device__ void trace(i64 frontier) {
     if (thread_index() != 0) return;
     bool beyond = level > parameter(TRACE_ROWS);
@@ -230,7 +231,7 @@ struct MultiGpuBfs : MultiGpuPush {
          {pulling, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
-  // Tell the host, a block together.
+  // Write report and trace to host memory, by all threads of a block.
   __device__ void report_to_host(i64* report) const {
     i64 num_rows = level < parameter(TRACE_ROWS) ? level : parameter(TRACE_ROWS);
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x)

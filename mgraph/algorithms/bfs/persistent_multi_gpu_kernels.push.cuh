@@ -1,21 +1,21 @@
-// How a frontier is pushed. Arcs travel as offers of parents, side by side into the owners'
-// windows: whoever few offers find is settled, queued and told to all one by one, and whoever more
-// of them find word by word. Of still more arcs only bits are marked, each rank's in its own other
-// copy of who is reached, from which the owners gather theirs.
+// Pushes of bfs_peers.cu. Few arcs are sent as candidates, contiguously, into the owners' inboxes:
+// after a small push the owner settles, queues and broadcasts each found vertex at once; after a
+// larger one it does so word by word of its slice. Of many arcs only target bits are marked, in
+// this rank's next_copy(), from which the owners gather their slices.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// Targets of arcs are marked in a copy of who is reached. A function that is called has registers
-// for more arcs a lane than the loops of a search leave.
+// Mark targets of arcs in a copy of the reached bitmap. Not inlined: a function of its own has
+// registers for more arcs per lane than the search's loops leave.
 __device__ __noinline__ void mark_targets(Queue from, i64 num_queued, const vertex_t* targets,
                                           BlockShare share, i64* scratch, u32* copy) {
   constexpr int EACH = 8;
   auto mark = [&](const vertex_t(&v)[EACH], const vertex_t(&)[EACH], const bool (&there)[EACH]) {
-    // Without branches between them all loads are under way together. An older word makes for an
-    // atomic too many.
+    // No branches in between, so that all loads are in flight together. A stale word causes at most
+    // an unnecessary atomic.
     u32 word[EACH];
     for (int k = 0; k < EACH; k++) word[k] = load_stale(copy + (v[k] >> 5));
     for (int k = 0; k < EACH; k++)
@@ -28,9 +28,9 @@ __device__ __noinline__ void mark_targets(Queue from, i64 num_queued, const vert
 }
 
 struct MultiGpuPush : MultiGpuState {
-  // Who is not reached yet at the end of the queue's arcs is offered a parent, for which a block
-  // has `room` with each owner; where there is none, who is there is marked in one's own other
-  // copy. That may lag behind by what was reached since, which the owners know.
+  // Push the queue: send candidates to unreached targets, with `block_capacity` slots for each
+  // block and owner; with capacity 0 mark the targets in this rank's next_copy(). The bitmap may
+  // lack vertices reached since, which the owners know.
   __device__ void push(u32 block_capacity) {
     i64 queued = *queue_counter(parity);
     BlockShare share(0, queued_arcs(queued));
@@ -42,15 +42,15 @@ struct MultiGpuPush : MultiGpuState {
     else
       mark_targets(queue(), queued_vertices(queued), targets, share, block->scratch, next_copy());
   }
-  // Two arcs a lane: more take registers from those who look (there, the levels that look most of
-  // rmat27 on two H200: 570 and 224 us with four, 554 and 217 with two).
+  // Two arcs per lane: with more, scans lose registers (rmat27 on two H200, the levels that scan
+  // most: 570 and 224 us with four, 554 and 217 us with two).
   __device__ void push_candidates(i64 num_queued, const BlockShare& share, u32 block_capacity) {
     const u32* reached = current_copy();
     auto position = [&](vertex_t v) {
       return (vertex_t)(v * parameter(MULTIPLIER) + parameter(FIRST));
     };
     auto candidate = [&](const vertex_t(&v)[2], const vertex_t(&u)[2], const bool (&there)[2]) {
-      // Without branches between them all loads are under way together.
+      // No branches in between, so that all loads are in flight together.
       u32 word[2];
       for (int k = 0; k < 2; k++) word[k] = load_stale(reached + (v[k] >> 5));
       for (int k = 0; k < 2; k++)
@@ -58,8 +58,8 @@ struct MultiGpuPush : MultiGpuState {
     };
     each_arc<2>(queue(), num_queued, targets, share, block->scratch, position, candidate);
   }
-  // Blocks have places of their own with the owners, as many for all that have arcs, and say how
-  // many they took; those beyond MAX_BLOCKS have none.
+  // Each sending block has slots of its own in every inbox, equally many, and publishes how many it
+  // filled; blocks from MAX_BLOCKS on have none.
   __device__ i64 num_sending_blocks() const {
     i64 arcs = queued_arcs(*queue_counter(parity)), each = BlockShare(0, arcs).length,
         num = (arcs + each - 1) / each;
@@ -78,8 +78,8 @@ struct MultiGpuPush : MultiGpuState {
     if (blockIdx.x == 0) here[0] = num_blocks << 32 | block_capacity;
     if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < block_capacity ? own : block_capacity;
   }
-  // A warp's offers, one a lane if it is `there`: those to a rank go side by side, as they travel.
-  // Those that find no room are counted.
+  // Send a warp's candidates, one per lane where `there` is set; those to one rank are contiguous,
+  // so that they share packets. Those over capacity are counted.
   __device__ void send_candidate(vertex_t v, vertex_t u, bool there, u32 block_capacity) {
     vertex_t owner = there ? owner_of(v) : (vertex_t)num_ranks();
     u32 before = 0, num = 0;
@@ -98,8 +98,9 @@ struct MultiGpuPush : MultiGpuState {
     else
       tally[COUNT]++;
   }
-  // Call take(offer, there), by whole warps, EACH a lane, for what every rank's blocks offer.
-  template <int EACH, class Take> __device__ void each_candidate(Take accept) {
+  // Call accept(candidate, there), by whole warps, EACH per lane, for the candidates of all ranks'
+  // blocks.
+  template <int EACH, class Accept> __device__ void each_candidate(Accept accept) {
     i64 most = blockIdx.x + 1;
     for (i64 of = blockIdx.x; of < most; of += gridDim.x) {
       __syncthreads();
@@ -129,8 +130,8 @@ struct MultiGpuPush : MultiGpuState {
       }
     }
   }
-  // Who was not offered a parent before, by the bits of `copy`, is found and takes it; offers that
-  // come later wait until all have met.
+  // The first candidate of a vertex, by the bits of `copy`, finds it and becomes its parent;
+  // further ones are deferred until after the barrier.
   template <int EACH> __device__ void accept(const Candidate (&candidate)[EACH],
                                              const bool (&there)[EACH], bool (&found)[EACH],
                                              u32* copy) {
@@ -148,7 +149,8 @@ struct MultiGpuPush : MultiGpuState {
     for (int k = 0; k < EACH; k++)
       if (there[k] && !found[k]) *next++ = candidate[k];
   }
-  // Who is reached is read before all have met, and written behind: one copy does.
+  // Small push: other ranks read the reached bitmap before the last barrier and write it after the
+  // next, so that one copy suffices.
   __device__ void apply_small_push() {
     each_candidate<2>([&](const Candidate(&candidate)[2], const bool (&there)[2]) {
       i64 v[2] = {(i64)candidate[0].to, (i64)candidate[1].to};
@@ -159,9 +161,9 @@ struct MultiGpuPush : MultiGpuState {
       enqueue(!parity, v, found);
     });
   }
-  // Whoever more offers find stands in one's own other copy alone until all have been taken, and is
-  // settled in the order of the slice: that of offers leads all over memory, and nobody may ask for
-  // a queue of so many.
+  // Larger push: found vertices are marked in this rank's next_copy() only, until all candidates
+  // are accepted, and then settled in slice order. Candidates arrive in an order that scatters over
+  // memory, and a queue of so many vertices may never be needed.
   __device__ void apply_large_push() {
     each_candidate<4>([&](const Candidate(&candidate)[4], const bool (&there)[4]) {
       bool found[4];
@@ -190,7 +192,7 @@ struct MultiGpuPush : MultiGpuState {
       });
     }
   }
-  // The smallest parent is taken of those that came late too.
+  // The smallest of all candidates becomes the parent.
   __device__ void apply_deferred() {
     for (i64 i = thread_index(), count = *deferred_counter(parity); i < count; i += thread_count())
       atomic_min(parents + deferred()[i].to, deferred()[i].parent);
