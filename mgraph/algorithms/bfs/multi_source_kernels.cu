@@ -23,7 +23,7 @@ extern "C" __global__ void merge_words(i64 lo, i64 hi, const vertex_t* states, c
     atomic_or(&came[states[i]], words[i]);
 }
 
-// A thread takes neighbouring arcs: it looks for a row once, and brings each row one word.
+// A thread processes consecutive arcs: it locates a row once, and updates each row with one word.
 extern "C" __global__ void pull_words(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows,
                                       const i64* offsets, const i64* indptr,
                                       const vertex_t* targets, const i64* fronts, const i64* seen,
@@ -39,7 +39,7 @@ extern "C" __global__ void pull_words(i64 lo, i64 hi, const vertex_t* rows, i64 
       i64 stop = offsets[k + 1] < last ? offsets[k + 1] : last;
       for (; arc < stop; arc++) word |= load_readonly(&fronts[targets[shift + arc]]);
       word &= every & ~seen[v];
-      // What others brought before need not be brought again: a word changes 64 times at most.
+      // Bits that are set already need no atomic: a word changes 64 times at most.
       if (word & ~load_relaxed(&came[v])) atomic_or(&came[v], word);
     }
   }

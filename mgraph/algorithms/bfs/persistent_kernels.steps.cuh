@@ -135,8 +135,8 @@ struct BfsSteps : BfsState {
   __device__ u32 scan_first(i64 word, i64 run, u32 seen) {
     i64 v = word * 32;
     my_scanned += __popc(~seen);
-    u32 found = look_at_firsts(visited(), firsts + v, parents + v, levels + v, ~seen, (int)run,
-                               (dist_t)(level + 1), IdentityPosition());
+    u32 found = scan_first_neighbors(visited(), firsts + v, parents + v, levels + v, ~seen,
+                                     (int)run, (dist_t)(level + 1), IdentityPosition());
     my_count += __popc(found);
     return found;
   }

@@ -377,8 +377,8 @@ struct MultiGpuState : Window<MultiGpuState> {
   __device__ u32 scan_firsts_by_word(i64 word, i64 run, u32 open, bool counts_arcs) {
     tally[SCANNED] += __popc(open);
     i64 v = word * 32;
-    u32 found = look_at_firsts(current_copy(), firsts + v, parents + v, levels + v, open, (int)run,
-                               (dist_t)(level + 1), positions());
+    u32 found = scan_first_neighbors(current_copy(), firsts + v, parents + v, levels + v, open,
+                                     (int)run, (dist_t)(level + 1), positions());
     if (counts_arcs) tally[ARCS] += count_arcs(indptr + v, found, (int)run);
     return found;
   }
