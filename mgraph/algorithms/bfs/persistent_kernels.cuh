@@ -278,7 +278,7 @@ struct BfsState : Work<BfsState> {
     }
   }
 
-  // ---- what is told ----------------------------------------------------------------------------------
+  // ---- trace and report ------------------------------------------------------------------------------
   // Record a superstep and the time since the one before; the last record accumulates those over
   // capacity. Not in host memory: the next barrier would wait for that write.
   __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {
