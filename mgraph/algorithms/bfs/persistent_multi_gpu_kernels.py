@@ -24,8 +24,8 @@ COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_co
 # At most so many blocks of a rank send candidates.
 SIZES = Constants(num_windows=8, max_blocks=1024, num_counters=COUNTERS.total)
 # A rank's peer buffer after its head. Other ranks write into the first parts, up to `candidate_counts`: two copies of
-# the bitmap of reached states; candidates from each rank; for each rank how many blocks send candidates, above the capacity
-# of each, and how many each sent.
+# the bitmap of reached states; candidates from each rank; for each rank how many blocks send candidates, above the
+# capacity of each, and how many each sent.
 WORK = WorkArea(
     "Window",
     "in + HEAD_BYTES",
@@ -48,7 +48,7 @@ def search_ranks(
 ) -> None:
     """Find levels and parents of owned vertices; lo .. hi decides the number of blocks.
 
-    Sources that are not `found` are user ids, and are translated: `positions` holds the positions of this rank's range of
-    user ids, from `first_user` on (None in natural order, where they are the ids themselves). `firsts` are those of the
+    Sources that are not `found` are user ids, and are translated: `positions` holds those of this rank's range of user
+    ids, from `first_user` on (None in natural order, where they are the ids themselves). `firsts` are those of the
     in-rows (first_targets in rows.py). `levels`, `parents` and the peer buffers need not be initialised.
     """

@@ -1,4 +1,4 @@
-// What every access of a kernel is checked for: bounds, memory that nobody wrote, races.
+// What every access of a kernel is checked for: bounds, unwritten memory, races.
 #pragma once
 #include "grid.h"
 

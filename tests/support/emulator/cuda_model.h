@@ -7,7 +7,7 @@
 // fiber runs at a time, and a seed decides which, so that a failing order runs again. g++'s
 // ThreadSanitizer pass calls the runtime before every load and store that can reach memory (its own
 // library is not linked), which is where threads are preempted and where checker.h finds accesses
-// out of bounds, reads of what nobody wrote, and races.
+// out of bounds, reads of unwritten memory, and races.
 //
 // What this cannot show:
 // - the memory model of a real GPU: here every access is seen by all at once, in order. Whether a
@@ -44,7 +44,7 @@
 #define gridDim emu_grid_dim()
 constexpr int warpSize = 32;
 
-// Not itself watched, and its caller is who the runtime names in a report.
+// Not watched itself: the runtime names its caller in a report.
 #define EMU_PRIMITIVE __attribute__((noinline, no_sanitize("thread")))
 #define EMU_CALLER __builtin_return_address(0)
 

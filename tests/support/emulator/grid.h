@@ -1,4 +1,4 @@
-// The grid that runs: its threads and blocks, chance, failure, and who runs next.
+// The grid that runs: its threads and blocks, chance, failure, and what runs next.
 #pragma once
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct Fiber {
   unsigned thread, block, lane;
   uint32_t barriers, syncwarps, collectives;  // how many it has met
   uint64_t met;                               // when it was at the last barrier or fence
-  // A warp operation: which, among whom, what this lane gives, what it gets.
+  // A warp operation: its kind, its lanes, this lane's operand and result.
   int kind;
   unsigned mask, source;
   uint64_t in, out;
@@ -46,7 +46,7 @@ constexpr unsigned MAX_FIBERS = 1 << 14;
 static Fiber fibers[MAX_FIBERS];  // never moved: each one's stack points here
 static unsigned num_fibers, allocated;
 static Block* blocks;
-static Fiber* self;  // who runs
+static Fiber* self;  // the running thread
 static Block* here;  // its block
 static unsigned shared_owner;
 static Context outside;
@@ -88,7 +88,7 @@ __attribute__((noreturn, format(printf, 2, 3))) static void fail(const void* pc,
   leave();
 }
 
-// ---- who runs next ---------------------------------------------------------------------------------
+// ---- scheduling ------------------------------------------------------------------------------------
 static unsigned ring[MAX_FIBERS];  // of those ready; a deque
 constexpr unsigned ring_mask = MAX_FIBERS - 1;
 static unsigned ring_head, ring_tail;

@@ -262,7 +262,7 @@ uint64_t emu_collective(int kind, unsigned mask, uint64_t value, unsigned source
   return self->out;
 }
 
-// Threads of a warp that stand at the same place may or may not be together: any of them is a legal
+// Threads of a warp at the same place may or may not be together: any of them is a legal
 // answer.
 unsigned emu_activemask(void* pc) {
   self->active_at = pc;
@@ -283,7 +283,7 @@ void emu_access(const volatile void* address, unsigned size, unsigned how, void*
   const char* p = (const char*)address;
   if (!self) return;  // not in a launch: a wrapper
   if (p >= self->context.stack && p < self->context.stack + STACK_BYTES) return;
-  // Every third atomic is a place to stop too, whatever the budget: that is where threads meet.
+  // Every third atomic is a place to stop too, whatever the budget: there threads interact.
   if (--budget <= 0 || (how & EMU_ATOMIC && L.preempt && chance(3) == 0)) {
     refill();
     yield();

@@ -26,7 +26,7 @@ struct EmuLaunch {
                   // goes), 2 queue (in turn)
   int64_t preempt;  // mean accesses between two preemptions: -1 drawn from the seed, 0 only at
                     // synchronisation
-  int64_t poison;   // the 32-bit pattern of memory that nobody wrote
+  int64_t poison;   // the 32-bit pattern of unwritten memory
   int64_t races;    // whether to report races
   double limit_s;
   const EmuArray* arrays;
