@@ -14,7 +14,7 @@ constexpr i64 PULL_HYSTERESIS = 8;
 constexpr i64 PARENTS_PER_SECTOR = 8;
 // So many rows a thread, and so many arcs, one block scans in 2 us, where a level over all blocks
 // takes 6 to 14 us (H200).
-constexpr int LISTED_PER_THREAD = 4;
+constexpr int THREAD_ROWS = 4;
 constexpr i64 ONE_BLOCK_LISTED_ARCS = 4096;
 // All blocks scan so many listed arcs faster than they pass over the bitmaps; the bound also keeps
 // a deep tail, which scans the list once a level, cheap.
@@ -133,15 +133,15 @@ struct PersistentBfs : ChunkedBfs {
     listing = false;
     listed = queued_vertices(queued);
     has_list = listed <= parameter(CAPACITY) && arcs_listed <= MAX_LISTED_ARCS;
-    if (!has_list || listed > LISTED_PER_THREAD * blockDim.x || arcs_listed > ONE_BLOCK_LISTED_ARCS)
+    if (!has_list || listed > THREAD_ROWS * blockDim.x || arcs_listed > ONE_BLOCK_LISTED_ARCS)
       return false;
     if (!is_reporter()) return true;
     // Each thread holds its rows in registers, and the first target of each.
     Queue left = filled();
-    vertex_t v[LISTED_PER_THREAD], first[LISTED_PER_THREAD];
-    i64 begin[LISTED_PER_THREAD], end[LISTED_PER_THREAD];
-    bool open[LISTED_PER_THREAD];
-    for (int k = 0; k < LISTED_PER_THREAD; k++) {
+    vertex_t v[THREAD_ROWS], first[THREAD_ROWS];
+    i64 begin[THREAD_ROWS], end[THREAD_ROWS];
+    bool open[THREAD_ROWS];
+    for (int k = 0; k < THREAD_ROWS; k++) {
       i64 i = threadIdx.x + k * (i64)blockDim.x;
       open[k] = i < listed;
       v[k] = open[k] ? left.vertices[i] : 0;
@@ -159,10 +159,9 @@ struct PersistentBfs : ChunkedBfs {
     for (i64 before = reached, arcs_before = reached_arcs;
          count && level != parameter(DEPTH_LIMIT);) {
       i64 frontier = count;
-      dist_t near[LISTED_PER_THREAD];
-      for (int k = 0; k < LISTED_PER_THREAD; k++)
-        near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;
-      for (int k = 0; k < LISTED_PER_THREAD; k++) {
+      dist_t near[THREAD_ROWS];
+      for (int k = 0; k < THREAD_ROWS; k++) near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;
+      for (int k = 0; k < THREAD_ROWS; k++) {
         if (!open[k]) continue;
         vertex_t parent = first[k];
         for (i64 i = begin[k] + 1; near[k] > level && i < end[k]; i++) {
