@@ -7,11 +7,12 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-from mgraph.backends.shared_names import Names, Offsets
+from mgraph.backends.shared_names import Shared
 
 PACKAGE = pathlib.Path(__file__).parents[1]
 # Where an included file is searched if it is not beside the file that includes it.
 DEVICE = PACKAGE / "backends" / "device"
+PRELUDE = "prelude.cuh"
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"\s*')
 # Options for every compiler of this text.
 OPTIONS = ("--std=c++17",)
@@ -51,7 +52,14 @@ def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
             included.add(include[1])
             beside = path.with_name(include[1])
             found = beside if beside.exists() else DEVICE / include[1]
-            yield from _shared_names(found) if found.suffix == ".py" else _with_includes(found, included)
+            if found.suffix != ".py":
+                yield from _with_includes(found, included)
+            else:
+                # The C side of shared names is written in the prelude's types.
+                if PRELUDE not in included:
+                    included.add(PRELUDE)
+                    yield from _with_includes(DEVICE / PRELUDE, included)
+                yield from _shared_names(found)
         yield f'#line {number + 1} "{path.name}"\n'
 
 
@@ -59,4 +67,4 @@ def _shared_names(path: pathlib.Path) -> Iterator[str]:
     """Yield the constants that a Python file of kernels shares with their CUDA text."""
     module = importlib.import_module(".".join(("mgraph", *path.relative_to(PACKAGE).with_suffix("").parts)))
     yield f'#line 1 "{path.name}"\n'
-    yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, (Names, Offsets)))
+    yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, Shared))

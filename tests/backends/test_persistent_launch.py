@@ -1,4 +1,4 @@
-"""What fused loops stand on: all blocks of a launch run at once, meet, and can be told to stop."""
+"""Persistent kernels: all blocks of a launch run at once, reach grid barriers, and can be aborted."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
     backend = BACKENDS[name].make()
     table = np.random.default_rng(1).permutation(300).astype(np.uint32)
     ids = [np.arange(300, dtype=np.uint32), np.arange(300, dtype=np.uint32)[::-1].copy()]
-    # Nobody else keeps the table.
+    # There is no other reference to the table.
     launch = backend.prepared(look_up, 0, 300, Given(ids[0].dtype), backend.to_device(table), Fresh(300, table.dtype))
     found = [launch(backend.to_device(some)) for some in (*ids, ids[0])]
     backend.synchronize()

@@ -1,4 +1,4 @@
-"""Windows: every rank's kernels write into every rank's memory, meet there, and are let go when a rank fails."""
+"""Peer buffers: kernels of all ranks write into each other's memory, and are aborted when a rank fails."""
 
 from __future__ import annotations
 
@@ -106,10 +106,10 @@ def test_a_gpu_works_on_when_a_peer_is_killed_in_the_loop():
 
 
 @pytest.mark.gpus
-@pytest.mark.parametrize("loop", ["meet", "bfs", "sssp"])
+@pytest.mark.parametrize("loop", ["barrier", "bfs", "sssp"])
 def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path, loop):
     marker = str(tmp_path / "m")
-    case = (peer_cases.loop_until_lost,) if loop == "meet" else (peer_cases.search_until_lost, loop)
+    case = (peer_cases.loop_until_lost,) if loop == "barrier" else (peer_cases.search_until_lost, loop)
     with mg.connect(num_ranks=2, backend="cuda") as cluster:
         killer = Killer(cluster.run(programs.where)[1][0], exist(f"{marker}-0", f"{marker}-1"))
         with pytest.raises(GangLost) as lost:

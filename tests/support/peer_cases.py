@@ -47,15 +47,21 @@ def open_both(comm: Communicator, xp: ModuleType) -> tuple[Backend, Windows]:
 
 
 def hand_round(comm: Communicator, xp: ModuleType, rounds: int = ROUNDS) -> dict[str, Any]:
-    """Return what is in this rank's window, and what the kernel was told, after some rounds."""
+    """Return this rank's peer buffer and what the kernel received, after some rounds."""
     backend, windows = open_both(comm, xp)
     windows.own.view(np.uint32)[2 * N : 3 * N] = 2**32 - 1
     out = xp.zeros(2 * rounds + 1, np.int64)
     pass_on[backend](0, N, *windows.given, rounds, out)
     comm.wait()
     words = backend.to_host(windows.own)[: 3 * N * 4].view(np.uint32).reshape(3, N)
-    told = backend.to_host(out)
-    return {"data": words[rounds % 2], "least": words[2], "sums": told[:-1:2], "blocks": told[1::2], "met": told[-1]}
+    received = backend.to_host(out)
+    return {
+        "data": words[rounds % 2],
+        "least": words[2],
+        "sums": received[:-1:2],
+        "blocks": received[1::2],
+        "met": received[-1],
+    }
 
 
 def check_round(answers: list[dict[str, Any]], rounds: int = ROUNDS) -> None:
@@ -82,7 +88,7 @@ def twice(comm: Communicator, xp: ModuleType) -> list[dict[str, Any]]:
 
 
 def part_early(comm: Communicator, xp: ModuleType, patience_s: float = 0.0) -> int:
-    """Rank 0 stays for more meetings than the others come to, until it is told; return whether it met them all."""
+    """Run rank 0 for more barriers than the others, until an abort; return whether it passed all."""
     backend, windows = open_both(comm, xp)
     rounds = 5 if comm.rank == 0 else 2
     out = xp.full(2 * rounds + 1, -1, np.int64)
@@ -116,7 +122,7 @@ def die_in_the_loop(comm: Communicator, xp: ModuleType) -> tuple[int, float]:
 
 
 def loop_until_lost(rank: Rank, marker: str) -> None:
-    """Write into the other ranks' memory and meet them until the gang is lost."""
+    """Write into the other ranks' memory, with barriers, until the gang is lost."""
     windows = require_windows(rank.comm, rank.backend, 3 * N * 4)
     rounds, xp = 10_000_000, rank.backend.xp
     out = xp.zeros(2 * rounds + 1, np.int64)

@@ -1,14 +1,14 @@
-"""Breadth-first searches from up to 64 roots together: a bit a root, so that one look at an arc serves them all.
+"""Multi-source breadth-first search (MS-BFS): one bit per root, so that one scan of an arc serves up to 64 roots.
 
-    front = every root's bit at the root
+    front = each root's bit at the root
     while any bit is in front:
-        push: every arc out of the front brings its word to its target; words for others' vertices go to their owners
-        pull: every vertex that some root has not reached looks at the words of all its neighbours, which are gathered
-        front = what came and had not come before
+        push: each arc out of the front adds its source's word to its target; words of remote targets go to their owners
+        pull: each vertex that some root has not reached gathers the words of all its neighbors
+        front = incoming bits that are new
 
 Roots of a small world share most of their frontiers, so that a level costs little more for 64 than for one (Then et
-al., 2014). Levels are kept in binary, a plane of words for each bit of the deepest: 3 planes where 7 are the most. What
-is left fresh: each owner's words and planes.
+al., 2014). Levels are kept in binary, a plane of words for each bit of the deepest: 3 planes for depths up to 7. Valid
+at the end: each owner's words and planes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PUSH_COST = 2
 
 @dataclass
 class Together:
-    """One rank's answer for its owned vertices: who has reached each, and in planes at which level."""
+    """One rank's result: the roots that have reached each owned vertex, and their levels in planes."""
 
     seen: Array
     planes: Array
@@ -52,7 +52,7 @@ class Together:
 def bfs_together(
     shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace, depth_limit: int | None = None
 ) -> Together:
-    """Find the levels from each of `roots`, which are positions; None is a root without arcs, which reaches nobody."""
+    """Find the levels from each of `roots`, which are positions; None is a root without arcs."""
     search = _Search(shard, comm, roots)
     while search.num_front and search.level != depth_limit:
         num_front = search.num_front
@@ -64,13 +64,13 @@ def bfs_together(
 
 
 class _Search:
-    """The arrays of one search on one rank; what is counted is over all ranks."""
+    """The arrays of one search on one rank; counts are over all ranks."""
 
     def __init__(self, shard: Shard, comm: Communicator, roots: list[int | None]) -> None:
         xp, partition = shard.backend.xp, shard.partition
         self.shard, self.comm, self.run, self.xp = shard, comm, shard.backend, xp
         self.base, self.level, self.num_planes = comm.rank * partition.stride, -1, 0
-        self.came = xp.zeros(partition.num_states, np.int64)
+        self.incoming = xp.zeros(partition.num_states, np.int64)
         self.seen = xp.zeros(shard.num_owned, np.int64)
         # The owned slice of all fronts, as long as all ranks' slices are.
         self.front = xp.zeros(partition.stride, np.int64)
@@ -83,45 +83,59 @@ class _Search:
                 state = int(partition.state(position))
                 words[state] = words.get(state, 0) | 1 << bit
         # All bits, in the 64-bit integers that arrays hold.
-        self.every = signed(sum(words.values()))
+        self.all_roots_mask = signed(sum(words.values()))
         own = [state for state in words if self.base <= state < self.base + shard.num_owned]
         brought = np.array([signed(words[state]) for state in own], np.int64)
         if own:
-            self.came[self.run.to_device(np.array(own, np.int64))] = self.run.to_device(brought)
+            self.incoming[self.run.to_device(np.array(own, np.int64))] = self.run.to_device(brought)
         self.settle()
 
     def push(self) -> int:
-        """Bring the front's words along its arcs; return how many this rank looked at."""
+        """Push the front's words along its arcs; return the arcs that this rank scanned."""
         shard, xp, rows = self.shard, self.xp, self.shard.rows
         frontier = self.frontier[: self.num_own_front]
         offsets = self._offsets(frontier, rows)
-        arcs, found, count = int(offsets[-1]), xp.empty(len(self.came), shard.partition.dtype), xp.zeros(1, np.int64)
+        arcs, found, count = (
+            int(offsets[-1]),
+            xp.empty(len(self.incoming), shard.partition.dtype),
+            xp.zeros(1, np.int64),
+        )
         push_words[self.run](
-            0, arcs, frontier, len(frontier), offsets, rows.indptr, rows.targets, self.front, self.came, found, count
+            0,
+            arcs,
+            frontier,
+            len(frontier),
+            offsets,
+            rows.indptr,
+            rows.targets,
+            self.front,
+            self.incoming,
+            found,
+            count,
         )
         if self.comm.size > 1:
-            _, (states, words) = send_to_owners(shard, self.comm, found[: int(count[0])], self.came)
-            merge_words[self.run](0, len(states), states, words, self.came)
-            # What was for others has gone there.
-            self.came[: self.base] = 0
-            self.came[self.base + shard.partition.stride :] = 0
+            _, (states, words) = send_to_owners(shard, self.comm, found[: int(count[0])], self.incoming)
+            merge_words[self.run](0, len(states), states, words, self.incoming)
+            # Words of remote vertices were sent.
+            self.incoming[: self.base] = 0
+            self.incoming[self.base + shard.partition.stride :] = 0
         return arcs
 
     def pull(self) -> int:
-        """Look from open vertices at the words of their neighbours; return at how many arcs."""
+        """Gather neighbors' words at open vertices; return the arcs that this rank scanned."""
         rows, opened = self.shard.incoming, self.open[: self.num_own_open]
         if self.comm.size > 1:
             self.comm.allgather(self.front, self.fronts)
         offsets = self._offsets(opened, rows)
         arcs = int(offsets[-1])
         pull_words[self.run](
-            0, arcs, opened, len(opened), offsets, rows.indptr, rows.targets, self.fronts, self.seen, self.every,
-            self._own(self.came),
+            0, arcs, opened, len(opened), offsets, rows.indptr, rows.targets, self.fronts, self.seen,
+            self.all_roots_mask, self._own(self.incoming),
         )  # fmt: skip
         return arcs
 
     def settle(self) -> None:
-        """Make what is new of what came the front, one level on, and count it over all ranks."""
+        """Make the new bits the front of the next level, and count it over all ranks."""
         xp, shard, owned = self.xp, self.shard, self.shard.num_owned
         self.level += 1
         if self.level.bit_length() > self.num_planes:
@@ -129,8 +143,8 @@ class _Search:
             self.planes = xp.concatenate([self.planes, xp.zeros(owned, np.int64)])
         counters = xp.zeros(4, np.int64)
         settle_words[self.run](
-            0, owned, shard.rows.indptr, shard.incoming.indptr, self.level, owned, self.every,
-            self._own(self.came), self.seen, self.front, self.planes, self.frontier, self.open, counters,
+            0, owned, shard.rows.indptr, shard.incoming.indptr, self.level, owned, self.all_roots_mask,
+            self._own(self.incoming), self.seen, self.front, self.planes, self.frontier, self.open, counters,
         )  # fmt: skip
         self.num_own_front, leaving, self.num_own_open, entering = self.run.to_host(counters).tolist()
         self.num_front, self.leaving_arcs, self.open_arcs = self.comm.sum(self.num_own_front, leaving, entering)
@@ -139,7 +153,7 @@ class _Search:
         return states[self.base : self.base + self.shard.num_owned]
 
     def _offsets(self, vertices: Array, rows: Rows) -> Array:
-        """Return where the arcs of each of these vertices begin among all of theirs, and how many there are."""
+        """Return the row offsets of these vertices' arcs, with their number at the end."""
         offsets = self.xp.zeros(len(vertices) + 1, np.int64)
         first = vertices.astype(np.int64)
         self.xp.cumsum(rows.indptr[first + 1] - rows.indptr[first], out=offsets[1:])

@@ -2,7 +2,7 @@
 
 extern "C" __global__ void push_words(i64 lo, i64 hi, const vertex_t* frontier, i64 num_frontier,
                                       const i64* offsets, const i64* indptr,
-                                      const vertex_t* targets, const i64* front, i64* came,
+                                      const vertex_t* targets, const i64* front, i64* incoming,
                                       vertex_t* found, i64* counters) {
   i64 length = ArcTile::length(hi - lo);
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
@@ -11,23 +11,23 @@ extern "C" __global__ void push_words(i64 lo, i64 hi, const vertex_t* frontier, 
     for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
       i64 k = tile.row_of(arc), u = frontier[k], word = front[u];
       vertex_t v = targets[indptr[u] + arc - offsets[k]];
-      if (!(word & ~load_relaxed(&came[v]))) continue;
-      if (atomic_or(&came[v], word) == 0) found[reserve(&counters[0])] = v;
+      if (!(word & ~load_relaxed(&incoming[v]))) continue;
+      if (atomic_or(&incoming[v], word) == 0) found[reserve(&counters[0])] = v;
     }
   }
 }
 
 extern "C" __global__ void merge_words(i64 lo, i64 hi, const vertex_t* states, const i64* words,
-                                       i64* came) {
+                                       i64* incoming) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
-    atomic_or(&came[states[i]], words[i]);
+    atomic_or(&incoming[states[i]], words[i]);
 }
 
-// A thread takes neighbouring arcs: it looks for a row once, and brings each row one word.
+// A thread processes consecutive arcs: it locates a row once, and updates each row with one word.
 extern "C" __global__ void pull_words(i64 lo, i64 hi, const vertex_t* rows, i64 num_rows,
                                       const i64* offsets, const i64* indptr,
                                       const vertex_t* targets, const i64* fronts, const i64* seen,
-                                      i64 every, i64* came) {
+                                      i64 all_roots_mask, i64* incoming) {
   i64 length = ArcTile::length(hi - lo), each = length / blockDim.x;
   for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
     i64 end = begin + length < hi ? begin + length : hi;
@@ -38,21 +38,21 @@ extern "C" __global__ void pull_words(i64 lo, i64 hi, const vertex_t* rows, i64 
       i64 v = rows[k], shift = indptr[v] - offsets[k], word = 0;
       i64 stop = offsets[k + 1] < last ? offsets[k + 1] : last;
       for (; arc < stop; arc++) word |= load_readonly(&fronts[targets[shift + arc]]);
-      word &= every & ~seen[v];
-      // What others brought before need not be brought again: a word changes 64 times at most.
-      if (word & ~load_relaxed(&came[v])) atomic_or(&came[v], word);
+      word &= all_roots_mask & ~seen[v];
+      // Bits that are set already need no atomic: a word changes 64 times at most.
+      if (word & ~load_relaxed(&incoming[v])) atomic_or(&incoming[v], word);
     }
   }
 }
 
 extern "C" __global__ void settle_words(i64 lo, i64 hi, const i64* indptr, const i64* in_indptr,
-                                        i64 level, i64 num_owned, i64 every, i64* came, i64* seen,
-                                        i64* front, i64* planes, vertex_t* frontier, vertex_t* rows,
-                                        i64* counters) {
+                                        i64 level, i64 num_owned, i64 all_roots_mask, i64* incoming,
+                                        i64* seen, i64* front, i64* planes, vertex_t* frontier,
+                                        vertex_t* rows, i64* counters) {
   i64 leaving = 0, entering = 0;
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
-    i64 before = seen[v], fresh = came[v] & ~before;
-    came[v] = 0;
+    i64 before = seen[v], fresh = incoming[v] & ~before;
+    incoming[v] = 0;
     front[v] = fresh;
     if (fresh) {
       seen[v] = before | fresh;
@@ -61,7 +61,7 @@ extern "C" __global__ void settle_words(i64 lo, i64 hi, const i64* indptr, const
       for (i64 k = 0; level >> k; k++)
         if ((level >> k) & 1) planes[k * num_owned + v] |= fresh;
     }
-    if ((before | fresh) != every) {
+    if ((before | fresh) != all_roots_mask) {
       rows[reserve(&counters[2])] = (vertex_t)v;
       entering += in_indptr[v + 1] - in_indptr[v];
     }

@@ -1,7 +1,7 @@
-"""Breadth-first searches from up to 64 roots together: a vertex has a word, and a root a bit of it.
+"""Multi-source breadth-first search: every vertex has a word, in which each of up to 64 roots has a bit.
 
-`came` collects what the arcs bring, `seen` and `front` are of the vertices owned here: what has reached them, and what
-of it in the level before. Bit k of a root's level stands in plane k.
+`incoming` collects the bits that arcs carry to a vertex. Of owned vertices `seen` has the roots that have reached them,
+`front` those that did in the level before. Plane k holds bit k of each root's level.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mgraph.backends.numba_helpers import BUFFER, flush, hold, row_of_arc
 
 
 @kernel(vertex_t="targets")
-def push_words(lo, hi, frontier, num_frontier, offsets, indptr, targets, front, came, found, counters):
-    """Bring the word of every frontier vertex to its targets; one to which nothing came before is found.
+def push_words(lo, hi, frontier, num_frontier, offsets, indptr, targets, front, incoming, found, counters):
+    """Add each frontier vertex's word to its targets; a target whose word was 0 is found.
 
     Work items are the frontier's arcs: row frontier[k] has arcs offsets[k] .. offsets[k + 1].
     """
@@ -30,7 +30,7 @@ def push_words(lo, hi, frontier, num_frontier, offsets, indptr, targets, front, 
         end = min(offsets[k + 1], hi)
         for i in range(arc, end):
             v = targets[begin + i]
-            if word & ~came[v] != 0 and atomic_or(came, v, word) == 0:
+            if word & ~incoming[v] != 0 and atomic_or(incoming, v, word) == 0:
                 length = hold(buffer, length, v, found, counters)
         arc = end
         k += 1
@@ -38,18 +38,18 @@ def push_words(lo, hi, frontier, num_frontier, offsets, indptr, targets, front, 
 
 
 @kernel(vertex_t="states")
-def merge_words(lo, hi, states, words, came):
-    """Take the words that other ranks bring to vertices owned here."""
+def merge_words(lo, hi, states, words, incoming):
+    """Merge the words that other ranks sent for owned vertices."""
     for i in range(lo, hi):
-        atomic_or(came, states[i], words[i])
+        atomic_or(incoming, states[i], words[i])
 
 
 @kernel(vertex_t="targets")
-def pull_words(lo, hi, rows, num_rows, offsets, indptr, targets, fronts, seen, every, came):
-    """Look from vertices that some root has not reached at the words of their neighbours.
+def pull_words(lo, hi, rows, num_rows, offsets, indptr, targets, fronts, seen, all_roots_mask, incoming):
+    """Gather neighbors' words at vertices that some root has not reached.
 
     Work items are the arcs of these rows, as the frontier's are of push_words; `fronts` are of all state indices,
-    `came` is of the vertices owned here, `every` has the bits of all roots.
+    `incoming` is of the owned vertices, `all_roots_mask` has the bits of all roots.
     """
     k = row_of_arc(offsets, num_rows, lo)
     arc = lo
@@ -57,30 +57,30 @@ def pull_words(lo, hi, rows, num_rows, offsets, indptr, targets, fronts, seen, e
         v = rows[k]
         begin = indptr[v] - offsets[k]
         end = min(offsets[k + 1], hi)
-        wanted, word = every & ~seen[v], np.int64(0)
+        wanted, word = all_roots_mask & ~seen[v], np.int64(0)
         for i in range(arc, end):
             if wanted & ~word == 0:
                 break
             word |= fronts[targets[begin + i]]
         if wanted & word != 0:
-            atomic_or(came, v, wanted & word)
+            atomic_or(incoming, v, wanted & word)
         arc = end
         k += 1
 
 
 @kernel(vertex_t="frontier")
 def settle_words(
-    lo, hi, indptr, in_indptr, level, num_owned, every, came, seen, front, planes, frontier, rows, counters
+    lo, hi, indptr, in_indptr, level, num_owned, all_roots_mask, incoming, seen, front, planes, frontier, rows, counters
 ):
-    """Keep of what came what is new, as the front, and note its level; list the front, and who is open.
+    """Make the new bits the front and record their level; list the front and open vertices.
 
     A vertex that some root has not reached is open. `counters` are: vertices of the front, arcs that leave it, open
     vertices, arcs into them.
     """
     num_front, leaving, num_open, entering = 0, 0, 0, 0
     for v in range(lo, hi):
-        new = came[v] & ~seen[v]
-        came[v] = 0
+        new = incoming[v] & ~seen[v]
+        incoming[v] = 0
         front[v] = new
         if new != 0:
             seen[v] |= new
@@ -91,7 +91,7 @@ def settle_words(
                 if (level >> k) & 1:
                     planes[k * num_owned + v] |= new
                 k += 1
-        if seen[v] != every:
+        if seen[v] != all_roots_mask:
             num_open += 1
             entering += in_indptr[v + 1] - in_indptr[v]
     i = atomic_add(counters, 0, num_front)
@@ -102,14 +102,14 @@ def settle_words(
         if front[v] != 0:
             frontier[i] = v
             i += 1
-        if seen[v] != every:
+        if seen[v] != all_roots_mask:
             rows[j] = v
             j += 1
 
 
 @kernel()
 def levels_of_root(lo, hi, seen, planes, num_planes, num_owned, root, levels):
-    """Put together one root's levels from its bits."""
+    """Assemble one root's levels from the planes."""
     for v in range(lo, hi):
         level = 0
         for k in range(num_planes):

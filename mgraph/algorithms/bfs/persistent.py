@@ -1,10 +1,9 @@
-"""Breadth-first search by frontiers on one rank, the whole of it in one launch.
+"""Breadth-first search by frontiers on one rank, in one launch.
 
-The loop of bfs.py runs inside algorithms/bfs/persistent_kernels.cu, each level in the form that takes least on the device at hand
-(costs.py), and nobody asks the host in between. On a sparse graph whose frontiers stay narrow it walks: each superstep
-takes many levels, which every block of threads finds by itself from a part of the frontier, before all meet. When few
-vertices are left, those that a level does not find are listed, and looked for alone: by all blocks, or by one if they
-are very few.
+The loop of bfs.py runs inside algorithms/bfs/persistent_kernels.cu without the host, each level in the variant that costs least on the
+device at hand (costs.py). On a sparse graph whose frontiers stay narrow it uses chunked expansion: each block expands
+its part of the frontier over many levels between two grid barriers. When few vertices are unreached they are listed,
+and later levels scan the list only: with all blocks or, if it is very short, with one.
 """
 
 from __future__ import annotations
@@ -16,9 +15,10 @@ import numpy as np
 
 from mgraph.algorithms.bfs import persistent_kernels as kernel
 from mgraph.algorithms.bfs.persistent_kernels import (
+    COSTS,
+    LAYOUT,
     METHODS,
     MOST_QUEUED,
-    ORDERS,
     ROW,
     queue_capacity,
     search_levels,
@@ -39,10 +39,8 @@ from mgraph.shard.in_rows import require_firsts
 from mgraph.shard.shard import Shard, once_a_shard
 from mgraph.types import LEVEL, Array
 
-# Rows are alike where none is so many times as long as they are in the mean.
-ALIKE = 4
-# How many orders are a search's own: the first of them.
-OWN_ORDERS = 2
+# Degrees are uniform where the largest is at most so many times the mean.
+UNIFORM_DEGREE_RATIO = 4
 
 
 def bfs_fused(
@@ -53,9 +51,9 @@ def bfs_fused(
     depth_limit: int | None = None,
     behind: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
 ) -> Traversal:
-    """Find levels and parents from `sources`, which are positions; the same as bfs() does.
+    """Find the levels and parents that bfs() finds from `sources`, which are positions.
 
-    `behind` launches the translation of both into user ids, before the search is waited for: the host has the time.
+    `behind` launches the translation of both into user ids before the host waits for the search.
     """
     return levels_in_bytes_first(shard, partial(_search, shard, comm, sources, trace, behind), depth_limit)
 
@@ -71,7 +69,9 @@ def _search(
 ) -> Traversal:
     run, starts = shard.backend, sources if len(sources) == 1 else sorted(set(sources))
     search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
-    search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
+    search.orders.give(
+        starts, depth_limit=-1 if depth_limit is None else depth_limit, source=starts[0] if starts else 0
+    )
     levels, parents, *_ = search.launch()
     wait = run.marked()
     try:
@@ -80,7 +80,7 @@ def _search(
         wait()
     done, num_rows, reached, reached_arcs = search.orders.report()
     if not done:
-        assert isinstance(run, FusingBackend), "who calls has asked"
+        assert isinstance(run, FusingBackend), "the caller checks this"
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
     trace.end_phase()
@@ -89,30 +89,40 @@ def _search(
 
 
 class _Search:
-    """What searches of a shard from so many sources have in common: all but where they start and end.
+    """The prepared launch of searches of a shard from so many sources.
 
-    `launch` searches, and returns levels, parents and what is of no use when the search was waited for.
+    `launch` returns levels, parents and work arrays that are dead once the search has ended.
     """
 
     def __init__(self, shard: Shard, num_sources: int, dtype: np.dtype) -> None:
         run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
-        assert isinstance(run, FusingBackend), "who calls has asked"
+        assert isinstance(run, FusingBackend), "the caller checks this"
         vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
-        # The arcs of a frontier that were not counted are counted where all of it is queued.
-        alike = num < MOST_QUEUED and shard.info.max_degree * num <= ALIKE * num_arcs
-        # Behind these all rows have one arc, where that is known.
+        # Arcs of a frontier that were not counted are counted when the whole frontier is queued.
+        uniform_degree = num < MOST_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE_RATIO * num_arcs
+        # From this vertex on all rows have one arc, where that is known.
         require_firsts(shard)
-        longer = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
+        degree_one_from = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
         parts, *costs = bfs_costs(require_rates(run), num, vertex.itemsize)
-        orders = ORDERS.arranged(
-            behind=OWN_ORDERS, num_arcs=num_arcs, num_sources=num_sources, capacity=capacity, trace_rows=TRACE_ROWS,
-            growth=GROWTH, alike=alike, longer=longer, parts=parts,
-        )  # fmt: skip
-        # Where there are no vertices nothing is launched. One source is among a search's own orders.
+        shared = {
+            "num_arcs": num_arcs,
+            "num_sources": num_sources,
+            "capacity": capacity,
+            "trace_rows": TRACE_ROWS,
+            "growth": GROWTH,
+            "uniform_degree": uniform_degree,
+            "degree_one_from": degree_one_from,
+            "parts": parts,
+            **dict(zip(COSTS, costs, strict=True)),
+        }
+        # Where there are no vertices nothing is launched.
+        empty = {"done": num == 0, "num_rows": 0, "reached": 0, "reached_arcs": 0}
+        # One source is a launch parameter.
         listed = num_sources if num_sources > 1 else 0
-        self.orders = Orders(run, OWN_ORDERS, (*orders, *costs), (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
+        self.orders = Orders(run, LAYOUT, shared, empty, TRACE_ROWS, listed)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
-        # To walk takes 8 bytes a vertex; a walk is one row of the trace, by which levels in bytes are counted.
+        # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
+        # counted by records: so only with full-width levels.
         walks = dtype == LEVEL and may_be_deep(shard)
         self.launch = run.prepared(
             search_levels, 0, num, run.abort_word,
@@ -128,7 +138,7 @@ def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
 
 
 def _steps(log: bytes) -> list[dict]:
-    """Return what every superstep did."""
+    """Return the trace records as dictionaries."""
     return [
         {"method": METHODS[m], "frontier": f, "arcs": a, "microseconds": ns / 1000, "bytes": 0, "levels": num_levels}
         for m, f, a, ns, num_levels in np.frombuffer(log, np.int64).reshape(-1, len(ROW)).tolist()

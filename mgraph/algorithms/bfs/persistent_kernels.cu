@@ -1,151 +1,167 @@
 // A whole breadth-first search in one launch: the loop of algorithms/bfs/step.py, and one for deep
-// graphs with narrow frontiers. bfs_fused.py says what the parameters are; one rank holds the
-// graph, so that a state index is a position.
+// graphs with narrow frontiers. bfs_fused.py describes the parameters. One rank holds the graph, so
+// that a state index is a position.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
 #include "persistent_kernels.walk.cuh"
 #include "prelude.cuh"
 
-// Levels that are pulled because it costs something to leave bitmaps: a deep graph has thousands of
-// them.
-constexpr i64 LINGERING = 8;
-// Parents that a line of 32 bytes holds.
-constexpr i64 SETTLED_TOGETHER = 8;
-// So many rows a thread, and so many arcs, one block looks at in 2 us where a level of all blocks
-// takes 6 to 14 (H200).
-constexpr int LISTED = 4;
-constexpr i64 FEW_LISTED = 4096;
-// So many arcs all blocks look at sooner than they pass over bitmaps; fewer than a deep tail could
-// make dear.
-constexpr i64 MOST_LISTED = 1 << 18;
-// Few are left when they are less than one in so many.
-constexpr i64 FEW_LEFT = 8;
+// After so many pulled levels the cost of leaving the bitmaps is no longer counted against a push:
+// a deep graph would pull thousands of levels.
+constexpr i64 PULL_HYSTERESIS = 8;
+// Parents in a sector of 32 bytes, the unit of a memory access.
+constexpr i64 PARENTS_PER_SECTOR = 8;
+// So many rows a thread, and so many arcs, one block scans in 2 us, where a level over all blocks
+// takes 6 to 14 us (H200).
+constexpr int THREAD_ROWS = 4;
+constexpr i64 ONE_BLOCK_LISTED_ARCS = 4096;
+// All blocks scan so many listed arcs faster than they pass over the bitmaps; the bound also keeps
+// a deep tail, which scans the list once a level, cheap.
+constexpr i64 MAX_LISTED_ARCS = 1 << 18;
+// Unreached vertices are listed when less than 1 / LISTED_SHARE of all are left.
+constexpr i64 LISTED_SHARE = 8;
 
-struct Search : Walk {
-  i64 looked = 0, lingering = 0;
+struct PersistentBfs : ChunkedBfs {
+  i64 scanned = 0, num_pulls = 0;
 
   __device__ void run() {
     clear_bits();
     __syncthreads();
     i64 arcs_before = 0;
-    bool one = order(NUM_SOURCES) == 1, pushed_first = one && begin_with_source();
-    if (!meet()) return;
-    if (!one) {
-      settle_sources();
-      if (!meet()) return;
+    bool single_source = parameter(NUM_SOURCES) == 1,
+         pushed_first = single_source && start_from_source();
+    if (!sync_phase()) return;
+    if (!single_source) {
+      start_from_sources();
+      if (!sync_phase()) return;
     }
-    if (pushed_first) arcs_before = looked = arcs;
-    if (pushed_first || !one) arrive();
-    if (pushed_first) trace(PUSH, 1, looked, 1);
-    while (count && level != order(DEPTH_LIMIT)) {
+    if (pushed_first) arcs_before = scanned = arcs;
+    if (pushed_first || !single_source) finish_level();
+    if (pushed_first) trace(PUSH, 1, scanned, 1);
+    while (count && level != parameter(DEPTH_LIMIT)) {
       i64 frontier = count;
       pulling = has_list || pull_pays(arcs_before);
       if (!(pulling ? pull_level() : push_level())) return;
-      arcs_before = looked;
-      arrive();
-      trace(pulling ? PULL : PUSH, frontier, looked, 1);
-      narrow = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE) ? narrow + 1 : 0;
-      if (sizeof(vertex_t) == 4 && packed && narrow == NARROW_LEVELS && !walk()) return;
-      if (listing && end_alone()) return;
+      arcs_before = scanned;
+      finish_level();
+      trace(pulling ? PULL : PUSH, frontier, scanned, 1);
+      narrow_levels = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE)
+                          ? narrow_levels + 1
+                          : 0;
+      if (sizeof(vertex_t) == 4 && packed && narrow_levels == MIN_NARROW_LEVELS &&
+          !expand_in_chunks())
+        return;
+      if (listing && finish_in_one_block()) return;
     }
     if (!counted && !queue_up()) return;
-    leave_unreached();
-    if (tells()) tell();
+    write_unreached();
+    if (is_reporter()) report_to_host();
   }
 
-  // What each form of the next level takes beyond a phase.
+  // Costs of the variants of the next level, without the barriers that all of them need.
   __device__ i64 queueing_cost() { return arcs * cost(QUEUEING); }
-  // Vertices that are found share the lines in which they are settled once there are more than one
-  // in so many.
-  __device__ i64 offering_cost() {
-    i64 apart = arcs < n / SETTLED_TOGETHER ? arcs : n / SETTLED_TOGETHER;
-    return cost(PHASE) + n * cost(PASSING) + apart * cost(SETTLING) + arcs * cost(OFFERING);
+  // Once more than one vertex in PARENTS_PER_SECTOR is found, found vertices share sectors.
+  __device__ i64 proposing_cost() {
+    i64 apart = arcs < n / PARENTS_PER_SECTOR ? arcs : n / PARENTS_PER_SECTOR;
+    return cost(PHASE) + n * cost(PASSING) + apart * cost(SETTLING) + arcs * cost(PROPOSING);
   }
   __device__ i64 pushing_cost() {
-    i64 queueing = queueing_cost(), offering = offering_cost(),
+    i64 queueing = queueing_cost(), proposing = proposing_cost(),
         leaving = cost(PHASE) + passing_bits_cost();
-    return (queueing < offering ? queueing : offering) +
-           (in_queue || lingering >= LINGERING ? 0 : leaving);
+    return (queueing < proposing ? queueing : proposing) +
+           (in_queue || num_pulls >= PULL_HYSTERESIS ? 0 : leaving);
   }
   __device__ i64 pulling_cost() { return passing_bits_cost() + (n - reached) * cost(OPENING); }
   __device__ i64 passing_bits_cost() { return n / 8 * cost(PASSING); }
-  // Arcs that a pull looks at behind the first ones. Of those that no level has looked at, one in
-  // others / arcs comes from the frontier: so many a vertex looks at before it hits. Fewer where
-  // hubs are on the frontier, with which rows begin: of RMAT graphs as many times fewer as is the
-  // root of how many times the mean degree theirs is (31 become 4.3 on rmat24, 13 become 2.6, and 4
-  // become 1.5).
-  __device__ float looks_further() {
-    float others = (float)(order(NUM_ARCS) - reached_arcs), own = (float)(arcs ? arcs : 1);
-    float degrees = own / (float)count * ((float)n / (float)order(NUM_ARCS));
-    float looks = (others / own - 1) * (float)(n - reached) / sqrtf(degrees > 1 ? degrees : 1);
-    return looks < 0 ? 0 : looks < others ? looks : others;
+  // Expected arcs that a pull scans after the first of each row. Of the arcs that no level has
+  // scanned, one in others / arcs starts at the frontier, so that a vertex scans as many before a
+  // hit. Rows begin with hubs: with hubs on the frontier hits come earlier, on RMAT graphs by the
+  // square root of the ratio of the frontier's mean degree to the graph's (31 scans become 4.3 on
+  // rmat24, 13 become 2.6, and 4 become 1.5).
+  __device__ float expected_scans() {
+    float others = (float)(parameter(NUM_ARCS) - reached_arcs), own = (float)(arcs ? arcs : 1);
+    float degrees = own / (float)count * ((float)n / (float)parameter(NUM_ARCS));
+    float scans = (others / own - 1) * (float)(n - reached) / sqrtf(degrees > 1 ? degrees : 1);
+    return scans < 0 ? 0 : scans < others ? scans : others;
   }
-  // A frontier that no queue holds is pulled; and looks hit as often as that only where all are
-  // near, where frontiers grow as they do there. On a grid they never do. Divisions take time too:
-  // they are for levels that may be pulled.
+  // A frontier larger than a queue is pulled. Otherwise the estimate of scans holds only where
+  // distances are short, which shows in growing frontiers; on a grid they never grow. The test for
+  // growth also spares small levels the divisions.
   __device__ bool pull_pays(i64 arcs_before) {
-    if (in_bits && count > order(CAPACITY)) return true;
-    if (!pulling && arcs <= order(GROWTH) * arcs_before) return false;
+    if (in_bits && count > parameter(CAPACITY)) return true;
+    if (!pulling && arcs <= parameter(GROWTH) * arcs_before) return false;
     i64 spare = pushing_cost() - pulling_cost();
-    return spare > 0 && looks_further() * (float)cost(LOOKING) < (float)spare;
+    return spare > 0 && expected_scans() * (float)cost(SCANNING) < (float)spare;
   }
 
   __device__ bool push_level() {
     if (!in_queue && !queue_up()) return false;
-    looked = arcs, in_queue = queueing_cost() <= offering_cost() && arcs <= order(CAPACITY),
+    scanned = arcs;
+    in_queue = queueing_cost() <= proposing_cost() && arcs <= parameter(CAPACITY);
     in_bits = !in_queue;
     if (in_queue) {
       push_to_queue();
-      return meet();
+      return sync_phase();
     }
     push_to_parents();
-    if (!meet()) return false;
+    if (!sync_phase()) return false;
     mark_found();
-    return meet();
+    return sync_phase();
   }
 
   __device__ bool pull_level() {
-    in_bits = true, in_queue = false, lingering++;
-    listing = !has_list && (n - reached) * FEW_LEFT < n;
-    has_list ? look_through_list() : pull();
-    if (!meet()) return false;
-    looked = total(LOOKED);
+    in_bits = true;
+    in_queue = false;
+    num_pulls++;
+    listing = !has_list && (n - reached) * LISTED_SHARE < n;
+    has_list ? scan_list() : pull();
+    if (!sync_phase()) return false;
+    scanned = total(SCANNED);
     return true;
   }
 
   // ---- the end ---------------------------------------------------------------------------------------
-  // Those who found nothing look on alone once they are listed: in all blocks or, if they are few,
-  // in one, which need not meet with the others: they are done. Levels say there who was visited.
-  // One that another thread gives at this moment is above that of the frontier, as that of who is
-  // not reached is: whichever is read says the same.
-  __device__ bool end_alone() {
+  // After a list was made: scan it with all blocks or, if it is short, finish the search in one
+  // block, which needs no further grid barrier; the other blocks return.
+  //
+  // Race: `levels` serves as the visited set here. A level that another thread stores meanwhile is
+  // level + 1, and that of an unreached vertex is the largest value: both are above `level`, so
+  // that either reading gives the same result.
+  __device__ bool finish_in_one_block() {
     i64 queued = total(QUEUED), arcs_listed = queued_arcs(queued);
-    listing = false, listed = queued_vertices(queued);
-    has_list = listed <= order(CAPACITY) && arcs_listed <= MOST_LISTED;
-    if (!has_list || listed > LISTED * blockDim.x || arcs_listed > FEW_LISTED) return false;
-    if (!tells()) return true;
-    // A thread keeps its rows, and of each the first target.
+    listing = false;
+    listed = queued_vertices(queued);
+    has_list = listed <= parameter(CAPACITY) && arcs_listed <= MAX_LISTED_ARCS;
+    if (!has_list || listed > THREAD_ROWS * blockDim.x || arcs_listed > ONE_BLOCK_LISTED_ARCS)
+      return false;
+    if (!is_reporter()) return true;
+    // Each thread holds its rows in registers, and the first target of each.
     Queue left = filled();
-    vertex_t v[LISTED], first[LISTED];
-    i64 begin[LISTED], end[LISTED];
-    bool open[LISTED];
-    for (int k = 0; k < LISTED; k++) {
+    vertex_t v[THREAD_ROWS], first[THREAD_ROWS];
+    i64 begin[THREAD_ROWS], end[THREAD_ROWS];
+    bool open[THREAD_ROWS];
+    for (int k = 0; k < THREAD_ROWS; k++) {
       i64 i = threadIdx.x + k * (i64)blockDim.x;
       open[k] = i < listed;
-      v[k] = open[k] ? left.vertices[i] : 0, begin[k] = open[k] ? left.offsets[i] : 0;
+      v[k] = open[k] ? left.vertices[i] : 0;
+      begin[k] = open[k] ? left.offsets[i] : 0;
       if (open[k]) levels[v[k]] = top_of<dist_t>::value();
       end[k] = open[k] && i + 1 < listed ? left.offsets[i + 1] : arcs_listed;
       open[k] = open[k] && begin[k] < end[k];
-      if (open[k]) end[k] += left.first[i], begin[k] += left.first[i];
+      if (open[k]) {
+        end[k] += left.first[i];
+        begin[k] += left.first[i];
+      }
       first[k] = open[k] ? load_readonly(in_targets + begin[k]) : 0;
     }
     __syncthreads();
-    for (i64 before = reached, arcs_before = reached_arcs; count && level != order(DEPTH_LIMIT);) {
+    for (i64 before = reached, arcs_before = reached_arcs;
+         count && level != parameter(DEPTH_LIMIT);) {
       i64 frontier = count;
-      dist_t near[LISTED];
-      for (int k = 0; k < LISTED; k++) near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;
-      for (int k = 0; k < LISTED; k++) {
+      dist_t near[THREAD_ROWS];
+      for (int k = 0; k < THREAD_ROWS; k++) near[k] = open[k] ? load_relaxed(&levels[first[k]]) : 0;
+      for (int k = 0; k < THREAD_ROWS; k++) {
         if (!open[k]) continue;
         vertex_t parent = first[k];
         for (i64 i = begin[k] + 1; near[k] > level && i < end[k]; i++) {
@@ -154,18 +170,23 @@ struct Search : Walk {
         }
         if (near[k] > level) continue;
         open[k] = false;
-        parents[v[k]] = parent, store_relaxed(&levels[v[k]], (dist_t)(level + 1));
-        my_count++, my_arcs += arcs_from(v[k]);
+        parents[v[k]] = parent;
+        store_relaxed(&levels[v[k]], (dist_t)(level + 1));
+        my_count++;
+        my_arcs += arcs_from(v[k]);
       }
-      add_up(&block->sums[COUNT], my_count), add_up(&block->sums[ARCS], my_arcs);
+      add_to_block_sum(&block->sums[COUNT], my_count);
+      add_to_block_sum(&block->sums[ARCS], my_arcs);
       my_count = my_arcs = 0;
       __syncthreads();
       count = before + block->sums[COUNT] - reached;
-      reached += count, reached_arcs = arcs_before + block->sums[ARCS], level++;
+      reached += count;
+      reached_arcs = arcs_before + block->sums[ARCS];
+      level++;
       trace(PULL, frontier, arcs_listed, 1);
       __syncthreads();
     }
-    tell();
+    report_to_host();
     return true;
   }
 };
@@ -176,20 +197,28 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                   const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
                   dist_t* levels, vertex_t* parents, u32* work, i64* packed, i64* arrived,
                   i64* host) {
-  __shared__ Block block;
+  __shared__ BfsShared block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
-  // From host memory, and on the way while states are cleared.
-  i64 asked = threadIdx.x < NUM_ASKED ? host[threadIdx.x] : 0;
-  Search search;
+  // The load from host memory overlaps clearing the states.
+  i64 loaded = threadIdx.x < REPORT_AT ? host[threadIdx.x] : 0;
+  PersistentBfs search;
   search.started = clock_ns();
-  search.n = hi, search.abort = abort;
-  search.indptr = indptr, search.targets = targets, search.in_indptr = in_indptr,
+  search.n = hi;
+  search.abort = abort;
+  search.indptr = indptr;
+  search.targets = targets;
+  search.in_indptr = in_indptr;
   search.in_targets = in_targets;
   search.firsts = firsts;
-  search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
-  search.arrived = arrived, search.host = host, search.block = &block;
+  search.levels = levels;
+  search.parents = parents;
+  search.work = work;
+  search.packed = packed;
+  search.arrived = arrived;
+  search.host = host;
+  search.block = &block;
   search.clear_parents();
-  if (threadIdx.x < NUM_ASKED) block.orders[threadIdx.x] = asked;
+  if (threadIdx.x < REPORT_AT) block.parameters[threadIdx.x] = loaded;
   __syncthreads();
   search.run();
 }

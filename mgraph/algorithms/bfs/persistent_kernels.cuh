@@ -1,59 +1,72 @@
-// What every superstep of bfs_fused.cu is made of: phases, between which all blocks meet.
+// State and phases of the search of bfs_fused.cu. Grid barriers separate phases.
 //
-// A frontier is a queue, or what is visited now and was not before: there are two bitmaps of that.
-// Between two meetings an array is only read, or changed by atomics and relaxed stores of one
+// State of a search (n vertices). V = visited(), O = other_visited(); they swap in finish_level().
+//   array or flag    holds                                  written by                valid
+//   visited         vertices with a level <= level         the level before          always
+//   other_visited   V and vertices of level + 1            push, pull, mark_found    after the
+//   level pushed() queue  the frontier and its row offsets       enqueue() before swap     in_queue
+//   filled() queue  vertices found by a push, or listed    enqueue()                 until swap
+//   parents         smallest candidate of a found vertex   atomic minimum, or pull   found vertices
+//   levels          level of a found vertex                the thread that finds it  found; the
+//   rest
+//                                                                                    by
+//                                                                                    write_unreached
+//   counters        COUNT .. TAKEN of a phase              threads, at the barrier   that phase
+//   block->totals   the counters of the phase before       sync_blocks()             one phase
+//   packed          (level, parent) of a vertex            chunked expansion         within it
+//   in_queue, in_bits   the frontier is a queue / is O and not V
+//   counted         reached_arcs is exact (else estimated, and counted when the queue is built)
+//   listing, has_list   this pull lists what stays unreached / filled() holds that list
+// Between two barriers an array is only read, or changed by atomics and relaxed stores of one
 // value, or each word has one writer.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.py"
 #include "prelude.cuh"
 
-// The words that the host writes, ORDERS and COSTS; REPORT is behind them.
-constexpr i64 NUM_ASKED = NUM_ORDERS + NUM_COSTS;
-// Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
-enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, TAKEN, CELL };
-constexpr i64 NUM_CELLS = 3;
-constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
-// So many arcs a thread of the source's row, at most, are pushed while states are cleared.
-constexpr i64 SHORT_ROW = 4;
-// So many offers a vertex are often.
-constexpr i64 OFTEN = 2;
+constexpr int BLOCK = 640;  // 96 registers a thread; more threads would spill many
+// A source's row of at most so many arcs a thread is pushed while states are cleared.
+constexpr i64 SHORT_ROW_ARCS_PER_THREAD = 4;
+// From so many arcs per unreached vertex on, a push reads a vertex's parent before the atomic.
+constexpr i64 PREFILTER_RATIO = 2;
 
-// What a block keeps in shared memory.
-struct Block {
-  i64 room[4 * BLOCK];  // rows that are pushed, words that are pulled, queues of a walk
-  i64 sums[3];          // for meet()
-  i64 totals[CELL];     // of the phase before
-  i64 orders[NUM_ASKED];
+// Shared memory of a block.
+struct BfsShared {
+  i64 scratch[4 * BLOCK];    // rows of a push, words of a pull, queues of a chunked expansion
+  i64 sums[3];               // what threads add up before a barrier
+  i64 totals[NUM_COUNTERS];  // of the phase before
+  i64 parameters[REPORT_AT];
 };
 
-__device__ inline void add_up(i64* sum, i64 mine) {
+__device__ inline void add_to_block_sum(i64* sum, i64 mine) {
   if (!__any_sync(WARP, mine != 0)) return;
   mine = warp_sum(mine);
   if (lane_index() == 0) atomic_add(sum, mine);
 }
-// All blocks meet: what threads counted is added up in the phase's cell of `cells`, and the next
-// phase has its counters at 0. A function that is called: it stands in a dozen places, and most
-// time would go into fetching its instructions.
-__device__ __noinline__ bool meet_blocks(Block* block, i64* cells, u32 phase, i64* arrived,
-                                         const u32* abort, i64 count, i64 arcs, i64 looked) {
-  add_up(&block->sums[COUNT], count), add_up(&block->sums[ARCS], arcs),
-      add_up(&block->sums[LOOKED], looked);
+// Grid barrier that adds up the threads' counts in the phase's counters and clears those of the
+// next phase. Not inlined: a dozen call sites would spend most of their time in instruction
+// fetches.
+__device__ __noinline__ bool sync_blocks(BfsShared* block, i64* cells, u32 phase, i64* arrived,
+                                         const u32* abort, i64 count, i64 arcs, i64 scanned) {
+  add_to_block_sum(&block->sums[COUNT], count);
+  add_to_block_sum(&block->sums[ARCS], arcs);
+  add_to_block_sum(&block->sums[SCANNED], scanned);
   __syncthreads();
-  i64 *own = cells + phase % NUM_CELLS * CELL, *next = cells + (phase + 1) % NUM_CELLS * CELL;
+  i64 *own = cells + phase % NUM_PHASES * NUM_COUNTERS,
+      *next = cells + (phase + 1) % NUM_PHASES * NUM_COUNTERS;
   if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
     atomic_add(own + threadIdx.x, block->sums[threadIdx.x]);
     block->sums[threadIdx.x] = 0;
   }
-  // Nobody counts there: the totals of two phases ago were read before the meeting that began this
-  // one.
-  if (thread_index() < CELL) store_relaxed(next + thread_index(), (i64)0);
+  // No block counts in the next phase yet: its counters' totals of two phases ago were read before
+  // the barrier that began this phase.
+  if (thread_index() < NUM_COUNTERS) store_relaxed(next + thread_index(), (i64)0);
   return grid_barrier(arrived, abort, [&]() {
-    for (int k = 0; k < CELL; k++) block->totals[k] = load_relaxed(own + k);
+    for (int k = 0; k < NUM_COUNTERS; k++) block->totals[k] = load_relaxed(own + k);
   });
 }
 
-struct Levels {
+struct BfsState : Work<BfsState> {
   i64 n;
   const u32* abort;
   const i64* indptr;
@@ -66,30 +79,29 @@ struct Levels {
   u32* work;
   i64* packed;
   i64* arrived;
-  i64* host;  // what is asked, told and traced, and the sources, in host memory
-  Block* block;
+  i64* host;  // the control block, in host memory
+  BfsShared* block;
 
   u32 phase = 0;
   bool side = false, other_queue = false, listing = false, has_list = false;
   bool in_bits = false, in_queue = true, pulling = false, counted = true;
   i64 level = -1, count = 0, arcs = 0, reached = 0, reached_arcs = 0, listed = 0;
-  i64 my_count = 0, my_arcs = 0, my_looked = 0;  // counted by this thread since the last meeting
-  i64 num_rows = 0, started = 0;                 // of the trace
+  i64 my_count = 0, my_arcs = 0, my_scanned = 0;  // of this thread since the last barrier
+  i64 num_rows = 0, started = 0;                  // of the trace
 
-  // Where things stand in `work` is worked out anew wherever it is wanted: registers are scarcer.
-  __device__ i64 order(Order which) { return block->orders[which]; }
-  __device__ i64 cost(Cost which) { return block->orders[NUM_ORDERS + which]; }
-  __device__ i64 words() { return (n + 63) >> 6 << 1; }
-  __device__ i64* rows() { return (i64*)work + NUM_CELLS * CELL; }  // of the trace
-  __device__ u32* bitmap(bool which) {
-    return (u32*)(rows() + order(TRACE_ROWS) * ROW) + (which ? words() : 0);
-  }
+  // Addresses in `work` are computed wherever they are used: registers are scarcer than arithmetic.
+  __device__ i64 parameter(Parameter which) const { return block->parameters[which]; }
+  __device__ i64 cost(Cost which) { return block->parameters[NUM_PARAMETERS + which]; }
+  __device__ i64 words() const { return (n + 63) >> 6 << 1; }
+  __device__ i64 num_records() const { return parameter(TRACE_ROWS); }
+  __device__ i64 capacity() const { return parameter(CAPACITY); }
+  __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
   __device__ u32* visited() { return bitmap(side); }
-  __device__ u32* other_visited() {
-    return bitmap(!side);
-  }  // before the level at hand, or after it
+  // Before a level its visited set of one level ago; after it, the next visited set.
+  __device__ u32* other_visited() { return bitmap(!side); }
   __device__ Queue queue(bool which) {
-    i64 capacity = order(CAPACITY), *all = (i64*)(bitmap(true) + words()),
+    // = queue_vertices(), from the capacity at hand: reading that twice needs more registers.
+    i64 capacity = parameter(CAPACITY), *all = queue_offsets(),
         *offsets = all + (which ? 2 * capacity : 0);
     vertex_t* vertices = (vertex_t*)(all + 4 * capacity);
     return {offsets, offsets + capacity, vertices + (which ? capacity : 0)};
@@ -98,24 +110,26 @@ struct Levels {
   __device__ Queue filled() { return queue(!other_queue); }
 
   // ---- phases ----------------------------------------------------------------------------------------
-  __device__ i64* counter(Counter which) { return (i64*)work + phase % NUM_CELLS * CELL + which; }
+  __device__ i64* counter(Counter which) {
+    return (i64*)work + phase % NUM_PHASES * NUM_COUNTERS + which;
+  }
   __device__ i64 total(Counter which) { return block->totals[which]; }
-  // All blocks meet: what threads counted becomes the phase's totals.
-  __device__ bool meet() {
-    bool met =
-        meet_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_looked);
-    my_count = my_arcs = my_looked = 0;
-    return met;
+  // Grid barrier; afterwards total() has what all threads counted in the phase.
+  __device__ bool sync_phase() {
+    bool synced =
+        sync_blocks(block, (i64*)work, phase++, arrived, abort, my_count, my_arcs, my_scanned);
+    my_count = my_arcs = my_scanned = 0;
+    return synced;
   }
 
-  // A block has a part of the states to clear, and of the words of bitmaps.
+  // Each block clears a contiguous range of states and of bitmap words.
   __device__ i64 first_word() { return blockIdx.x * ((u32)words() / gridDim.x + 1ll); }
   __device__ i64 end_word() {
     i64 end = first_word() + (u32)words() / gridDim.x + 1;
     return end < words() ? end : words();
   }
   __device__ bool is_own(i64 v) { return v >> 5 >= first_word() && v >> 5 < end_word(); }
-  // Nobody is offered to. Levels are written where a vertex is reached, and at the end.
+  // No vertex has a candidate. Levels are written when a vertex is found, or at the end.
   __device__ void clear_parents() {
     constexpr int WIDE = Quad<vertex_t>::size;
     Quad<vertex_t> none;
@@ -125,15 +139,15 @@ struct Levels {
     for (; v + WIDE <= end; v += WIDE * blockDim.x) store_quad(parents + v, none);
     for (; v < end; v++) parents[v] = top_of<vertex_t>::value();
   }
-  // Nothing is visited but bits behind the last vertex.
+  // No vertex is visited; the bits after the last vertex are set.
   __device__ void clear_bits() {
     for (i64 w = first_word() + threadIdx.x; w < end_word(); w += blockDim.x)
       visited()[w] = other_visited()[w] = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
-    for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count())
+    for (i64 i = thread_index(); i < NUM_PHASES * NUM_COUNTERS; i += thread_count())
       store_relaxed((i64*)work + i, (i64)0);
   }
 
-  // A warp's vertices, EACH a lane, go to the next queue with their rows if they are `there`.
+  // Append a warp's vertices, EACH per lane, where `there` is set, with their rows.
   template <int EACH> __device__ void enqueue(const i64* rows_from, const vertex_t (&v)[EACH],
                                               const bool (&there)[EACH]) {
     i64 begin[EACH], length[EACH];
@@ -141,77 +155,92 @@ struct Levels {
       begin[k] = there[k] ? load_readonly(rows_from + v[k]) : 0;
       length[k] = there[k] ? load_readonly(rows_from + v[k] + 1) - begin[k] : 0;
     }
-    ::enqueue(filled(), order(CAPACITY), counter(QUEUED), v, there, begin, length);
+    ::enqueue(filled(), parameter(CAPACITY), counter(QUEUED), v, there, begin, length);
   }
-  // What was queued becomes the frontier.
-  __device__ void turn_queues() {
+  // The queue that was filled becomes the frontier.
+  __device__ void swap_queues() {
     other_queue = !other_queue;
     i64 queued = total(QUEUED);
-    count = queued_vertices(queued), arcs = queued_arcs(queued);
+    count = queued_vertices(queued);
+    arcs = queued_arcs(queued);
   }
 
-  // The frontier is the one source. If its row is short, that is pushed at once: every block gives
-  // levels and parents to those of the row whose states it has cleared, and the first queues them.
-  // Return whether it did.
-  __device__ bool begin_with_source() {
-    i64 source = order(SOURCE), begin = load_readonly(indptr + source);
-    level = 0, count = reached = 1,
+  // Begin with the one source as frontier; return whether its row, being short, was pushed at once.
+  // Then every block writes levels and parents of the targets in the range that it clears, and the
+  // first block queues them all.
+  __device__ bool start_from_source() {
+    i64 source = parameter(SOURCE), begin = load_readonly(indptr + source);
+    level = 0;
+    count = reached = 1;
     arcs = reached_arcs = load_readonly(indptr + source + 1) - begin;
-    bool short_row =
-        arcs <= SHORT_ROW * blockDim.x && arcs <= order(CAPACITY) && order(DEPTH_LIMIT) != 0;
+    bool short_row = arcs <= SHORT_ROW_ARCS_PER_THREAD * blockDim.x &&
+                     arcs <= parameter(CAPACITY) && parameter(DEPTH_LIMIT) != 0;
     if (is_own(source) && threadIdx.x == 0) {
-      set_bit(visited(), source), set_bit(other_visited(), source);
-      levels[source] = 0, parents[source] = (vertex_t)source;
-      if (!short_row)
-        *pushed().vertices = (vertex_t)source, *pushed().offsets = 0, *pushed().first = begin;
+      set_bit(visited(), source);
+      set_bit(other_visited(), source);
+      levels[source] = 0;
+      parents[source] = (vertex_t)source;
+      if (!short_row) {
+        *pushed().vertices = (vertex_t)source;
+        *pushed().offsets = 0;
+        *pushed().first = begin;
+      }
     }
     for (i64 group = threadIdx.x & ~31u; short_row && group < arcs; group += blockDim.x) {
       bool there = group + lane_index() < arcs;
       vertex_t v = there ? load_readonly(targets + begin + group + lane_index()) : 0;
       if (there && is_own((i64)v)) {
         set_bit(other_visited(), v);
-        levels[v] = 1, parents[v] = (vertex_t)source;
+        levels[v] = 1;
+        parents[v] = (vertex_t)source;
       }
       if (blockIdx.x == 0) enqueue<1>(indptr, {v}, {there});
     }
     return short_row;
   }
-  __device__ void settle_sources() {
-    i64 sources = order(NUM_SOURCES);
+  __device__ void start_from_sources() {
+    i64 sources = parameter(NUM_SOURCES);
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
       vertex_t v =
-          there ? (vertex_t)
-                      host[NUM_ASKED + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()]
+          there ? (vertex_t)host[RECORDS_AT + parameter(TRACE_ROWS) * ROW + group + lane_index()]
                 : 0;
-      if (there) set_bit(other_visited(), v), levels[v] = 0, parents[v] = v;
+      if (there) {
+        set_bit(other_visited(), v);
+        levels[v] = 0;
+        parents[v] = v;
+      }
       enqueue<1>(indptr, {v}, {there});
     }
   }
 
-  // Count what a level found. A pull has counted the arcs of those left. Where rows are alike,
-  // offers have counted none: those found are taken to have as many as all who are left have in the
-  // mean, by which the next form is chosen.
-  __device__ void arrive() {
-    side = !side, counted = in_queue || pulling || !order(ALIKE);
-    i64 left = order(NUM_ARCS) - reached_arcs;
+  // Sum up a level. A pull has counted the arcs of unreached vertices instead of found ones. Where
+  // degrees are uniform candidates count no arcs: found vertices are then assumed to have the mean
+  // degree of unreached ones, which suffices to choose the next variant.
+  __device__ void finish_level() {
+    side = !side;
+    counted = in_queue || pulling || !parameter(UNIFORM_DEGREE);
+    i64 left = parameter(NUM_ARCS) - reached_arcs;
     if (in_queue) {
-      turn_queues();
+      swap_queues();
     } else {
-      count = total(COUNT), arcs = pulling ? left - total(ARCS) : total(ARCS);
+      count = total(COUNT);
+      arcs = pulling ? left - total(ARCS) : total(ARCS);
       if (!counted && count) arcs = (i64)((float)left * ((float)count / (float)(n - reached)));
     }
-    reached += count, reached_arcs += arcs, level++;
+    reached += count;
+    reached_arcs += arcs;
+    level++;
   }
 
-  // How many words a warp takes at once, of so many times: so few that all have work, and enough
-  // for all lanes.
+  // Words that a warp processes at once, in `times` rounds: few enough that all warps have work,
+  // enough that all lanes do.
   __device__ i64 run_of_words(i64 least, i64 most, i64 times = 2) {
     i64 each = (words() + times * warp_count() - 1) / (times * warp_count());
     return each < least ? least : each > most ? most : each;
   }
 
-  // From bitmaps to a queue.
+  // Build the frontier queue from the bitmaps.
   __device__ void queue_bits() {
     i64 run = run_of_words(2, 32);
     for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
@@ -226,19 +255,19 @@ struct Levels {
     });
   }
 
-  // From bitmaps to a queue: its arcs are counted.
+  // Build the frontier queue from the bitmaps; its arcs are exact afterwards.
   __device__ bool queue_up() {
-    i64 about = arcs;
+    i64 estimate = arcs;
     queue_bits();
-    if (!meet()) return false;
-    turn_queues();
-    if (!counted) reached_arcs += arcs - about;
+    if (!sync_phase()) return false;
+    swap_queues();
+    if (!counted) reached_arcs += arcs - estimate;
     return counted = true;
   }
 
-  // Who was not reached has no level: who is in neither bitmap, of which that of listed levels
-  // lacks some.
-  __device__ void leave_unreached() {
+  // Vertices in neither bitmap have no level. Both are read, since the bitmap of a level that
+  // scanned a list lacks vertices of the levels before.
+  __device__ void write_unreached() {
     for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
       i64 w = word + lane_index();
       u32 left = w < words() ? ~(visited()[w] | other_visited()[w]) : 0;
@@ -249,29 +278,31 @@ struct Levels {
     }
   }
 
-  // ---- what is told ----------------------------------------------------------------------------------
-  // Note a superstep, the time since the one before; the last row adds up all that are beyond the
-  // trace. Not in host memory: the next meeting would wait for it.
-  __device__ void trace(i64 method, i64 frontier, i64 looked, i64 num_levels) {
-    if (!tells() || threadIdx.x != blockDim.x - 1) return;
+  // ---- trace and report ------------------------------------------------------------------------------
+  // Record a superstep and the time since the one before; the last record accumulates those over
+  // capacity. Not in host memory: the next barrier would wait for that write.
+  __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {
+    if (!is_reporter() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
-    bool beyond = num_rows == order(TRACE_ROWS);
-    i64* row = rows() + (beyond ? num_rows - 1 : num_rows++) * ROW;
-    note(row, beyond, {method, frontier, looked, now - started, num_levels});
+    bool beyond = num_rows == parameter(TRACE_ROWS);
+    i64* row = trace_records() + (beyond ? num_rows - 1 : num_rows++) * ROW;
+    note(row, beyond, {method, frontier, scanned, now - started, num_levels});
     started = now;
   }
-  // Who traces and tells: the last thread of the last block, which has least to do where a level is
-  // small.
-  __device__ bool tells() { return blockIdx.x == gridDim.x - 1; }
-  // Tell the host, the last block together.
-  __device__ void tell() {
-    i64* report = host + NUM_ASKED;
+  // The last thread of the last block, which has the least work in small levels, writes trace and
+  // report.
+  __device__ bool is_reporter() { return blockIdx.x == gridDim.x - 1; }
+  // Write report and trace to host memory, by all threads of the last block.
+  __device__ void report_to_host() {
+    i64* report = host + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {
       report[NUM_ROWS] = block->sums[0] = num_rows;
-      report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
+      report[REACHED] = reached;
+      report[REACHED_ARCS] = reached_arcs;
+      report[DONE] = 1;
     }
     __syncthreads();
     for (i64 i = threadIdx.x; i < block->sums[0] * ROW; i += blockDim.x)
-      report[NUM_REPORTS + i] = rows()[i];
+      report[NUM_REPORTS + i] = trace_records()[i];
   }
 };

@@ -1,45 +1,59 @@
-"""A whole breadth-first search in one launch, on one rank: the fused form of algorithms/bfs/step.py.
+"""A whole breadth-first search in one launch, on one rank: the persistent variant of algorithms/bfs/step.py.
 
-What the host asks for and what it is told travel in host memory that the kernel reads and writes, so
-that a search is one launch and one wait. `ORDERS`, `COSTS` and `REPORT` name its first words; behind them
-stand a row of `ROW` a superstep, then the sources.
+Its control block is in host memory that the kernel reads and writes, so that a search is one launch and one wait:
+`ORDERS` and `COSTS`, `REPORT`, a record of `ROW` for each superstep, then the sources.
 """
 
 from __future__ import annotations
 
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
-ORDERS = Names("Order", "depth_limit source num_arcs num_sources capacity trace_rows growth alike longer parts")
-# What decides between the forms of a level, in femtoseconds, behind the orders (algorithms/common/cost_model.py): a phase of its
-# own, an arc offered to a queue, or to parents, one vertex found there, one of all passed over, one whose first arc a
-# pull scans, and an arc that it scans further on.
-COSTS = Names("Cost", "phase queueing offering settling passing opening looking")
+ORDERS = Names(
+    "Parameter",
+    "depth_limit source num_arcs num_sources capacity trace_rows growth uniform_degree degree_one_from parts",
+)
+# Costs by which a level's variant is chosen, in femtoseconds (algorithms/common/cost_model.py): a phase, an arc pushed to a queue,
+# an arc proposed to parents, a vertex found so, a vertex passed over, a vertex whose first arc a pull scans, and a
+# further arc of it.
+COSTS = Names("Cost", "phase queueing proposing settling passing opening scanning")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
+LAYOUT = ControlLayout(ORDERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
 METHODS = Names("Method", "push pull walk")
-# Words of counters: three phases of six.
-COUNTERS = 18
-# A queue holds this part of the vertices; a frontier that is larger is pulled.
+# What blocks count in a phase: COUNT, ARCS and LOOKED are summed over threads first. Counters rotate over three phases.
+COUNTERS = Names("Counter", "count arcs scanned found queued taken")
+SIZES = Constants(num_phases=3)
+# The work area of a search: two queues and two bitmaps, of which one is read and one is written.
+WORK = WorkArea(
+    "Work",
+    "work",
+    counters=("i64", SIZES.num_phases * len(COUNTERS)),
+    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    bitmaps=("u32", lambda size: size.words),
+    other_bitmap=("u32", lambda size: size.words),
+    queue_offsets=("i64", lambda size: 4 * size.capacity),
+    queue_vertices=("vertex_t", lambda size: 2 * size.capacity),
+)
+# A queue holds 1 / QUEUE_PART of the vertices; a larger frontier is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
-# The counter of a queue, also of those that find no room there, is right below this: see ARC_BITS in frontiers.cuh.
+# A queue's counter, which also counts vertices over capacity, is exact below this: see ARC_BITS in frontiers.cuh.
 MOST_QUEUED = 1 << 27
-# Ranks with as many vertices are searched step by step. Below it neither the frontiers that are queued, of a quarter of
-# the vertices at most, nor those left that are listed, of an eighth, are too many to count.
+# A rank with so many vertices is searched step by step. Below, queued frontiers (at most a quarter of the vertices) and
+# listed vertices (at most an eighth) stay below MOST_QUEUED.
 MOST_ROWS = 2 * MOST_QUEUED
 
 
 def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
-    """Return how many vertices a queue holds."""
+    """Return the capacity of a queue, in vertices."""
     return max(num_positions // QUEUE_PART + QUEUE_LEAST, num_sources)
 
 
 def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int) -> int:
-    """Return how many 32-bit words a search works in: counters, trace, two queues, two bitmaps."""
-    entry_bytes = 2 * (16 + itemsize)
-    fixed = 2 * (COUNTERS + trace_rows * len(ROW))
-    return fixed + capacity * entry_bytes // 4 + 4 * -(-num_positions // 64)
+    """Return the length of the work area in 32-bit words."""
+    sizes = {"num_records": trace_rows, "words": 2 * -(-num_positions // 64), "capacity": capacity}
+    return WORK.num_bytes(sizes, {"vertex_t": itemsize}) // 4
 
 
 @fused(block=640, vertex_t="targets", dist_t="levels")
@@ -48,7 +62,7 @@ def search_levels(
 ) -> None:
     """Find levels and parents of vertices 0 .. hi from the sources in `host`.
 
-    `firsts` are those of the in-rows (first_targets in rows.py). `levels` and `parents` need not be initialised, nor
-    `work`. With `packed`, a word a vertex, the search walks where the graph is deep: levels run ahead in every block by
-    themselves, up to a goal where all meet.
+    `firsts` are those of the in-rows (first_targets in rows.py). `levels`, `parents` and
+    `work` need not be initialised. With `packed`, a word per vertex, narrow frontiers are expanded in chunks: each
+    block runs over many levels independently, up to a common goal.
     """

@@ -1,13 +1,17 @@
-"""Breadth-first search by frontiers on ranks whose kernels reach each other's memory, one launch a rank.
+"""Breadth-first search by frontiers on ranks that access each other's memory, one launch a rank.
 
-The loop of bfs.py runs inside algorithms/bfs/persistent_multi_gpu_kernels.cu, and nobody asks the host in between. Pull needs a bitmap of who is
-reached: every rank has two copies, one to read and one to write, into which each rank writes its slice. Push offers
-parents to the owners, side by side in their windows, while there are few arcs: the first offer finds a vertex, and what
-comes later waits for the next level, where the smallest wins. Whoever few offers find is queued; others are when the
-next level asks for them, as after a pull. Of many arcs only bits travel, and whoever they find looks for its parent
-itself, as in a pull. When few vertices are left they are listed, and look alone. The ranks meet once a level that is
-pulled and twice a level that is pushed, once more where it must be queued first, an inbox is full or a list was given
-up, and add up there what decides on the next one.
+The loop of bfs.py runs inside algorithms/bfs/persistent_multi_gpu_kernels.cu without the host.
+
+Pull: every rank has two copies of the bitmap of reached vertices, one to read and one to write; each rank writes its
+slice into all copies.
+Push of few arcs: candidate parents are sent into the owners' peer buffers. The first candidate finds a vertex; further
+ones are deferred to the next level, where the smallest wins. After a small push the owner enqueues new vertices at
+once; after a large push or a pull the queue is rebuilt from the bitmaps, and only if the next level pushes.
+Push of many arcs: only target bits are exchanged, and marked vertices scan for their parents as in a pull.
+When few vertices are unreached they are listed, and later levels scan the list only.
+
+Barriers: one in a pulled level, two in a pushed one, and one more where the queue must be built first, an inbox
+overflows or a list was given up. The counts that decide on the next level are summed there.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import numpy as np
 
 from mgraph.algorithms.bfs import persistent_kernels as one_gpu
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
-from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import COUNTERS, FACTS, METHODS, MOST_BLOCKS, ROW, search_ranks
+from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
 from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first
 from mgraph.algorithms.common.multi_gpu_search import SearchPeers
@@ -29,20 +33,20 @@ from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.backends.base import Fresh, FusingBackend
 from mgraph.backends.kernel import for_ranks
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import HEAD_BYTES, MOST_RANKS, require_windows
+from mgraph.comm.peers import HEAD_BYTES, require_windows
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard.in_rows import require_firsts
 from mgraph.shard.shard import Shard, once_a_shard
 
-# An inbox holds offers for this part of its vertices: so many as one arc for 8 vertices brings, if none gets twice
-# its share. More arcs are pushed as bits.
+# An inbox holds candidates for 1 / INBOX_PART of its rank's vertices: enough for one arc per 8 vertices, if no rank
+# receives more than twice its share. More arcs are pushed as bits.
 INBOX_PART = 4
-# Rows of more arcs are hubs': one of them may take a warp longer than all its others.
+# Vertices of larger degree are hubs: one of their rows may take a warp longer than all its others.
 HUB_ARCS = 1 << 14
 
 
 def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
-    """Open what bfs_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
+    """Open the peer buffers that bfs_peers() needs; return whether all ranks have access."""
     assert isinstance(shard.backend, FusingBackend), "the variant applies to no other"
     return require_windows(comm, shard.backend, window_bytes(shard.partition)) is not None
 
@@ -50,7 +54,7 @@ def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
 def bfs_peers(
     shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
-    """Find levels and parents from sources, different user ids; the same as bfs() does from their positions."""
+    """Find the levels and parents that bfs() finds, from distinct user ids."""
     return levels_in_bytes_first(shard, partial(_search, shard, comm, users, trace), depth_limit)
 
 
@@ -60,7 +64,7 @@ def _search(
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
     search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
     limit = -1 if depth_limit is None else depth_limit
-    (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, [limit], users, trace)
+    (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, {"depth_limit": limit}, users, trace)
     return Traversal(levels, parents, reached, reached_arcs, num_rows=num_rows, sources=sources)
 
 
@@ -75,7 +79,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         "num_positions": partition.num_positions,
         "num_arcs": shard.info.num_arcs,
         "last_arc": len(incoming.targets),
-        "num_longer": shard.num_owned - incoming.singles,
+        "degree_one_from": shard.num_owned - incoming.singles,
         "num_hubs": _num_hubs(shard),
         "capacity": queue_capacity(partition.stride),
         "inbox": _inbox(partition),
@@ -87,7 +91,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         Fresh(shard.num_owned, dtype), Fresh(shard.num_owned, partition.dtype),
     )  # fmt: skip
     kernel = for_ranks(search_ranks, partition.num_ranks)
-    return SearchPeers(shard, num_sources, kernel, METHODS, FACTS, shared, args)
+    return SearchPeers(shard, num_sources, kernel, METHODS, LAYOUT, shared, args)
 
 
 @once_a_shard
@@ -97,22 +101,27 @@ def _search_from_one(shard: Shard, dtype: np.dtype) -> SearchPeers:
 
 @once_a_shard
 def _num_hubs(shard: Shard) -> int:
-    """Return how many of the first in-rows are hubs': the first of them in degree order, and none in any other."""
+    """Return how many of the first in-rows are hubs'; 0 in any order but by degree."""
     indptr = shard.incoming.indptr
     longest = indptr[: len(shard.incoming.targets) // HUB_ARCS + 2]
     return int((longest[1:] - longest[:-1] > HUB_ARCS).sum()) if shard.info.order == "degree" else 0
 
 
 def window_bytes(partition: Partition) -> int:
-    """Return how long a rank's window is behind its head: reached, offers, late ones, counters, trace and queue."""
-    itemsize, inboxes = partition.dtype.itemsize, partition.num_ranks * _inbox(partition)
-    words = MOST_RANKS * (1 + MOST_BLOCKS) + COUNTERS + TRACE_ROWS * len(ROW)
-    queue = queue_capacity(partition.stride) * (16 + itemsize)
-    return 2 * partition.num_states // 8 + (inboxes + inboxes // 2) * 2 * itemsize + 8 * words + queue
+    """Return the bytes of a rank's peer buffer after its head."""
+    sizes = {
+        "words": partition.stride // 32,
+        "num_ranks": partition.num_ranks,
+        "inbox": _inbox(partition),
+        "num_records": TRACE_ROWS,
+        "capacity": queue_capacity(partition.stride),
+    }
+    itemsize = partition.dtype.itemsize
+    return WORK.num_bytes(sizes, {"vertex_t": itemsize, "Candidate": 2 * itemsize})
 
 
 def _inbox(partition: Partition) -> int:
-    """Return how many offers a rank may have from each of the others."""
+    """Return how many candidates a rank may receive from each other rank."""
     return max(partition.stride // INBOX_PART, ALIGNMENT)
 
 

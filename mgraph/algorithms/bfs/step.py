@@ -1,16 +1,16 @@
-"""Breadth-first search by frontiers: each level pushed or pulled, whichever looks at fewer arcs.
+"""Breadth-first search by frontiers: each level pushed or pulled, whichever scans fewer arcs.
 
     frontier = sources
     while the frontier is not empty:
-        push: every arc out of the frontier offers its source as a parent; who had none is found
-              found vertices owned elsewhere go there as (vertex, parent) pairs, the smallest parent wins
-        pull: every vertex not reached looks in its row for one on the frontier
+        push: each arc out of the frontier proposes its source as a parent; targets without one are found
+              found remote vertices are sent to their owners as (vertex, parent); the smallest parent wins
+        pull: each unreached vertex scans its row for one on the frontier
               the frontier is gathered as a bitmap, or as a list of ids where that is shorter
         frontier = the vertices found
 
-Pull looks at few arcs when the frontier is large, because most rows hit at once (Beamer, Asanovic
-and Patterson, 2012). Parents are positions and only fall, so both directions find the same one: the
-smallest. What is left fresh: the owner's levels, parents and visited bits; other copies may lag.
+Pull scans few arcs when the frontier is large, because most rows hit at once (Beamer, Asanovic
+and Patterson, 2012). Parents are positions and only decrease, so both directions find the same one: the
+smallest. Valid at the end: the owner's levels, parents and visited bits; other copies may lag.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 # Push again when the frontier has fewer than 1/BETA of the vertices: the GAP benchmark's value, good to a
 # factor of two.
 BETA = 18
-# And pull only when the frontier grows as it does where all are near. On a grid it never does; there, near the
-# end, any frontier is large beside what is left, and would make every level look at all of that.
+# Pull only when the frontier grows by this factor, as it does in graphs of small diameter. On a grid it never does;
+# near its end any frontier is large beside the unreached rest, and each level would scan all of that.
 GROWTH = 2
-# Graphs with no more arcs a vertex than this may be deep: road maps and meshes have up to 6.
+# Graphs with at most so many arcs per vertex may be deep: road maps and meshes have up to 6.
 DEEP_DEGREE = 8
 
 
@@ -50,7 +50,7 @@ def bfs(
             search.pull()
         else:
             search.push()
-        trace.superstep(method="pull" if pulling else "push", frontier=frontier, arcs=search.looked)
+        trace.superstep(method="pull" if pulling else "push", frontier=frontier, arcs=search.scanned)
     own = slice(search.base, search.base + shard.num_owned)
     return Traversal(search.levels, search.parents[own])
 
@@ -58,14 +58,14 @@ def bfs(
 def _pull_pays(search: _Search, pulling: bool, arcs_before: int) -> bool:
     if pulling:
         return search.num_frontier * BETA > search.shard.partition.num_positions
-    # Of the arcs not looked at, one in arcs_left / frontier_arcs comes from the frontier: so many arcs a vertex looks
-    # at before it hits, and pulling pays when all that are left look at fewer than the frontier has.
+    # Of the unscanned arcs one in arcs_left / frontier_arcs starts at the frontier: a vertex scans so many before it
+    # hits. Pulling pays when all unreached vertices together scan fewer arcs than the frontier has.
     left = search.num_left * search.arcs_left
     return search.frontier_arcs > GROWTH * arcs_before and search.frontier_arcs**2 > left
 
 
 class _Search:
-    """The arrays of one search on one rank; what is counted of the frontier and left is over all ranks."""
+    """The arrays of one search on one rank; counts are over all ranks."""
 
     def __init__(self, shard: Shard, comm: Communicator, sources: list[int]) -> None:
         xp, partition = shard.backend.xp, shard.partition
@@ -95,12 +95,12 @@ class _Search:
             self.parents, self.found, counters,
         )  # fmt: skip
         found = self.found[: int(counters[0])]
-        self.frontier = self._tell_owners(found, counters) if self.comm.size > 1 else found.copy()
+        self.frontier = self._send_found(found, counters) if self.comm.size > 1 else found.copy()
         self._settle(counters)
-        self.looked = arcs
+        self.scanned = arcs
 
     def pull(self) -> None:
-        """Extend the search by one level from the rows of the vertices not reached."""
+        """Extend the search by one level from the rows of unreached vertices."""
         shard, partition, rows = self.shard, self.shard.partition, self.shard.incoming
         counters = self.run.xp.zeros(3, np.int64)
         pull_level[self.run](
@@ -110,11 +110,11 @@ class _Search:
         self.frontier = self.found[: int(counters[0])].copy()
         self._settle(counters)
 
-    def _tell_owners(self, found: Array, counters: Array) -> Array:
-        """Send what was found for vertices of other ranks; return one's own, found here or by others."""
+    def _send_found(self, found: Array, counters: Array) -> Array:
+        """Send found remote vertices to their owners; return the owned ones, found here or remotely."""
         own, (states, positions) = send_to_owners(self.shard, self.comm, found, self.parents)
         merge_parents[self.run](0, len(states), states, positions, self.visited, self.parents, self.found, counters)
-        # Only after the merge: an own vertex must not look visited to the parents that came for it.
+        # Only after the merge: an owned vertex must not be visited yet when received candidates are merged.
         mark_bits[self.run](0, len(found), found, self.visited)
         return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
 
@@ -128,7 +128,7 @@ class _Search:
             self.visited, self.levels, self.offsets[1:], counters,
         )  # fmt: skip
         xp.cumsum(self.offsets[1:], out=self.offsets[1:])
-        arcs, self.looked = self.run.to_host(counters)[1:].tolist()
+        arcs, self.scanned = self.run.to_host(counters)[1:].tolist()
         self.num_frontier, self.frontier_arcs = self.comm.sum(size, arcs)
         self.num_left -= self.num_frontier
         self.arcs_left -= self.frontier_arcs

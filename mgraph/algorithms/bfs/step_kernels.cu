@@ -35,11 +35,11 @@ extern "C" __global__ void pull_level(i64 lo, i64 hi, const i64* indptr, const v
                                       const u32* frontier, const u32* visited, i64 base, i64 stride,
                                       i64 multiplier, vertex_t* parents, vertex_t* found,
                                       i64* counters) {
-  i64 looked = 0;
+  i64 scanned = 0;
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
     if (test_bit(visited, base + v)) continue;
     for (i64 i = indptr[v]; i < indptr[v + 1]; i++) {
-      looked++;
+      scanned++;
       vertex_t u = targets[i];
       if (!test_bit(frontier, u)) continue;
       parents[base + v] = position_of(u, stride, multiplier);
@@ -47,7 +47,7 @@ extern "C" __global__ void pull_level(i64 lo, i64 hi, const i64* indptr, const v
       break;
     }
   }
-  warp_add(&counters[2], looked);
+  warp_add(&counters[2], scanned);
 }
 
 extern "C" __global__ void settle_level(i64 lo, i64 hi, const vertex_t* found, const i64* indptr,

@@ -1,7 +1,7 @@
-"""Breadth-first search, one level at a time: push from the frontier, or pull into what is not reached.
+"""Breadth-first search, one level at a time: push from the frontier, or pull into unreached vertices.
 
-`parents` hold positions and only ever fall, so that the smallest wins whoever comes first.
-`counters` are: vertices found, their arcs, arcs looked at.
+`parents` hold positions and only decrease, so that the smallest candidate wins in any order.
+`counters` are: vertices found, their arcs, arcs scanned.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from mgraph.backends.numba_helpers import BUFFER, flush, position_of, row_of_arc
 def push_level(
     lo, hi, frontier, num_frontier, offsets, indptr, targets, visited, base, first, multiplier, parents, found, counters
 ):
-    """Offer every arc's source to its target as a parent; a target offered the first time is found.
+    """Propose each arc's source as parent of its target; a target's first candidate finds it.
 
     Work items are the frontier's arcs: row k has arcs offsets[k] .. offsets[k + 1]; vertex base + u has
     row u and position u * multiplier + first. `visited` is of
     the levels before and only read here. A thread that finds `parents` already as small as its own
-    offer has nothing to add; a stale larger value is settled by the atomic minimum.
+    candidate has nothing to add; a stale larger value is resolved by the atomic minimum.
     """
     buffer = np.empty(BUFFER, targets.dtype)
     none = np.iinfo(targets.dtype).max
@@ -51,7 +51,7 @@ def push_level(
 
 @kernel(vertex_t="states")
 def merge_parents(lo, hi, states, positions, visited, parents, found, counters):
-    """Take the parents that other ranks offer to vertices owned here, as push_level does."""
+    """Merge the candidate parents that other ranks sent for owned vertices, as push_level does."""
     none = np.iinfo(states.dtype).max
     for i in range(lo, hi):
         v = states[i]
@@ -61,7 +61,7 @@ def merge_parents(lo, hi, states, positions, visited, parents, found, counters):
 
 @kernel(vertex_t="targets")
 def pull_level(lo, hi, indptr, targets, frontier, visited, base, stride, multiplier, parents, found, counters):
-    """Look in the row of every vertex not reached for one on the frontier.
+    """Scan each unreached vertex's row for one on the frontier.
 
     Rows are in order of position: the first hit is the smallest. Vertex v has the state index base + v.
     """

@@ -1,4 +1,4 @@
-"""Breadth-first search by sweeps, the papers' form (Kolganov) on many ranks.
+"""Breadth-first search by sweeps, the papers' variant (Kolganov) on many ranks.
 
     level of the sources = 0, of all others = unreached
     for i = 0, 1, 2, ...
@@ -6,11 +6,11 @@
             if level[u] == i and level[v] > i + 1: level[v] = i + 1
             else if level[v] == i and level[u] > i + 1: level[u] = i + 1     if the edge goes both ways
         level = the minimum over the ranks
-    until no rank improved anything
+    until no rank lowered a level
 
 Every rank holds an equal share of the edges, sorted in segments, and the levels of all vertices: in 8
-bits, 255 for unreached, until level 254 is there and they widen to 32. Left fresh: the levels of all
-vertices, on every rank.
+bits, 255 for unreached, until level 254 occurs and they widen to 32. Valid at the end: the levels of
+all vertices, on every rank.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def bfs_sweep(
     before = None
     level, improved = 0, 1
     while improved and level != depth_limit:
-        # The sweep writes level + 1: before that is the word for unreached, levels widen.
+        # The sweep writes level + 1: levels widen before that equals the value for unreached.
         if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
             levels, before = _widen(levels), None
         before = run.snapshot(levels, before)

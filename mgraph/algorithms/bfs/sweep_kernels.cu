@@ -5,8 +5,8 @@
 
 constexpr int DEPTH = 4;
 
-// A block of threads takes a unit: its segment is copied to shared memory, and what improved there
-// goes back.
+// A block processes a unit: its segment is copied to shared memory, and lowered levels are written
+// back.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_levels(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                  const i64* tile_edges, const i64* tile_starts, const u32* words, i64 segment_bits,
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(1024)
         }
       }
     }
-    // Also the barrier behind the last write to the segment, and before the next unit's first.
+    // Also the barrier after the last write to the segment and before the next unit's first.
     if (__syncthreads_or(changed)) {
       for (i64 i = threadIdx.x; i < length; i += blockDim.x)
         if (segment[i] == lowered) store_relaxed(&home[i], lowered);

@@ -23,7 +23,7 @@ def sweep_levels(
 
     Work items are units (see Blocks). `before` is `levels` or a snapshot of them. Stores are plain, there being no
     8-bit atomics in CUDA: all threads that write an entry in this launch write the same value over a larger
-    one, and who reads it meanwhile sees the old value or the new, neither of which is `level`.
+    one, and a concurrent read returns the old value or the new, neither of which is `level`.
     `counters` are: improvements, some of them counted by several threads.
     """
     mask = (1 << segment_bits) - 1

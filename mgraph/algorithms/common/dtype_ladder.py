@@ -1,12 +1,12 @@
 """Levels in bytes, and integer distances in 16 or 32 bits, where those that occur fit, though longer paths could be.
 
-A path may be as long as all vertices times the largest weight, and hardly any is: in fewer bits a search looks up,
-keeps and sends less. What lies beyond `farthest()` counts as not reached there. If a distance came so near to that
-that an arc may lead beyond, the search is repeated in the next wider dtype, in which the graph is searched from then
-on. Through windows 16 bits come first: what holds up the ranks there is how many bytes cross the links.
+A path may be as long as all vertices times the largest weight, and hardly any is: with fewer bits a search loads,
+stores and sends less. Distances above `farthest()` count as unreached. If a distance is so near to that bound that an
+arc may exceed it, the search is repeated in the next wider dtype, which later searches of the graph then begin with.
+Multi-GPU searches try 16 bits first, since bytes over the links limit them.
 
-Levels that one launch finds are bytes first, except on graphs of few arcs a vertex: a quarter as much is written, and
-goes to other ranks. What a search did that is repeated is told too.
+Levels of a persistent search are bytes first, except on graphs of few arcs a vertex: a quarter as many bytes are
+written, and sent to other ranks. The trace includes a search that is repeated.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE
 from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
-# A search whose trace has a row for each of so many levels may have had more to find.
+# A search with so many trace records, one per level, may not have reached all vertices.
 MOST_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
 assert MOST_IN_BYTES < TRACE_ROWS, "a level of its own has a row of its own"
-# Where a path of so few arcs could be too long, nobody tries.
+# A dtype that a path of so few arcs could exceed is not tried.
 FEWEST_ARCS = 64
 
 
 def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_windows: bool) -> list[np.dtype]:
-    """Return in which narrower dtypes distances that may take `dtype` are worth a search, the narrowest first.
+    """Return the smaller dtypes worth trying before `dtype`, the smallest first.
 
     `degree` is the mean one of vertices that have arcs: on meshes and road maps paths have too many arcs for 16 bits.
     """
@@ -44,7 +44,7 @@ def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_
 
 
 def first_dtypes(shard: Shard, dtype: np.dtype, *, has_windows: bool) -> list[np.dtype]:
-    """Return those that a search by frontiers tries: no search of this graph has come to their end."""
+    """Return the smaller dtypes to try that no search of this graph has exceeded."""
     info = shard.info
     tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_windows=has_windows)
     return [narrow for narrow in tried if narrow.itemsize > shard.outgrown_bytes]
@@ -61,7 +61,7 @@ def searched_bytes(sizes: GraphSizes, *, has_windows: bool) -> int:
 
 
 def farthest(dtype: np.dtype, heaviest: float | int) -> int:
-    """Return the largest distance from which every arc ends below what is not reached."""
+    """Return the largest distance from which any arc still leads below `unreached_of(dtype)`."""
     return int(unreached_of(dtype)) - 1 - int(heaviest)
 
 
@@ -72,21 +72,21 @@ def narrow_cutoff(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) 
 
 
 def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
-    """Return the distance from which an arc may lead beyond, in a search in this dtype."""
+    """Return the smallest distance from which an arc may exceed this dtype."""
     if dtype not in NARROW:
         return unreached_of(dtype)
     return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
 
 
 def may_be_deep(shard: Shard) -> bool:
-    """Return whether there are so few arcs a vertex that a search may have many levels."""
+    """Return whether so few arcs per vertex allow searches of many levels."""
     return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
 
 
 def levels_in_bytes_first(
     shard: Shard, search: Callable[[np.dtype, int | None], Traversal], depth_limit: int | None
 ) -> Traversal:
-    """Search for levels, the same on every rank: `search` takes their dtype and a limit of depth."""
+    """Search for levels in bytes first; `search` receives their dtype and a depth limit."""
     limit = MOST_IN_BYTES if depth_limit is None else min(depth_limit, MOST_IN_BYTES)
     suffices = limit == depth_limit
     if not may_be_deep(shard) and (suffices or not shard.is_deep):
@@ -100,7 +100,7 @@ def levels_in_bytes_first(
 
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
-    """Return whether a search in a narrower dtype lost nothing that is within the cutoff; the same on every rank."""
+    """Return whether a search in a smaller dtype found all distances within the cutoff."""
     info, run, num_beyond = shard.info, shard.backend, found.num_beyond
     distances = found.distances
     if cutoff is not None and cutoff <= farthest(distances.dtype, info.max_weight):

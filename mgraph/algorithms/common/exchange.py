@@ -1,4 +1,4 @@
-"""The exchange of a sparse superstep: what changed goes to the owners of the vertices."""
+"""The exchange of a sparse superstep: changed values are sent to their vertices' owners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mgraph.types import Array
 
 
 def send_to_owners(shard: Shard, comm: Communicator, states: Array, values: Array) -> tuple[Array, Array]:
-    """Send (state, values[state]) of vertices owned elsewhere; return this rank's own states and what came.
+    """Send (state, value) of remote vertices; return owned states and received pairs.
 
     `states` is sorted in place. An owner's slice of the state indices is contiguous, so that sorting
     them groups them by owner.
@@ -17,15 +17,15 @@ def send_to_owners(shard: Shard, comm: Communicator, states: Array, values: Arra
     -------
     own
         Those of `states` that this rank owns.
-    came
-        Pair of arrays: states owned here and the values that other ranks have for them.
+    received
+        Pair of arrays: owned states and the values that other ranks sent for them.
     """
     xp, stride = shard.backend.xp, shard.partition.stride
     states.sort()
     starts = xp.arange(1, comm.size, dtype=states.dtype) * stride
-    # CuPy reads in front of an empty array that it searches.
+    # CuPy reads before the beginning of an empty array that it searches.
     cuts = shard.backend.to_host(xp.searchsorted(states, starts)).tolist() if len(states) else [0] * len(starts)
     parts = xp.split(states, cuts)
     own, parts[comm.rank] = parts[comm.rank], states[:0]
-    came = xp.concatenate(comm.alltoallv(parts))
-    return own, (came, xp.concatenate(comm.alltoallv([values[part] for part in parts])))
+    received = xp.concatenate(comm.alltoallv(parts))
+    return own, (received, xp.concatenate(comm.alltoallv([values[part] for part in parts])))

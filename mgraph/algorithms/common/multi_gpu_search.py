@@ -1,14 +1,14 @@
-"""How a search through windows begins and ends, on ranks whose kernels reach each other's memory.
+"""Launch and end of a persistent multi-GPU search, on ranks that access each other's memory.
 
-It finds its sources itself, and times begin when it has. What drove it: links between GPUs that sleep wake one after
-the other in a verb of NCCL, which takes 500 us then, and ranks leave it up to 150 us apart, for which the first meeting
-of a search waits (four H200). Woken all at once they take 100 us, and ranks leave a meeting in a kernel within a few us
-of each other, where what a host does in 30 us takes one that has waited 90.
+The kernel translates its sources itself, and times begin when it has. Reason: links between GPUs that sleep wake one
+after the other in an NCCL call, which then takes 500 us, and ranks leave it up to 150 us apart, for which the first
+barrier of a search waits (four H200). Woken all at once they take 100 us, and ranks leave a barrier in a kernel within
+a few us of each other; work of 30 us on the host takes 90 us on one that has waited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,34 +18,32 @@ from mgraph.algorithms.common.control_block import Orders
 from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace
 from mgraph.backends.base import GIVEN_WINDOWS, FusingBackend
 from mgraph.backends.kernel import Kernel
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import ControlLayout
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_done, wait_for_ranks
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import Array
 
-# backends/device/ranks.cuh: four are found a meeting, and one reduction over NCCL finds more of them sooner.
+# backends/device/ranks.cuh: a barrier translates four sources; more are translated sooner by one NCCL reduction.
 FEW_SOURCES = 64
-# What such a kernel reports: whether it was done, how many rows its trace has, and two words of its own; and the words
-# of a row, the first of which says what was done.
-NUM_REPORTS, ROW_WORDS = 4, 5
 
 
 class SearchPeers:
-    """What searches of a shard from so many sources have in common: all but which they are, and the windows.
+    """The prepared launch of multi-GPU searches of a shard from so many sources.
 
     Parameters
     ----------
     kernel, methods
-        What searches, and what the numbers mean by which its trace names a superstep.
-    facts
-        The names of the orders. Those up to `found`, which says whether the sources are found, are a search's own.
+        The search kernel, and the names of the methods that its trace has by number.
+    layout
+        Its control block. `found`, which says whether the sources are positions already, is one of a search's own
+        parameters; the report begins with `done` and `num_rows`.
     shared
-        The orders that all searches of the shard have in common, by name, but for this rank's range of user ids and the
-        rows of the trace.
+        The launch parameters that all searches of the shard share, by name, but for this rank's range of user ids and
+        the capacity of the trace.
     args
-        What it takes between the positions of user ids and the orders.
+        The kernel's arguments between the positions of user ids and the control block.
     """
 
     def __init__(
@@ -54,55 +52,54 @@ class SearchPeers:
         num_sources: int,
         kernel: Kernel,
         methods: Sequence[str],
-        facts: Names,
-        shared: dict[str, int],
+        layout: ControlLayout,
+        shared: Mapping[str, int],
         args: Sequence[Any],
     ) -> None:
         run, (lo, hi) = shard.backend, shard.user_range
-        assert isinstance(run, FusingBackend), "who calls has asked"
+        assert isinstance(run, FusingBackend), "the caller checks this"
         self._shard, self._methods, self._few = shard, methods, num_sources <= FEW_SOURCES
-        self._found_at = facts.index("found")
-        num_own = self._found_at + 1
-        words = facts.arranged(behind=num_own, first_user=lo, num_users=hi - lo, trace_rows=TRACE_ROWS, **shared)
-        self._orders = Orders(run, num_own, words, (0,) * NUM_REPORTS, (TRACE_ROWS, ROW_WORDS), num_sources)
+        self._found_at, self._record_words = layout.own.index("found"), len(layout.record)
+        shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_rows": TRACE_ROWS}
+        self._orders = Orders(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_ROWS, num_sources)
         self._launch = run.prepared(
             kernel, 0, shard.partition.stride, *GIVEN_WINDOWS, shard.position_of_user, *args, self._orders.words
         )
 
     def __call__(
-        self, comm: Communicator, own: Sequence[int], users: Sequence[int], trace: Trace
+        self, comm: Communicator, own: Mapping[str, int], users: Sequence[int], trace: Trace
     ) -> tuple[list[Array], list[int], list[int]]:
         """Search from these user ids.
 
-        Return what the kernel found; how many rows its trace has, and what it reports; the positions of the users. The
-        phase at hand begins when these are known.
+        Return the kernel's results; the number of trace records and the rest of its report; the positions of the users.
+        The current phase begins when these are known.
         """
         orders, windows, found_at = self._orders, comm.windows, self._found_at
-        assert windows is not None, "who calls has opened them"
+        assert windows is not None, "the caller opens them"
         if self._few:
-            orders.give((*own, 0), users)
+            orders.give(users, found=0, **own)
         else:
-            orders.give((*own, 1), positions_of(self._shard, comm, users))
+            orders.give(positions_of(self._shard, comm, users), found=1, **own)
             comm.barrier()
             trace.begin_phase()
-        answers = self._launch(*windows.given)
+        results = self._launch(*windows.given)
         try:
             if self._few:
                 comm.wait(until=lambda: orders.on_host[found_at])
                 trace.begin_phase()
         finally:
             wait_for_ranks(comm, orders.run)
-        done, num_rows, *told = orders.report()
+        done, num_rows, *reported = orders.report()
         require_done(comm, done)
         trace.end_phase()
-        rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, ROW_WORDS)
+        rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, self._record_words)
         comm.bytes_sent += int(rows[:, -1].sum())
         trace.fused(partial(_steps_of, self._methods, rows), "windows")
-        return answers, [num_rows, *told], orders.on_host[orders.sources_at :][: len(users)].tolist()
+        return results, [num_rows, *reported], orders.on_host[orders.sources_at :][: len(users)].tolist()
 
 
 def _steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:
-    """Return what the rows of the trace of a search through windows say of its supersteps."""
+    """Return the trace records as dictionaries."""
     return [
         {"method": methods[m], "frontier": frontier, "arcs": arcs, "microseconds": ns / 1000, "bytes": sent}
         for m, frontier, arcs, ns, sent in rows.tolist()

@@ -1,4 +1,4 @@
-"""What every traversal takes and gives: its result on one rank, and the trace of its supersteps."""
+"""Results of a traversal on one rank, and the trace of its supersteps."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.types import Array
 
-# Supersteps that a launch tells one by one; what comes after them is added up in the last.
+# Supersteps of a launch that have a trace record each; later ones are accumulated in the last.
 TRACE_ROWS = 1 << 12
 
 
 @dataclass
 class Trace:
-    """Times of phases and facts of supersteps; the backend is waited for where a phase ends."""
+    """Times of phases and records of supersteps; a phase ends when the backend is idle."""
 
     backend: Backend
     comm: Communicator
     seconds: dict[str, float] = field(default_factory=dict)
-    # Who starts the supersteps: "steps", the host; "fused", one kernel; "windows", one on each rank, which meet.
+    # What starts the supersteps: "steps", the host; "fused", one kernel; "windows", one kernel a rank, with barriers.
     form: str = "steps"
 
     def __post_init__(self) -> None:
@@ -31,7 +31,7 @@ class Trace:
         self._began: float | None = None
         self._ended: float | None = None
         self._noted: list[dict] = []
-        self._told: Callable[[], list[dict]] | None = None
+        self._unread: Callable[[], list[dict]] | None = None
 
     def phase(self, name: str) -> AbstractContextManager[None]:
         """Add the time of a block to the phase `name`."""
@@ -39,28 +39,28 @@ class Trace:
         return _Phase(self, name)
 
     def begin_phase(self) -> None:
-        """Begin the phase at hand here, where what it needs is known: it may be launched already."""
+        """Begin the current phase here, where its inputs are known: it may be launched already."""
         self._began = self._began or time.perf_counter()
 
     def end_phase(self) -> None:
-        """End the phase at hand here, where all was waited for that belongs to it: there may be launches behind."""
+        """End the current phase here, where its launches are done: later ones may be in flight."""
         self._ended = time.perf_counter()
 
     def superstep(self, method: str, frontier: int, arcs: int, microseconds: float | None = None, **more: int) -> None:
-        """Note what one superstep did, and the bytes that this rank sent since the one before.
+        """Record one superstep, and the bytes that this rank sent since the one before.
 
         Parameters
         ----------
         method
-            What it did, in the word of its loop: push, heavy, pull, walk, sweep, split, scan, ...
+            What it did, as its loop calls it: push, heavy, pull, walk, sweep, split, scan, ...
         frontier
-            Vertices over all ranks it started from; of a sweep, those it lowered.
+            Vertices over all ranks that it started from; in a sweep, those it lowered.
         arcs
-            Arcs that this rank looked at.
+            Arcs that this rank scanned.
         microseconds
             How long it took; by default, the time since the one before, or since the phase began.
         **more
-            What else is of interest, of this rank.
+            Further numbers, of this rank.
         """
         now, sent = time.perf_counter(), self.comm.bytes_sent
         if microseconds is None:
@@ -69,28 +69,28 @@ class Trace:
         self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
         self._stepped, self._bytes_stepped = now, sent
 
-    def fused(self, told: Callable[[], list[dict]], form: str = "fused") -> None:
-        """Note the supersteps of one launch, which `told` puts in words once somebody asks."""
+    def fused(self, records: Callable[[], list[dict]], form: str = "fused") -> None:
+        """Record the supersteps of one launch; `records` formats them when they are read."""
         noted, self.form = self.supersteps, form
-        # What supersteps behind the launch tell of is theirs alone.
+        # Supersteps after the launch count time and bytes from here.
         self._stepped, self._bytes_stepped = time.perf_counter(), self.comm.bytes_sent
-        self._told = lambda: noted + told()
+        self._unread = lambda: noted + records()
 
     @property
     def supersteps(self) -> list[dict]:
-        """What every superstep did."""
-        if self._told:
-            self._noted, self._told = self._told(), None
+        """The records of all supersteps."""
+        if self._unread:
+            self._noted, self._unread = self._unread(), None
         return self._noted
 
     @property
     def bytes_sent(self) -> int:
-        """What this rank sent since the trace began."""
+        """Bytes that this rank sent since the trace began."""
         return self.comm.bytes_sent - self._bytes_before
 
 
 class _Phase(AbstractContextManager[None]):
-    """A block that is timed; a class, as to enter a generator takes twice as long."""
+    """A timed block; a class, since entering a generator takes twice as long."""
 
     def __init__(self, trace: Trace, name: str) -> None:
         self._trace, self._name = trace, name
@@ -112,15 +112,26 @@ class _Phase(AbstractContextManager[None]):
 
 @dataclass
 class Traversal:
-    """One rank's answer for its owned vertices, in its own order.
+    """One rank's result for its owned vertices, in their order on the rank.
 
-    `distances` hold `unreached_of(dtype)` and `predecessors`, which are positions, hold
-    `none_of(dtype)` where a vertex is not reached. A source is its own predecessor. How many of them are
-    reached, and their arcs, are there where the search has counted them, and so is of all ranks how many distances
-    are so long that their dtype may not hold what is farther. `in_user_ids` are both, where they were translated right
-    behind the search. `everywhere` are the distances of all states, where every rank knows them: until the next search.
-    `sources` are the positions of those that a search was given by user id, without arcs or not. `num_rows` has
-    the trace of a search breadth first in one launch: one for every level, up to `TRACE_ROWS`, but of walks.
+    Attributes
+    ----------
+    distances, predecessors
+        `unreached_of(dtype)` and `none_of(dtype)` where a vertex is not reached. Predecessors are positions; a source
+        is its own predecessor.
+    num_reached, reached_arcs
+        Reached vertices and their arcs, where the search counted them.
+    in_user_ids
+        Both arrays translated, where that was launched right after the search.
+    num_beyond
+        How many distances, over all ranks, are so long that their dtype may not hold longer ones, where counted.
+    everywhere
+        The distances of all states, where every rank has them; valid until the next search.
+    sources
+        Positions of the sources of a search that was given user ids, with or without arcs.
+    num_rows
+        Trace records of a breadth-first search in one launch: one for each level, up to `TRACE_ROWS`, except in chunked
+        expansion.
     """
 
     distances: Array

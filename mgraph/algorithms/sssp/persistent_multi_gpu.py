@@ -22,7 +22,7 @@ from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
 from mgraph.algorithms.sssp.near_far import default_delta
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     COUNTERS,
-    FACTS,
+    LAYOUT,
     LONG_ROW,
     METHODS,
     ROW,
@@ -66,7 +66,7 @@ def sssp_peers(
     search = _search_from_one(shard, dtype, has_light) if len(users) == 1 else _search_from(shard, dtype, len(users))
     farthest = unreached_of(dtype) if cutoff is None else cutoff
     width = narrow_delta(shard, dtype) if delta is None else delta
-    asked = word_of(farthest, dtype), word_of(width, dtype)
+    asked = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
     (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, asked, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.windows is not None, "require_sssp_windows() comes first"
@@ -102,7 +102,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         rows.indptr, rows.targets, rows.weights, scale,
         Fresh(shard.num_owned, dtype), Fresh(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
-    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, FACTS, shared, args)
+    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
 
 
 @once_a_shard

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import ControlLayout, Names
 
 # `cutoff`, `delta` and `beyond` are distances; from `beyond` on they are counted in the end. `found` is written by the
 # kernel where it finds the sources itself; they are behind the trace. `lines` and `copy` say how many bytes behind its
@@ -24,6 +24,7 @@ COUNTERS = 4
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
 LONG_ROW = 256
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
+LAYOUT = ControlLayout(FACTS, own="cutoff delta found", report=REPORT, record=ROW)
 METHODS = Names("Method", "push scan heavy pull")
 # Ranks with as many vertices are searched step by step: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED

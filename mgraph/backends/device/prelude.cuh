@@ -1,6 +1,6 @@
-// Prepended to every .cu file: integer types, sentinels, atomics, cache hints, warp helpers.
-// A .cu file uses these alone: no #include, no inline PTX, no bare `extern __shared__`.
-// Above this text stand the typedefs of the module at hand (TYPEDEFS in pair.py).
+// Integer types, sentinels, atomics, cache hints, warp helpers, barriers. A .cu file uses these
+// only: no system header, no inline PTX, no bare `extern __shared__`. The typedefs of the module
+// (TYPEDEFS in pair.py) precede this text.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -11,7 +11,7 @@ typedef long long i64;
 
 // clang-format off: a table
 // ---- sentinels -------------------------------------------------------------------------------------
-template <class T> struct top_of;  // above all others: "no vertex", "not reached"
+template <class T> struct top_of;  // largest value: "no vertex", "not reached"
 template <> struct top_of<u8> { static __device__ constexpr u8 value() { return 255; } };
 template <> struct top_of<u16> { static __device__ constexpr u16 value() { return 0x7C00; } };  // infinity, as a float
 template <> struct top_of<u32> { static __device__ constexpr u32 value() { return 0xFFFFFFFFu; } };
@@ -24,11 +24,11 @@ template <class T> struct is_float { static constexpr bool value = false; };
 template <> struct is_float<float> { static constexpr bool value = true; };
 template <> struct is_float<double> { static constexpr bool value = true; };
 
-template <class T> struct wide_of { typedef T type; };  // of 32 bits and more, as most atomics want it
+template <class T> struct wide_of { typedef T type; };  // at least 32 bits, as most atomics need
 template <> struct wide_of<u16> { typedef u32 type; };
 
 // clang-format on
-// ---- where a thread stands -------------------------------------------------------------------------
+// ---- indices of a thread --------------------------------------------------------------------------
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 __device__ inline i64 warp_index() { return thread_index() >> 5; }
@@ -39,13 +39,13 @@ __device__ inline int lane_index() { return threadIdx.x & 31; }
 // Relaxed access to what other threads of the same launch write.
 template <class T> __device__ inline T load_relaxed(const T* p) { return *(const volatile T*)p; }
 template <class T> __device__ inline void store_relaxed(T* p, T v) { *(volatile T*)p = v; }
-// A plain load of what other threads of the same launch write: the last value that the nearest
-// cache has seen, or any since all met, or since before the launch. Only where each of those will
-// do; what all threads look at is read several times faster than from the cache that they share.
+// A plain load of what other threads of the same launch write: the value that the nearest cache
+// has, which may be any since the last barrier, or since before the launch. Only where each of
+// these is correct; a word that all threads read is several times faster than from L2.
 template <class T> __device__ inline T load_stale(const T* p) {
 #ifdef __CUDACC__
   return *p;
-#else  // tests/emulator gives an older value now and then
+#else  // tests/emulator returns a stale value now and then
   return __ldca(p);
 #endif
 }
@@ -85,22 +85,23 @@ template <class T> __device__ inline T* dynamic_shared() {
 }
 
 #ifdef __CUDACC__  // tests/emulator supplies these
-// A clock in nanoseconds that all blocks share; it may go on in steps of a microsecond.
+// A clock in nanoseconds that all blocks share; its resolution may be a microsecond.
 __device__ inline i64 clock_ns() {
   i64 now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 }
-// What a thread that waits does between two looks: nothing.
+// Between two polls of a waiting thread: nothing.
 __device__ inline void pause_waiting() {}
-// Bring what is at p into L2; nobody waits for it.
+// Prefetch the line at p into L2.
 __device__ inline void prefetch(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(p));
 }
-// Between what this thread and those it met did before and what they do after, for all GPUs to see.
+// A fence over all GPUs between accesses before and after it, of this thread and of those it
+// synchronised with.
 __device__ inline void fence_system() { asm volatile("fence.acq_rel.sys;" ::: "memory"); }
-// Add, after all that this thread and those it met wrote before, and before all they do after;
-// load, before that.
+// Add, ordered after all earlier writes of this thread and of those it synchronised with, and
+// before their later accesses; load, ordered before later accesses.
 __device__ inline i64 add_ordered(i64* p, i64 v) {
   i64 old;
   asm volatile("atom.add.acq_rel.gpu.u64 %0, [%1], %2;" : "=l"(old) : "l"(p), "l"(v) : "memory");
@@ -111,7 +112,7 @@ __device__ inline i64 load_acquire(const i64* p) {
   asm volatile("ld.acquire.gpu.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
   return v;
 }
-// The same where another GPU wrote; half the time of a load and a fence.
+// The same for writes of another GPU; half the time of a load and a fence.
 __device__ inline i64 load_acquire_system(const i64* p) {
   i64 v;
   asm volatile("ld.acquire.sys.s64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
@@ -120,8 +121,9 @@ __device__ inline i64 load_acquire_system(const i64* p) {
 #endif
 
 // ---- atomics: relaxed, returning the old value -----------------------------------------------------
-// In global memory, of an array that has the whole pair, neither above infinity: up to there
-// numbers order as floats of 16 bits do, of which a device finds minima two by two.
+// In global memory, in an array that contains the whole aligned pair, with both values at most
+// infinity: up to there the numbers order as 16-bit floats, whose minima a device computes in
+// pairs.
 __device__ inline u16 atomic_min(u16* p, u16 v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   u32 *both = (u32*)((u64)p & ~3ull), shift = ((u64)p & 2) * 8, top = top_of<u16>::value();
@@ -141,7 +143,7 @@ __device__ inline u16 atomic_min(u16* p, u16 v) {
 __device__ inline u32 atomic_min(u32* p, u32 v) { return atomicMin(p, v); }
 __device__ inline i32 atomic_min(i32* p, i32 v) { return atomicMin(p, v); }
 __device__ inline i64 atomic_min(i64* p, i64 v) { return atomicMin(p, v); }
-// Floats that are never negative order as their bits do.
+// Non-negative floats order as their bits do.
 __device__ inline float atomic_min(float* p, float v) {
   return __int_as_float(atomicMin((int*)p, __float_as_int(v)));
 }
@@ -169,12 +171,12 @@ template <class T> __device__ inline T warp_min(T v) {
   }
   return v;
 }
-// Add a count of each thread of a warp that is whole and together: one atomic a warp.
+// Add a count of each thread; by a whole converged warp, with one atomic.
 __device__ inline void warp_add(i64* p, i64 v) {
   v = warp_sum(v);
   if (lane_index() == 0 && v) atomic_add(p, v);
 }
-// The sum over this lane and those below.
+// Inclusive prefix sum over the lanes of a warp.
 template <class T> __device__ inline T scan_warp(T v) {
   for (int d = 1; d < 32; d <<= 1) {
     T other = __shfl_up_sync(0xFFFFFFFFu, v, d);
@@ -182,7 +184,7 @@ template <class T> __device__ inline T scan_warp(T v) {
   }
   return v;
 }
-// Shares that the lanes of a warp have of items 0 .. total.
+// Prefix sums of the lanes' counts, which divide items 0 .. total.
 struct WarpScan {
   u32 before, total;
   __device__ inline WarpScan(u32 mine) {
@@ -190,7 +192,7 @@ struct WarpScan {
     before = sum - mine;
     total = __shfl_sync(0xFFFFFFFFu, sum, 31);
   }
-  // The lane whose share holds item i.
+  // The lane whose share contains item i.
   __device__ inline int owner(u32 i) const {
     int lane = 0;
     for (int step = 16; step; step >>= 1)
@@ -198,8 +200,9 @@ struct WarpScan {
     return lane;
   }
 };
-// A place in a queue for each thread that calls, wherever it stands: one atomic for those together.
-// Inlined, because threads that call it elsewhere, for another queue, are not to be among them.
+// Reserve a slot of a queue for each calling thread, in divergent code too: one atomic for the
+// active lanes. Inlined, since threads that call it elsewhere, for another queue, must not join
+// them.
 __device__ __forceinline__ i64 reserve(i64* count) {
   unsigned mask = __activemask();
   int lane = lane_index(), leader = __ffs(mask) - 1;
@@ -208,8 +211,7 @@ __device__ __forceinline__ i64 reserve(i64* count) {
   base = __shfl_sync(mask, base, leader);
   return base + __popc(mask & ((1u << lane) - 1));
 }
-// The same where threads want places of different queues: one atomic for those of a warp that want
-// the same.
+// The same for different queues: one atomic for the lanes that reserve in one queue.
 __device__ __forceinline__ i64 reserve_of(i64* counts, i64 which) {
   unsigned same = __match_any_sync(__activemask(), which);
   int lane = lane_index(), leader = __ffs(same) - 1;
@@ -226,7 +228,7 @@ __device__ inline bool set_bit(u32* bits, i64 i) {
   return (atomic_or(&bits[i >> 5], mask) & mask) == 0;
 }
 __device__ inline void clear_bit(u32* bits, i64 i) { atomic_and(&bits[i >> 5], ~(1u << (i & 31))); }
-// What `before` has for the word of bit i, and how many bits are set in front of it there.
+// The number of set bits before bit i, from counts `before` each word.
 template <class T> __device__ inline i64 ones_before(const u32* bits, const T* before, i64 i) {
   return (i64)before[i >> 5] + __popc(bits[i >> 5] & ((1u << (i & 31)) - 1));
 }
@@ -242,23 +244,25 @@ __device__ inline i64 row_of_arc(const i64* offsets, i64 num_rows, i64 arc) {
   }
   return lo;
 }
-// A tile of arcs that a block of threads takes together: the rows at its ends are searched once, an
-// arc's own row only between them. All threads of the block must come along.
+// A tile of arcs that a block processes: the rows at its ends are located once, and an arc's own
+// row is searched between them. By all threads of a block.
 struct ArcTile {
   const i64* offsets;
   i64 first, count;
   __device__ inline ArcTile(const i64* all_offsets, i64 num_rows, i64 begin, i64 end) {
     __shared__ i64 ends[2];
-    __syncthreads();  // all have read the ends of the tile before
+    __syncthreads();  // all have read the ends of the previous tile
     if (threadIdx.x < 2)
       ends[threadIdx.x] = row_of_arc(all_offsets, num_rows, threadIdx.x ? end - 1 : begin);
     __syncthreads();
-    offsets = all_offsets, first = ends[0], count = ends[1] - ends[0] + 1;
+    offsets = all_offsets;
+    first = ends[0];
+    count = ends[1] - ends[0] + 1;
   }
   __device__ inline i64 row_of(i64 arc) const {
     return first + row_of_arc(offsets + first, count, arc);
   }
-  // How many arcs a tile has: few enough that every block gets one, up to eight a thread.
+  // Arcs of a tile: few enough that every block has one, up to eight per thread.
   static __device__ inline i64 length(i64 num_arcs) {
     i64 each = num_arcs / thread_count();
     return blockDim.x * (each < 1 ? 1 : each > 8 ? 8 : each);
@@ -266,7 +270,7 @@ struct ArcTile {
 };
 __device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplier) {
   if (multiplier == 1) return state;
-  // In the width of a vertex: 64 bits are divided several times slower than 32.
+  // In the width of a vertex: a 64-bit division takes several times as long as a 32-bit one.
   vertex_t owner = state / (vertex_t)stride;
   return (state - owner * (vertex_t)stride) * (vertex_t)multiplier + owner;
 }
@@ -276,7 +280,7 @@ __device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
   return (i64)((vertex_t)position - local * (vertex_t)multiplier) * stride + local;
 }
 
-// An integer of the weight's order, of 32 bits where the weight has no more.
+// An integer that orders as the weight does, of 32 bits where the weight has no more.
 template <class T> __device__ inline i64 order_of(T w) { return (i64)w; }
 __device__ inline i64 order_of(u32 w) { return (i64)w - 0x80000000ll; }
 __device__ inline i64 order_of(float w) {
@@ -288,26 +292,28 @@ __device__ inline i64 order_of(double w) {
   return bits >= 0 ? bits : bits ^ 0x7FFFFFFFFFFFFFFFll;
 }
 
-// Weights in 256 classes, heavier ones in higher ones: class c is up to the edge c + 1, the last
-// has no edge.
+// Weights in 256 classes, heavier ones in higher classes: class c ends at edge c + 1, the last has
+// no end.
 constexpr int WEIGHT_CLASSES = 256;
 template <class T> __device__ inline int class_of(T weight, double scale) {
   double x = (double)weight * scale;
   return x < WEIGHT_CLASSES - 1 ? (int)x : WEIGHT_CLASSES - 1;
 }
-// The edge of the class of what weighs `room`.
+// The edge after the class of the weight `room`.
 template <class T> __device__ inline double class_edge(T room, double scale) {
   int last = class_of(room, scale);
   return last < WEIGHT_CLASSES - 1 ? last + 1 : top_of<double>::value();
 }
-// Where the arcs below an edge end, in a row by weight: near its begin, where one reading brings
-// many weights.
+// The end of the arcs below an edge in a weight-sorted row; exponential search from its beginning,
+// where one access loads many weights.
 template <class T>
 __device__ inline i64 light_end(const T* weights, i64 begin, i64 end, double scale, double edge) {
   if (edge == top_of<double>::value()) return end;
   i64 at = begin;
-  for (i64 step = 1; at < end && (double)weights[at] * scale < edge; step <<= 1)
-    begin = at + 1, at += step;
+  for (i64 step = 1; at < end && (double)weights[at] * scale < edge; step <<= 1) {
+    begin = at + 1;
+    at += step;
+  }
   if (at < end) end = at;
   while (begin < end) {
     i64 middle = (begin + end) >> 1;
@@ -318,7 +324,7 @@ __device__ inline i64 light_end(const T* weights, i64 begin, i64 end, double sca
   }
   return begin;
 }
-// The same in a long row, for a warp that is whole and together.
+// The same in a long row, by a whole warp.
 template <class T> __device__ inline i64 light_end_by_warp(const T* weights, i64 begin, i64 end,
                                                            double scale, double edge) {
   while (begin < end) {
@@ -360,36 +366,37 @@ __device__ inline u64 scrambled(u64 x, u64 scale, u64 k0, u64 k1, u64 k2, u64 k3
   return ((x ^ (x >> shift)) + (k0 >> 7)) & mask;
 }
 __device__ inline u64 weight_key(u64 seed) { return mix(seed + 99); }
-// The weight 1..max_weight of the edge (a, b); undirected edges come with a <= b.
+// The weight 1..max_weight of the edge (a, b); for undirected edges a <= b.
 __device__ inline u64 edge_weight(u64 key, u64 a, u64 b, u64 max_weight) {
   return mix(key ^ mix((a << 32 | a >> 32) ^ b)) % max_weight + 1;
 }
 
 // ---- waits -----------------------------------------------------------------------------------------
-// The abort word is in host memory: to look there takes longer than most waits, so only every so
-// often.
-constexpr u32 LOOKS_AN_ABORT = 256;
-// After so many looks a wait is a long one: looks in quick succession would hold up those who still
-// work (a round of shortest paths at scale 22 on an H200: 19 ms, and 0.8 ms with pauses).
-constexpr u32 QUICK_LOOKS = 64;
-// All threads of a grid meet; the blocks must all be on the device at once. False for all threads
-// of a block that saw *abort. Each meeting adds 2^62 to *arrived, by which the blocks know that all
-// have come; it is 0 before the first meeting of all, and may stay as it is between launches,
-// unless one was aborted. Then, before the rest of its block goes on, one thread calls then(): what
-// all blocks look at is looked at once a block.
+// Polls before a look at the abort word, which is in host memory: reading it takes longer than most
+// waits.
+constexpr u32 POLLS_PER_ABORT_CHECK = 256;
+// After so many polls a wait pauses between two: polls in quick succession slow down the threads
+// that still work (a round of shortest paths at scale 22 on an H200: 19 ms, and 0.8 ms with
+// pauses).
+constexpr u32 QUICK_POLLS = 64;
+// Barrier of all threads of a grid, whose blocks must all be resident. False for all threads of a
+// block that saw *abort. Each barrier adds 2^62 to *arrived, which shows that all blocks have
+// arrived; it is 0 before the first barrier, and keeps its value between launches, unless one was
+// aborted. One thread of each block calls then() before the rest of its block continues: a word
+// that all blocks need is read once per block.
 template <class Then>
 __device__ inline bool grid_barrier(i64* arrived, const u32* abort, Then then) {
   __syncthreads();
-  bool met = true;
+  bool passed = true;
   if (threadIdx.x == 0) {
     constexpr u64 round = 1ull << 62;
     u64 own = blockIdx.x ? 1 : round - gridDim.x + 1, before = (u64)add_ordered(arrived, (i64)own),
         now = before + own;
-    for (u32 looks = 1; met && !((before ^ now) & round); looks++) {
-      if (looks % LOOKS_AN_ABORT == 0) met = !load_relaxed(abort);
-      // Blocks that look all the time slow those that still work, tenfold and more where work is
+    for (u32 polls = 1; passed && !((before ^ now) & round); polls++) {
+      if (polls % POLLS_PER_ABORT_CHECK == 0) passed = !load_relaxed(abort);
+      // Blocks that poll without pause slow those that still work tenfold and more, where work is
       // uneven.
-      if (looks < QUICK_LOOKS)
+      if (polls < QUICK_POLLS)
         pause_waiting();
       else
         __nanosleep(1000);
@@ -397,7 +404,7 @@ __device__ inline bool grid_barrier(i64* arrived, const u32* abort, Then then) {
     }
     then();
   }
-  return __syncthreads_and(met);
+  return __syncthreads_and(passed);
 }
 __device__ inline bool grid_barrier(i64* arrived, const u32* abort) {
   return grid_barrier(arrived, abort, []() {});

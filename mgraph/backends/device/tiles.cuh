@@ -1,12 +1,11 @@
-// Prepended to every .cu file after frontiers.cuh: what sweeps share. A thread reads edges of a run
-// of tiles (shard/edge_blocks.py) in rising order.
+// What sweeps share: a thread reads edges of a run of tiles (shard/edge_blocks.py) in rising order.
 
 #include "prelude.cuh"
 
 struct TileReader {
   const i64 *edges, *starts;
   i64 tile, end, start;
-  // From the tile among first .. last that holds `edge`.
+  // Begin at the tile among first .. last that holds `edge`.
   __device__ TileReader(const i64* tile_edges, const i64* tile_starts, i64 first, i64 last,
                         i64 edge)
       : edges(tile_edges),
@@ -15,14 +14,13 @@ struct TileReader {
     end = edges[tile + 1];
     start = starts[tile];
   }
-  // Where the sub-window of an edge starts.
+  // The first state of an edge's sub-window.
   __device__ i64 start_of(i64 edge) {
     for (; edge >= end; start = starts[tile]) end = edges[++tile + 1];
     return start;
   }
 };
-// The part of a unit's edges that this thread's warp reads: 32 neighbouring edges at a time, from
-// `begin`.
+// The edges of a unit that this thread's warp reads: 32 consecutive ones at a time, from `begin`.
 struct WarpShare {
   i64 begin, end;
   __device__ WarpShare(i64 first, i64 last) {
@@ -31,8 +29,8 @@ struct WarpShare {
     end = begin + size < last ? begin + size : last;
   }
 };
-// Call visit(unit, start of the sub-window, edge) for every edge of the units lo .. hi; a block of
-// threads takes a unit.
+// Call visit(unit, start of the sub-window, edge) for every edge of the units lo .. hi; a block
+// processes a unit.
 template <class Visit> __device__ inline void visit_edges(i64 lo, i64 hi, const i64* unit_tiles,
                                                           const i64* tile_edges,
                                                           const i64* tile_starts, Visit visit) {

@@ -87,7 +87,7 @@ def grid_with_holes(width, height, seed):
     at = np.arange(width * height).reshape(height, width)
     edges = np.concatenate([np.c_[at[:, 1:].ravel(), at[:, :-1].ravel()], np.c_[at[1:].ravel(), at[:-1].ravel()]])
     edges = edges[rng.random(len(edges)) < 0.9].tolist()
-    # A star of which one leaf is on the grid: whoever comes to it has a long row in a narrow frontier.
+    # A star with one leaf on the grid: its center is a long row in a narrow frontier.
     hub = width * height
     leaves = rng.choice(hub, 5, replace=False).tolist() + list(range(hub + 1, hub + 200))
     edges += [(hub, leaf) for leaf in leaves]
@@ -116,47 +116,47 @@ def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
             assert "pull" in methods and methods[-1] != "pull"
 
 
-# As if some of COSTS were nothing, and others more than all else; in front of them stands the number of parts.
-DEAR = 1 << 34
-FORMS = {
-    "queue": (1, DEAR, 0, DEAR, DEAR, DEAR, DEAR, DEAR),
-    "offer": (3, 0, DEAR, 0, 0, 1, DEAR, DEAR),
-    "pull": (1, 0, DEAR, DEAR, DEAR, 1, 1, 1),
+# The number of parts, then COSTS: some are nothing, and others more than all else.
+HIGH_COST = 1 << 34
+VARIANT_COSTS = {
+    "queue": (1, HIGH_COST, 0, HIGH_COST, HIGH_COST, HIGH_COST, HIGH_COST, HIGH_COST),
+    "offer": (3, 0, HIGH_COST, 0, 0, 1, HIGH_COST, HIGH_COST),
+    "pull": (1, 0, HIGH_COST, HIGH_COST, HIGH_COST, 1, 1, 1),
 }
 
 
-@pytest.mark.parametrize(("form", "alike"), [("queue", 4), ("offer", 0), ("offer", 1000), ("pull", 4)])
-def test_the_form_of_a_level_does_not_show_in_the_answer(form, alike, monkeypatch):
-    """With a limit, too, behind which nobody counts the arcs of those found by offers."""
-    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS[form])
-    monkeypatch.setattr(fused, "ALIKE", alike)
+@pytest.mark.parametrize(("variant", "ratio"), [("queue", 4), ("offer", 0), ("offer", 1000), ("pull", 4)])
+def test_every_variant_of_a_level_gives_the_same_result(variant, ratio, monkeypatch):
+    """With a depth limit too: a push to parents leaves the arcs of the last level uncounted."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: VARIANT_COSTS[variant])
+    monkeypatch.setattr(fused, "UNIFORM_DEGREE_RATIO", ratio)
     for backend in emulators():
         check(random_case(1, 400), [3], "degree", backend, 2)
     methods = set()
     for case in (random_case(1, 400), random_case(2, 300, directed=True), *CASES[::4]):
         for backend in emulators():
             methods |= {step["method"] for step in check(case, zoo_sources(case)[0], "degree", backend)}
-    assert ("pull" in methods) == (form != "queue")
+    assert ("pull" in methods) == (variant != "queue")
 
 
 @pytest.mark.parametrize("limit", [None, 6])
 def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
-    """A dense core with a chain; beside it is what nobody reaches."""
-    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS["pull"])
+    """A dense core with a chain, and a component that is not reached."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
     core = random_case(5, 700)
     edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
     edges += [(9, 700), *((u, u + 1) for u in range(700, 706)), (3, 706), (707, 708)]
     for backend in emulators():
         for order in ("natural", "degree"):
             steps = check(make_case("few-left", 709, edges), [7], order, backend, limit)
-            # Who is listed stays so: every level looks at the same arcs.
+            # Listed vertices stay listed: every level scans the same arcs.
             assert [(step["method"], step["arcs"]) for step in steps[-2:]] == [("pull", 8)] * 2
 
 
 @pytest.mark.parametrize("limit", [None, 6])
 def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
-    """A dense core with a tail of some width; beside it is what nobody reaches, too much for one block."""
-    monkeypatch.setattr(fused, "bfs_costs", lambda *_: FORMS["pull"])
+    """A dense core with a wide tail, and an unreached component too large for one block."""
+    monkeypatch.setattr(fused, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
     core, width, depth = random_case(5, 3000), 7, 8
     tail = np.arange(3000, 3000 + width * depth).reshape(depth, width)
     ring = np.arange(3000 + width * depth, 3000 + width * depth + 290)

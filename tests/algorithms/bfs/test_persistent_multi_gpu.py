@@ -107,13 +107,13 @@ def test_each_rank_and_direction_is_told_of():
 
 
 def test_offers_that_find_no_room_travel_as_bits():
-    """All neighbours of one vertex have one owner, whose inbox has 64 places."""
+    """All neighbors of one vertex have one owner, and its inbox holds 64 candidates."""
     near = [(0, v) for v in range(300, 380)]
     case = make_case("lopsided", 600, [*near, *((v, v + 1) for v in (*range(1, 299, 2), *range(380, 600, 2)))])
     _, answers = search(case, [0], 3, "natural")
     first = [trace.supersteps[0] for _, trace in answers]
     assert {step["method"] for step in first} == {"push"}
-    # The first rank pushes twice; who is found looks for its parent, which offers would have told.
+    # The first rank pushes twice: its candidates do not fit, and found vertices scan for their parents.
     assert [step["arcs"] for step in first] == [160, 80, 0]
 
 
@@ -176,25 +176,25 @@ def test_the_last_few_are_listed():
 
 
 def test_a_list_with_a_long_row_is_given_up():
-    """Of those left one has a long row, which nobody reaches: what is behind the core is pushed."""
+    """An unreached vertex has a long row, so that no list is made: after the core levels are pushed."""
     random, core = np.random.default_rng(5), 72_000
     sources = np.repeat(np.arange(1, core), 3)
     near = np.stack([sources, random.integers(0, sources)], axis=1).tolist()
     tail, star = range(core - 1, core + 3), range(core + 5, core + 1100)
     case = make_case("star", core + 1100, [*near, *((v, v + 1) for v in tail), *((core + 4, v) for v in star)])
-    # From all of the core the first level is pulled while the sources are in the queue, where a list would stand.
+    # With all of the core as sources the first level is pulled while the queue, whose memory a list uses, is full.
     for starts in [0], list(range(core)):
         _, answers = search(case, starts, 2, "degree")
         methods = [step["method"] for step in answers[0][1].supersteps]
         assert methods[-3:] == ["push"] * 3
         assert "pull" in methods
-        # All of a slice is told behind the list.
+        # After a list the whole slice is broadcast.
         behind = len(methods) - methods[::-1].index("pull")
         assert all(trace.supersteps[behind]["bytes"] >= case.num_vertices // 2 // 8 for _, trace in answers)
 
 
 def test_many_are_pushed_behind_a_list_that_is_given_up():
-    """Who was marked there looks for a parent in all words, of which the last are dealt out when they are asked for."""
+    """Marked vertices of all words find parents, with the last runs fetched dynamically."""
     random, num, width, star = np.random.default_rng(1), 92_000, 120, 1032
     core = num - 2 * width - star - 1
     sources = np.repeat(np.arange(1, core), 3)

@@ -37,7 +37,7 @@ FEW = make_case("few", 3, [(0, 2)])
 
 
 def search_from(shard, comm, lists):
-    """Return where each list of user ids stands, and whom it reaches breadth first and for shortest paths in turn."""
+    """Return the positions of each list of user ids, and what both searches reach from it."""
     found, dtype = [], state_dtype(shard.info)
     for users in lists:
         assert require_bfs_windows(shard, comm)
@@ -59,7 +59,7 @@ def emulate(shard, comm, seed, lists):
 @pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("case", [THIRDS, FEW], ids=lambda case: case.name)
 def test_searches_find_their_sources(case, num_ranks, order, monkeypatch):
-    """One, again another, one without arcs, as many as meet at once, one more, and all, which the verbs find."""
+    """One, another, one without arcs, as many as a barrier translates, one more, and all (by collectives)."""
     n = case.num_vertices
     monkeypatch.setattr(search_peers, "FEW_SOURCES", n - 1)
     everyone = np.random.default_rng(num_ranks).permutation(n).tolist()

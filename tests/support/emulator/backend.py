@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 # Set in the environment of a process that runs with libasan loaded: see sanitize.py.
 SANITIZE = os.environ.get("MGRAPH_EMULATOR_SANITIZE") == "1"
 
-# What memory holds that nobody wrote: as float32 and float64 not a number, as an index far outside, as
-# bytes neither 0 nor 255. Two, because one byte has too few values to be told from data.
+# The pattern of unwritten memory: as float32 and float64 not a number, as an index far outside, as
+# bytes neither 0 nor 255. Two, because one byte has too few values to be distinguished from data.
 POISONS = (0xFFF5A5F5, 0x7FF3C9B1)
 ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
-# Bytes of the smallest numbers that stand in windows: those of 16 bits have writers of their own.
+# Bytes of the smallest numbers in peer buffers: those of 16 bits have writers of their own.
 WINDOW_GRANULE = 2
 MAX_THREADS = 1 << 14
 WARP = 32
@@ -99,7 +99,7 @@ class PoisonedNumpy:
 
 
 def poisoned(shape: Any, dtype: Any, pattern: int = POISONS[0]) -> np.ndarray:
-    """Return an array that nobody has written yet."""
+    """Return an unwritten array."""
     array = np.empty(shape, dtype)
     if array.size:
         raw = array.reshape(-1).view(np.uint8)
@@ -121,7 +121,7 @@ class EmulatedBackend(FusingBackend):
     races
         Whether two unordered accesses to the same bytes, one of them a plain write, are an error.
     poison
-        The 32-bit pattern of memory that nobody wrote.
+        The 32-bit pattern of unwritten memory.
     limit_s
         How long a launch may take before it is an error.
     """
@@ -185,7 +185,7 @@ class EmulatedBackend(FusingBackend):
         """Return at once: a launch ends before it returns."""
 
     def to_host(self, array: np.ndarray) -> np.ndarray:
-        """Return a copy, as from a device: who writes into it does not write into the array."""
+        """Return a copy, as from a device: writes into it leave the array unchanged."""
         return np.array(array)
 
     def to_device(self, array: np.ndarray) -> np.ndarray:
@@ -229,7 +229,7 @@ class EmulatedBackend(FusingBackend):
 
     @contextlib.contextmanager
     def high_water(self) -> Iterator[Callable[[], int]]:
-        """Yield what says 0: nobody plans for this memory."""
+        """Yield a function that returns 0: this memory is not planned."""
         yield lambda: 0
 
 

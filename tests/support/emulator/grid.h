@@ -1,4 +1,4 @@
-// The grid that runs: its threads and blocks, chance, failure, and who runs next.
+// The grid that runs: its threads and blocks, chance, failure, and what runs next.
 #pragma once
 #include <stdarg.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct Fiber {
   unsigned thread, block, lane;
   uint32_t barriers, syncwarps, collectives;  // how many it has met
   uint64_t met;                               // when it was at the last barrier or fence
-  // A warp operation: which, among whom, what this lane gives, what it gets.
+  // A warp operation: its kind, its lanes, this lane's operand and result.
   int kind;
   unsigned mask, source;
   uint64_t in, out;
@@ -46,7 +46,7 @@ constexpr unsigned MAX_FIBERS = 1 << 14;
 static Fiber fibers[MAX_FIBERS];  // never moved: each one's stack points here
 static unsigned num_fibers, allocated;
 static Block* blocks;
-static Fiber* self;  // who runs
+static Fiber* self;  // the running thread
 static Block* here;  // its block
 static unsigned shared_owner;
 static Context outside;
@@ -66,7 +66,9 @@ static uint64_t chance(uint64_t n) {  // splitmix64; the bias of % is of no matt
 }
 
 // ---- failure: a message, and straight out of the grid ----------------------------------------------
-static unsigned place(const void* pc) { return pc ? (unsigned)((const char*)pc - __ehdr_start - 1) : 0; }
+static unsigned place(const void* pc) {
+  return pc ? (unsigned)((const char*)pc - __ehdr_start - 1) : 0;
+}
 
 __attribute__((noreturn)) static void leave() {
   failed = true;
@@ -75,17 +77,18 @@ __attribute__((noreturn)) static void leave() {
 }
 
 // "@pc@" is made a file and line by backend.py.
-__attribute__((noreturn, format(printf, 2, 3))) static void fail(const void* pc, const char* format, ...) {
+__attribute__((noreturn, format(printf, 2, 3))) static void fail(const void* pc, const char* format,
+                                                                 ...) {
   va_list values;
   va_start(values, format);
-  int n = snprintf(L.report, (size_t)L.report_bytes, "thread %u of block %u at @%x@ ", self->thread, self->block,
-                   place(pc));
+  int n = snprintf(L.report, (size_t)L.report_bytes, "thread %u of block %u at @%x@ ", self->thread,
+                   self->block, place(pc));
   vsnprintf(L.report + n, (size_t)(L.report_bytes - n), format, values);
   va_end(values);
   leave();
 }
 
-// ---- who runs next ---------------------------------------------------------------------------------
+// ---- scheduling ------------------------------------------------------------------------------------
 static unsigned ring[MAX_FIBERS];  // of those ready; a deque
 constexpr unsigned ring_mask = MAX_FIBERS - 1;
 static unsigned ring_head, ring_tail;
@@ -119,8 +122,11 @@ static void yield() {
   pause();
 }
 
-// Without preemption a thread still stops at times, or one that spins would never see what it waits for.
-static void refill() { budget = L.preempt ? 1 + (int64_t)chance(2 * (uint64_t)L.preempt) : 1 << 16; }
+// Without preemption a thread still stops at times, or one that spins would never see what it waits
+// for.
+static void refill() {
+  budget = L.preempt ? 1 + (int64_t)chance(2 * (uint64_t)L.preempt) : 1 << 16;
+}
 
 static double now() {
   timespec t;

@@ -1,19 +1,21 @@
-// The bytes a kernel may touch, and who touched them last.
+// The bytes a kernel may touch, and their last accesses.
 //
-// A race is two accesses of different threads to the same bytes in one launch, at least one a write, not both atomic
-// (relaxed loads and stores count as atomic), where the first thread has not met a barrier or fence since its own.
-// That is lenient on purpose: code that orders its accesses is never blamed, code without any order soon is.
+// A race is two accesses of different threads to the same bytes in one launch, at least one a
+// write, not both atomic (relaxed loads and stores count as atomic), where the first thread has not
+// met a barrier or fence since its own. That is lenient on purpose: code that orders its accesses
+// is never blamed, code without any order soon is.
 #pragma once
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime.h"
 
-// Who accessed last, and what it had synchronised until then.
+// The last access, and what its thread had synchronised until then.
 struct Access {
-  uint32_t thread;    // + 1; 0 is nobody
+  uint32_t thread;    // + 1; 0 is none
   uint32_t barriers;  // how many barriers and fences it had met
-  uint32_t in_warp;   // a read: how many warp operations; a write: how many __syncwarp, as the others order no memory
+  uint32_t in_warp;   // a read: how many warp operations; a write: how many __syncwarp, as the
+                      // others order no memory
   uint32_t pc : 31, atomic : 1;
 };
 struct Granule {
@@ -49,7 +51,7 @@ static void poison(char* p, size_t bytes, uint32_t pattern) {
   for (size_t i = 0; i < bytes; i++) p[i] = ((const char*)&pattern)[i & 3];
 }
 
-// Whether all of an access is the pattern. One and two bytes have too few values to tell.
+// Whether all of an access is the pattern. One and two bytes have too few values to decide.
 static bool is_poison(const char* p, unsigned size, uint32_t pattern) {
   if (size < 4) return false;
   for (unsigned i = 0; i < size; i += 4) {

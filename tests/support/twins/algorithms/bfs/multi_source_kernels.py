@@ -28,7 +28,7 @@ def _rows(r: DrawnRows) -> tuple[np.ndarray, np.ndarray]:
 def push_words(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     frontier, offsets = _rows(r)
-    # A word that came before lets its vertex be found by nobody.
+    # A vertex whose word was not 0 is not found.
     args = {
         "lo": 0,
         "hi": int(offsets[-1]),
@@ -38,7 +38,7 @@ def push_words(draw: st.DrawFn) -> Case:
         "indptr": r.indptr,
         "targets": r.targets,
         "front": _words(r, r.num_owned, 0.9),
-        "came": _words(r, r.num_states, 0.2),
+        "incoming": _words(r, r.num_states, 0.2),
         "found": Unwritten(r.num_states, r.types.vertex),
         "counters": np.zeros(1, np.int64),
     }
@@ -53,7 +53,7 @@ def merge_words(draw: st.DrawFn) -> Case:
         "hi": n,
         "states": r.random.integers(0, r.num_states, n).astype(r.types.vertex),
         "words": _words(r, n),
-        "came": _words(r, r.num_states, 0.3),
+        "incoming": _words(r, r.num_states, 0.3),
     }
     return Case(args)
 
@@ -72,8 +72,8 @@ def pull_words(draw: st.DrawFn) -> Case:
         "targets": r.targets,
         "fronts": _words(r, r.num_states) & bits,
         "seen": _words(r, r.num_owned) & bits,
-        "every": bits,
-        "came": np.zeros(r.num_owned, np.int64),
+        "all_roots_mask": bits,
+        "incoming": np.zeros(r.num_owned, np.int64),
     }
     return Case(args)
 
@@ -88,8 +88,8 @@ def settle_words(draw: st.DrawFn) -> Case:
         "in_indptr": np.concatenate([[0], np.cumsum(r.random.integers(0, 9, r.num_owned))]).astype(np.int64),
         "level": level,
         "num_owned": r.num_owned,
-        "every": bits,
-        "came": _words(r, r.num_owned) & bits,
+        "all_roots_mask": bits,
+        "incoming": _words(r, r.num_owned) & bits,
         "seen": _words(r, r.num_owned) & bits,
         "front": Unwritten(r.num_owned, np.int64),
         "planes": _words(r, level.bit_length() * r.num_owned),
