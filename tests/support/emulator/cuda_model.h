@@ -1,18 +1,25 @@
-// The CUDA model on the CPU: what a .cu file of mgraph may use, so that g++ compiles the same text as NVRTC.
+// The CUDA model on the CPU: what a .cu file of mgraph may use, so that g++ compiles the same text
+// as NVRTC.
 //
-// A module is this header, then the text that NVRTC gets (typedefs, prelude.cuh, the .cu file), in a namespace
-// without a name, then one wrapper a kernel (compile.py). runtime.cpp runs it: every CUDA thread is a fiber with
-// a stack of its own, all blocks of the grid are there at once, one fiber runs at a time, and a seed decides
-// which, so that a failing order runs again. g++'s ThreadSanitizer pass calls the runtime before every load and
-// store that can reach memory (its own library is not linked), which is where threads are preempted and where
-// checker.h finds accesses out of bounds, reads of what nobody wrote, and races.
+// A module is this header, then the text that NVRTC gets (typedefs, prelude.cuh, the .cu file), in
+// a namespace without a name, then one wrapper a kernel (compile.py). runtime.cpp runs it: every
+// CUDA thread is a fiber with a stack of its own, all blocks of the grid are there at once, one
+// fiber runs at a time, and a seed decides which, so that a failing order runs again. g++'s
+// ThreadSanitizer pass calls the runtime before every load and store that can reach memory (its own
+// library is not linked), which is where threads are preempted and where checker.h finds accesses
+// out of bounds, reads of what nobody wrote, and races.
 //
 // What this cannot show:
-// - the memory model of a real GPU: here every access is seen by all at once, in order. Whether a fence is of
-//   the right kind or scope is not tested, only that there is one (a race is a conflict with none at all);
-// - lanes that run in step: here each lane runs alone between two warp operations, which CUDA allows;
-// - rounding: a real GPU fuses a * b + c, this does not; speed, occupancy, registers, bank conflicts, launch limits;
-// - CUDA outside this file: textures, cooperative_groups.h, dynamic parallelism, half floats, tensor cores, PTX.
+// - the memory model of a real GPU: here every access is seen by all at once, in order. Whether a
+// fence is of
+//   the right kind or scope is not tested, only that there is one (a race is a conflict with none
+//   at all);
+// - lanes that run in step: here each lane runs alone between two warp operations, which CUDA
+// allows;
+// - rounding: a real GPU fuses a * b + c, this does not; speed, occupancy, registers, bank
+// conflicts, launch limits;
+// - CUDA outside this file: textures, cooperative_groups.h, dynamic parallelism, half floats,
+// tensor cores, PTX.
 #pragma once
 #include <math.h>
 #include <stdio.h>
@@ -27,7 +34,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
-// All blocks share the variable; the runtime swaps its content when it goes from one block to another.
+// All blocks share the variable; the runtime swaps its content when it goes from one block to
+// another.
 #define __shared__ static __attribute__((section("emu_shared")))
 #define dynamic_shared_bytes emu_dynamic_shared()
 #define threadIdx emu_thread_idx()
@@ -79,15 +87,18 @@ template <class T> EMU_PRIMITIVE T __shfl_sync(unsigned mask, T v, int source, i
 }
 template <class T> EMU_PRIMITIVE T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32) {
   int source = emu::lane() ^ bits;
-  return emu::shuffle(mask, v, source < (emu::lane() & -width) + width ? source : emu::lane(), EMU_CALLER);
+  return emu::shuffle(mask, v, source < (emu::lane() & -width) + width ? source : emu::lane(),
+                      EMU_CALLER);
 }
 template <class T> EMU_PRIMITIVE T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32) {
   int source = emu::lane() - (int)by;
   return emu::shuffle(mask, v, source >= (emu::lane() & -width) ? source : emu::lane(), EMU_CALLER);
 }
-template <class T> EMU_PRIMITIVE T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
+template <class T>
+EMU_PRIMITIVE T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32) {
   int source = emu::lane() + (int)by;
-  return emu::shuffle(mask, v, source < (emu::lane() & -width) + width ? source : emu::lane(), EMU_CALLER);
+  return emu::shuffle(mask, v, source < (emu::lane() & -width) + width ? source : emu::lane(),
+                      EMU_CALLER);
 }
 EMU_PRIMITIVE inline unsigned __ballot_sync(unsigned mask, int vote) {
   return (unsigned)emu_collective(EMU_BALLOT, mask, vote != 0, 0, EMU_CALLER);
@@ -146,8 +157,9 @@ EMU_ATOMIC_ONE(atomicExch, float, ((void)old, v))
   EMU_PRIMITIVE inline type name(type* p, type expected, type v) {                          \
     return emu::update(p, [=](type old) { return old == expected ? v : old; }, EMU_CALLER); \
   }
-#define EMU_CAS(type) \
-  EMU_CAS_ONE(atomicCAS, type) EMU_CAS_ONE(atomicCAS_system, type) EMU_CAS_ONE(atomicCAS_block, type)
+#define EMU_CAS(type)          \
+  EMU_CAS_ONE(atomicCAS, type) \
+  EMU_CAS_ONE(atomicCAS_system, type) EMU_CAS_ONE(atomicCAS_block, type)
 EMU_CAS(int)
 EMU_CAS(unsigned)
 EMU_CAS(unsigned long long)
@@ -203,7 +215,9 @@ inline unsigned __brev(unsigned x) {
   for (int i = 0; i < 32; i++) r |= (x >> i & 1) << (31 - i);
   return r;
 }
-inline unsigned __umulhi(unsigned a, unsigned b) { return (unsigned)((unsigned long long)a * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return (unsigned)((unsigned long long)a * b >> 32);
+}
 inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
   return (unsigned long long)((unsigned __int128)a * b >> 64);
 }
@@ -242,7 +256,8 @@ template <size_t... I> struct count_places<0, I...> {
   typedef places<I...> type;
 };
 
-template <class... P, size_t... I> EMU_PRIMITIVE void call(void (*kernel)(P...), void** args, places<I...>) {
+template <class... P, size_t... I>
+EMU_PRIMITIVE void call(void (*kernel)(P...), void** args, places<I...>) {
   kernel(*(typename plain<P>::type*)args[I]...);
 }
 template <class... P> EMU_PRIMITIVE void call(void (*kernel)(P...), void** args) {

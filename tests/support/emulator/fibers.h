@@ -1,4 +1,5 @@
-// Fibers: stacks of their own, switched by hand, because a system call at each switch would cost more than the kernel.
+// Fibers: stacks of their own, switched by hand, because a system call at each switch would cost
+// more than the kernel.
 #pragma once
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +37,8 @@ static char* new_stack() {
   }
   return (char*)p + GUARD_BYTES;
 }
-// A process may have some 65,000 mappings, and a stack is two: a module keeps so many between launches.
+// A process may have some 65,000 mappings, and a stack is two: a module keeps so many between
+// launches.
 constexpr unsigned KEPT_STACKS = 32;
 static void free_stack(Context& context) {
 #ifdef EMU_SANITIZE
@@ -46,8 +48,10 @@ static void free_stack(Context& context) {
   context.stack = nullptr, context.entered = false;
 }
 
-// Leave `from` (which must be the one that runs) and go on with `to`; `entry` is where a new one starts.
-__attribute__((noinline, no_sanitize("address"))) static void switch_context(Context& from, Context& to,
+// Leave `from` (which must be the one that runs) and go on with `to`; `entry` is where a new one
+// starts.
+__attribute__((noinline, no_sanitize("address"))) static void switch_context(Context& from,
+                                                                             Context& to,
                                                                              void (*entry)()) {
 #ifdef EMU_SANITIZE
   const void* bottom = to.stack ? to.stack : to.outer_stack;

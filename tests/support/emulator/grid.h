@@ -66,7 +66,9 @@ static uint64_t chance(uint64_t n) {  // splitmix64; the bias of % is of no matt
 }
 
 // ---- failure: a message, and straight out of the grid ----------------------------------------------
-static unsigned place(const void* pc) { return pc ? (unsigned)((const char*)pc - __ehdr_start - 1) : 0; }
+static unsigned place(const void* pc) {
+  return pc ? (unsigned)((const char*)pc - __ehdr_start - 1) : 0;
+}
 
 __attribute__((noreturn)) static void leave() {
   failed = true;
@@ -75,11 +77,12 @@ __attribute__((noreturn)) static void leave() {
 }
 
 // "@pc@" is made a file and line by backend.py.
-__attribute__((noreturn, format(printf, 2, 3))) static void fail(const void* pc, const char* format, ...) {
+__attribute__((noreturn, format(printf, 2, 3))) static void fail(const void* pc, const char* format,
+                                                                 ...) {
   va_list values;
   va_start(values, format);
-  int n = snprintf(L.report, (size_t)L.report_bytes, "thread %u of block %u at @%x@ ", self->thread, self->block,
-                   place(pc));
+  int n = snprintf(L.report, (size_t)L.report_bytes, "thread %u of block %u at @%x@ ", self->thread,
+                   self->block, place(pc));
   vsnprintf(L.report + n, (size_t)(L.report_bytes - n), format, values);
   va_end(values);
   leave();
@@ -119,8 +122,11 @@ static void yield() {
   pause();
 }
 
-// Without preemption a thread still stops at times, or one that spins would never see what it waits for.
-static void refill() { budget = L.preempt ? 1 + (int64_t)chance(2 * (uint64_t)L.preempt) : 1 << 16; }
+// Without preemption a thread still stops at times, or one that spins would never see what it waits
+// for.
+static void refill() {
+  budget = L.preempt ? 1 + (int64_t)chance(2 * (uint64_t)L.preempt) : 1 << 16;
+}
 
 static double now() {
   timespec t;

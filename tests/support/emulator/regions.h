@@ -1,8 +1,9 @@
 // The bytes a kernel may touch, and who touched them last.
 //
-// A race is two accesses of different threads to the same bytes in one launch, at least one a write, not both atomic
-// (relaxed loads and stores count as atomic), where the first thread has not met a barrier or fence since its own.
-// That is lenient on purpose: code that orders its accesses is never blamed, code without any order soon is.
+// A race is two accesses of different threads to the same bytes in one launch, at least one a
+// write, not both atomic (relaxed loads and stores count as atomic), where the first thread has not
+// met a barrier or fence since its own. That is lenient on purpose: code that orders its accesses
+// is never blamed, code without any order soon is.
 #pragma once
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 struct Access {
   uint32_t thread;    // + 1; 0 is nobody
   uint32_t barriers;  // how many barriers and fences it had met
-  uint32_t in_warp;   // a read: how many warp operations; a write: how many __syncwarp, as the others order no memory
+  uint32_t in_warp;   // a read: how many warp operations; a write: how many __syncwarp, as the
+                      // others order no memory
   uint32_t pc : 31, atomic : 1;
 };
 struct Granule {

@@ -1,6 +1,8 @@
-// Runs one grid on one CPU thread: fibers, their order, barriers and warp operations. See cuda_model.h.
+// Runs one grid on one CPU thread: fibers, their order, barriers and warp operations. See
+// cuda_model.h.
 //
-// Everything here is one copy a loaded module: backend.py loads a module again where two launches of it overlap.
+// Everything here is one copy a loaded module: backend.py loads a module again where two launches
+// of it overlap.
 #include "runtime.h"
 
 #include <sched.h>
@@ -86,11 +88,13 @@ static void report_stuck() {
     const Fiber& f = fibers[i];
     done += f.state == DONE;
     if (f.state == DONE || shown == 4) continue;
-    n += snprintf(L.report + n, (size_t)(L.report_bytes - n), " thread %u of block %u waits in %s%s;", f.thread,
-                  f.block, waits(f), f.state == AT_WARP ? " for lanes that do not come" : "");
+    n += snprintf(L.report + n, (size_t)(L.report_bytes - n),
+                  " thread %u of block %u waits in %s%s;", f.thread, f.block, waits(f),
+                  f.state == AT_WARP ? " for lanes that do not come" : "");
     shown++;
   }
-  snprintf(L.report + n, (size_t)(L.report_bytes - n), " %u of %u threads have returned", done, num_fibers);
+  snprintf(L.report + n, (size_t)(L.report_bytes - n), " %u of %u threads have returned", done,
+           num_fibers);
 }
 
 // ---- one launch ------------------------------------------------------------------------------------
@@ -110,7 +114,8 @@ static void set_up() {
     Context kept = f.context;
     f = Fiber();
     f.context = kept;
-    f.thread = i % (unsigned)L.block_size, f.block = i / (unsigned)L.block_size, f.lane = f.thread & 31;
+    f.thread = i % (unsigned)L.block_size, f.block = i / (unsigned)L.block_size,
+    f.lane = f.thread & 31;
     push_back(&f);
   }
   for (unsigned i = num_fibers; i > 1; i--) {
@@ -124,10 +129,12 @@ static void set_up() {
     block.saved_shared = (char*)malloc(shared_bytes() + 1);
     copy(block.saved_shared, __start_emu_shared, shared_bytes());  // the guards of a sanitizer
     block.shared.open(__start_emu_shared, shared_bytes(), 1, "static shared memory");
-    if (posix_memalign((void**)&block.dynamic_shared, 64, (size_t)L.dynamic_shared_bytes + !L.dynamic_shared_bytes))
+    if (posix_memalign((void**)&block.dynamic_shared, 64,
+                       (size_t)L.dynamic_shared_bytes + !L.dynamic_shared_bytes))
       abort();
     poison(block.dynamic_shared, (size_t)L.dynamic_shared_bytes, (uint32_t)L.poison);
-    block.dynamic.open(block.dynamic_shared, (size_t)L.dynamic_shared_bytes, 1, "dynamic shared memory");
+    block.dynamic.open(block.dynamic_shared, (size_t)L.dynamic_shared_bytes, 1,
+                       "dynamic shared memory");
 #ifndef EMU_SANITIZE
     poison(block.saved_shared, shared_bytes(), (uint32_t)L.poison);
 #endif
@@ -136,7 +143,8 @@ static void set_up() {
   copy(__start_emu_shared, blocks[0].saved_shared, shared_bytes());
   regions = (Region*)calloc((size_t)L.num_arrays + 1, sizeof(Region));
   for (int64_t i = 0; i < L.num_arrays; i++) {
-    regions[i].open(L.arrays[i].data, (size_t)L.arrays[i].num_bytes, (size_t)L.arrays[i].itemsize, L.arrays[i].name);
+    regions[i].open(L.arrays[i].data, (size_t)L.arrays[i].num_bytes, (size_t)L.arrays[i].itemsize,
+                    L.arrays[i].name);
   }
 }
 
@@ -169,8 +177,9 @@ extern "C" __attribute__((visibility("default"))) int emu_launch(const EmuLaunch
     if (failed) break;
     if (++switches % 1024 == 0 && now() > deadline) {
       failed = true;
-      snprintf(L.report, (size_t)L.report_bytes, "still running after %g s; thread %u of block %u ran last", L.limit_s,
-               self->thread, self->block);
+      snprintf(L.report, (size_t)L.report_bytes,
+               "still running after %g s; thread %u of block %u ran last", L.limit_s, self->thread,
+               self->block);
       break;
     }
   }
@@ -225,7 +234,8 @@ uint64_t emu_collective(int kind, unsigned mask, uint64_t value, unsigned source
   for (unsigned lane = 0; lane < 32; lane++) {
     if (!(mask >> lane & 1)) continue;
     const Fiber& f = warp[lane];
-    if (f.state == DONE) fail(pc, "waits for lane %u of the mask 0x%x, which has returned", lane, mask);
+    if (f.state == DONE)
+      fail(pc, "waits for lane %u of the mask 0x%x, which has returned", lane, mask);
     if (f.state == AT_WARP && f.mask == mask && f.kind != kind)
       fail(pc, "is in %s while lane %u of the same mask is in %s", waits(*self), lane, waits(f));
     complete &= f.state == AT_WARP && f.mask == mask;
@@ -252,7 +262,8 @@ uint64_t emu_collective(int kind, unsigned mask, uint64_t value, unsigned source
   return self->out;
 }
 
-// Threads of a warp that stand at the same place may or may not be together: any of them is a legal answer.
+// Threads of a warp that stand at the same place may or may not be together: any of them is a legal
+// answer.
 unsigned emu_activemask(void* pc) {
   self->active_at = pc;
   yield();
@@ -261,7 +272,8 @@ unsigned emu_activemask(void* pc) {
   uint64_t leave_out = chance(2) ? 0 : chance(1ull << 32);
   unsigned mask = 0;
   for (unsigned lane = 0; lane < 32; lane++)
-    if (warp[lane].active_at == pc && (lane == self->lane || !(leave_out >> lane & 1))) mask |= 1u << lane;
+    if (warp[lane].active_at == pc && (lane == self->lane || !(leave_out >> lane & 1)))
+      mask |= 1u << lane;
   for (unsigned lane = 0; lane < 32; lane++)
     if (mask >> lane & 1) warp[lane].active_at = nullptr, warp[lane].active_mask = mask;
   return mask;
@@ -284,19 +296,22 @@ void emu_access(const volatile void* address, unsigned size, unsigned how, void*
   }
   if (p + size > r->hi) out_of_bounds(p, size, how, pc);
   if (how & EMU_READ && is_poison(p, size, (uint32_t)L.poison))
-    fail(pc, "reads byte %lld of %s, which nobody wrote: uninitialised", (long long)(p - r->lo), r->name);
+    fail(pc, "reads byte %lld of %s, which nobody wrote: uninitialised", (long long)(p - r->lo),
+         r->name);
   if (L.races) check_races(*r, p, size, how, pc);
 #endif
 }
 
-// A cache may still have what stood there before it was last written, unless this thread wrote that, or has met others
-// since: then caches let go of what they have.
+// A cache may still have what stood there before it was last written, unless this thread wrote
+// that, or has met others since: then caches let go of what they have.
 bool emu_stale(const void* address, unsigned size, void* value) {
   const char* p = (const char*)address;
   Region* r = self && L.races ? find(p) : nullptr;
   if (!r || chance(2)) return false;
   size_t at = (size_t)(p - r->lo), first = at / r->granule, last = (at + size - 1) / r->granule;
-  if (r->written[first] <= self->met || r->shadow[first].write.thread == (uint32_t)(self - fibers) + 1) return false;
+  if (r->written[first] <= self->met ||
+      r->shadow[first].write.thread == (uint32_t)(self - fibers) + 1)
+    return false;
   for (size_t i = first; i < last; i++)
     if (r->written[i + 1] != r->written[i]) return false;
   memcpy(value, r->before + at, size);
@@ -318,7 +333,9 @@ bool emu_stale(const void* address, unsigned size, void* value) {
 HOOKS(1) HOOKS(2) HOOKS(4) HOOKS(8) HOOKS(16) void __tsan_read_range(void* p, size_t n) {
   emu_access(p, (unsigned)n, EMU_READ, __builtin_return_address(0));
 }
-void __tsan_write_range(void* p, size_t n) { emu_access(p, (unsigned)n, EMU_WRITE, __builtin_return_address(0)); }
+void __tsan_write_range(void* p, size_t n) {
+  emu_access(p, (unsigned)n, EMU_WRITE, __builtin_return_address(0));
+}
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

@@ -1,4 +1,5 @@
-// What a module and the runtime of the emulator say to each other. See cuda_model.h for what this is.
+// What a module and the runtime of the emulator say to each other. See cuda_model.h for what this
+// is.
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
@@ -7,7 +8,8 @@ struct EmuDim {
   unsigned x, y, z;
 };
 
-// One array argument, as the runtime guards it. Overlapping arguments are merged before they come here.
+// One array argument, as the runtime guards it. Overlapping arguments are merged before they come
+// here.
 struct EmuArray {
   char* data;
   int64_t num_bytes, itemsize;
@@ -20,9 +22,10 @@ struct EmuLaunch {
   void** args;
   int64_t num_blocks, block_size, dynamic_shared_bytes;
   uint64_t seed;
-  int64_t
-      order;  // of threads: -1 drawn from the seed, 0 random, 1 stack (one thread as far as it goes), 2 queue (in turn)
-  int64_t preempt;  // mean accesses between two preemptions: -1 drawn from the seed, 0 only at synchronisation
+  int64_t order;  // of threads: -1 drawn from the seed, 0 random, 1 stack (one thread as far as it
+                  // goes), 2 queue (in turn)
+  int64_t preempt;  // mean accesses between two preemptions: -1 drawn from the seed, 0 only at
+                    // synchronisation
   int64_t poison;   // the 32-bit pattern of memory that nobody wrote
   int64_t races;    // whether to report races
   double limit_s;
@@ -43,8 +46,9 @@ __attribute__((const)) EmuDim emu_grid_dim();
 __attribute__((const)) void* emu_dynamic_shared();
 
 void emu_access(const volatile void* p, unsigned size, unsigned how, void* pc);
-bool emu_stale(const void* p, unsigned size, void* value);  // whether a cache still had an older value
-uint64_t emu_syncthreads(uint64_t vote);                    // returns how many threads voted nonzero
+bool emu_stale(const void* p, unsigned size,
+               void* value);              // whether a cache still had an older value
+uint64_t emu_syncthreads(uint64_t vote);  // returns how many threads voted nonzero
 uint64_t emu_collective(int kind, unsigned mask, uint64_t value, unsigned source, void* pc);
 unsigned emu_activemask(void* pc);
 void emu_fence();
