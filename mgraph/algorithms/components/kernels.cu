@@ -58,7 +58,8 @@ extern "C" __global__ void hook_first(i64 lo, i64 hi, i64 num_positions, const i
     for (int k = 0; k < DEPTH; k++) {
       i64 item = base_item + k * thread_count(), row = item < hi ? item - first_row : -1;
       bool is_own = 0 <= row && row < num_owned;
-      begin[k] = is_own ? indptr[row] : 0, end[k] = is_own ? indptr[row + 1] : 0;
+      begin[k] = is_own ? indptr[row] : 0;
+      end[k] = is_own ? indptr[row + 1] : 0;
     }
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) first[k] = begin[k] < end[k] ? targets[begin[k]] : 0;
@@ -95,7 +96,8 @@ extern "C" __global__ void compress(i64 lo, i64 hi, i64 first, i64 step, vertex_
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
       i64 item = i + k * thread_count();
-      v[k] = first + (item < hi ? item : i) * step, parent[k] = load_stale(&parents[v[k]]);
+      v[k] = first + (item < hi ? item : i) * step;
+      parent[k] = load_stale(&parents[v[k]]);
     }
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) above[k] = load_stale(&parents[parent[k]]);
@@ -115,7 +117,10 @@ extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 first, i64 step, i64 n
     for (int d = 16; d; d >>= 1) {
       vertex_t other = __shfl_xor_sync(0xFFFFFFFFu, root, d);
       int others = __shfl_xor_sync(0xFFFFFFFFu, votes, d);
-      if (others > votes || (others == votes && other < root)) root = other, votes = others;
+      if (others > votes || (others == votes && other < root)) {
+        root = other;
+        votes = others;
+      }
     }
     if (lane_index() == 0) giant[item] = root;
   }
@@ -295,7 +300,10 @@ extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positio
     vertex_t root = v < num_positions ? find(parents, v) : v;
     if (root == v) return;
     i64 slot = reserve(&counters[0]);
-    if (slot < room) others[slot] = v, roots[slot] = root;
+    if (slot < room) {
+      others[slot] = v;
+      roots[slot] = root;
+    }
   });
 }
 
@@ -330,7 +338,8 @@ extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* users, i64 
     vertex_t root = roots[bits && test_bit(bits, base + i) ? giant[0] : position];
     if (root != last) {
       if (last != NONE) lower(smallest, last, user);
-      last = root, user = users[i];
+      last = root;
+      user = users[i];
     }
     user = users[i] < user ? users[i] : user;
   }

@@ -37,7 +37,10 @@ extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const 
           continue;
         // A pair has room for 64 bits.
         i64 place = 1 + reserve((i64*)offers);
-        if (place <= most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
+        if (place <= most) {
+          offers[2 * place] = u[j];
+          offers[2 * place + 1] = position;
+        }
       }
     }
   });

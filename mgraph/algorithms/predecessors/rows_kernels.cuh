@@ -282,9 +282,15 @@ struct LightArcs {
     for (i64 turn = from; turn < to; turn += 32 * warp_count()) {
       i64 v = turn + warp_index() * (spreads ? 1 : 32) + lane_index() * apart, begin = 0, end = 0;
       dist_t own = 0;
-      if (v < to) begin = indptr[v], end = indptr[v + 1];
+      if (v < to) {
+        begin = indptr[v];
+        end = indptr[v + 1];
+      }
       bool is_open = end - begin > SHORT_ROW;
-      if (is_open) own = dist[base + v], is_open = own > begins && own != top_of<dist_t>::value();
+      if (is_open) {
+        own = dist[base + v];
+        is_open = own > begins && own != top_of<dist_t>::value();
+      }
       for (u32 rows = __ballot_sync(WARP, is_open); rows;) {
         int which = lane_index() / CREW, lane = which < __popc(rows) ? nth_bit(rows, which) : -1,
             from_lane = lane & 31;

@@ -14,7 +14,10 @@ struct Lightest {
   i64 weight, arc;
   __device__ inline Lightest() : weight(TOP), arc(TOP) {}
   __device__ inline void offer(i64 w, i64 i) {
-    if (w < weight || (w == weight && i < arc)) weight = w, arc = i;
+    if (w < weight || (w == weight && i < arc)) {
+      weight = w;
+      arc = i;
+    }
   }
 };
 
@@ -67,7 +70,10 @@ extern "C" __global__ void lightest_arcs(i64 lo, i64 hi, const i64* indptr, cons
 __device__ inline void find_lightest_of(i64 v, const i64* indptr, const vertex_t* targets,
                                         const weight_t* weights, vertex_t* above, i64* arcs) {
   __shared__ i64 least, first;
-  if (threadIdx.x == 0) least = TOP, first = TOP;
+  if (threadIdx.x == 0) {
+    least = TOP;
+    first = TOP;
+  }
   Lightest best;
   offer_arcs(best, indptr[v], indptr[v + 1], weights, threadIdx.x, blockDim.x);
   __syncthreads();
@@ -166,13 +172,19 @@ struct Waiting {
     __shared__ vertex_t all_trees[Appender::MOST_WARPS][ROOM];
     __shared__ i64 all_arcs[Appender::MOST_WARPS][ROOM], all_edges[Appender::MOST_WARPS][ROOM];
     int warp = threadIdx.x >> 5;
-    trees = all_trees[warp], arcs = all_arcs[warp], edges = all_edges[warp];
+    trees = all_trees[warp];
+    arcs = all_arcs[warp];
+    edges = all_edges[warp];
   }
   // Add an edge of each lane that has one, by the tree of its lower end; all lanes come along.
   __device__ inline void push(bool has, vertex_t tree, i64 arc, i64 edge) {
     u32 who = __ballot_sync(0xFFFFFFFFu, has);
     int place = length + __popc(who & ((1u << lane_index()) - 1));
-    if (has) trees[place] = tree, arcs[place] = arc, edges[place] = edge;
+    if (has) {
+      trees[place] = tree;
+      arcs[place] = arc;
+      edges[place] = edge;
+    }
     length += __popc(who);
   }
   // Have them looked at from the last on, until fewer than `most` are left.
@@ -198,7 +210,8 @@ struct TileRows {
                              const vertex_t* labels) {
     bool is_row = first + lane_index() <= last;
     i64 row = is_row ? first + lane_index() : last, offset = offsets[row];
-    shift = uppers[row] - offset, tree = labels[row];
+    shift = uppers[row] - offset;
+    tree = labels[row];
     start = !is_row ? MOST_TILE : offset <= begin ? 0 : (int)(offset - begin);
     // Few rows take few questions; one takes none.
     int others = (int)(last - first < 31 ? last - first : 31);
@@ -335,7 +348,8 @@ extern "C" __global__ void join(i64 lo, i64 hi, vertex_t* above, vertex_t* is_ro
     // Written at each hop, for others to skip along.
     for (int hop = 0; hop < HOPS && next != root; hop++) {
       store_relaxed(&above[tree], next);
-      root = next, next = load_stale(&above[root]);
+      root = next;
+      next = load_stale(&above[root]);
     }
     if (next != root) atomic_add(&counters[0], (i64)1);
     is_root[tree] = (i64)root == tree;
@@ -357,7 +371,10 @@ extern "C" __global__ void contract(i64 lo, i64 hi, const vertex_t* ends, const 
   for (i64 begin = lo + warp_index() * 32; begin < hi; begin += warp_count() * 32) {
     i64 i = begin + lane_index();
     vertex_t u = 0, v = 0;
-    if (i < hi) u = labels[ends[2 * i]], v = labels[ends[2 * i + 1]];
+    if (i < hi) {
+      u = labels[ends[2 * i]];
+      v = labels[ends[2 * i + 1]];
+    }
     list.push(u != v, u, v, u != v ? keys[i] : 0, u != v && edges ? edges[i] : 0);
   }
   list.flush();

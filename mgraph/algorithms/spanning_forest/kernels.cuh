@@ -21,7 +21,9 @@ struct Appender {
     __shared__ vertex_t all_ends[MOST_WARPS][2 * ROOM];
     __shared__ i64 all_keys[MOST_WARPS][ROOM], all_edges[MOST_WARPS][ROOM];
     int warp = threadIdx.x >> 5;
-    waiting_ends = all_ends[warp], waiting_keys = all_keys[warp], waiting_edges = all_edges[warp];
+    waiting_ends = all_ends[warp];
+    waiting_keys = all_keys[warp];
+    waiting_edges = all_edges[warp];
   }
   // Append an edge of each lane that has one; all lanes come along.
   __device__ inline void push(bool has, vertex_t u, vertex_t v, i64 key, i64 edge) {
@@ -29,7 +31,8 @@ struct Appender {
     if (!who) return;
     if (has) {
       int place = length + __popc(who & ((1u << lane_index()) - 1));
-      waiting_ends[2 * place] = u, waiting_ends[2 * place + 1] = v;
+      waiting_ends[2 * place] = u;
+      waiting_ends[2 * place + 1] = v;
       waiting_keys[place] = key;
       if (edges) waiting_edges[place] = edge;
     }

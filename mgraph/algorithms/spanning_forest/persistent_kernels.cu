@@ -44,7 +44,7 @@ __device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64
       root_place = atomic_add(num_roots, roots);
       edge_place = atomic_add(num_taken, end - begin - roots);
     }
-    root_place = __shfl_sync(0xFFFFFFFFu, root_place, 0),
+    root_place = __shfl_sync(0xFFFFFFFFu, root_place, 0);
     edge_place = __shfl_sync(0xFFFFFFFFu, edge_place, 0);
     for (i64 first = begin; first < end; first += 32) {
       i64 tree = first + lane_index();
@@ -54,7 +54,8 @@ __device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64
       u32 others = __ballot_sync(0xFFFFFFFFu, is_below);
       if (is_root) numbers[tree] = (vertex_t)(root_place + __popc(who & before));
       if (is_below) taken[edge_place + __popc(others & before)] = best[tree] & mask;
-      root_place += __popc(who), edge_place += __popc(others);
+      root_place += __popc(who);
+      edge_place += __popc(others);
     }
   }
 }
@@ -101,7 +102,10 @@ __device__ inline void contract_list(i64 length, List list, const vertex_t* abov
   for (i64 begin = warp_index() * 32; begin < length; begin += warp_count() * 32) {
     i64 i = begin + lane_index();
     vertex_t u = 0, v = 0;
-    if (i < length) u = numbers[above[list.ends[2 * i]]], v = numbers[above[list.ends[2 * i + 1]]];
+    if (i < length) {
+      u = numbers[above[list.ends[2 * i]]];
+      v = numbers[above[list.ends[2 * i + 1]]];
+    }
     out.push(u != v, u, v, u != v ? list.keys[i] : 0, u != v && list.edges ? list.edges[i] : 0);
   }
   out.flush();
@@ -110,7 +114,8 @@ __device__ inline void contract_list(i64 length, List list, const vertex_t* abov
 // Every tree alone, with no edge yet.
 __device__ inline void begin_round(i64 num_trees, i64* best, i64* first, vertex_t* above) {
   for (i64 tree = thread_index(); tree < num_trees; tree += thread_count()) {
-    best[tree] = TOP, above[tree] = (vertex_t)tree;
+    best[tree] = TOP;
+    above[tree] = (vertex_t)tree;
     if (first) first[tree] = TOP;
   }
 }
@@ -153,9 +158,11 @@ extern "C" __global__ void __launch_bounds__(256, 4)
     if (!grid_barrier(arrived, abort)) return;
     length = load_relaxed(in_turn(counters, EDGES, round + 1));
     List was = list;
-    list = rest, rest = was;
+    list = rest;
+    rest = was;
     vertex_t* done = above;
-    above = next_above, next_above = done;
+    above = next_above;
+    next_above = done;
   }
   if (thread_index() == 0) counters[DONE] = 1;
 }

@@ -18,7 +18,8 @@ extern "C" __global__ void relax_light(i64 lo, i64 hi, const vertex_t* frontier,
       if (through < atomic_min(&dist[v], through) && through < bound && set_bit(marked, v))
         near[reserve(&counters[0])] = v;
     }
-    arcs += i - begin, total += end - begin;
+    arcs += i - begin;
+    total += end - begin;
   }
   atomic_add(&counters[1], arcs);
   atomic_add(&counters[2], total);
@@ -82,8 +83,10 @@ extern "C" __global__ void pull_distances(i64 lo, i64 hi, const i64* indptr,
       dist_t other = load_relaxed(&dist[targets[i]]);
       if (other >= giving) continue;
       dist_t through = other + (dist_t)weights[i];
-      if (through < d && through <= cutoff)
-        d = through, edge = class_edge((dist_t)(d - begin), scale);
+      if (through < d && through <= cutoff) {
+        d = through;
+        edge = class_edge((dist_t)(d - begin), scale);
+      }
     }
     store_relaxed(&dist[v], d);
     if (d < bound && (d < before || giving == settled))

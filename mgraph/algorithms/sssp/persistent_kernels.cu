@@ -139,7 +139,9 @@ struct WeightRows {
 struct LightHeavy : Search<WeightRows> {
   static constexpr bool TURNS_MARK = true;
   __device__ inline void start() {
-    keeps_far = false, floor = settled = 0, pulls = finishes = false;
+    keeps_far = false;
+    floor = settled = 0;
+    pulls = finishes = false;
     scale = __longlong_as_double(counters[SCALE]);
   }
   __device__ inline void count(Kind kind) {
@@ -182,9 +184,11 @@ struct LightHeavy : Search<WeightRows> {
     dist_t before = 0;
     bool is_long = false;
     if (lane_index() < later.take(&share.u)) {
-      share.begin = row = indptr[share.u], share.end = indptr[share.u + 1],
+      share.begin = row = indptr[share.u];
+      share.end = indptr[share.u + 1];
       before = load_relaxed(&dist[share.u]);
-      share.from = before, share.pulled = pulls;
+      share.from = before;
+      share.pulled = pulls;
       is_long = share.end - share.begin > PART;
       vertices++;
       if (pulls) pull_alone(&share);
@@ -250,7 +254,8 @@ struct LightHeavy : Search<WeightRows> {
     bool pulled = pulls;
     pulls = load_relaxed(&counters[PULLS]) && (pulled || is_pull_cheaper(others, near_lengths));
     finishes = pulled && is_finish(others, indptr[n]);
-    floor = settled, settled = bound;
+    floor = settled;
+    settled = bound;
     bound = finishes ? top : raised(near_lengths ? bound : low, next_delta());
     __syncthreads();  // all have read what the next bucket changes
     next_bucket();
@@ -296,7 +301,8 @@ __device__ inline void run(Loop& search, const u32* abort, i64 num_bits, i64* lo
     search.open_round();
     if (!search.is_near_empty()) {
       search.relax_all(marks);
-      kind = PUSH, marks = true;
+      kind = PUSH;
+      marks = true;
       continue;
     }
     marks = Loop::TURNS_MARK;
@@ -307,7 +313,11 @@ __device__ inline void run(Loop& search, const u32* abort, i64 num_bits, i64* lo
     __syncthreads();
     i64 lines = search.round < LINES ? search.round : LINES;
     for (i64 i = threadIdx.x; i < lines * LINE; i += blockDim.x) report[NUM_REPORTS + i] = log[i];
-    if (logs) report[DONE] = 1, report[NUM_LINES] = lines, report[BEGAN] = began;
+    if (logs) {
+      report[DONE] = 1;
+      report[NUM_LINES] = lines;
+      report[BEGAN] = began;
+    }
     return;
   }
 }
@@ -318,22 +328,31 @@ __device__ inline Loop searching(i64 n, const i64* indptr, const vertex_t* targe
                                  u32* tags, i64* counters, Block& block) {
   i64 warp = threadIdx.x >> 5;
   Loop search = {};
-  search.n = n, search.indptr = indptr, search.targets = targets, search.weights = weights;
-  search.dist = dist, search.bits = bits, search.queues = queues, search.tags = tags,
+  search.n = n;
+  search.indptr = indptr;
+  search.targets = targets;
+  search.weights = weights;
+  search.dist = dist;
+  search.bits = bits;
+  search.queues = queues;
+  search.tags = tags;
   search.counters = counters;
-  search.bound = raised(0, *distance_at(&counters[DELTA])), search.lowest = top_of<dist_t>::value();
-  search.hub = dynamic_shared<dist_t>(), search.hubs = (u32)counters[HUBS],
+  search.bound = raised(0, *distance_at(&counters[DELTA]));
+  search.lowest = top_of<dist_t>::value();
+  search.hub = dynamic_shared<dist_t>();
+  search.hubs = (u32)counters[HUBS];
   search.long_rows = counters[LONG_ROWS];
   search.round = -1;
   search.block = &block;
-  search.found.items = block.held[0] + Held::MOST * warp,
+  search.found.items = block.held[0] + Held::MOST * warp;
   search.later.items = block.held[1] + Held::MOST * warp;
   if (threadIdx.x == 0) {
     for (i64& sum : block.sums) sum = 0;
     block.more = indptr[n] / PART;
     block.done = block.most = block.near_lengths = block.settled_lengths = 0;
     block.lowest = top_of<dist_t>::value();
-    block.cutoff = *distance_at(&counters[CUTOFF]), block.delta = *distance_at(&counters[DELTA]);
+    block.cutoff = *distance_at(&counters[CUTOFF]);
+    block.delta = *distance_at(&counters[DELTA]);
   }
   search.start();
   return search;

@@ -23,7 +23,7 @@ constexpr int DEPTH = 2, LOOKS = 4;
 // Arcs of a row that a thread pulls over alone.
 constexpr i64 PULL_ALONE = 32;
 
-// ---- choices: what decides how a round is done ---------------------------------------------------------
+// ---- choices: what decides how a round is done --------------------------------------------------
 // Buckets of the tail are each so many times wider than the one before.
 constexpr i64 TAIL_GROWTH = 8;
 // Rounds of at most this many entries a warp go on within the warps, for up to HOPS steps of short
@@ -157,7 +157,8 @@ template <class Rows> struct Search : Rows {
     Share share = {v};
     bool is_long = false;
     if (is_new && v < long_rows) {
-      share.begin = indptr[v], share.end = indptr[v + 1];
+      share.begin = indptr[v];
+      share.end = indptr[v + 1];
       // The distance may fall before the row is relaxed: as far as any of this bucket may go.
       is_long = share.end - share.begin > PART;
       if (is_long) share.end = Rows::end_of_near(share.begin, share.end);
@@ -195,7 +196,8 @@ template <class Rows> struct Search : Rows {
     }
     if (threadIdx.x) return;
     if (block->done > block->most) block->most = block->done;
-    block->delta = next_delta(), block->done = block->near_lengths = 0;
+    block->delta = next_delta();
+    block->done = block->near_lengths = 0;
   }
   __device__ inline dist_t next_delta() {
     bool widens = is_tail(block->done, block->most) &&
@@ -222,7 +224,7 @@ template <class Rows> struct Search : Rows {
     share.u = load_relaxed(&pieces_of(round)[place]);
     share.from = load_relaxed(&dist[share.u]);
     i64 row = indptr[share.u], end = indptr[share.u + 1];
-    share.begin = row + (i64)(tag ^ rests) * PART,
+    share.begin = row + (i64)(tag ^ rests) * PART;
     share.end = share.begin + PART < end ? share.begin + PART : end;
     if (rests) {
       Rows::narrow_rest(&share);
@@ -231,7 +233,8 @@ template <class Rows> struct Search : Rows {
     Rows::narrow_near(&share);
     if (tag) return share;
     if (marked) clear_bit(marks_of(round), share.u);
-    vertices++, lengths += end - row;
+    vertices++;
+    lengths += end - row;
     return share;
   }
   // The same of a vertex.
@@ -250,15 +253,20 @@ template <class Rows> struct Search : Rows {
     bool is_longer = share.end - share.begin > HOP_ARCS;
     if (__any_sync(0xFFFFFFFFu, is_longer)) {
       queue_near(is_longer && set_bit(marks_of(round + 1), share.u), share.u);
-      if (is_longer)
-        vertices--, lengths -= indptr[share.u + 1] - indptr[share.u], share.end = share.begin;
+      if (is_longer) {
+        vertices--;
+        lengths -= indptr[share.u + 1] - indptr[share.u];
+        share.end = share.begin;
+      }
     }
     return share;
   }
   __device__ inline void take_row(Share* share) {
     share->from = load_relaxed(&dist[share->u]);
-    share->begin = indptr[share->u], share->end = indptr[share->u + 1];
-    vertices++, lengths += share->end - share->begin;
+    share->begin = indptr[share->u];
+    share->end = indptr[share->u + 1];
+    vertices++;
+    lengths += share->end - share->begin;
     Rows::narrow_near(share);
   }
   // The distances of LOOKS vertices a lane, `first` and 32 on; 0 where there is none.
@@ -288,10 +296,14 @@ template <class Rows> struct Search : Rows {
         through[k] = __shfl_sync(0xFFFFFFFFu, mine.from, owner[k]);
         if (pulled >> owner[k] & 1) pulls |= 1u << k;
         v[k] = 0;
-        if (arc < scan.total)
-          v[k] = targets[slot], seen[k] = (dist_t)weights[slot];
-        else
-          through[k] = top_of<dist_t>::value(), seen[k] = 0, pulls &= ~(1u << k);
+        if (arc < scan.total) {
+          v[k] = targets[slot];
+          seen[k] = (dist_t)weights[slot];
+        } else {
+          through[k] = top_of<dist_t>::value();
+          seen[k] = 0;
+          pulls &= ~(1u << k);
+        }
       }
       // Many arcs lead to hubs, in degree order the first vertices: this block has seen their
       // distances. What it saw is never smaller than they are, so that nothing is lost. What is
@@ -361,12 +373,15 @@ template <class Rows> struct Search : Rows {
   __device__ inline bool meet(const u32* abort, bool twice) {
     flush(1, twice);
     i64 a = warp_sum((i64)arcs), l = warp_sum(lengths), v = warp_sum((i64)vertices);
-    arcs = vertices = 0, lengths = 0;
+    arcs = vertices = 0;
+    lengths = 0;
     lowest = warp_min(lowest);
     if (lane_index() == 0) {
-      if (a | v | l)
-        atomic_add(&block->sums[0], a), atomic_add(&block->sums[1], l),
-            atomic_add(&block->sums[2], v);
+      if (a | v | l) {
+        atomic_add(&block->sums[0], a);
+        atomic_add(&block->sums[1], l);
+        atomic_add(&block->sums[2], v);
+      }
       if (lowest < load_relaxed(&block->lowest)) atomic_min(&block->lowest, lowest);
     }
     __syncthreads();

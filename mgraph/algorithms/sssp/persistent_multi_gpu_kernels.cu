@@ -39,11 +39,14 @@ struct Search : Slices {
       i64 position = sources.position(i);
       if (position >= fact(NUM_POSITIONS)) continue;
       i64 state = state_of(position, fact(STRIDE), fact(MULTIPLIER));
-      if (state >= base() && state < base() + fact(STRIDE)) own_copy[state] = 0, lowest = 0;
+      if (state >= base() && state < base() + fact(STRIDE)) {
+        own_copy[state] = 0;
+        lowest = 0;
+      }
     }
   }
 
-  // ---- a round ---------------------------------------------------------------------------------------
+  // ---- a round ----------------------------------------------------------------------------------
   __device__ bool round(Method method) {
     if (thread_index() == 0) {
       if (method != PULL) *queue_counter(!turn) = 0;
@@ -57,15 +60,19 @@ struct Search : Slices {
     count = block->ranks.total[COUNT];
     *(method == PULL ? &near_lengths : &done) += block->ranks.total[ARCS];
     queued_lengths = method == PULL ? block->ranks.total[ARCS] : 0;
-    tally[LOOKED] = looked, tally[SENT] = sent, turn = !turn;
+    tally[LOOKED] = looked;
+    tally[SENT] = sent;
+    turn = !turn;
     settle();
     if (!meet()) return false;
-    count += block->ranks.total[COUNT], near_lengths += block->ranks.total[ARCS];
-    queued_lengths += block->ranks.total[ARCS], is_wide = false;
+    count += block->ranks.total[COUNT];
+    near_lengths += block->ranks.total[ARCS];
+    queued_lengths += block->ranks.total[ARCS];
+    is_wide = false;
     return true;
   }
 
-  // ---- a bucket --------------------------------------------------------------------------------------
+  // ---- a bucket ---------------------------------------------------------------------------------
   // Near is empty on all ranks: all below the bound is settled. Raise it by delta, above what waits
   // if the bucket has left nothing that could be nearer, or beyond all, and look at one's own
   // slice: what there is to do for whom. What waits is not nearer than the smallest that was seen
@@ -81,24 +88,37 @@ struct Search : Slices {
         rests && low < top && fact(PULLS) && !pays && near_lengths * FOOT_SHARE > fact(NUM_ARCS);
     *method = !rests || widens ? PUSH : pays ? PULL : HEAVY;
     finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS));
-    if (*method == PULL && !pulled) untold = settled, pulled = true;
+    if (*method == PULL && !pulled) {
+      untold = settled;
+      pulled = true;
+    }
     if (is_tail(done, most) && delta < top / 4) delta += delta;
     if (done > most) most = done;
-    if (!widens) floor = settled, settled = bound, settled_lengths += near_lengths;
+    if (!widens) {
+      floor = settled;
+      settled = bound;
+      settled_lengths += near_lengths;
+    }
     bound = finishes ? top : raised(rests && !widens ? bound : low, delta);
     queued_lengths = near_lengths;
-    done = near_lengths = 0, lowest = top, bucket++;
+    done = near_lengths = 0;
+    lowest = top;
+    bucket++;
     // A pull queues those who are near itself, and what stands in the queue before them is taken
     // first.
     queue_begin = 0;
-    if (thread_index() == 0) *waiting(window(), bucket + 1) = top, *queue_counter(!turn) = 0;
+    if (thread_index() == 0) {
+      *waiting(window(), bucket + 1) = top;
+      *queue_counter(!turn) = 0;
+    }
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
     *method == PUSH    ? scan_for_near()
     : *method == HEAVY ? scan_for_rest<REST>()
                        : scan_for_rest<PULLED>();
     if (!meet()) return false;
-    count = block->ranks.total[COUNT], near_lengths = block->ranks.total[ARCS];
+    count = block->ranks.total[COUNT];
+    near_lengths = block->ranks.total[ARCS];
     if (*method == PUSH) queued_lengths = near_lengths;
     return true;
   }
@@ -137,7 +157,8 @@ struct Search : Slices {
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x)
       report[NUM_REPORTS + i] = load_relaxed(rows() + i);
     if (threadIdx.x > 0) return;
-    report[NUM_ROWS] = num_rows, report[NUM_BEYOND] = block->ranks.total[COUNT],
+    report[NUM_ROWS] = num_rows;
+    report[NUM_BEYOND] = block->ranks.total[COUNT];
     report[EVERYWHERE] = finishes;
     report[DONE] = 1;
   }

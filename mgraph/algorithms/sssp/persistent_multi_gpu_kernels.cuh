@@ -144,7 +144,7 @@ struct Copies {
                  length);
   }
 
-  // ---- arcs ------------------------------------------------------------------------------------------
+  // ---- arcs -------------------------------------------------------------------------------------
   // Relax the arcs of the queue in one's own copy. A source that falls meanwhile is queued again.
   __device__ void relax() {
     i64 first = base(), looked = tally[LOOKED];

@@ -36,7 +36,7 @@ struct Pulls : Copies {
         bool here = v < num_owned;
         // Those of long rows may be lowered meanwhile, and are not used.
         coming[half] = here ? load_stale(&own[v]) : top_of<dist_t>::value();
-        begin[half] = here ? load_readonly(indptr + v) : 0,
+        begin[half] = here ? load_readonly(indptr + v) : 0;
         end[half] = here ? load_readonly(indptr + v + 1) : 0;
       }
     };
@@ -77,9 +77,12 @@ struct Pulls : Copies {
     __syncwarp();
     for (int half = 0; half < 2; half++) {
       u32 place = half * 32 + lane_index();
-      near[half] = place < count, v[half] = near[half] ? list[place] : 0;
-      if (near[half])
-        at[half] = load_readonly(indptr + v[half]), end[half] = load_readonly(indptr + v[half] + 1);
+      near[half] = place < count;
+      v[half] = near[half] ? list[place] : 0;
+      if (near[half]) {
+        at[half] = load_readonly(indptr + v[half]);
+        end[half] = load_readonly(indptr + v[half] + 1);
+      }
       if (near[half]) d[half] = load_stale(&own[v[half]]);
       before[half] = d[half];
     }
@@ -130,7 +133,8 @@ struct Pulls : Copies {
             at[half] < end[half] ? pulled(u[half], weight[half]) : top_of<dist_t>::value();
       for (int half = 0; half < 2; half++) {
         if (through[half] < d[half]) d[half] = through[half];
-        tally[LOOKED] += at[half] < end[half], at[half] += at[half] < end[half];
+        tally[LOOKED] += at[half] < end[half];
+        at[half] += at[half] < end[half];
       }
     }
   }
@@ -160,7 +164,8 @@ struct Pulls : Copies {
     each_queued(itself, [&](const i64(&slot)[4], const vertex_t(&v)[4], const bool (&there)[4]) {
       dist_t through[4], seen[4];
       for (int k = 0; k < 4; k++) {
-        seen[k] = load_stale(&own_copy[v[k]]), through[k] = top_of<dist_t>::value();
+        seen[k] = load_stale(&own_copy[v[k]]);
+        through[k] = top_of<dist_t>::value();
         if (there[k])
           through[k] =
               pulled(load_readonly(targets + slot[k]), (dist_t)load_readonly(weights + slot[k]));

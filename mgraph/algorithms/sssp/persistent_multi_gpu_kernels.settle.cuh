@@ -108,7 +108,8 @@ struct Slices : Pulls {
     for (i64 first = warp_index() * 32; first < count; first += step) {
       i64 at = first + lane_index();
       Quad<dist_t> d = coming[0];
-      coming[0] = coming[1], coming[1] = at + 2 * step < count ? own[at + 2 * step] : none;
+      coming[0] = coming[1];
+      coming[1] = at + 2 * step < count ? own[at + 2 * step] : none;
       visit(at * WIDE, d);
     }
   }
