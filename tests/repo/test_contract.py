@@ -141,7 +141,7 @@ def test_windows_begin_alike():
     assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
     assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
     assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
-    assert constant("LONG_ROW", text_of("sssp_peers")) == sssp_peers.LONG_ROW
+    assert constant("ALL_WARPS_ROW", text_of("sssp_peers")) == sssp_peers.ALL_WARPS_ROW
     for stem in ("bfs_peers", "sssp_peers"):
         kernels = importlib.import_module(f"mgraph.kernels.{stem}")
         assert constant("ROW", text_of("frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS
