@@ -27,7 +27,7 @@ def filtering(monkeypatch):
     monkeypatch.setattr(loop, "LIGHT", 1)
     monkeypatch.setattr(loop, "SHARE", 10**6)
     monkeypatch.setattr(own_edges, "SAMPLES", 16)
-    monkeypatch.setattr(own_edges.Sample, "room", lambda *_: 5)
+    monkeypatch.setattr(own_edges.Sample, "capacity", lambda *_: 5)
 
 
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
@@ -71,7 +71,7 @@ def test_positions_beyond_31_bits_are_compared_apart(num_ranks, clusters, monkey
 
 
 def test_hubs(clusters, monkeypatch):
-    monkeypatch.setattr(loop, "LONG_ROW", 8)
+    monkeypatch.setattr(loop, "LIGHTEST_BLOCK_ROW", 8)
     for case in (random_case(5, directed=False), ZOO["star"], ZOO["star-of-stars"]):
         for order in ORDERS:
             with graph_of(case, clusters[2], order) as g:
@@ -198,7 +198,7 @@ def test_a_list_that_is_too_short_is_made_again(clusters):
         shard = clusters[1]._objects[0][g.key]
     own = own_edges.OwnEdges(shard, shard.rows.weights)
     labels = np.arange(shard.num_owned, dtype=shard.partition.dtype)
-    short, long = (own.between(labels, own_edges.LEAST, TOP, room) for room in (1, own.num_edges))
+    short, long = (own.between(labels, own_edges.MIN_KEY, TOP, room) for room in (1, own.num_edges))
     assert len(short) == len(long) == own.num_edges
     assert sorted(short.keys.tolist()) == sorted(long.keys.tolist())
 

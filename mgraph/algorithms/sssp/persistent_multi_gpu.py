@@ -109,7 +109,10 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPe
 
 @once_a_shard
 def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> SearchPeers:
-    """Return the prepared search from one source; keyed by weight-sorted rows, which may become available later."""
+    """Return the prepared search from one source.
+
+    `has_light` is part of the key: weight-sorted rows may be added later.
+    """
     return _prepare_search(shard, dtype, 1)
 
 
