@@ -7,10 +7,11 @@ import pathlib
 import re
 from collections.abc import Iterator
 
-from mgraph.backends.shared_names import Names, Offsets
+from mgraph.backends.shared_names import Shared
 
 # Where an included file is looked for if it is not beside the file that includes it.
 FOLDER = pathlib.Path(__file__).parent
+PRELUDE = "prelude.cuh"
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"\s*')
 # What every compiler of this text is told.
 OPTIONS = ("--std=c++17",)
@@ -50,7 +51,14 @@ def _with_includes(path: pathlib.Path, included: set[str]) -> Iterator[str]:
             included.add(include[1])
             beside = path.with_name(include[1])
             found = beside if beside.exists() else FOLDER / include[1]
-            yield from _shared_names(found) if found.suffix == ".py" else _with_includes(found, included)
+            if found.suffix != ".py":
+                yield from _with_includes(found, included)
+            else:
+                # The C side of shared names is written in the prelude's types.
+                if PRELUDE not in included:
+                    included.add(PRELUDE)
+                    yield from _with_includes(FOLDER / PRELUDE, included)
+                yield from _shared_names(found)
         yield f'#line {number + 1} "{path.name}"\n'
 
 
@@ -58,4 +66,4 @@ def _shared_names(path: pathlib.Path) -> Iterator[str]:
     """Yield what a Python file of kernels shares with their CUDA text."""
     module = importlib.import_module(f"{__package__}.{path.stem}")
     yield f'#line 1 "{path.name}"\n'
-    yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, (Names, Offsets)))
+    yield from (shared.c_text() for shared in vars(module).values() if isinstance(shared, Shared))

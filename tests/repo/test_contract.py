@@ -20,7 +20,7 @@ from mgraph.algorithms.sssp.delta_stepping import LAST_SHARE, TAIL_SHARE
 from mgraph.backends.cuda_source import module_text
 from mgraph.backends.kernel import TYPEDEFS, Kernel, kernel
 from mgraph.backends.numba_helpers import WEIGHT_CLASSES
-from mgraph.backends.shared_names import Names, Offsets
+from mgraph.backends.shared_names import ControlLayout, Names, Offsets, WorkArea
 from mgraph.comm import peers
 
 FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
@@ -116,6 +116,26 @@ def test_parts_of_an_array_begin_where_those_before_end():
     assert parts.c_text() == "constexpr i64 ASKED = 0;\nconstexpr i64 FOUND = 16;\nconstexpr i64 SOURCES = 19;\n"
 
 
+def test_a_control_block_has_its_parts_in_order():
+    layout = ControlLayout(
+        Names("Parameter", "source width"), own="source", report=Names("Report", "done"), record=("a", "b")
+    )
+    assert (layout.shared, layout.report_at, layout.records_at, layout.sources_at(10)) == (("width",), 2, 3, 23)
+    assert layout.c_text() == "constexpr i64 REPORT_AT = 2, RECORDS_AT = 3;\n"
+    with pytest.raises(TypeError, match="width"):
+        ControlLayout(Names("Parameter", "source width"), own="width", report=Names("Report", "done"), record=())
+
+
+def test_a_work_area_has_its_parts_in_order():
+    area = WorkArea("Work", "work", counters=("i64", 3), bits=("u32", lambda size: 2 * size.words), ids=("id_t", 5))
+    assert area.offsets({"words": 4}, {"id_t": 4}) == {"counters": 0, "bits": 24, "ids": 56, "end": 76}
+    assert area.num_bytes({"words": 4}, {"id_t": 8}) == 96
+    assert "u32* bits() const { return (u32*)(counters() + 3); }" in area.c_text()
+    assert "id_t* ids() const { return (id_t*)(bits() + (2 * ((const S*)this)->words())); }" in area.c_text()
+    with pytest.raises(ValueError, match="ids would begin at byte 28"):
+        WorkArea("Work", "work", bits=("u32", 7), ids=("i64", 1)).num_bytes({}, {})
+
+
 @pytest.mark.parametrize("stem", [stem for stem in stems() if re.search(r"\bBLOCK = ", text_of(stem))])
 def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
     assert {each.block for each in stems()[stem].values()} == {constant("BLOCK", text_of(stem))}
@@ -138,14 +158,13 @@ def test_windows_begin_alike():
     assert constant("MOST_RANKS", text_of("ranks")) == peers.MOST_RANKS
     assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
     assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
-    assert constant("NUM_COUNTERS", text_of("bfs_peers")) == bfs_peers.COUNTERS
-    assert constant("MOST_BLOCKS", text_of("bfs_peers")) == bfs_peers.MOST_BLOCKS
+    assert bfs_peers.SIZES.max_ranks == peers.MOST_RANKS
     assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
     assert constant("ALL_WARPS_ROW", text_of("sssp_peers")) == sssp_peers.ALL_WARPS_ROW
     for stem in ("bfs_peers", "sssp_peers"):
         kernels = importlib.import_module(f"mgraph.kernels.{stem}")
-        assert constant("ROW", text_of("frontiers")) == len(kernels.ROW) == search_peers.ROW_WORDS
-        assert kernels.REPORT[:2] == ("done", "num_rows") and len(kernels.REPORT) == search_peers.NUM_REPORTS
+        assert constant("ROW", text_of("frontiers")) == len(kernels.LAYOUT.record)
+        assert kernels.LAYOUT.report[:2] == ("done", "num_rows")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

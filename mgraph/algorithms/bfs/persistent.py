@@ -15,9 +15,10 @@ from functools import partial
 import numpy as np
 
 from mgraph.algorithms.bfs.persistent_kernels import (
+    COSTS,
+    LAYOUT,
     METHODS,
     MOST_QUEUED,
-    ORDERS,
     ROW,
     queue_capacity,
     search_levels,
@@ -38,8 +39,6 @@ from mgraph.types import LEVEL, Array
 
 # Rows are alike where none is so many times as long as they are in the mean.
 ALIKE = 4
-# How many orders are a search's own: the first of them.
-OWN_ORDERS = 2
 
 
 def bfs_fused(
@@ -68,7 +67,9 @@ def _search(
 ) -> Traversal:
     run, starts = shard.backend, sources if len(sources) == 1 else sorted(set(sources))
     search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
-    search.orders.give((-1 if depth_limit is None else depth_limit, starts[0] if starts else 0), starts)
+    search.orders.give(
+        starts, depth_limit=-1 if depth_limit is None else depth_limit, source=starts[0] if starts else 0
+    )
     levels, parents, *_ = search.launch()
     wait = run.marked()
     try:
@@ -101,13 +102,22 @@ class _Search:
         require_firsts(shard)
         longer = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
         parts, *costs = bfs_costs(require_rates(run), num, vertex.itemsize)
-        orders = ORDERS.arranged(
-            behind=OWN_ORDERS, num_arcs=num_arcs, num_sources=num_sources, capacity=capacity, trace_rows=TRACE_ROWS,
-            growth=GROWTH, alike=alike, longer=longer, parts=parts,
-        )  # fmt: skip
-        # Where there are no vertices nothing is launched. One source is among a search's own orders.
+        shared = {
+            "num_arcs": num_arcs,
+            "num_sources": num_sources,
+            "capacity": capacity,
+            "trace_rows": TRACE_ROWS,
+            "growth": GROWTH,
+            "alike": alike,
+            "longer": longer,
+            "parts": parts,
+            **dict(zip(COSTS, costs, strict=True)),
+        }
+        # Where there are no vertices nothing is launched.
+        empty = {"done": num == 0, "num_rows": 0, "reached": 0, "reached_arcs": 0}
+        # One source is a launch parameter.
         listed = num_sources if num_sources > 1 else 0
-        self.orders = Orders(run, OWN_ORDERS, (*orders, *costs), (num == 0, 0, 0, 0), (TRACE_ROWS, len(ROW)), listed)
+        self.orders = Orders(run, LAYOUT, shared, empty, TRACE_ROWS, listed)
         work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
         # To walk takes 8 bytes a vertex; a walk is one row of the trace, by which levels in bytes are counted.
         walks = dtype == LEVEL and may_be_deep(shard)

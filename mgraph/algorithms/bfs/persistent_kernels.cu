@@ -179,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   __shared__ Block block;
   if (threadIdx.x < 3) block.sums[threadIdx.x] = 0;
   // From host memory, and on the way while states are cleared.
-  i64 asked = threadIdx.x < NUM_ASKED ? host[threadIdx.x] : 0;
+  i64 asked = threadIdx.x < REPORT_AT ? host[threadIdx.x] : 0;
   Search search;
   search.started = clock_ns();
   search.n = hi, search.abort = abort;
@@ -189,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   search.levels = levels, search.parents = parents, search.work = work, search.packed = packed;
   search.arrived = arrived, search.host = host, search.block = &block;
   search.clear_parents();
-  if (threadIdx.x < NUM_ASKED) block.orders[threadIdx.x] = asked;
+  if (threadIdx.x < REPORT_AT) block.orders[threadIdx.x] = asked;
   __syncthreads();
   search.run();
 }

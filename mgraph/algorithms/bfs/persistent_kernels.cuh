@@ -8,11 +8,6 @@
 #include "persistent_kernels.py"
 #include "prelude.cuh"
 
-// The words that the host writes, ORDERS and COSTS; REPORT is behind them.
-constexpr i64 NUM_ASKED = NUM_ORDERS + NUM_COSTS;
-// Counters of a phase; COUNT, ARCS and LOOKED are summed by meet().
-enum Counter { COUNT, ARCS, LOOKED, FOUND, QUEUED, TAKEN, CELL };
-constexpr i64 NUM_CELLS = 3;
 constexpr int BLOCK = 640;  // 96 registers a thread; with more threads many would be spilled
 // So many arcs a thread of the source's row, at most, are pushed while states are cleared.
 constexpr i64 SHORT_ROW = 4;
@@ -21,10 +16,10 @@ constexpr i64 OFTEN = 2;
 
 // What a block keeps in shared memory.
 struct Block {
-  i64 room[4 * BLOCK];  // rows that are pushed, words that are pulled, queues of a walk
-  i64 sums[3];          // for meet()
-  i64 totals[CELL];     // of the phase before
-  i64 orders[NUM_ASKED];
+  i64 room[4 * BLOCK];       // rows that are pushed, words that are pulled, queues of a walk
+  i64 sums[3];               // for meet()
+  i64 totals[NUM_COUNTERS];  // of the phase before
+  i64 orders[REPORT_AT];
 };
 
 __device__ inline void add_up(i64* sum, i64 mine) {
@@ -40,20 +35,21 @@ __device__ __noinline__ bool meet_blocks(Block* block, i64* cells, u32 phase, i6
   add_up(&block->sums[COUNT], count), add_up(&block->sums[ARCS], arcs),
       add_up(&block->sums[LOOKED], looked);
   __syncthreads();
-  i64 *own = cells + phase % NUM_CELLS * CELL, *next = cells + (phase + 1) % NUM_CELLS * CELL;
+  i64 *own = cells + phase % NUM_PHASES * NUM_COUNTERS,
+      *next = cells + (phase + 1) % NUM_PHASES * NUM_COUNTERS;
   if (threadIdx.x < 3 && block->sums[threadIdx.x]) {
     atomic_add(own + threadIdx.x, block->sums[threadIdx.x]);
     block->sums[threadIdx.x] = 0;
   }
   // Nobody counts there: the totals of two phases ago were read before the meeting that began this
   // one.
-  if (thread_index() < CELL) store_relaxed(next + thread_index(), (i64)0);
+  if (thread_index() < NUM_COUNTERS) store_relaxed(next + thread_index(), (i64)0);
   return grid_barrier(arrived, abort, [&]() {
-    for (int k = 0; k < CELL; k++) block->totals[k] = load_relaxed(own + k);
+    for (int k = 0; k < NUM_COUNTERS; k++) block->totals[k] = load_relaxed(own + k);
   });
 }
 
-struct Levels {
+struct Levels : Work<Levels> {
   i64 n;
   const u32* abort;
   const i64* indptr;
@@ -77,19 +73,19 @@ struct Levels {
   i64 num_rows = 0, started = 0;                 // of the trace
 
   // Where things stand in `work` is worked out anew wherever it is wanted: registers are scarcer.
-  __device__ i64 order(Order which) { return block->orders[which]; }
-  __device__ i64 cost(Cost which) { return block->orders[NUM_ORDERS + which]; }
-  __device__ i64 words() { return (n + 63) >> 6 << 1; }
-  __device__ i64* rows() { return (i64*)work + NUM_CELLS * CELL; }  // of the trace
-  __device__ u32* bitmap(bool which) {
-    return (u32*)(rows() + order(TRACE_ROWS) * ROW) + (which ? words() : 0);
-  }
+  __device__ i64 order(Parameter which) const { return block->orders[which]; }
+  __device__ i64 cost(Cost which) { return block->orders[NUM_PARAMETERS + which]; }
+  __device__ i64 words() const { return (n + 63) >> 6 << 1; }
+  __device__ i64 num_records() const { return order(TRACE_ROWS); }
+  __device__ i64 capacity() const { return order(CAPACITY); }
+  __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
   __device__ u32* visited() { return bitmap(side); }
   __device__ u32* other_visited() {
     return bitmap(!side);
   }  // before the level at hand, or after it
   __device__ Queue queue(bool which) {
-    i64 capacity = order(CAPACITY), *all = (i64*)(bitmap(true) + words()),
+    // The same as queue_vertices(), from the capacity at hand: read twice it takes more registers.
+    i64 capacity = order(CAPACITY), *all = queue_offsets(),
         *offsets = all + (which ? 2 * capacity : 0);
     vertex_t* vertices = (vertex_t*)(all + 4 * capacity);
     return {offsets, offsets + capacity, vertices + (which ? capacity : 0)};
@@ -98,7 +94,9 @@ struct Levels {
   __device__ Queue filled() { return queue(!other_queue); }
 
   // ---- phases ----------------------------------------------------------------------------------------
-  __device__ i64* counter(Counter which) { return (i64*)work + phase % NUM_CELLS * CELL + which; }
+  __device__ i64* counter(Counter which) {
+    return (i64*)work + phase % NUM_PHASES * NUM_COUNTERS + which;
+  }
   __device__ i64 total(Counter which) { return block->totals[which]; }
   // All blocks meet: what threads counted becomes the phase's totals.
   __device__ bool meet() {
@@ -129,7 +127,7 @@ struct Levels {
   __device__ void clear_bits() {
     for (i64 w = first_word() + threadIdx.x; w < end_word(); w += blockDim.x)
       visited()[w] = other_visited()[w] = w < n >> 5 ? 0 : w > n >> 5 ? ~0u : ~0u << (n & 31);
-    for (i64 i = thread_index(); i < NUM_CELLS * CELL; i += thread_count())
+    for (i64 i = thread_index(); i < NUM_PHASES * NUM_COUNTERS; i += thread_count())
       store_relaxed((i64*)work + i, (i64)0);
   }
 
@@ -181,9 +179,7 @@ struct Levels {
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
       vertex_t v =
-          there ? (vertex_t)
-                      host[NUM_ASKED + NUM_REPORTS + order(TRACE_ROWS) * ROW + group + lane_index()]
-                : 0;
+          there ? (vertex_t)host[RECORDS_AT + order(TRACE_ROWS) * ROW + group + lane_index()] : 0;
       if (there) set_bit(other_visited(), v), levels[v] = 0, parents[v] = v;
       enqueue<1>(indptr, {v}, {there});
     }
@@ -256,7 +252,7 @@ struct Levels {
     if (!tells() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
     bool beyond = num_rows == order(TRACE_ROWS);
-    i64* row = rows() + (beyond ? num_rows - 1 : num_rows++) * ROW;
+    i64* row = trace_records() + (beyond ? num_rows - 1 : num_rows++) * ROW;
     note(row, beyond, {method, frontier, looked, now - started, num_levels});
     started = now;
   }
@@ -265,13 +261,13 @@ struct Levels {
   __device__ bool tells() { return blockIdx.x == gridDim.x - 1; }
   // Tell the host, the last block together.
   __device__ void tell() {
-    i64* report = host + NUM_ASKED;
+    i64* report = host + REPORT_AT;
     if (threadIdx.x == blockDim.x - 1) {
       report[NUM_ROWS] = block->sums[0] = num_rows;
       report[REACHED] = reached, report[REACHED_ARCS] = reached_arcs, report[DONE] = 1;
     }
     __syncthreads();
     for (i64 i = threadIdx.x; i < block->sums[0] * ROW; i += blockDim.x)
-      report[NUM_REPORTS + i] = rows()[i];
+      report[NUM_REPORTS + i] = trace_records()[i];
   }
 };

@@ -8,18 +8,31 @@ stand a row of `ROW` a superstep, then the sources.
 from __future__ import annotations
 
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
-ORDERS = Names("Order", "depth_limit source num_arcs num_sources capacity trace_rows growth alike longer parts")
+ORDERS = Names("Parameter", "depth_limit source num_arcs num_sources capacity trace_rows growth alike longer parts")
 # What decides between the forms of a level, in femtoseconds, behind the orders (algorithms/common/cost_model.py): a phase of its
 # own, an arc offered to a queue, or to parents, one vertex found there, one of all passed over, one whose first arc a
 # pull scans, and an arc that it scans further on.
 COSTS = Names("Cost", "phase queueing offering settling passing opening looking")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
+LAYOUT = ControlLayout(ORDERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
 METHODS = Names("Method", "push pull walk")
-# Words of counters: three phases of six.
-COUNTERS = 18
+# What blocks count in a phase: COUNT, ARCS and LOOKED are summed over threads first. Counters rotate over three phases.
+COUNTERS = Names("Counter", "count arcs looked found queued taken")
+SIZES = Constants(num_phases=3)
+# What a search works in. Of each queue there are two, and two bitmaps.
+WORK = WorkArea(
+    "Work",
+    "work",
+    counters=("i64", SIZES.num_phases * len(COUNTERS)),
+    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    bitmaps=("u32", lambda size: size.words),
+    other_bitmap=("u32", lambda size: size.words),
+    queue_offsets=("i64", lambda size: 4 * size.capacity),
+    queue_vertices=("vertex_t", lambda size: 2 * size.capacity),
+)
 # A queue holds this part of the vertices; a frontier that is larger is pulled.
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
@@ -36,10 +49,9 @@ def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
 
 
 def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int) -> int:
-    """Return how many 32-bit words a search works in: counters, trace, two queues, two bitmaps."""
-    entry_bytes = 2 * (16 + itemsize)
-    fixed = 2 * (COUNTERS + trace_rows * len(ROW))
-    return fixed + capacity * entry_bytes // 4 + 4 * -(-num_positions // 64)
+    """Return the length of the work area in 32-bit words."""
+    sizes = {"num_records": trace_rows, "words": 2 * -(-num_positions // 64), "capacity": capacity}
+    return WORK.num_bytes(sizes, {"vertex_t": itemsize}) // 4
 
 
 @fused(block=640, vertex_t="targets", dist_t="levels")

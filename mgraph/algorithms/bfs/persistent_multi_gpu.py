@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
-from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import COUNTERS, FACTS, METHODS, MOST_BLOCKS, ROW, search_ranks
+from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
 from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first
 from mgraph.algorithms.common.multi_gpu_search import SearchPeers
@@ -26,7 +26,7 @@ from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.backends.base import Fresh, FusingBackend
 from mgraph.backends.kernel import for_ranks
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import MOST_RANKS, require_windows
+from mgraph.comm.peers import require_windows
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard.in_rows import require_firsts
 from mgraph.shard.shard import Shard, once_a_shard
@@ -58,7 +58,7 @@ def _search(
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
     search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
     limit = -1 if depth_limit is None else depth_limit
-    (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, [limit], users, trace)
+    (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, {"depth_limit": limit}, users, trace)
     return Traversal(levels, parents, reached, reached_arcs, num_rows=num_rows, sources=sources)
 
 
@@ -85,7 +85,7 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         Fresh(shard.num_owned, dtype), Fresh(shard.num_owned, partition.dtype),
     )  # fmt: skip
     kernel = for_ranks(search_ranks, partition.num_ranks)
-    return SearchPeers(shard, num_sources, kernel, METHODS, FACTS, shared, args)
+    return SearchPeers(shard, num_sources, kernel, METHODS, LAYOUT, shared, args)
 
 
 @once_a_shard
@@ -102,11 +102,16 @@ def _num_hubs(shard: Shard) -> int:
 
 
 def window_bytes(partition: Partition) -> int:
-    """Return how long a rank's window is behind its head: reached, offers, late ones, counters, trace and queue."""
-    itemsize, inboxes = partition.dtype.itemsize, partition.num_ranks * _inbox(partition)
-    words = MOST_RANKS * (1 + MOST_BLOCKS) + COUNTERS + TRACE_ROWS * len(ROW)
-    queue = queue_capacity(partition.stride) * (16 + itemsize)
-    return 2 * partition.num_states // 8 + (inboxes + inboxes // 2) * 2 * itemsize + 8 * words + queue
+    """Return the bytes of a rank's window behind its head."""
+    sizes = {
+        "words": partition.stride // 32,
+        "num_ranks": partition.num_ranks,
+        "inbox": _inbox(partition),
+        "num_records": TRACE_ROWS,
+        "capacity": queue_capacity(partition.stride),
+    }
+    itemsize = partition.dtype.itemsize
+    return WORK.num_bytes(sizes, {"vertex_t": itemsize, "Candidate": 2 * itemsize})
 
 
 def _inbox(partition: Partition) -> int:

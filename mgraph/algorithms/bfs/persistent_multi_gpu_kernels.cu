@@ -28,7 +28,7 @@ struct Search : Pushes {
   // word reaches it.
   __device__ void clear(const Sources& sources) {
     i64 first = sources.count == 1 ? state_of_source(sources.position(0)) : -1;
-    for (i64 w = thread_index(); w < words() * size(); w += thread_count()) {
+    for (i64 w = thread_index(); w < words() * num_ranks(); w += thread_count()) {
       i64 own = w - own_words(), left = fact(NUM_OWNED) - own * 32;
       bool behind = own >= 0 && own < words() && left < 32;
       u32 word = behind ? left > 0 ? ~0u << left : ~0u : 0;
@@ -168,7 +168,7 @@ struct Search : Pushes {
     arcs_before = arcs;
     bool few = arcs <= words() / FEW_OFFERS, full = false;
     // So many find room if no inbox gets more than twice its part.
-    u32 room = arcs <= fact(INBOX) * size() / 2 ? room_for_offers() : 0;
+    u32 room = arcs <= fact(INBOX) * num_ranks() / 2 ? room_for_offers() : 0;
     do {
       if (full) room = 0;
       push(room);
@@ -252,13 +252,20 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                  const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
                  dist_t* levels, vertex_t* parents, i64* host) {
   __shared__ Block block;
-  if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
-  Search search = {{{&block, Ranks(&block.ranks, windows, window, abort), indptr, targets,
-                     in_indptr, in_targets, firsts, levels, parents}}};
+  if (threadIdx.x < REPORT_AT) block.facts[threadIdx.x] = host[threadIdx.x];
+  Search search = {{{{},
+                     &block,
+                     Ranks(&block.ranks, windows, window, abort),
+                     indptr,
+                     targets,
+                     in_indptr,
+                     in_targets,
+                     firsts,
+                     levels,
+                     parents}}};
   Sources sources = {block.facts[NUM_STARTS], block.sources,
-                     host + NUM_FACTS + NUM_REPORTS + block.facts[TRACE_ROWS] * ROW,
-                     block.facts[FOUND] != 0};
+                     host + RECORDS_AT + block.facts[TRACE_ROWS] * ROW, block.facts[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.facts[FIRST_USER], block.facts[NUM_USERS],
                    host + FOUND))
-    search.run(sources, host + NUM_FACTS);
+    search.run(sources, host + REPORT_AT);
 }

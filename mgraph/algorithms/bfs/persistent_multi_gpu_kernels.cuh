@@ -9,9 +9,14 @@
 // before the last meeting.
 
 #include "frontiers.cuh"
-#include "persistent_multi_gpu_kernels.py"
 #include "prelude.cuh"
 #include "ranks.cuh"
+
+// What travels of an arc: whom it leads to, as the owner counts, and the position from which.
+struct alignas(2 * sizeof(vertex_t)) Candidate {
+  vertex_t to, parent;
+};
+#include "persistent_multi_gpu_kernels.py"
 
 // What the ranks add up at a meeting; of the last two each keeps its own.
 enum Sum { COUNT, ARCS, LOOKED, SENT };
@@ -33,12 +38,8 @@ constexpr i64 FEW_LEFT = 64, FEW_LISTED = 1 << 18, LONG_ROW = 1 << 10;
 // Counters of the queue, in turn, of the list, of runs of words, in turn, and of late offers, in
 // turn; and for each rank how many of its blocks offer something, above how many places each has
 // for that, and how many offers are there from each block.
-constexpr i64 NUM_COUNTERS = 7, MOST_BLOCKS = 1024, TOLD_WORDS = 1 + MOST_BLOCKS;
+constexpr i64 TOLD_WORDS = 1 + MAX_BLOCKS;
 
-// What travels of an arc: whom it leads to, as the owner counts, and the position from which.
-struct alignas(2 * sizeof(vertex_t)) Offer {
-  vertex_t to, parent;
-};
 // The position of a state. There are so few ranks that comparing is faster than dividing; the
 // positions of a slice lie by `gap` further behind its states times the multiplier than those of
 // the slice before.
@@ -57,11 +58,11 @@ struct Block {
   u32 num_offers[MOST_RANKS];
   i64 told[MOST_RANKS];
   i64 sources[FEW_SOURCES];
-  i64 facts[NUM_FACTS];
+  i64 facts[REPORT_AT];
   RanksHere ranks;
 };
 
-struct Slices {
+struct Slices : Window<Slices> {
   Block* block;
   Ranks ranks;
   const i64* indptr;
@@ -77,9 +78,9 @@ struct Slices {
   bool side = false, turn = false;
 
   // Where things stand is worked out anew wherever it is wanted: registers are scarcer.
-  __device__ i64 fact(Fact which) const { return block->facts[which]; }
+  __device__ i64 fact(Parameter which) const { return block->facts[which]; }
   __device__ i64 rank() const { return block->ranks.rank; }
-  __device__ i64 size() const { return RANKS; }
+  __device__ i64 num_ranks() const { return RANKS; }
   __device__ i64 words() const { return fact(STRIDE) >> 5; }  // of a slice
   __device__ i64 own_words() const { return rank() * words(); }
   // What follows stands in a window: one's own, or that of rank r.
@@ -87,31 +88,36 @@ struct Slices {
   __device__ u8* window(i64 r) const { return ranks.window_of(r); }
   // A copy of who is reached: the one that is read, and the one that is written.
   __device__ u32* copy(u8* in, bool which) const {
-    return (u32*)(in + HEAD_BYTES) + which * words() * size();
+    return reached(in) + which * words() * num_ranks();
   }
   __device__ u32* now() const { return copy(window(), side); }
   __device__ u32* then() const { return copy(window(), !side); }
   // What rank `from` offers to rank r; and what came late of that, of which there is no more than
   // all push.
-  __device__ Offer* inbox(u8* in, i64 from) const {
-    return (Offer*)(copy(in, false) + 2 * words() * size()) + from * fact(INBOX);
-  }
-  __device__ Offer* late() const { return inbox(window(), size()); }
+  __device__ Candidate* inbox(u8* in, i64 from) const { return inboxes(in) + from * fact(INBOX); }
+  __device__ Candidate* late() const { return deferred_candidates(window()); }
   // What rank `from` tells of its offers. Behind that what is one's own alone: counters, the rows
   // of the trace, the queue. The next level's takes its place when all have met who read it, and
   // the list where none is to be read.
   __device__ i64* told(u8* in, i64 from) const {
-    return (i64*)(inbox(in, size()) + fact(INBOX) * size() / 2) + from * TOLD_WORDS;
+    return (i64*)(inbox(in, num_ranks()) + inbox() * num_ranks() / 2) + from * TOLD_WORDS;
   }
   __device__ i64* counters() const { return told(window(), MOST_RANKS); }
-  __device__ i64* queue_counter(bool which) const { return counters() + which; }
-  __device__ i64* list_counter() const { return counters() + 2; }
-  __device__ i64* runs_taken(i64 of_level) const { return counters() + 3 + (of_level & 1); }
-  __device__ i64* late_counter(bool which) const { return counters() + 5 + which; }
+  __device__ i64 inbox() const { return fact(INBOX); }
+  __device__ i64 capacity() const { return fact(CAPACITY); }
+  __device__ i64 num_records() const { return fact(TRACE_ROWS); }
+  __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
+  __device__ i64* list_counter() const { return counters() + LIST_COUNTER; }
+  __device__ i64* runs_taken(i64 of_level) const {
+    return counters() + RUN_COUNTERS + (of_level & 1);
+  }
+  __device__ i64* late_counter(bool which) const { return counters() + DEFERRED_COUNTERS + which; }
   __device__ i64* rows() const { return counters() + NUM_COUNTERS; }
   __device__ Queue queue() const {
-    i64 *offsets = rows() + fact(TRACE_ROWS) * ROW, *first = offsets + fact(CAPACITY);
-    return {offsets, first, (vertex_t*)(first + fact(CAPACITY))};
+    // queue_offsets(), queue_first() and queue_vertices(), in one chain: each by itself takes more
+    // registers.
+    i64 *offsets = rows() + num_records() * ROW, *first = offsets + capacity();
+    return {offsets, first, (vertex_t*)(first + capacity())};
   }
 
   // ---- phases ----------------------------------------------------------------------------------------
@@ -200,13 +206,13 @@ struct Slices {
     }
   }
   __device__ void tell_word(i64 at, u32 word) {
-    for (i64 r = 0; r < size(); r++) copy(window(r), side)[at] = word;
-    tally[SENT] += 4 * (size() - 1);
+    for (i64 r = 0; r < num_ranks(); r++) copy(window(r), side)[at] = word;
+    tally[SENT] += 4 * (num_ranks() - 1);
   }
   // One's own vertex is reached, in the copies of all others.
   __device__ void tell_others(i64 v, bool which) {
-    tally[SENT] += 4 * (size() - 1);
-    for (i64 r = 0; r < size(); r++)
+    tally[SENT] += 4 * (num_ranks() - 1);
+    for (i64 r = 0; r < num_ranks(); r++)
       if (r != rank())
         atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
@@ -234,7 +240,7 @@ struct Slices {
       u32 seen = coming, any = here ? then()[at] : 0, every = any;
       next = runs.behind(word), coming = word_of(next);
       if (pushed) {
-        if (here) tally[SENT] += 4 * (size() - 1);
+        if (here) tally[SENT] += 4 * (num_ranks() - 1);
         u32 theirs[RANKS];
         ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
 #pragma unroll
@@ -242,8 +248,8 @@ struct Slices {
       }
       u32 all = seen | find_parents(word, run, pushed ? any & ~seen : ~seen, looks, pushed);
       if (here && all != every) {
-        for (i64 r = 0; r < size(); r++) copy(window(r), !side)[at] = all;
-        tally[SENT] += 4 * (size() - 1);
+        for (i64 r = 0; r < num_ranks(); r++) copy(window(r), !side)[at] = all;
+        tally[SENT] += 4 * (num_ranks() - 1);
       }
       __syncwarp();  // lanes look at the next words together
     }
@@ -254,8 +260,8 @@ struct Slices {
     u32* hits = (u32*)block->room;
     i64 at = own_words() + word;
     u32 seen = now()[at], any = 0, every = ~0u;
-    if (threadIdx.x == 0) tally[SENT] += 4 * (size() - 1);
-    for (i64 r = 0; r < size(); r++) {
+    if (threadIdx.x == 0) tally[SENT] += 4 * (num_ranks() - 1);
+    for (i64 r = 0; r < num_ranks(); r++) {
       u32 theirs = copy(window(r), !side)[at];
       any |= theirs, every &= theirs;
     }
@@ -272,7 +278,7 @@ struct Slices {
     }
     __syncthreads();
     u32 all = seen | *hits;
-    if (threadIdx.x >= size() || all == every) return;
+    if (threadIdx.x >= num_ranks() || all == every) return;
     copy(window(threadIdx.x), !side)[at] = all;
     if (threadIdx.x != rank()) tally[SENT] += 4;
   }

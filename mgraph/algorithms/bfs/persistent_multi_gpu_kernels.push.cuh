@@ -55,11 +55,11 @@ struct Pushes : Slices {
     each_arc<2>(queue(), num_queued, targets, share, block->room, position, offer);
   }
   // Blocks have places of their own with the owners, as many for all that have arcs, and say how
-  // many they took; those beyond MOST_BLOCKS have none.
+  // many they took; those beyond MAX_BLOCKS have none.
   __device__ i64 num_offering() const {
     i64 arcs = queued_arcs(*queue_counter(turn)), each = BlockShare(0, arcs).length,
         num = (arcs + each - 1) / each;
-    return num < MOST_BLOCKS ? num : MOST_BLOCKS;
+    return num < MAX_BLOCKS ? num : MAX_BLOCKS;
   }
   __device__ u32 room_for_offers() const {
     i64 num_blocks = num_offering();
@@ -68,7 +68,7 @@ struct Pushes : Slices {
   __device__ void tell_offers(u32 room) {
     __syncthreads();
     i64 num_blocks = num_offering();
-    if (threadIdx.x >= size()) return;
+    if (threadIdx.x >= num_ranks()) return;
     i64* here = told(window(threadIdx.x), rank());
     u32 own = block->num_offers[threadIdx.x];
     if (blockIdx.x == 0) here[0] = num_blocks << 32 | room;
@@ -77,18 +77,18 @@ struct Pushes : Slices {
   // A warp's offers, one a lane if it is `there`: those to a rank go side by side, as they travel.
   // Those that find no room are counted.
   __device__ void send(vertex_t v, vertex_t u, bool there, u32 room) {
-    vertex_t owner = there ? owner_of(v) : (vertex_t)size();
+    vertex_t owner = there ? owner_of(v) : (vertex_t)num_ranks();
     u32 before = 0, num = 0;
-    for (int r = 0; r < size(); r++) {
+    for (int r = 0; r < num_ranks(); r++) {
       u32 to_rank = __ballot_sync(WARP, owner == r);
       if (owner == r) before = __popc(to_rank & ((1u << lane_index()) - 1));
       if (lane_index() == r) num = __popc(to_rank);
     }
     u32 place = num ? atomic_add(&block->num_offers[lane_index()], num) : 0;
     u32 at = __shfl_sync(WARP, place, (int)owner & 31) + before;
-    if (owner >= size()) return;
-    if (owner != rank()) tally[SENT] += sizeof(Offer);
-    if (at < room && blockIdx.x < MOST_BLOCKS)
+    if (owner >= num_ranks()) return;
+    if (owner != rank()) tally[SENT] += sizeof(Candidate);
+    if (at < room && blockIdx.x < MAX_BLOCKS)
       inbox(window(owner), rank())[blockIdx.x * (i64)room + at] = {
           v - owner * (vertex_t)fact(STRIDE), u};
     else
@@ -99,19 +99,19 @@ struct Pushes : Slices {
     i64 most = blockIdx.x + 1;
     for (i64 of = blockIdx.x; of < most; of += gridDim.x) {
       __syncthreads();
-      if (threadIdx.x < size()) {
+      if (threadIdx.x < num_ranks()) {
         const i64* from = told(window(), threadIdx.x);
         block->told[threadIdx.x] = from[0];
         block->num_offers[threadIdx.x] = of < from[0] >> 32 ? (u32)from[1 + of] : 0;
       }
       __syncthreads();
       u32 total = 0;
-      for (i64 r = 0; r < size(); r++) {
+      for (i64 r = 0; r < num_ranks(); r++) {
         total += block->num_offers[r];
         if (block->told[r] >> 32 > most) most = block->told[r] >> 32;
       }
       for (u32 group = (threadIdx.x & ~31) * EACH; group < total; group += blockDim.x * EACH) {
-        Offer offer[EACH];
+        Candidate offer[EACH];
         bool there[EACH];
         for (int k = 0; k < EACH; k++) {
           u32 i = group + k * 32 + lane_index();
@@ -119,7 +119,7 @@ struct Pushes : Slices {
           there[k] = i < total;
           while (there[k] && i >= block->num_offers[from]) i -= block->num_offers[from++];
           offer[k] =
-              there[k] ? inbox(window(), from)[of * (u32)block->told[from] + i] : Offer{0, 0};
+              there[k] ? inbox(window(), from)[of * (u32)block->told[from] + i] : Candidate{0, 0};
         }
         take(offer, there);
       }
@@ -127,8 +127,9 @@ struct Pushes : Slices {
   }
   // Who was not offered a parent before, by the bits of `copy`, is found and takes it; offers that
   // come later wait until all have met.
-  template <int EACH> __device__ void take(const Offer (&offer)[EACH], const bool (&there)[EACH],
-                                           bool (&found)[EACH], u32* copy) {
+  template <int EACH> __device__ void take(const Candidate (&offer)[EACH],
+                                           const bool (&there)[EACH], bool (&found)[EACH],
+                                           u32* copy) {
     u32 num_late = 0;
     for (int k = 0; k < EACH; k++)
       found[k] = there[k] && set_bit(copy, own_words() * 32 + offer[k].to);
@@ -139,13 +140,13 @@ struct Pushes : Slices {
     if (!__any_sync(WARP, num_late)) return;
     WarpScan scan(num_late);
     i64 place = lane_index() == 0 ? atomic_add(late_counter(!turn), (i64)scan.total) : 0;
-    Offer* next = late() + __shfl_sync(WARP, place, 0) + scan.before;
+    Candidate* next = late() + __shfl_sync(WARP, place, 0) + scan.before;
     for (int k = 0; k < EACH; k++)
       if (there[k] && !found[k]) *next++ = offer[k];
   }
   // Who is reached is read before all have met, and written behind: one copy does.
   __device__ void take_few() {
-    each_offer<2>([&](const Offer(&offer)[2], const bool (&there)[2]) {
+    each_offer<2>([&](const Candidate(&offer)[2], const bool (&there)[2]) {
       i64 v[2] = {(i64)offer[0].to, (i64)offer[1].to};
       bool found[2];
       take(offer, there, found, now());
@@ -158,7 +159,7 @@ struct Pushes : Slices {
   // settled in the order of the slice: that of offers leads all over memory, and nobody may ask for
   // a queue of so many.
   __device__ void take_more() {
-    each_offer<4>([&](const Offer(&offer)[4], const bool (&there)[4]) {
+    each_offer<4>([&](const Candidate(&offer)[4], const bool (&there)[4]) {
       bool found[4];
       take(offer, there, found, then());
     });

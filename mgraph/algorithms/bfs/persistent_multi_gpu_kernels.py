@@ -7,20 +7,39 @@ first words; behind them stand a row of `ROW` for each level, and the sources.
 from __future__ import annotations
 
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
 # `found` is written by the kernel where it finds the sources itself; they are behind the trace.
 FACTS = Names(
-    "Fact",
+    "Parameter",
     "depth_limit found num_starts stride multiplier first num_owned num_positions num_arcs last_arc num_longer "
     "num_hubs capacity inbox beta growth first_user num_users trace_rows",
 )
 METHODS = Names("Method", "push pull")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
-# Words of counters: of the queue, in turn, of a list, of runs of words, in turn, and of late offers, in turn. Of so
-# many blocks of each rank it is told what they offer.
-COUNTERS, MOST_BLOCKS = 7, 1024
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
+LAYOUT = ControlLayout(FACTS, own="depth_limit found", report=REPORT, record=ROW)
+# Of the queue and of deferred candidates there are two counters, for alternating levels, and of runs of words.
+COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_counters=2)
+# At most so many blocks of a rank send candidates.
+SIZES = Constants(max_ranks=8, max_blocks=1024, num_counters=COUNTERS.total)
+# A rank's window behind its head. Other ranks write into the first parts, up to `candidate_counts`: two copies of the
+# bitmap of reached states; candidates from each rank; for each rank how many blocks send candidates, above the capacity
+# of each, and how many each sent.
+WORK = WorkArea(
+    "Window",
+    "in + HEAD_BYTES",
+    "u8* in",
+    reached=("u32", lambda size: 2 * size.words * size.num_ranks),
+    inboxes=("Candidate", lambda size: size.num_ranks * size.inbox),
+    deferred_candidates=("Candidate", lambda size: size.inbox * size.num_ranks // 2),
+    candidate_counts=("i64", SIZES.max_ranks * (1 + SIZES.max_blocks)),
+    counters=("i64", COUNTERS.total),
+    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    queue_offsets=("i64", lambda size: size.capacity),
+    queue_first=("i64", lambda size: size.capacity),
+    queue_vertices=("vertex_t", lambda size: size.capacity),
+)
 
 
 @fused(block=768, vertex_t="targets", id_t="positions", dist_t="levels")

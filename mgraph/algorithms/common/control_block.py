@@ -1,17 +1,18 @@
-"""What the host asks of a fused search and is told by it, in host memory that the kernel reads and writes.
+"""The control block of a persistent search, in host memory that the kernel reads and writes.
 
-First come the orders, those that are a search's own before those that all searches of a shard from as many sources
-share; then what the kernel reports, the rows of its trace, and the sources where it reads a list of them.
+Its words (ControlLayout): the launch parameters, those of one search before those that all searches of a shard share;
+the kernel's report; the records of its trace; the sources, where the kernel reads a list of them.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from mgraph.backends.base import FusingBackend
+from mgraph.backends.shared_names import ControlLayout
 
 WORD = 8
 
@@ -24,41 +25,62 @@ def word_of(value: float | int, dtype: np.dtype) -> int:
 
 
 class Orders:
-    """The words of searches that have most of their orders in common: `words` is what the kernel takes.
+    """The control block of searches that share most launch parameters.
 
-    `on_host` are the same, and from `sources_at` on they are the list of sources where the kernel reads one. Bytes are
-    packed and copied in half the time of words.
+    Parameters
+    ----------
+    shared
+        By name, the parameters that all these searches share.
+    report
+        By name, the report of a search that launches nothing.
+    num_records, num_sources
+        Capacities of the trace and of the list of sources.
+
+    Attributes
+    ----------
+    words
+        The block, as the kernel's argument.
+    on_host
+        The same words as a NumPy array.
+    sources_at
+        The first word of the sources.
     """
 
     def __init__(
         self,
         run: FusingBackend,
-        num_own: int,
-        shared: Sequence[int],
-        reports: Sequence[int],
-        trace: tuple[int, int],
+        layout: ControlLayout,
+        shared: Mapping[str, int],
+        report: Mapping[str, int],
+        num_records: int,
         num_sources: int,
     ) -> None:
-        asked, (num_rows, row) = num_own + len(shared), trace
-        self.sources_at = asked + len(reports) + num_rows * row
+        if shared.keys() != set(layout.shared) or report.keys() != set(layout.report):
+            unmatched = shared.keys() ^ set(layout.shared) | report.keys() ^ set(layout.report)
+            raise TypeError(f"a control block: {sorted(unmatched)} are missing or unknown")
+        self.sources_at = layout.sources_at(num_records)
         self.run, self._lists_sources = run, num_sources > 0
         self.words, self.on_host = run.host_words(self.sources_at + num_sources)
+        # Bytes are packed and copied in half the time of words.
         self._memory = self.on_host.data.cast("B")
-        self._own, self._reports = struct.Struct(f"{num_own}q"), struct.Struct(f"{len(reports)}q")
-        self._shared = struct.pack(f"{len(shared)}q", *shared) + self._reports.pack(*reports)
-        self._told, self._rows, self._row = WORD * asked, WORD * (asked + len(reports)), WORD * row
+        self._own_names = layout.own
+        self._own, self._reports = struct.Struct(f"{len(layout.own)}q"), struct.Struct(f"{len(layout.report)}q")
+        in_order = [*(shared[name] for name in layout.shared), *(report[name] for name in layout.report)]
+        self._behind_own = struct.pack(f"{len(in_order)}q", *in_order)
+        self._report_at, self._records_at = WORD * layout.report_at, WORD * layout.records_at
+        self._record_bytes = WORD * len(layout.record)
 
-    def give(self, own: Sequence[int], sources: Sequence[int]) -> None:
-        """Write down what a search is asked for, and that it has told nothing."""
-        self._own.pack_into(self._memory, 0, *own)
-        self._memory[self._own.size : self._rows] = self._shared
+    def give(self, sources: Sequence[int], **own: int) -> None:
+        """Write the parameters of one search, by name, and an empty report."""
+        self._own.pack_into(self._memory, 0, *[own[name] for name in self._own_names])
+        self._memory[self._own.size : self._records_at] = self._behind_own
         if self._lists_sources:
             self.on_host[self.sources_at :][: len(sources)] = sources
 
     def report(self) -> tuple[int, ...]:
         """Return what the kernel reports."""
-        return self._reports.unpack_from(self._memory, self._told)
+        return self._reports.unpack_from(self._memory, self._report_at)
 
     def rows(self, count: int) -> bytes:
-        """Return a copy of the first rows of the trace."""
-        return bytes(self._memory[self._rows : self._rows + count * self._row])
+        """Return a copy of the first records of the trace."""
+        return bytes(self._memory[self._records_at : self._records_at + count * self._record_bytes])

@@ -8,7 +8,7 @@ of each other, where what a host does in 30 us takes one that has waited 90.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ from mgraph.algorithms.common.control_block import Orders
 from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace
 from mgraph.backends.base import GIVEN_WINDOWS, FusingBackend
 from mgraph.backends.kernel import Kernel
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import ControlLayout
 from mgraph.comm.base import Communicator
 from mgraph.comm.peers import require_done, wait_for_ranks
 from mgraph.shard.shard import Shard
@@ -27,9 +27,6 @@ from mgraph.types import Array
 
 # backends/device/ranks.cuh: four are found a meeting, and one reduction over NCCL finds more of them sooner.
 FEW_SOURCES = 64
-# What such a kernel reports: whether it was done, how many rows its trace has, and two words of its own; and the words
-# of a row, the first of which says what was done.
-NUM_REPORTS, ROW_WORDS = 4, 5
 
 
 class SearchPeers:
@@ -39,8 +36,9 @@ class SearchPeers:
     ----------
     kernel, methods
         What searches, and what the numbers mean by which its trace names a superstep.
-    facts
-        The names of the orders. Those up to `found`, which says whether the sources are found, are a search's own.
+    layout
+        Its control block. `found`, which says whether the sources are positions already, is one of a search's own
+        parameters; the report begins with `done` and `num_rows`.
     shared
         The orders that all searches of the shard have in common, by name, but for this rank's range of user ids and the
         rows of the trace.
@@ -54,23 +52,22 @@ class SearchPeers:
         num_sources: int,
         kernel: Kernel,
         methods: Sequence[str],
-        facts: Names,
-        shared: dict[str, int],
+        layout: ControlLayout,
+        shared: Mapping[str, int],
         args: Sequence[Any],
     ) -> None:
         run, (lo, hi) = shard.backend, shard.user_range
         assert isinstance(run, FusingBackend), "who calls has asked"
         self._shard, self._methods, self._few = shard, methods, num_sources <= FEW_SOURCES
-        self._found_at = facts.index("found")
-        num_own = self._found_at + 1
-        words = facts.arranged(behind=num_own, first_user=lo, num_users=hi - lo, trace_rows=TRACE_ROWS, **shared)
-        self._orders = Orders(run, num_own, words, (0,) * NUM_REPORTS, (TRACE_ROWS, ROW_WORDS), num_sources)
+        self._found_at, self._record_words = layout.own.index("found"), len(layout.record)
+        shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_rows": TRACE_ROWS}
+        self._orders = Orders(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_ROWS, num_sources)
         self._launch = run.prepared(
             kernel, 0, shard.partition.stride, *GIVEN_WINDOWS, shard.position_of_user, *args, self._orders.words
         )
 
     def __call__(
-        self, comm: Communicator, own: Sequence[int], users: Sequence[int], trace: Trace
+        self, comm: Communicator, own: Mapping[str, int], users: Sequence[int], trace: Trace
     ) -> tuple[list[Array], list[int], list[int]]:
         """Search from these user ids.
 
@@ -80,9 +77,9 @@ class SearchPeers:
         orders, windows, found_at = self._orders, comm.windows, self._found_at
         assert windows is not None, "who calls has opened them"
         if self._few:
-            orders.give((*own, 0), users)
+            orders.give(users, found=0, **own)
         else:
-            orders.give((*own, 1), positions_of(self._shard, comm, users))
+            orders.give(positions_of(self._shard, comm, users), found=1, **own)
             comm.barrier()
             trace.begin_phase()
         answers = self._launch(*windows.given)
@@ -95,7 +92,7 @@ class SearchPeers:
         done, num_rows, *told = orders.report()
         require_done(comm, done)
         trace.end_phase()
-        rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, ROW_WORDS)
+        rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, self._record_words)
         comm.bytes_sent += int(rows[:, -1].sum())
         trace.fused(partial(_steps_of, self._methods, rows), "windows")
         return answers, [num_rows, *told], orders.on_host[orders.sources_at :][: len(users)].tolist()

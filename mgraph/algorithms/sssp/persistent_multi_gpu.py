@@ -21,7 +21,7 @@ from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE, default_delta, wants_
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     ALL_WARPS_ROW,
     COUNTERS,
-    FACTS,
+    LAYOUT,
     METHODS,
     ROW,
     find_distances_on_ranks,
@@ -68,7 +68,7 @@ def sssp_peers(
     )
     farthest = unreached_of(dtype) if cutoff is None else cutoff
     width = narrow_delta(shard, dtype) if delta is None else delta
-    parameters = word_of(farthest, dtype), word_of(width, dtype)
+    parameters = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
     (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, parameters, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.windows is not None, "require_sssp_windows() comes first"
@@ -104,7 +104,7 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPe
         rows.indptr, rows.targets, rows.weights, scale,
         Fresh(shard.num_owned, dtype), Fresh(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
-    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, FACTS, shared, args)
+    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
 
 
 @once_a_shard

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Names
+from mgraph.backends.shared_names import ControlLayout, Names
 
 # `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
 # the kernel where it translates the sources itself; they follow the trace. `summary` and `distances` are the byte
@@ -25,6 +25,7 @@ COUNTERS = 4
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
 ALL_WARPS_ROW = 256
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
+LAYOUT = ControlLayout(FACTS, own="cutoff delta found", report=REPORT, record=ROW)
 METHODS = Names("Method", "push scan heavy pull")
 # Ranks with as many vertices are searched by the step variant: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED
