@@ -12,7 +12,7 @@
 // ms; 19.1 with 1024, 19.6 where none is widened).
 constexpr i64 FOOT_SHARE = 64;
 // A round that begins with rows of more than one arc in so many marks vertices in most words.
-constexpr i64 DENSE_SHARE = 64;
+constexpr i64 DENSE_ROUND_SHARE = 64;
 
 struct MultiGpuSssp : OwnedSlice {
   dist_t* out;
@@ -54,7 +54,7 @@ struct MultiGpuSssp : OwnedSlice {
       if (method != PULL) *queue_counter(!parity) = 0;
       *part_counter(!parity) = 0;
     }
-    is_dense = method != PULL && queued_row_arcs * DENSE_SHARE > parameter(NUM_ARCS);
+    is_dense = method != PULL && queued_row_arcs * DENSE_ROUND_SHARE > parameter(NUM_ARCS);
     method == PULL ? pull() : relax();
     i64 scanned = tally[SCANNED], sent = tally[SENT];
     tally[SCANNED] = tally[SENT] = 0;
