@@ -15,7 +15,6 @@ import mgraph.kernels
 from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_peers
 from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
 from mgraph.algorithms.common import multi_gpu_search as search_peers
-from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_peers
 from mgraph.algorithms.sssp.delta_stepping import LAST_SHARE, TAIL_SHARE
 from mgraph.backends.cuda_source import module_text
 from mgraph.backends.kernel import TYPEDEFS, Kernel, kernel
@@ -159,8 +158,6 @@ def test_windows_begin_alike():
     assert constant("HEAD_BYTES", text_of("ranks")) == peers.HEAD_BYTES
     assert constant("FEW_SOURCES", text_of("ranks")) == search_peers.FEW_SOURCES
     assert bfs_peers.SIZES.max_ranks == peers.MOST_RANKS
-    assert constant("NUM_COUNTERS", text_of("sssp_peers")) == sssp_peers.COUNTERS
-    assert constant("ALL_WARPS_ROW", text_of("sssp_peers")) == sssp_peers.ALL_WARPS_ROW
     for stem in ("bfs_peers", "sssp_peers"):
         kernels = importlib.import_module(f"mgraph.kernels.{stem}")
         assert constant("ROW", text_of("frontiers")) == len(kernels.LAYOUT.record)

@@ -21,7 +21,6 @@
 
 // The slot of a triple-buffered counter that belongs to a round: one is read, one is written, one
 // is cleared.
-constexpr i64 COUNTER_STRIDE = 16;
 __device__ inline i64* rotated(i64* counters, i64 place, int round) {
   return &counters[place + round % 3 * COUNTER_STRIDE];
 }

@@ -8,10 +8,11 @@ fewer trees.
 from __future__ import annotations
 
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Offsets
+from mgraph.backends.shared_names import Constants, Offsets
 
 # `counters` are cache lines apart; those of three lines are triple-buffered.
-COUNTER_STRIDE = 16
+SIZES = Constants(counter_stride=16)
+COUNTER_STRIDE = SIZES.counter_stride
 COUNTERS = Offsets(
     arrived=1, done=COUNTER_STRIDE - 1, taken=COUNTER_STRIDE, trees=3 * COUNTER_STRIDE, edges=3 * COUNTER_STRIDE
 )

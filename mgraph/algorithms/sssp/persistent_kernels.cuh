@@ -31,9 +31,6 @@
 #include "persistent_kernels.py"
 #include "prelude.cuh"
 
-// Arcs of a queue entry: longer rows are queued in pieces, so that no warp finishes long after the
-// others.
-constexpr i64 PIECE_ARCS = 128;
 // Arcs that a thread has in flight; arcs of a row that it pulls over by itself, and distances in a
 // scan of all.
 constexpr int RELAX_DEPTH = 2, SCAN_DEPTH = 4;
@@ -48,9 +45,6 @@ constexpr i64 TAIL_GROWTH = 8;
 constexpr i64 SMALL_ROUND = 4, MAX_HOPS = 16, MAX_HOP_ARCS = 16;
 __device__ inline bool is_worth_hops(i64 entries) { return entries <= SMALL_ROUND * warp_count(); }
 
-// Words of a log record, and records at most: the last one adds up all further rounds.
-constexpr i64 RECORD_WORDS = 4, MAX_RECORDS = 1 << 14;
-constexpr i64 COUNTER_STRIDE = 16, TRIPLE = 3 * COUNTER_STRIDE;
 // The slot of a triple-buffered counter that belongs to this round or bucket.
 __device__ inline i64* rotated(i64* counters, i64 place, int which) {
   return &counters[place + which % 3 * COUNTER_STRIDE];

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import Names, Offsets
+from mgraph.backends.shared_names import Constants, Names, Offsets
 
-# As in the CUDA file: arcs of a queue entry; words of a log record, and records at most.
-PIECE_ARCS = 128
-RECORD_WORDS, MAX_RECORDS = 4, 1 << 14
+# Arcs of a queue entry: longer rows are queued in pieces, so that no warp finishes long after the others. Words of a
+# log record, and records at most: the last one adds up all further rounds. A counter has a cache line, since some are
+# polled while others are added to; those of three lines are triple-buffered: one is read, one written, one cleared.
+SIZES = Constants(piece_arcs=128, record_words=4, max_records=1 << 14, counter_stride=16, triple=3 * 16)
+PIECE_ARCS, RECORD_WORDS, MAX_RECORDS = SIZES.piece_arcs, SIZES.record_words, SIZES.max_records
+COUNTER_STRIDE, TRIPLE = SIZES.counter_stride, SIZES.triple
 # Launch parameters, at the head of `counters`: the first two are distances, `scale` is a float64. COSTS follow, in
 # femtoseconds (algorithms/common/cost_model.py), by which each round is done one way or the other: to look up a vertex of the far
 # queue, to scan one of all, and to push or to pull an arc of a bucket's remainder. REPORT precedes the log on the host.
 ORDERS = Names("Parameter", "cutoff delta num_sources hubs pulls scale long_rows")
 COSTS = Names("Cost", "splitting scanning pushing pulling")
 REPORT = Names("Report", "done num_records started")
-# A counter has a cache line, since some are polled while others are added to. Those of three lines are triple-buffered:
-# one is read, one is written, one is cleared.
-COUNTER_STRIDE = 16
-TRIPLE = 3 * COUNTER_STRIDE
 COUNTERS = Offsets(
     parameters=COUNTER_STRIDE, arrived=COUNTER_STRIDE, lowest=TRIPLE, far=TRIPLE, near=TRIPLE, pieces=TRIPLE,
     arcs=TRIPLE, rows=TRIPLE, vertices=TRIPLE, sources=0,

@@ -20,10 +20,9 @@ from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
 from mgraph.algorithms.sssp.near_far import SPARSE_DEGREE, default_delta, wants_rows_by_weight
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     ALL_WARPS_ROW,
-    COUNTERS,
     LAYOUT,
     METHODS,
-    ROW,
+    WORK,
     find_distances_on_ranks,
 )
 from mgraph.backends.base import Fresh, FusingBackend
@@ -144,5 +143,5 @@ def queue_capacity(partition: Partition, num_arcs: int) -> int:
 
 def work_words(partition: Partition, num_arcs: int) -> int:
     """Return the 32-bit words of a rank's work area: counters, trace records, and a queue with its entries' rows."""
-    entry = 4 + partition.dtype.itemsize // 4
-    return 2 * (COUNTERS + TRACE_ROWS * len(ROW)) + queue_capacity(partition, num_arcs) * entry
+    sizes = {"num_records": TRACE_ROWS, "capacity": queue_capacity(partition, num_arcs)}
+    return -(-WORK.num_bytes(sizes, {"vertex_t": partition.dtype.itemsize}) // 4)

@@ -33,7 +33,7 @@ struct MultiGpuSssp : OwnedSlice {
       *lowest_waiting(buffer(), (int)thread_index()) = top_of<dist_t>::value();
     for (i64 w = thread_index(); w < (parameter(DISTANCES) - HEAD_BYTES) / 4; w += thread_count())
       own_marks[w] = 0;
-    if (thread_index() < NUM_COUNTERS) ((i64*)work)[thread_index()] = 0;
+    if (thread_index() < NUM_COUNTERS) counters()[thread_index()] = 0;
   }
   // Set the own sources to 0; they wait beyond the bound.
   __device__ void place_sources(const Sources& sources) {
@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   const dist_t *cutoff = (const dist_t*)&block.parameters[CUTOFF],
                *delta = (const dist_t*)&block.parameters[DELTA];
   MultiGpuSssp search = {
-      {{{&block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
+      {{{{}, &block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
   Sources sources = {block.parameters[NUM_STARTS], block.sources,
                      host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_ROWS] * ROW,
                      block.parameters[FOUND] != 0};

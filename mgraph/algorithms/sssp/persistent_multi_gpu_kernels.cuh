@@ -41,10 +41,6 @@
 // last two each rank uses its own.
 enum Sum { COUNT, ARCS, SCANNED, SENT };
 constexpr int BLOCK = 768;
-// Words of counters: of the queue and of its parts, double-buffered.
-constexpr i64 NUM_COUNTERS = 4;
-// Rows of more arcs are pulled by all warps.
-constexpr i64 ALL_WARPS_ROW = 256;
 // Adjacent words of the bitmap that share a summary word: half of what one access over a link
 // transfers.
 constexpr u32 ADJACENT_WORDS = 4;
@@ -65,7 +61,7 @@ struct MultiGpuBlock {
 // each arc once; or, where fewer arcs lead to unsettled vertices, the arcs into one of these.
 enum ArcRange { LIGHT, REMAINDER, PULLED };
 
-struct DistanceCopies {
+struct DistanceCopies : SsspWork<DistanceCopies> {
   MultiGpuBlock* block;
   Ranks ranks;
   const i64* indptr;
@@ -109,14 +105,15 @@ struct DistanceCopies {
   __device__ wide_t* lowest_waiting(u8* in, int of_bucket) const {
     return (wide_t*)(distances_in(in) + parameter(STRIDE) * size()) + of_bucket % 3;
   }
-  __device__ i64* queue_counter(bool which) const { return (i64*)work + which; }
+  __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
   // Parts of a queue taken beside the first of each block.
-  __device__ i64* part_counter(bool which) const { return (i64*)work + 2 + which; }
-  __device__ i64* trace_records() const { return (i64*)work + NUM_COUNTERS; }
+  __device__ i64* part_counter(bool which) const { return counters() + PART_COUNTERS + which; }
+  __device__ i64 num_records() const { return parameter(TRACE_ROWS); }
+  __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ Queue queue() const {
-    i64 *offsets = trace_records() + parameter(TRACE_ROWS) * ROW,
-        *first = offsets + parameter(CAPACITY);
-    vertex_t* vertices = (vertex_t*)(first + parameter(CAPACITY));
+    // queue_offsets(), queue_first() and queue_vertices() in one chain: apart they spill more.
+    i64 *offsets = trace_records() + num_records() * ROW, *first = offsets + capacity();
+    vertex_t* vertices = (vertex_t*)(first + capacity());
     return {offsets + queue_begin, first + queue_begin, vertices + queue_begin};
   }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import ControlLayout, Names
+from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
 # `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
 # the kernel where it translates the sources itself; they follow the trace. `summary` and `distances` are the byte
@@ -20,13 +20,24 @@ FACTS = Names(
     "has_heavy can_pull summary distances first_user num_users trace_rows",
 )
 REPORT = Names("Report", "done num_rows num_beyond everywhere")
-# Words of counters.
-COUNTERS = 4
+# Counters of the queue and of its parts, double-buffered.
+COUNTERS = Offsets(queue_counters=2, part_counters=2)
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
-ALL_WARPS_ROW = 256
+SIZES = Constants(num_counters=COUNTERS.total, all_warps_row=256)
+ALL_WARPS_ROW = SIZES.all_warps_row
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 LAYOUT = ControlLayout(FACTS, own="cutoff delta found", report=REPORT, record=ROW)
 METHODS = Names("Method", "push scan heavy pull")
+# The kernel's `work`: a queue entry is the offset of its arcs in the queue, its first arc, and its vertex.
+WORK = WorkArea(
+    "SsspWork",
+    "work",
+    counters=("i64", COUNTERS.total),
+    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    queue_offsets=("i64", lambda size: size.capacity),
+    queue_first=("i64", lambda size: size.capacity),
+    queue_vertices=("vertex_t", lambda size: size.capacity),
+)
 # Ranks with as many vertices are searched by the step variant: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED
 
