@@ -350,16 +350,22 @@ template <class Rows> struct SsspSearch : Rows {
         seen[k] = atomic_min(&dist[v[k]], through[k]);
         if (v[k] < hubs) store_relaxed(&hub[v[k]], through[k] < seen[k] ? through[k] : seen[k]);
       }
-#pragma unroll
-      for (int k = 0; k < RELAX_DEPTH; k++) {
-        bool lowered = through[k] < seen[k], is_near = lowered && through[k] < bound;
-        if (!__any_sync(0xFFFFFFFFu, lowered)) continue;
-        if (lowered && !is_near && through[k] < lowest) lowest = through[k];
-        staged_near.push(is_near, v[k]);
-        if (keeps_far) staged_later.push(lowered && !is_near && set_bit(far_marks(), v[k]), v[k]);
-      }
-      flush(32, true);
+      stage_lowered(v, through, seen);
     }
+  }
+  // Stage the targets that a relaxation lowered.
+  __device__ inline void stage_lowered(const vertex_t (&v)[RELAX_DEPTH],
+                                       const dist_t (&through)[RELAX_DEPTH],
+                                       const dist_t (&before)[RELAX_DEPTH]) {
+#pragma unroll
+    for (int k = 0; k < RELAX_DEPTH; k++) {
+      bool lowered = through[k] < before[k], is_near = lowered && through[k] < bound;
+      if (!__any_sync(0xFFFFFFFFu, lowered)) continue;
+      if (lowered && !is_near && through[k] < lowest) lowest = through[k];
+      staged_near.push(is_near, v[k]);
+      if (keeps_far) staged_later.push(lowered && !is_near && set_bit(far_marks(), v[k]), v[k]);
+    }
+    flush(32, true);
   }
 
   // Relax all of near. Pieces, which are adjacent and long, are dealt out to all blocks cyclically;
