@@ -183,7 +183,7 @@ def test_a_forest_is_a_result(clusters, tmp_path):
             assert repr(heaviest).startswith("<maximum spanning forest of edges: ")
 
 
-def test_what_travels_is_in_proportion_to_trees(clusters):
+def test_bytes_exchanged_are_proportional_to_trees(clusters):
     sent = {}
     for edge_factor in (4, 32):
         with mg.rmat(10, edge_factor=edge_factor, cluster=clusters[4]) as g:
@@ -193,7 +193,7 @@ def test_what_travels_is_in_proportion_to_trees(clusters):
     assert sent[32] < 1.2 * sent[4] + 1
 
 
-def test_a_list_that_is_too_short_is_made_again(clusters):
+def test_too_short_list_is_allocated_again(clusters):
     with graph_of(random_case(2, directed=False), clusters[1]) as g:
         shard = clusters[1]._objects[0][g.key]
     own = own_edges.OwnEdges(shard, shard.rows.weights)

@@ -6,7 +6,7 @@ last step. For the others pairs of (vertex, root) are exchanged; where those are
 4, ... < ranks to the rank `step` further on, so that after the k-th exchange a rank has the arcs of 2^k ranks.
 
 Bits are not written into the forests, which would take longer than the whole exchange: giant[0] replaces a marked
-neighbor. An unmarked vertex that is connected with the giant is so by a path of unmarked vertices, whose owners link
+neighbor. An unmarked vertex that is connected with the giant is so by a path of unmarked vertices: their owners link
 the first of them to the giant and each to the next, and send these links to all ranks as pairs.
 """
 

@@ -1,9 +1,9 @@
 """Boruvka's steps: select each tree's lightest edge, break cycles of two, join trees, contract edges.
 
-The edges of a rank are those whose lower end it owns: edge e of row u is arc `uppers[u] + e - offsets[u]`, so that e
-rises with (lower position, higher position). A work list holds for each edge the trees of its ends, adjacent in `ends`,
-and its place in the total order: `keys` is weight << 32 | edge where both fit 32 bits; else `keys` is the weight and
-`edges` the edge. Weights are integers of the same order: `order_of`.
+A rank has the edges at their lower ends: edge e of its row u is arc `uppers[u] + e - offsets[u]`, so that e rises with
+(lower position, higher position). A work list holds for each edge the trees of its ends, adjacent in `ends`, and its
+place in the total order: `keys` is weight << 32 | edge where both fit 32 bits; else `keys` is the weight and `edges`
+the edge. Weights are integers of the same order: `order_of`.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def mark_tree(lo, hi, num_states, labels, tree, bits):
 
 @kernel(vertex_t="targets", weight_t="weights")
 def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, bounds, counters, ends, keys, edges):
-    """List the edges between trees whose keys are bounds[0] .. bounds[1], in any order.
+    """List the edges between trees that have keys bounds[0] .. bounds[1], in any order.
 
     No more than bounds[2] are written, but all of them are counted; there are bounds[3] rows. `labels` has the tree of
     every state; `inside`, if given, is a bitmap of the states in tree bounds[4], the giant: a lookup there is cheaper.

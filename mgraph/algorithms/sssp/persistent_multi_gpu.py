@@ -1,4 +1,4 @@
-"""Find shortest paths in one launch per rank, on ranks whose kernels access each other's memory.
+"""Find shortest paths in one launch per rank, on ranks with kernels that access each other's memory.
 
 The loop of sssp_by_weight.py runs inside algorithms/sssp/persistent_multi_gpu_kernels.cu, or that of sssp.py where no arc counts as heavy, with
 no host in between. Every rank relaxes its arcs in a copy of all distances and marks those that fell; the owners read

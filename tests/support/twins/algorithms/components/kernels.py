@@ -37,7 +37,7 @@ def _with_roots(answer: Answer) -> Answer:
 
 
 def _layout(r: DrawnRows) -> dict:
-    """Return what tells positions from states."""
+    """Return the parameters that map states to positions."""
     return {"stride": r.stride, "multiplier": r.multiplier}
 
 
@@ -75,7 +75,7 @@ def vote_giant(draw: st.DrawFn) -> Case:
 
 
 def _giant(draw: st.DrawFn, num: int, dtype: np.dtype) -> np.ndarray:
-    """Return a vertex, or nobody."""
+    """Return a vertex, or none."""
     giant = draw(st.none() | st.integers(0, num - 1))
     return np.array([none_of(dtype) if giant is None else giant], dtype)
 
@@ -208,7 +208,7 @@ def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 
 def _roots_of_states(draw: st.DrawFn, r: DrawnRows) -> dict:
-    """Return what tells the root of a state."""
+    """Return the arrays that map a state to its root."""
     roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
     marked = draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.5))))
     return {"bits": marked, "giant": r.random.integers(0, r.num_states, 1).astype(r.types.vertex), "roots": roots}
