@@ -94,19 +94,19 @@ def searched_program(shard, comm, limit):
     return labels, [step["method"] for step in trace.supersteps]
 
 
-@pytest.mark.parametrize("room", [0, 4, 1000])
+@pytest.mark.parametrize("capacity", [0, 4, 1000])
 @settings(max_examples=100, deadline=None)
 @given(graphs(max_vertices=40, max_edges=60), orders, rank_counts, st.integers(0, 3) | st.none())
-def test_labels_behind_a_search_that_is_through_or_not(room, case, order, num_ranks, limit):
+def test_labels_behind_a_search_that_is_through_or_not(capacity, case, order, num_ranks, limit):
     """However far around the hub, with room for edges outside or without."""
     case = replace(case, directed=False)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mgraph.algorithms.components.afforest.EDGES", room)
+        patch.setattr("mgraph.algorithms.components.afforest.EDGES", capacity)
         found = run_on_ranks(searched_program, build_shards(case, num_ranks, order), limit)
     np.testing.assert_array_equal(np.concatenate([labels for labels, _ in found]), oracles.components(case))
     for _, methods in found:
         assert methods[:2] in (["tell", "meet"], ["tell", "sample"])
-        assert room < 1000 or methods == ["tell", "meet"]
+        assert capacity < 1000 or methods == ["tell", "meet"]
 
 
 @pytest.mark.parametrize("spec", ["rmat", "grid"])
@@ -125,7 +125,7 @@ def test_generated_graphs(spec, num_ranks, clusters):
             assert steps["finish"]["arcs"] < 0.1 * g.info.num_arcs
 
 
-def test_a_bit_a_vertex_travels_where_there_is_a_giant(clusters, monkeypatch):
+def test_ranks_exchange_a_bit_per_vertex_if_there_is_a_giant(clusters, monkeypatch):
     monkeypatch.setattr("mgraph.algorithms.components.union_find.HUBS", 256)
     for num_ranks in RANKS:
         with mg.rmat(15, cluster=clusters[num_ranks]) as g:
@@ -137,41 +137,41 @@ def test_a_bit_a_vertex_travels_where_there_is_a_giant(clusters, monkeypatch):
             assert (methods.count("tell"), methods.count("meet")) in ([(2, 1), (3, 1)] if several else [(0, 0)])
             # Bits go to every other rank, and few pairs: no more than a byte a vertex from each rank, where a forest is
             # four. The labels want four more.
-            told = sum(step["bytes"] for step in stats.supersteps)
-            assert told <= g.num_vertices * num_ranks + 4096
-            assert max(stats.bytes_sent) <= told + 5 * g.num_vertices + 4096
+            num_bytes = sum(step["bytes"] for step in stats.supersteps)
+            assert num_bytes <= g.num_vertices * num_ranks + 4096
+            assert max(stats.bytes_sent) <= num_bytes + 5 * g.num_vertices + 4096
             assert set(stats.seconds) == {"find", "translate"}
             assert len(stats.arcs) == len(stats.bytes_sent) == num_ranks
             assert stats.total_s > 0
 
 
-def test_whole_forests_travel_where_there_is_none(clusters):
+def test_ranks_exchange_whole_forests_without_a_giant(clusters):
     case = planted(1, 40, 30, 2)
     for num_ranks, exchanges in zip(RANKS, (0, 1, 2, 2, 3), strict=True):
         with graph_of(case, clusters[num_ranks], "degree") as g:
             found = mg.connected_components(g)
-            meets = [step for step in found.stats.supersteps if step["method"] == "meet"]
-            assert [step["frontier"] for step in meets] == [g.num_vertices - g.info.num_isolated] * exchanges
+            merges = [step for step in found.stats.supersteps if step["method"] == "meet"]
+            assert [step["frontier"] for step in merges] == [g.num_vertices - g.info.num_isolated] * exchanges
             np.testing.assert_array_equal(found.labels.to_numpy(), oracles.components(case))
 
 
 def meet_of(found):
-    """Return how the ranks told each other of their forests at the end."""
+    """Return how the ranks exchanged their forests at the end."""
     steps = found.stats.supersteps
-    meets = [step for step in steps if step["method"] == "meet"]
-    return "alone" if not meets else "forests" if meets[0]["frontier"] == steps[0]["frontier"] else "pairs"
+    merges = [step for step in steps if step["method"] == "meet"]
+    return "alone" if not merges else "forests" if merges[0]["frontier"] == steps[0]["frontier"] else "pairs"
 
 
 @pytest.mark.parametrize("hubs", [1, 8])
 @pytest.mark.parametrize("num_ranks", RANKS)
 def test_pairs_of_few_and_many_small_components(num_ranks, hubs, clusters, monkeypatch):
-    """A giant, and beside it from none to many vertices whose roots are told one by one."""
+    """A giant, and beside it from none to many vertices with roots that are exchanged one by one."""
     monkeypatch.setattr("mgraph.algorithms.components.union_find.HUBS", hubs)
     ways = set()
     for seed, small in enumerate((0, 1, 5, 20, 60, 200)):
         random, n = np.random.default_rng(seed), 900
         ends = random.integers(0, n, (4 * n, 2)).tolist()
-        # Rings whose vertices know few others each, so that no rank has a ring by itself.
+        # Rings of vertices with few neighbors, so that no rank has a ring by itself.
         for ring in range(small):
             ends += [(n + 7 * ring + i, n + 7 * ring + (i + 1) % 7) for i in range(7)]
         case = make_case("rings", n + 7 * small, [])

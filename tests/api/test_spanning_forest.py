@@ -27,7 +27,7 @@ def filtering(monkeypatch):
     monkeypatch.setattr(loop, "LIGHT", 1)
     monkeypatch.setattr(loop, "SHARE", 10**6)
     monkeypatch.setattr(own_edges, "SAMPLES", 16)
-    monkeypatch.setattr(own_edges.Sample, "room", lambda *_: 5)
+    monkeypatch.setattr(own_edges.Sample, "capacity", lambda *_: 5)
 
 
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
@@ -71,7 +71,7 @@ def test_positions_beyond_31_bits_are_compared_apart(num_ranks, clusters, monkey
 
 
 def test_hubs(clusters, monkeypatch):
-    monkeypatch.setattr(loop, "LONG_ROW", 8)
+    monkeypatch.setattr(loop, "LIGHTEST_BLOCK_ROW", 8)
     for case in (random_case(5, directed=False), ZOO["star"], ZOO["star-of-stars"]):
         for order in ORDERS:
             with graph_of(case, clusters[2], order) as g:
@@ -183,7 +183,7 @@ def test_a_forest_is_a_result(clusters, tmp_path):
             assert repr(heaviest).startswith("<maximum spanning forest of edges: ")
 
 
-def test_what_travels_is_in_proportion_to_trees(clusters):
+def test_bytes_exchanged_are_proportional_to_trees(clusters):
     sent = {}
     for edge_factor in (4, 32):
         with mg.rmat(10, edge_factor=edge_factor, cluster=clusters[4]) as g:
@@ -193,12 +193,12 @@ def test_what_travels_is_in_proportion_to_trees(clusters):
     assert sent[32] < 1.2 * sent[4] + 1
 
 
-def test_a_list_that_is_too_short_is_made_again(clusters):
+def test_too_short_list_is_allocated_again(clusters):
     with graph_of(random_case(2, directed=False), clusters[1]) as g:
         shard = clusters[1]._objects[0][g.key]
     own = own_edges.OwnEdges(shard, shard.rows.weights)
     labels = np.arange(shard.num_owned, dtype=shard.partition.dtype)
-    short, long = (own.between(labels, own_edges.LEAST, TOP, room) for room in (1, own.num_edges))
+    short, long = (own.between(labels, own_edges.MIN_KEY, TOP, room) for room in (1, own.num_edges))
     assert len(short) == len(long) == own.num_edges
     assert sorted(short.keys.tolist()) == sorted(long.keys.tolist())
 

@@ -113,8 +113,6 @@ def test_windows_begin_alike():
     assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peers.HEAD_BYTES
     assert constant("FEW_SOURCES", text_of("backends/device/ranks")) == search_peers.FEW_SOURCES
     assert bfs_peers.SIZES.num_windows == peers.MOST_RANKS
-    assert constant("NUM_COUNTERS", text_of(f"{SSSP}_multi_gpu_kernels")) == sssp_peers.COUNTERS
-    assert constant("LONG_ROW", text_of(f"{SSSP}_multi_gpu_kernels")) == sssp_peers.LONG_ROW
     for kernels in bfs_peers, sssp_peers:
         assert constant("ROW", text_of("backends/device/frontiers")) == len(kernels.LAYOUT.record)
         assert kernels.LAYOUT.report[:2] == ("done", "num_rows")

@@ -1,27 +1,26 @@
-"""Connected components by union-find: find the giant, skip it, finish, and let the forests meet.
+"""Find connected components by union-find: find the giant, skip its arcs, link the rest, merge all forests.
 
-    hook every vertex to its first neighbour, link a sample of them to the second
-    tell the other ranks about hubs
-    giant = the tree that most vertices are in
-    tell the other ranks who is with it
-    for every vertex outside of the giant: link it to the rest of its neighbours
-    tell the other ranks of whom else which root
+    hook every vertex to its first neighbor, link a sample of them to the second
+    exchange the parents of hubs
+    giant = the tree with most vertices
+    exchange a bit of every vertex: whether it is in the giant
+    for every vertex outside the giant: link it to the rest of its neighbors
+    exchange pairs of all other vertices and their roots
 
-Nearly all arcs lie within the giant and are never looked at (Sutton, Ben-Nun and Barak, 2018); an edge
-between it and another vertex is seen from the other end. Where arcs are known at one end alone, in
-directed graphs, none is skipped.
+Nearly all arcs lie within the giant and are never scanned (Sutton, Ben-Nun and Barak, 2018); an edge between it and
+another vertex is seen from the other end. Where arcs are known at one end alone, in directed graphs, none is skipped.
 
-On several ranks a breadth-first search from a hub comes first, which they are faster at together:
+On several ranks a breadth-first search from a hub comes first, at which they are faster together:
 
-    giant = whom the search has reached
-    tell the other ranks who is with it, and of every edge that is outside of it or leads to it
-    link both ends of all of these
+    giant = the vertices that the search has reached
+    exchange their bits, and every edge outside the giant or into it
+    link both ends of all of these edges
 
-If these edges are many, it was not the giant, and the above is done. The search may have ended before it was
-through: whom it did not reach is outside, and linked to the giant like any other.
+If these edges are many, it was not the giant, and the algorithm above runs. The search may have been ended early: the
+vertices that it did not reach are outside, and are linked to the giant like any other.
 
-Left fresh: the root of every position, on every rank, the smallest position of its component; where the ranks told
-bits and pairs, those of vertices with bits are the root of the giant's vertex.
+Results: the root of every position, on every rank, the smallest position of its component; where the ranks exchanged
+bits and pairs, the root of a marked vertex is that of the giant's vertex.
 """
 
 from __future__ import annotations
@@ -49,9 +48,9 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, once_a_shard
 from mgraph.types import Array, none_of
 
-# A search for the giant ends after so many levels: on RMAT graphs and uniform ones it is through before.
+# A search for the giant ends after so many levels: on RMAT and uniform graphs it is complete before.
 MOST_LEVELS = 16
-# Outside of it there is room for so many edges a rank, and for one more for every so many vertices.
+# Capacity for edges outside the giant, per rank: so many, and one more for every so many vertices.
 EDGES, EDGE_SHARE = 1 << 10, 32
 
 
@@ -69,104 +68,104 @@ def find_hub(shard: Shard, comm: Communicator) -> int:
 
 
 def find_components(shard: Shard, comm: Communicator, trace: Trace, searched: Traversal | None = None) -> Roots:
-    """Find the root of every position; `searched` is what a search from a hub has reached, if there was one."""
+    """Find the root of every position; `searched` is the result of a search from a hub, if there was one."""
     return _Components(shard, comm, trace).find(searched)
 
 
 class _Components(Union):
-    """A rank's forest, and how arcs join its trees."""
+    """A rank's forest, and the steps that join its trees over arcs."""
 
     def find(self, searched: Traversal | None) -> Roots:
         if searched is not None and (found := self.finish_around(searched)) is not None:
             return found
         self.sample()
-        told = None
+        marked = None
         if self.comm.size > 1:
-            self.tell_hubs()
+            self.exchange_hubs()
             self.vote()
-            told = self.tell_giant()
+            marked = self.exchange_giant()
         else:
             self.vote()
-        num_rows, arcs = self.link_all(told) if self.shard.info.directed else self.link_outside(told)
-        if told is not None:
-            told = self.meet(told, num_rows, arcs)
+        num_rows, arcs = self.link_all(marked) if self.shard.info.directed else self.link_outside(marked)
+        if marked is not None:
+            marked = self.merge_forests(marked, num_rows, arcs)
         else:
             if arcs:
-                self.fold()
+                self.compress_paths()
             self.trace.superstep(method="finish", frontier=num_rows, arcs=arcs)
-        return Roots(self.parents, told, self.giant)
+        return Roots(self.parents, marked, self.giant)
 
     def finish_around(self, searched: Traversal) -> Roots | None:
-        """Take whom a search has reached for the giant, and link all others; return None where they have many edges."""
+        """Use a search's reached vertices as the giant, link all others; None if they have many edges."""
         run, xp, comm, num = self.run, self.run.xp, self.comm, self.shard.num_owned
         self.giant.fill(none_of(self.giant.dtype))
         part = xp.empty(self.shard.partition.stride // 32, np.uint32)
         mark_reached[run](0, len(part), self.base, num, *self.layout, searched.distances, self.giant, part)
         comm.allreduce(self.giant, "min")
-        told = self.tell(part)
-        room = EDGES + self.shard.partition.stride // EDGE_SHARE
-        edges, counters = xp.zeros((2, room), self.parents.dtype), xp.zeros(1, np.int64)
+        marked = self.allgather_bits(part)
+        capacity = EDGES + self.shard.partition.stride // EDGE_SHARE
+        edges, counters = xp.zeros((2, capacity), self.parents.dtype), xp.zeros(1, np.int64)
         of_rows = (num, self.shard.rows.indptr, self.shard.rows.targets, self.base, *self.layout)
-        list_edges[run](0, len(part), *of_rows, room, told, self.giant, counters, *edges)
-        # Under way before the host waits for what was counted.
+        list_edges[run](0, len(part), *of_rows, capacity, marked, self.giant, counters, *edges)
+        # Enqueued before the host waits for the count.
         self.parents = xp.arange(len(self.parents), dtype=self.parents.dtype)
         found = comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)).tolist()
         self.trace.superstep(method="tell", frontier=len(self.parents), arcs=found[comm.rank])
-        if max(found) > room:
+        if max(found) > capacity:
             return None
-        self.exchange_pairs(told, edges[:, : max(found)].copy(), sum(found))
-        return Roots(self.parents, told, self.giant)
+        self.exchange_pairs(marked, edges[:, : max(found)].copy(), sum(found))
+        return Roots(self.parents, marked, self.giant)
 
     def sample(self) -> None:
-        """Link owned vertices to their first neighbours."""
+        """Link owned vertices to their first neighbors."""
         run, rows, owned = self.run, self.shard.rows, self.shard.num_owned
         of_rows = (rows.indptr, rows.targets, self.base)
         n, runs = len(self.parents), -(-len(self.parents) // self.layout[1])
         hook_first[run](0, runs, n, *of_rows, owned, *self.layout, self.parents)
-        # Paths are long on meshes, a hundred steps: links are found faster when those are folded first (by half on
-        # grid4k). In order of degree half the paths of two ranks, and more of more, end after a step.
+        # Paths are long on meshes, a hundred steps: links are faster when paths are compressed first (by half on
+        # grid4k). In degree order half the paths of two ranks, and more on more ranks, end after a step.
         if self.comm.size == 1 or not self.shard.partition.cyclic:
             compress[run](0, owned, *self.own, self.parents)
         link_sample[run](0, owned, *of_rows, *self.layout, self.parents)
-        # At most: the second arc of a row is looked at in a sample alone.
+        # An upper bound: the second arc of a row is scanned in a sample alone.
         sampled = min(2 * owned, len(rows.targets))
         self.trace.superstep(method="sample", frontier=len(self.parents), arcs=sampled)
 
     def vote(self) -> None:
-        """Agree with all ranks on a vertex.
+        """Agree with all ranks on a vertex of the giant.
 
-        Each skips what is with it in its own forest. So whoever wins the vote, an edge that both ends skip joins two
-        vertices that are known to be connected.
+        Each rank skips the tree of that vertex in its own forest. So, whichever vertex is chosen, an edge that both
+        ends skip joins two vertices that are known to be connected.
         """
         vote_giant[self.run](0, 1, *self.own, self.shard.num_owned, self.parents, self.giant)
         if self.comm.size > 1:
             self.comm.allreduce(self.giant, "min")
 
-    def link_all(self, told: Array | None) -> tuple[int, int]:
-        """Link both ends of every arc; return how many rows and arcs were looked at."""
+    def link_all(self, marked: Array | None) -> tuple[int, int]:
+        """Link both ends of every arc; return the numbers of rows and arcs scanned."""
         rows, n = self.shard.rows, self.shard.num_owned
         of_rows = (rows.indptr, rows.indptr, rows.targets, self.base)
         link_arcs[self.run](
-            0, len(rows.targets), None, n, *of_rows, *self.layout, told, self.giant, self.parents
+            0, len(rows.targets), None, n, *of_rows, *self.layout, marked, self.giant, self.parents
         )  # fmt: skip
         return n, len(rows.targets)
 
-    def link_outside(self, told: Array | None) -> tuple[int, int]:
-        """Link the vertices outside of the giant to the rest of their neighbours; return how many rows and arcs."""
+    def link_outside(self, marked: Array | None) -> tuple[int, int]:
+        """Link vertices outside the giant to their other neighbors; return the numbers of rows and arcs."""
         run, xp, rows, n = self.run, self.run.xp, self.shard.rows, self.shard.num_owned
         outside, lengths, counters = xp.empty(n, self.parents.dtype), xp.empty(n, np.int64), xp.zeros(2, np.int64)
         found = (outside, lengths, counters)
-        if told is None:
+        if marked is None:
             list_outside[run](0, n, rows.indptr, *self.own, self.giant, self.parents, *found)
         else:
-            of_states = (n, rows.indptr, self.base, *self.layout, told, self.root_of_giant, self.parents)
+            of_states = (n, rows.indptr, self.base, *self.layout, marked, self.root_of_giant, self.parents)
             list_untold[run](0, -(-n // 32), *of_states, *found)
         num_rows, arcs = run.to_host(counters).tolist()
         if arcs:
             offsets = xp.zeros(num_rows + 1, np.int64)
             xp.cumsum(lengths[:num_rows], out=offsets[1:])
             of_rows = (offsets, rows.indptr, rows.targets, self.base)
-            link_arcs[run](0, arcs, outside, num_rows, *of_rows, *self.layout, told, self.giant, self.parents)
+            link_arcs[run](0, arcs, outside, num_rows, *of_rows, *self.layout, marked, self.giant, self.parents)
         return num_rows, arcs
 
 

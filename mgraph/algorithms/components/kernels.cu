@@ -1,12 +1,12 @@
-// What a thread looks at together: passes over all vertices wait for memory most of the time.
+// Vertices per thread in flight: scans of all vertices wait for memory most of the time.
 
 #include "frontiers.cuh"
 #include "prelude.cuh"
 
 constexpr int DEPTH = 4;
 
-// The root of v's tree; entries on the way skip to their grandparents. components.py argues why any
-// thread may do so at any time.
+// Find the root of v's tree; entries on the path skip to their grandparents. components.py argues
+// why any thread may do so at any time.
 __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
   vertex_t parent = load_stale(&parents[v]);
   if (parent == v) return parent;
@@ -20,8 +20,9 @@ __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
   return parent;
 }
 
-// Hang v right under its root, which is returned; a thread writes v's entry alone, at each hop.
-__device__ inline vertex_t fold(vertex_t* parents, i64 v) {
+// Compress v's path: v becomes a child of its root, which is returned. A thread writes v's entry
+// alone, at each hop.
+__device__ inline vertex_t compress_path(vertex_t* parents, i64 v) {
   vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
   while (above != parent) {
     store_relaxed(&parents[v], above);
@@ -31,19 +32,19 @@ __device__ inline vertex_t fold(vertex_t* parents, i64 v) {
   return parent;
 }
 
-// Join the trees of u and v: the larger root hangs under the smaller.
+// Join the trees of u and v: the larger root becomes a child of the smaller.
 __device__ inline void link(vertex_t* parents, vertex_t u, vertex_t v) {
   vertex_t high = find(parents, u), low = find(parents, v);
   while (high != low) {
     if (high < low) {
-      vertex_t higher = low;
+      vertex_t former_low = low;
       low = high;
-      high = higher;
+      high = former_low;
     }
-    vertex_t old = atomic_min(&parents[high], low);
-    if (old == high) break;
-    // Another thread was here first: what it hung `high` under is joined with `low` too.
-    high = find(parents, old);
+    vertex_t previous = atomic_min(&parents[high], low);
+    if (previous == high) break;
+    // Another thread linked `high` first: join the tree that it became part of with `low` too.
+    high = find(parents, previous);
   }
 }
 
@@ -58,7 +59,8 @@ extern "C" __global__ void hook_first(i64 lo, i64 hi, i64 num_positions, const i
     for (int k = 0; k < DEPTH; k++) {
       i64 item = base_item + k * thread_count(), row = item < hi ? item - first_row : -1;
       bool is_own = 0 <= row && row < num_owned;
-      begin[k] = is_own ? indptr[row] : 0, end[k] = is_own ? indptr[row + 1] : 0;
+      begin[k] = is_own ? indptr[row] : 0;
+      end[k] = is_own ? indptr[row + 1] : 0;
     }
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) first[k] = begin[k] < end[k] ? targets[begin[k]] : 0;
@@ -95,13 +97,14 @@ extern "C" __global__ void compress(i64 lo, i64 hi, i64 first, i64 step, vertex_
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
       i64 item = i + k * thread_count();
-      v[k] = first + (item < hi ? item : i) * step, parent[k] = load_stale(&parents[v[k]]);
+      v[k] = first + (item < hi ? item : i) * step;
+      parent[k] = load_stale(&parents[v[k]]);
     }
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) above[k] = load_stale(&parents[parent[k]]);
 #pragma unroll
     for (int k = 0; k < DEPTH; k++)
-      if (above[k] != parent[k]) fold(parents, v[k]);
+      if (above[k] != parent[k]) compress_path(parents, v[k]);
   }
 }
 
@@ -115,13 +118,16 @@ extern "C" __global__ void vote_giant(i64 lo, i64 hi, i64 first, i64 step, i64 n
     for (int d = 16; d; d >>= 1) {
       vertex_t other = __shfl_xor_sync(0xFFFFFFFFu, root, d);
       int others = __shfl_xor_sync(0xFFFFFFFFu, votes, d);
-      if (others > votes || (others == votes && other < root)) root = other, votes = others;
+      if (others > votes || (others == votes && other < root)) {
+        root = other;
+        votes = others;
+      }
     }
     if (lane_index() == 0) giant[item] = root;
   }
 }
 
-// The root of the first of some vertices, top if that is top: nobody.
+// The root of vertices[0]; top if that is top, no vertex.
 __device__ inline vertex_t root_of(vertex_t* parents, const vertex_t* vertices) {
   return vertices[0] == top_of<vertex_t>::value() ? vertices[0] : find(parents, vertices[0]);
 }
@@ -132,7 +138,7 @@ extern "C" __global__ void list_outside(i64 lo, i64 hi, const i64* indptr, i64 f
   vertex_t root = root_of(parents, giant);
   i64 arcs = 0;
   for (i64 row = lo + thread_index(); row < hi; row += thread_count()) {
-    if (fold(parents, first + row * step) == root) continue;
+    if (compress_path(parents, first + row * step) == root) continue;
     i64 length = indptr[row + 1] - indptr[row];
     if (length <= 0) continue;
     i64 slot = reserve(&counters[0]);
@@ -174,7 +180,7 @@ extern "C" __global__ void mark_reached(i64 lo, i64 hi, i64 base, i64 num_owned,
       smallest = position_of((vertex_t)(base + row), stride, multiplier);
     if (lane_index() == 0) bits[word] = mask;
   }
-  // A thread takes rising positions.
+  // A thread scans rising positions.
   if (smallest < load_relaxed(&giant[0])) atomic_min(&giant[0], smallest);
 }
 
@@ -185,7 +191,7 @@ extern "C" __global__ void mark_giant(i64 lo, i64 hi, i64 base, i64 num_position
   if (thread_index() == 0) root_of_giant[0] = root;
   for (i64 word = lo + warp_index(); word < hi; word += warp_count()) {
     vertex_t v = position_of((vertex_t)(base + 32 * word + lane_index()), stride, multiplier);
-    u32 mask = __ballot_sync(0xFFFFFFFFu, v < num_positions && fold(parents, v) == root);
+    u32 mask = __ballot_sync(0xFFFFFFFFu, v < num_positions && compress_path(parents, v) == root);
     if (lane_index() == 0) bits[word] = mask;
   }
 }
@@ -194,16 +200,16 @@ extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier
                                       const vertex_t* giant, vertex_t* parents) {
   vertex_t root = root_of(parents, giant);
   for (i64 first = lo + thread_index(); first < hi; first += DEPTH * thread_count()) {
-    bool is_told[DEPTH];
+    bool is_marked[DEPTH];
     vertex_t parent[DEPTH];
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
       i64 v = first + k * thread_count();
-      is_told[k] = v < hi && test_bit(bits, state_of(v, stride, multiplier));
+      is_marked[k] = v < hi && test_bit(bits, state_of(v, stride, multiplier));
     }
 #pragma unroll
     for (int k = 0; k < DEPTH; k++)
-      parent[k] = is_told[k] ? load_stale(&parents[first + k * thread_count()]) : root;
+      parent[k] = is_marked[k] ? load_stale(&parents[first + k * thread_count()]) : root;
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
       vertex_t v = (vertex_t)(first + k * thread_count());
@@ -216,12 +222,12 @@ extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier
   }
 }
 
-// Call take(state, its position) for every state of words lo .. hi of bits, counted from `base` on,
-// that has no bit (without bits, none has), and for `also`, below `end`; all lanes of a warp come
-// along. Words come one a lane; in most of them no bit is left.
-template <class Take> __device__ inline void each_untold(i64 lo, i64 hi, i64 base, i64 end,
-                                                         i64 also, const u32* bits, i64 stride,
-                                                         i64 multiplier, Take take) {
+// Call visit(state, its position) for every unmarked state of words lo .. hi, counted from `base`
+// on (all states without `bits`), and for `also`, below `end`; called by whole warps. Lanes load
+// one word each; most have no unmarked state.
+template <class Visit> __device__ inline void each_unmarked(i64 lo, i64 hi, i64 base, i64 end,
+                                                            i64 also, const u32* bits, i64 stride,
+                                                            i64 multiplier, Visit visit) {
   for (i64 group = lo + warp_index() * 32; group < hi; group += warp_count() * 32) {
     i64 word = group + lane_index();
     u32 open = word < hi ? (bits ? ~bits[(base >> 5) + word] : ~0u) : 0;
@@ -230,7 +236,7 @@ template <class Take> __device__ inline void each_untold(i64 lo, i64 hi, i64 bas
       for (int half = 0; half < 2; half++) {
         i64 state = base + place[half];
         if (there[half] && state < end)
-          take(state, position_of((vertex_t)state, stride, multiplier));
+          visit(state, position_of((vertex_t)state, stride, multiplier));
       }
     });
   }
@@ -242,60 +248,63 @@ extern "C" __global__ void list_untold(i64 lo, i64 hi, i64 num_owned, const i64*
                                        vertex_t* outside, i64* lengths, i64* counters) {
   vertex_t giant = root_of_giant[0];
   i64 arcs = 0;
-  each_untold(lo, hi, base, base + num_owned, -1, bits, stride, multiplier,
-              [&](i64 state, vertex_t v) {
-                vertex_t root = fold(parents, v);
-                if (test_bit(bits, state_of(root, stride, multiplier))) {
-                  link(parents, root, giant);
-                  return;
-                }
-                i64 row = state - base, length = root == giant ? 0 : indptr[row + 1] - indptr[row];
-                if (length > 0) {
-                  i64 slot = reserve(&counters[0]);
-                  outside[slot] = (vertex_t)row;
-                  lengths[slot] = length;
-                  arcs += length;
-                }
-              });
+  each_unmarked(
+      lo, hi, base, base + num_owned, -1, bits, stride, multiplier, [&](i64 state, vertex_t v) {
+        vertex_t root = compress_path(parents, v);
+        if (test_bit(bits, state_of(root, stride, multiplier))) {
+          link(parents, root, giant);
+          return;
+        }
+        i64 row = state - base, length = root == giant ? 0 : indptr[row + 1] - indptr[row];
+        if (length > 0) {
+          i64 slot = reserve(&counters[0]);
+          outside[slot] = (vertex_t)row;
+          lengths[slot] = length;
+          arcs += length;
+        }
+      });
   warp_add(&counters[1], arcs);
 }
 
 extern "C" __global__ void list_edges(i64 lo, i64 hi, i64 num_owned, const i64* indptr,
                                       const vertex_t* targets, i64 base, i64 stride, i64 multiplier,
-                                      i64 room, const u32* bits, const vertex_t* giant,
+                                      i64 capacity, const u32* bits, const vertex_t* giant,
                                       i64* counters, vertex_t* ends, vertex_t* others) {
-  each_untold(lo, hi, base, base + num_owned, -1, bits, stride, multiplier,
-              [&](i64 state, vertex_t u) {
-                i64 begin = indptr[state - base], end = indptr[state - base + 1];
-                i64 slot = atomic_add(&counters[0], end - begin);
-                if (slot + end - begin > room) return;
-                for (i64 arc = begin; arc < end; arc++, slot++) {
-                  vertex_t target = targets[arc], v = position_of(target, stride, multiplier);
-                  if (test_bit(bits, target)) v = giant[0];
-                  ends[slot] = u;
-                  others[slot] = v < u || v == giant[0] ? v : u;
-                }
-              });
+  each_unmarked(lo, hi, base, base + num_owned, -1, bits, stride, multiplier,
+                [&](i64 state, vertex_t u) {
+                  i64 begin = indptr[state - base], end = indptr[state - base + 1];
+                  i64 slot = atomic_add(&counters[0], end - begin);
+                  if (slot + end - begin > capacity) return;
+                  for (i64 arc = begin; arc < end; arc++, slot++) {
+                    vertex_t target = targets[arc], v = position_of(target, stride, multiplier);
+                    if (test_bit(bits, target)) v = giant[0];
+                    ends[slot] = u;
+                    others[slot] = v < u || v == giant[0] ? v : u;
+                  }
+                });
 }
 
 extern "C" __global__ void settle(i64 lo, i64 hi, i64 num_positions, i64 stride, i64 multiplier,
                                   const u32* bits, const vertex_t* giant, vertex_t* parents) {
   i64 also = state_of(giant[0], stride, multiplier), end = hi * 32;
-  each_untold(lo, hi, 0, end, also, bits, stride, multiplier, [&](i64, vertex_t v) {
-    if (v < num_positions) fold(parents, v);
+  each_unmarked(lo, hi, 0, end, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+    if (v < num_positions) compress_path(parents, v);
   });
 }
 
-extern "C" __global__ void list_others(i64 lo, i64 hi, i64 room, i64 num_positions, i64 stride,
+extern "C" __global__ void list_others(i64 lo, i64 hi, i64 capacity, i64 num_positions, i64 stride,
                                        i64 multiplier, const u32* bits, const vertex_t* giant,
                                        vertex_t* parents, i64* counters, vertex_t* others,
                                        vertex_t* roots) {
   i64 also = giant[0] == top_of<vertex_t>::value() ? -1 : state_of(giant[0], stride, multiplier);
-  each_untold(lo, hi, 0, hi * 32, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+  each_unmarked(lo, hi, 0, hi * 32, also, bits, stride, multiplier, [&](i64, vertex_t v) {
     vertex_t root = v < num_positions ? find(parents, v) : v;
     if (root == v) return;
     i64 slot = reserve(&counters[0]);
-    if (slot < room) others[slot] = v, roots[slot] = root;
+    if (slot < capacity) {
+      others[slot] = v;
+      roots[slot] = root;
+    }
   });
 }
 
@@ -307,14 +316,14 @@ extern "C" __global__ void link_roots(i64 lo, i64 hi, const vertex_t* vertices,
   }
 }
 
-// The root of a position: that of giant[0] where its state has its bit.
+// The root of a position: that of giant[0] where its state is marked.
 __device__ inline vertex_t root_at(i64 position, i64 stride, i64 multiplier, const u32* bits,
                                    const vertex_t* giant, const vertex_t* roots) {
   return roots[bits && test_bit(bits, state_of(position, stride, multiplier)) ? (i64)giant[0]
                                                                               : position];
 }
 
-// Lower smallest[root]; most do not.
+// Lower smallest[root]; most calls change nothing.
 __device__ inline void lower(id_t* smallest, vertex_t root, id_t user) {
   if (load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
 }
@@ -330,7 +339,8 @@ extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* users, i64 
     vertex_t root = roots[bits && test_bit(bits, base + i) ? giant[0] : position];
     if (root != last) {
       if (last != NONE) lower(smallest, last, user);
-      last = root, user = users[i];
+      last = root;
+      user = users[i];
     }
     user = users[i] < user ? users[i] : user;
   }
@@ -338,15 +348,16 @@ extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* users, i64 
 }
 
 extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 num_owned, i64 base, i64 stride,
-                                      i64 multiplier, i64 room, const u32* bits,
+                                      i64 multiplier, i64 capacity, const u32* bits,
                                       const vertex_t* giant, const vertex_t* roots, i64* counters,
                                       vertex_t* found) {
   i64 also = bits ? state_of(roots[giant[0]], stride, multiplier) : -1;
-  each_untold(lo, hi, base, base + num_owned, also, bits, stride, multiplier, [&](i64, vertex_t v) {
-    if (roots[v] != v) return;
-    i64 slot = reserve(&counters[0]);
-    if (slot < room) found[slot] = v;
-  });
+  each_unmarked(lo, hi, base, base + num_owned, also, bits, stride, multiplier,
+                [&](i64, vertex_t v) {
+                  if (roots[v] != v) return;
+                  i64 slot = reserve(&counters[0]);
+                  if (slot < capacity) found[slot] = v;
+                });
 }
 
 extern "C" __global__ void label_users(i64 lo, i64 hi, const vertex_t* positions, i64 first,

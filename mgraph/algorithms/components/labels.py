@@ -1,4 +1,4 @@
-"""From the roots of components to labels by user id."""
+"""Translate the roots of components to labels by user id."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
 from mgraph.types import Array, none_of, vertex_dtype
 
-# Roots are told one by one where no rank has more than one for so many of its vertices.
-ROOM = 8
+# Roots are exchanged one by one where no rank has more than one for so many of its vertices.
+ROOT_SHARE = 8
 
 
 def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
-    """Return, for this rank's range of user ids, the smallest user id of each one's component, as int64."""
+    """Return the labels of this rank's range of user ids, as int64.
+
+    A label is the smallest user id of a component.
+    """
     run, xp, partition, roots = shard.backend, shard.backend.xp, shard.partition, found.parents
     (lo, hi), ids = shard.user_range, vertex_dtype(shard.info.num_vertices)
     labels = xp.empty(hi - lo, np.int64)
-    shape, of_states = (partition.stride, partition.multiplier), (found.told, found.giant, roots)
+    shape, of_states = (partition.stride, partition.multiplier), (found.marked, found.giant, roots)
     # In natural order a position is a user id, and a root the smallest.
     smallest = None
     if partition.cyclic:
@@ -35,16 +38,16 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
 
 
 def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> None:
-    """Make the smallest user ids at the roots those of all ranks."""
+    """Reduce the smallest user ids at the roots over all ranks."""
     run, xp, partition, num = shard.backend, shard.backend.xp, shard.partition, shard.num_owned
-    room, base = num // ROOM, shard.rank * partition.stride
-    counters, own = xp.zeros(1, np.int64), xp.empty(room, found.parents.dtype)
-    of_states = (partition.stride, partition.multiplier, room, found.told, found.giant, found.parents)
+    capacity, base = num // ROOT_SHARE, shard.rank * partition.stride
+    counters, own = xp.zeros(1, np.int64), xp.empty(capacity, found.parents.dtype)
+    of_states = (partition.stride, partition.multiplier, capacity, found.marked, found.giant, found.parents)
     list_roots[run](0, -(-num // 32), num, base, *of_states, counters, own)
     ends = np.cumsum(comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)))
     counts = np.diff(ends, prepend=0)
-    # Where there are few components, to tell which they are takes less than all that there could be.
-    if any(count > partition.num_owned(r) // ROOM for r, count in enumerate(counts)):
+    # Where there are few components, a list of their roots is shorter than a value for every position.
+    if any(count > partition.num_owned(r) // ROOT_SHARE for r, count in enumerate(counts)):
         comm.allreduce(smallest, "min")
         return
     everywhere = xp.empty(ends[-1], own.dtype)

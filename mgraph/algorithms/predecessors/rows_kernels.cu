@@ -1,59 +1,62 @@
-// Predecessors, found after the fixed point: the kernels of algorithms/predecessors/rows.py. What
-// each does, and what it may be given, is said beside its twin in predecessors.py.
+// Kernels of algorithms/predecessors/rows.py, which finds predecessors after the fixed point.
+// predecessors.py documents each kernel and its parameters.
 
 #include "prelude.cuh"
 #include "rows_kernels.cuh"
 
-extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, u8* digests) {
-  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) digests[v] = (u8)dist[v];
+extern "C" __global__ void digest_distances(i64 lo, i64 hi, const dist_t* dist, u8* low_bytes) {
+  for (i64 v = lo + thread_index(); v < hi; v += thread_count()) low_bytes[v] = (u8)dist[v];
 }
 
 extern "C" __global__ void find_core(i64 lo, i64 hi, i64 step, const dist_t* dist, i64 stride,
-                                     i64 multiplier, dist_t* core) {
+                                     i64 multiplier, dist_t* threshold) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
-    atomic_min(core, dist[state_of(i * step, stride, multiplier)]);
+    atomic_min(threshold, dist[state_of(i * step, stride, multiplier)]);
 }
 
 extern "C" __global__ void offer_early(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets,
                                        const weight_t* weights, const dist_t* dist,
-                                       const dist_t* core, i64 base, i64 stride, i64 multiplier,
-                                       i64 most, vertex_t* offers) {
+                                       const dist_t* threshold, i64 base, i64 stride,
+                                       i64 multiplier, i64 capacity, vertex_t* candidates) {
   Arcs arcs(targets, weights, indptr[hi]);
-  dist_t begins = *core;
-  auto is_early = [&](i64 v) { return dist[base + v] < begins; };
-  each_row_by_block<8>(lo, hi, false, is_early, [&](i64 row) {
+  dist_t dense_begin = *threshold;
+  auto is_below = [&](i64 v) { return dist[base + v] < dense_begin; };
+  each_row_by_block<8>(lo, hi, false, is_below, [&](i64 row) {
     i64 end = indptr[row + 1];
     dist_t own = dist[base + row];
     vertex_t position = position_of((vertex_t)(base + row), stride, multiplier);
     for (i64 i = indptr[row] + threadIdx.x; i < end; i += DEPTH * blockDim.x) {
       vertex_t u[DEPTH];
       dist_t w[DEPTH], far[DEPTH];
-      arcs.load_apart(i, blockDim.x, end, u, w);
+      arcs.load_strided(i, blockDim.x, end, u, w);
 #pragma unroll
       for (int j = 0; j < DEPTH; j++) far[j] = w[j] < top_of<dist_t>::value() ? dist[u[j]] : own;
 #pragma unroll
       for (int j = 0; j < DEPTH; j++) {
         if (far[j] <= own || far[j] == top_of<dist_t>::value() || (dist_t)(own + w[j]) != far[j])
           continue;
-        // A pair has room for 64 bits.
-        i64 place = 1 + reserve((i64*)offers);
-        if (place <= most) offers[2 * place] = u[j], offers[2 * place + 1] = position;
+        // A pair of vertices holds a 64-bit counter.
+        i64 place = 1 + reserve((i64*)candidates);
+        if (place <= capacity) {
+          candidates[2 * place] = u[j];
+          candidates[2 * place + 1] = position;
+        }
       }
     }
   });
 }
 
-// As many threads as there is room for offers share those that there are.
-extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i64 most,
+// As many threads as candidates fit share the candidates that there are.
+extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* candidates, i64 capacity,
                                        i64 num_ranks, i64 base, i64 num_owned, vertex_t* parents,
-                                       dist_t* core) {
+                                       dist_t* threshold) {
   for (i64 r = 0; r < num_ranks; r++) {
-    if (*(const i64*)(offers + 2 * (most + 1) * r) <= most) continue;
-    if (thread_index() == 0) *core = 0;
+    if (*(const i64*)(candidates + 2 * (capacity + 1) * r) <= capacity) continue;
+    if (thread_index() == 0) *threshold = 0;
     return;
   }
   for (i64 r = 0; r < num_ranks; r++) {
-    const vertex_t* of_rank = offers + 2 * (most + 1) * r;
+    const vertex_t* of_rank = candidates + 2 * (capacity + 1) * r;
     i64 last = *(const i64*)of_rank;
     for (i64 i = 1 + thread_index(); i <= last; i += thread_count()) {
       i64 v = (i64)of_rank[2 * i] - base;
@@ -65,62 +68,62 @@ extern "C" __global__ void take_offers(i64 lo, i64 hi, const vertex_t* offers, i
 extern "C" __global__ void find_nearer_by_weight(i64 lo, i64 hi, i64 falling, const i64* indptr,
                                                  const vertex_t* targets, const weight_t* weights,
                                                  double scale, const dist_t* dist,
-                                                 const dist_t* core, i64 base, i64 stride,
+                                                 const dist_t* threshold, i64 base, i64 stride,
                                                  i64 multiplier, vertex_t* parents) {
-  dist_t begins = core ? *core : 0;
+  dist_t dense_begin = threshold ? *threshold : 0;
   LightArcs light = {indptr,
                      targets,
                      weights,
                      dist,
                      parents,
                      scale,
-                     begins,
+                     dense_begin,
                      base,
                      stride,
                      multiplier,
                      Arcs(targets, weights, indptr[hi])};
   // In degree order the longest rows come first: those of hubs are dealt out in parts, so that all
   // warps have some.
-  i64 hubs = falling ? longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
-  i64 longs = falling ? longer_rows(LONG_ROW, lo, hi, indptr) : hi;
-  i64 mediums = falling ? longer_rows(SHORT_ROW, lo, hi, indptr) : hi;
+  i64 hubs = falling ? count_longer_rows(HUB_ROW, lo, hi, indptr) - lo : 0;
+  i64 num_long = falling ? count_longer_rows(BLOCK_ROW, lo, hi, indptr) : hi;
+  i64 num_medium = falling ? count_longer_rows(LANE_ROW, lo, hi, indptr) : hi;
   i64 parts = hubs && hubs < warp_count() ? warp_count() / hubs : 1;
   for (i64 k = warp_index(); k < hubs * parts; k += warp_count()) {
     i64 v = lo + k % hubs;
     dist_t own = dist[base + v];
-    if (own <= begins || own == top_of<dist_t>::value()) continue;
+    if (own <= dense_begin || own == top_of<dist_t>::value()) continue;
     vertex_t parent = light.first_of_part(v, own, k / hubs, parts);
     if (lane_index() == 0 && parent < top_of<vertex_t>::value()) atomic_min(&parents[v], parent);
   }
-  // Neighbours are of like length then.
-  light.look_through<32>(lo + hubs, longs, falling);
-  light.look_through<8>(longs, mediums, true);
-  // It is degrees that fall: rows have lost their parallel arcs, and a few longer ones come behind
-  // shorter ones. Nobody else looks at those that have an offer.
-  if (begins) light.look_through<32>(mediums, hi, false);
+  // Adjacent rows have similar lengths from there on.
+  light.search_rows<32>(lo + hubs, num_long, falling);
+  light.search_rows<8>(num_long, num_medium, true);
+  // Degrees fall, not row lengths: rows have lost their parallel arcs, and a few longer ones come
+  // behind shorter ones. No other kernel scans those that have a candidate.
+  if (dense_begin) light.search_rows<32>(num_medium, hi, false);
 }
 
 extern "C" __global__ void __launch_bounds__(1024)
     find_nearer(i64 lo, i64 hi, const i64* indptr, const vertex_t* targets, const weight_t* weights,
-                i64 long_rows, const dist_t* dist, const u8* digests, const dist_t* core, i64 base,
-                i64 stride, i64 multiplier, vertex_t* parents, i64* counters) {
+                i64 long_rows, const dist_t* dist, const u8* low_bytes, const dist_t* threshold,
+                i64 base, i64 stride, i64 multiplier, vertex_t* parents, i64* counters) {
   vertex_t none = top_of<vertex_t>::value();
-  dist_t begins = core ? *core : 0;
+  dist_t dense_begin = threshold ? *threshold : 0;
   auto open = [&](const Row& row) {
     if (row.own == top_of<dist_t>::value()) return false;
-    return row.parent == none || (begins && row.own > begins && row.length() <= SHORT_ROW);
+    return row.parent == none || (dense_begin && row.own > dense_begin && row.length() <= LANE_ROW);
   };
   auto explains = [&](dist_t own, const vertex_t(&u)[DEPTH], const dist_t(&w)[DEPTH]) {
-    dist_t near[DEPTH], room = own > begins ? own - begins : 0;
-    bool looks[DEPTH];
+    dist_t near[DEPTH], max_weight = own > dense_begin ? own - dense_begin : 0;
+    bool scans[DEPTH];
     u32 hits = 0;
-    // What is longer than the way from the core is no part of it; its start is not looked up. Nor
-    // is one whose distance has another last byte, where these stand by themselves.
+    // An arc longer than the path from the threshold is no part of it, and its source is not looked
+    // up. Nor is a source with another low byte, where these are given.
 #pragma unroll
     for (int k = 0; k < DEPTH; k++)
-      looks[k] = w[k] <= room && (!digests || digests[u[k]] == (u8)(own - w[k]));
+      scans[k] = w[k] <= max_weight && (!low_bytes || low_bytes[u[k]] == (u8)(own - w[k]));
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) near[k] = looks[k] ? dist[u[k]] : own;
+    for (int k = 0; k < DEPTH; k++) near[k] = scans[k] ? dist[u[k]] : own;
 #pragma unroll
     for (int k = 0; k < DEPTH; k++)
       hits |= (u32)(near[k] < own && (dist_t)(near[k] + w[k]) == own) << k;

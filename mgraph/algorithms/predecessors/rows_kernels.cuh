@@ -1,27 +1,27 @@
-// How predecessors.cu looks through rows, by position or by weight, for the first arc that explains
-// a distance.
+// How predecessors.cu searches rows, sorted by position or by weight, for the first arc that
+// explains a distance.
 
 #include "frontiers.cuh"
 #include "prelude.cuh"
 
-// A row of this many arcs or more is searched by a whole block of threads, one of up to SHORT_ROW
-// by one thread, and one between by a warp: the hubs of an RMAT graph have hundreds of thousands,
-// and most of its vertices a few.
-constexpr i64 LONG_ROW = 1024, SHORT_ROW = 64;
-// Longer rows are divided among warps where only their light arcs are looked at.
+// A row of BLOCK_ROW arcs or more is searched by a thread block, one of up to LANE_ROW by one
+// thread, and one between by a warp: the hubs of an RMAT graph have hundreds of thousands, and most
+// of its vertices a few.
+constexpr i64 BLOCK_ROW = 1024, LANE_ROW = 64;
+// Longer rows are divided among warps where only their light arcs are scanned.
 constexpr i64 HUB_ROW = 16384;
-// Where more than one arc of a row in so many is light, and it has no offer, it is left to be read
-// by position, up to the first hit.
+// Where more than one arc of a row in so many is light, and it has no candidate, it is left to be
+// scanned by position, up to the first hit.
 constexpr i64 LIGHT_SHARE = 4;
-// Arcs that a thread looks at together.
+// Arcs of a thread in flight.
 constexpr int DEPTH = 4;
 
-// DEPTH neighbours in an array, 16 bytes or less by one load.
-template <class T> struct alignas(sizeof(T) * DEPTH < 16 ? sizeof(T) * DEPTH : 16) Neighbours {
+// DEPTH adjacent array elements, loaded at once if they have at most 16 bytes.
+template <class T> struct alignas(sizeof(T) * DEPTH < 16 ? sizeof(T) * DEPTH : 16) Adjacent {
   T of[DEPTH];
 };
 
-// Arcs: where they start, and what they weigh, which is too much where there is none.
+// Arcs: their sources and weights; a missing arc has the top weight.
 struct Arcs {
   const vertex_t* targets;
   const weight_t* weights;
@@ -31,11 +31,11 @@ struct Arcs {
       : targets(all_targets),
         weights(all_weights),
         count(all),
-        is_aligned((u64)all_targets % alignof(Neighbours<vertex_t>) == 0 &&
-                   (u64)all_weights % alignof(Neighbours<weight_t>) == 0) {}
-  // first, first + step, ...
-  __device__ inline void load_apart(i64 first, i64 step, i64 end, vertex_t (&u)[DEPTH],
-                                    dist_t (&w)[DEPTH]) const {
+        is_aligned((u64)all_targets % alignof(Adjacent<vertex_t>) == 0 &&
+                   (u64)all_weights % alignof(Adjacent<weight_t>) == 0) {}
+  // Load arcs first, first + step, ...
+  __device__ inline void load_strided(i64 first, i64 step, i64 end, vertex_t (&u)[DEPTH],
+                                      dist_t (&w)[DEPTH]) const {
 #pragma unroll
     for (int k = 0; k < DEPTH; k++) {
       i64 i = first + k * step;
@@ -43,16 +43,16 @@ struct Arcs {
       w[k] = i >= end ? top_of<dist_t>::value() : weights ? (dist_t)weights[i] : (dist_t)1;
     }
   }
-  // Those from `at` on, a multiple of DEPTH, that are from begin to end: how many lines a
-  // multiprocessor looks up is what limits threads that read a row each.
-  __device__ inline void load_next(i64 at, i64 begin, i64 end, vertex_t (&u)[DEPTH],
-                                   dist_t (&w)[DEPTH]) const {
+  // Load the arcs from `at` on, a multiple of DEPTH, that lie in begin .. end: the number of cache
+  // lines that a multiprocessor looks up limits threads that read a row each.
+  __device__ inline void load_adjacent(i64 at, i64 begin, i64 end, vertex_t (&u)[DEPTH],
+                                       dist_t (&w)[DEPTH]) const {
     if (!is_aligned || at + DEPTH > count) {
-      load_apart(at, 1, end, u, w);
+      load_strided(at, 1, end, u, w);
     } else {
-      Neighbours<vertex_t> starts = *(const Neighbours<vertex_t>*)(targets + at);
-      Neighbours<weight_t> lengths;
-      if (weights) lengths = *(const Neighbours<weight_t>*)(weights + at);
+      Adjacent<vertex_t> starts = *(const Adjacent<vertex_t>*)(targets + at);
+      Adjacent<weight_t> lengths;
+      if (weights) lengths = *(const Adjacent<weight_t>*)(weights + at);
 #pragma unroll
       for (int k = 0; k < DEPTH; k++) {
         u[k] = starts.of[k];
@@ -67,7 +67,7 @@ struct Arcs {
   }
 };
 
-// Rows that a block looks at one after the other. Not in the template: g++ would not keep it apart
+// Rows that a block processes one after the other. Not in the template: g++ would not keep it apart
 // by block there.
 struct BlockRows {
   i64 rows[1024], first_hit;
@@ -77,18 +77,18 @@ __device__ inline BlockRows& block_rows() {
   __shared__ BlockRows of_block;
   return of_block;
 }
-// Call look(v), a block together, for every v of lo .. hi that is_wanted(v), of which a thread asks
-// EACH at once. Where it `spreads` them, neighbours go to different blocks; else what is known of
-// them is read together.
-template <int EACH, class Wanted, class Look>
+// Call visit(v), by a whole block, for every v of lo .. hi that is_wanted(v); a thread tests EACH
+// at once. With `spreads` adjacent vertices go to different blocks; else their tests read adjacent
+// memory.
+template <int EACH, class Wanted, class Visit>
 __device__ inline void each_row_by_block(i64 lo, i64 hi, bool spreads, Wanted is_wanted,
-                                         Look look) {
+                                         Visit visit) {
   BlockRows& s = block_rows();
   i64 first = lo + (spreads ? (i64)threadIdx.x * gridDim.x + blockIdx.x : thread_index());
-  for (i64 turn = 0; turn < hi - lo; turn += EACH * thread_count()) {
+  for (i64 chunk = 0; chunk < hi - lo; chunk += EACH * thread_count()) {
     bool wanted[EACH], any = false;
     for (int k = 0; k < EACH; k++) {
-      i64 v = first + turn + k * thread_count();
+      i64 v = first + chunk + k * thread_count();
       wanted[k] = v < hi && is_wanted(v);
     }
     for (int k = 0; k < EACH; k++) any = any || wanted[k];
@@ -96,15 +96,15 @@ __device__ inline void each_row_by_block(i64 lo, i64 hi, bool spreads, Wanted is
     for (int k = 0; k < EACH; k++) {
       if (threadIdx.x == 0) s.count = 0;
       __syncthreads();
-      if (wanted[k]) s.rows[atomic_add(&s.count, 1u)] = first + turn + k * thread_count();
+      if (wanted[k]) s.rows[atomic_add(&s.count, 1u)] = first + chunk + k * thread_count();
       __syncthreads();
-      for (u32 row = 0; row < s.count; row++) look(s.rows[row]);
-      __syncthreads();  // before the next are listed
+      for (u32 row = 0; row < s.count; row++) visit(s.rows[row]);
+      __syncthreads();  // all rows of the list are done
     }
   }
 }
 
-// What there is to know of a row: its distance, the parent that it has, and where its arcs are.
+// A row: its distance, its parent so far, and the range of its arcs.
 struct Row {
   dist_t own;
   vertex_t parent;
@@ -119,27 +119,27 @@ struct Rows {
     return {own[v], load_relaxed(&parents[v]), indptr[v], indptr[v + 1]};
   }
 };
-// Call settle(v, row, i) for every v whose row is open, where i is the first arc that explains its
-// distance, or the row's end. explains(own, u, w) says which of DEPTH arcs do.
+// Call settle(v, row, i) for every v with an open row, where i is the first arc that explains its
+// distance, or the row's end. explains(own, u, w) returns which of DEPTH arcs do.
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_long_rows(i64 lo, i64 hi, const Rows& rows, const Arcs& arcs,
                                         Open open, Explains explains, Settle settle) {
   BlockRows& s = block_rows();
   auto is_long = [&](i64 v) {
     Row row = rows(v);
-    return row.length() >= LONG_ROW && open(row);
+    return row.length() >= BLOCK_ROW && open(row);
   };
-  // In degree order the longest rows are neighbours: each block gets one of them.
+  // In degree order the longest rows are adjacent: each block gets one of them.
   each_row_by_block<1>(lo, hi, true, is_long, [&](i64 v) {
     Row row = rows(v);
-    __syncthreads();  // all have read the hit of the row before
+    __syncthreads();  // all threads have read the hit of the row before
     if (threadIdx.x == 0) s.first_hit = row.end;
     __syncthreads();
     for (i64 first = row.begin; first < row.end; first += DEPTH * blockDim.x) {
       i64 i = first + threadIdx.x;
       vertex_t u[DEPTH];
       dist_t w[DEPTH];
-      arcs.load_apart(i, blockDim.x, row.end, u, w);
+      arcs.load_strided(i, blockDim.x, row.end, u, w);
       u32 hits = explains(row.own, u, w);
       if (hits) atomic_min(&s.first_hit, i + (__ffs(hits) - 1) * (i64)blockDim.x);
       if (__syncthreads_or(hits)) break;
@@ -150,27 +150,28 @@ __device__ inline void settle_long_rows(i64 lo, i64 hi, const Rows& rows, const 
 template <class Open, class Explains, class Settle>
 __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& rows,
                                    const Arcs& arcs, Open open, Explains explains, Settle settle) {
-  i64 longs = long_rows < hi ? long_rows : hi, step = warp_count() * 32;
-  settle_long_rows(lo, longs, rows, arcs, open, explains, settle);
-  // What there is to know of the next turn's rows is under way.
-  Row coming = {}, row;
-  if (lo + thread_index() < hi) coming = rows(lo + thread_index());
+  i64 num_long = long_rows < hi ? long_rows : hi, step = warp_count() * 32;
+  settle_long_rows(lo, num_long, rows, arcs, open, explains, settle);
+  // The next step's rows are in flight.
+  Row upcoming = {}, row;
+  if (lo + thread_index() < hi) upcoming = rows(lo + thread_index());
   for (i64 first = lo + warp_index() * 32; first < hi; first += step) {
     i64 v = first + lane_index();
-    row = coming;
-    if (v + step < hi) coming = rows(v + step);
+    row = upcoming;
+    if (v + step < hi) upcoming = rows(v + step);
     bool is_open = v < hi && open(row);
     i64 length = is_open ? row.length() : 0;
-    for (u32 medium = __ballot_sync(WARP, length > SHORT_ROW && (length < LONG_ROW || v >= longs));
-         medium; medium &= medium - 1) {
-      int lane = __ffs(medium) - 1;
+    for (u32 warp_rows =
+             __ballot_sync(WARP, length > LANE_ROW && (length < BLOCK_ROW || v >= num_long));
+         warp_rows; warp_rows &= warp_rows - 1) {
+      int lane = __ffs(warp_rows) - 1;
       i64 row_end = __shfl_sync(WARP, row.end, lane), hit = row_end;
       dist_t of_row = __shfl_sync(WARP, row.own, lane);
       for (i64 i = __shfl_sync(WARP, row.begin, lane); hit == row_end && i < row_end;
            i += 32 * DEPTH) {
         vertex_t u[DEPTH];
         dist_t w[DEPTH];
-        arcs.load_apart(i + lane_index(), 32, row_end, u, w);
+        arcs.load_strided(i + lane_index(), 32, row_end, u, w);
         u32 hits = explains(of_row, u, w);
         for (int k = DEPTH - 1; k >= 0; k--) {
           u32 agreeing = __ballot_sync(WARP, hits >> k & 1);
@@ -179,21 +180,21 @@ __device__ inline void settle_rows(i64 lo, i64 hi, i64 long_rows, const Rows& ro
       }
       if (lane_index() == lane) settle(v, row, hit);
     }
-    if (!is_open || length > SHORT_ROW) continue;
+    if (!is_open || length > LANE_ROW) continue;
     u32 hits = 0;
     i64 at = row.begin & ~(i64)(DEPTH - 1);
     for (; !hits && at < row.end; at += DEPTH) {
       vertex_t u[DEPTH];
       dist_t w[DEPTH];
-      arcs.load_next(at, row.begin, row.end, u, w);
+      arcs.load_adjacent(at, row.begin, row.end, u, w);
       hits = explains(row.own, u, w);
     }
     settle(v, row, hits ? at - DEPTH + __ffs(hits) - 1 : row.end);
   }
 }
 
-// How many rows are longer, where they stand by falling length; a warp looks together.
-__device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr) {
+// Count the longer rows, where rows are in order of falling length; called by a whole warp.
+__device__ inline i64 count_longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr) {
   while (lo < hi) {
     i64 step = (hi - lo + 31) / 32, at = lo + (lane_index() + 1) * step - 1;
     lo += __popc(__ballot_sync(WARP, at < hi && indptr[at + 1] - indptr[at] > length)) * step;
@@ -202,7 +203,7 @@ __device__ inline i64 longer_rows(i64 length, i64 lo, i64 hi, const i64* indptr)
   return lo;
 }
 
-// Rows that stand by weight: which vertex explains a row's distance, the first by position.
+// Weight-sorted rows: the first vertex by position that explains a row's distance.
 struct LightArcs {
   const i64* indptr;
   const vertex_t* targets;
@@ -210,21 +211,21 @@ struct LightArcs {
   const dist_t* dist;
   vertex_t* parents;
   double scale;
-  dist_t begins;
+  dist_t dense_begin;
   i64 base, stride, multiplier;
   Arcs arcs;
 
   __device__ inline bool is_light(dist_t weight, double edge) const {
     return (double)weight * scale < edge;
   }
-  // Of DEPTH arcs from `at` on, that stand `apart`, none of them behind `end`; the last one's
-  // weight in `last`.
-  __device__ inline vertex_t first_of(i64 at, i64 apart, i64 end, dist_t own, dist_t* last) const {
+  // Search DEPTH arcs from `at` on, `step` apart, none behind `end`; `last` becomes the last one's
+  // weight.
+  __device__ inline vertex_t first_of(i64 at, i64 step, i64 end, dist_t own, dist_t* last) const {
     vertex_t u[DEPTH], parent = top_of<vertex_t>::value();
     dist_t w[DEPTH], near[DEPTH];
-    arcs.load_apart(at, apart, end, u, w);
+    arcs.load_strided(at, step, end, u, w);
 #pragma unroll
-    for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - begins) < w[k] ? own : dist[u[k]];
+    for (int k = 0; k < DEPTH; k++) near[k] = (dist_t)(own - dense_begin) < w[k] ? own : dist[u[k]];
 #pragma unroll
     for (int k = 0; k < DEPTH; k++)
       if (near[k] < own && (dist_t)(near[k] + w[k]) == own) {
@@ -234,18 +235,18 @@ struct LightArcs {
     *last = w[DEPTH - 1];
     return parent;
   }
-  // Whether so many arcs are light that a row by position is looked through as fast. Who has an
-  // offer is not looked at there again: nobody has found one for it here who saw that it had none.
+  // Whether so many arcs are light that a row by position is searched as fast. A row with a
+  // candidate is not searched there again: if none was found here, it had none before.
   __device__ inline bool has_too_many(i64 v, i64 begin, i64 end, double edge) const {
     return is_light((dist_t)weights[begin + (end - begin) / LIGHT_SHARE], edge) &&
            load_relaxed(&parents[v]) == top_of<vertex_t>::value();
   }
-  // Of the `part`-th of so many parts of a hub's row, for a warp together.
+  // Search the `part`-th of `parts` of a hub's row, by a whole warp.
   __device__ inline vertex_t first_of_part(i64 v, dist_t own, i64 part, i64 parts) const {
     vertex_t parent = top_of<vertex_t>::value();
     dist_t last;
     i64 first = indptr[v], end = indptr[v + 1];
-    double edge = class_edge((dist_t)(own - begins), scale);
+    double edge = class_edge((dist_t)(own - dense_begin), scale);
     if (has_too_many(v, first, end, edge)) return parent;
     end = light_end_by_warp(weights, first, end, scale, edge);
     for (first += part * 32 * DEPTH; first < end; first += parts * 32 * DEPTH) {
@@ -254,46 +255,52 @@ struct LightArcs {
     }
     return warp_min(parent);
   }
-  // Of a row for each crew of so many lanes, if it `is_open`; all lanes of a crew return it. What
-  // is heavy comes behind what is light: they look on as long as the last one is.
-  template <int CREW> __device__ inline vertex_t first_by_crew(bool is_open, i64 v, i64 begin,
+  // Search a row for each sub-warp tile, if it `is_open`; all lanes of a tile return the parent.
+  // Heavy arcs come behind light ones: a tile continues as long as its last arc is light.
+  template <int TILE> __device__ inline vertex_t first_by_tile(bool is_open, i64 v, i64 begin,
                                                                i64 end, dist_t own) const {
     vertex_t parent = top_of<vertex_t>::value();
-    int lane = lane_index() % CREW;
-    double edge = is_open ? class_edge((dist_t)(own - begins), scale) : 0;
-    bool looks = is_open && !has_too_many(v, begin, end, edge);
-    for (i64 at = begin; __any_sync(WARP, looks); at += CREW * DEPTH) {
+    int lane = lane_index() % TILE;
+    double edge = is_open ? class_edge((dist_t)(own - dense_begin), scale) : 0;
+    bool scans = is_open && !has_too_many(v, begin, end, edge);
+    for (i64 at = begin; __any_sync(WARP, scans); at += TILE * DEPTH) {
       dist_t last = 0;
-      vertex_t found = looks ? first_of(at + lane, CREW, end, own, &last) : parent;
+      vertex_t found = scans ? first_of(at + lane, TILE, end, own, &last) : parent;
       if (found < parent) parent = found;
-      last = __shfl_sync(WARP, last, CREW - 1, CREW);
-      looks = looks && at + CREW * DEPTH < end && is_light(last, edge);
+      last = __shfl_sync(WARP, last, TILE - 1, TILE);
+      scans = scans && at + TILE * DEPTH < end && is_light(last, edge);
     }
-    for (int d = CREW / 2; d; d >>= 1) {
+    for (int d = TILE / 2; d; d >>= 1) {
       vertex_t other = __shfl_xor_sync(WARP, parent, d);
       if (other < parent) parent = other;
     }
     return parent;
   }
-  // Look through all rows from .. to that are open and no thread's. Where it `spreads` them, each
-  // warp gets one of neighbours; else what is known of them is read together.
-  template <int CREW> __device__ inline void look_through(i64 from, i64 to, bool spreads) const {
-    i64 apart = spreads ? warp_count() : 1;
-    for (i64 turn = from; turn < to; turn += 32 * warp_count()) {
-      i64 v = turn + warp_index() * (spreads ? 1 : 32) + lane_index() * apart, begin = 0, end = 0;
+  // Search all open rows of from .. to that are too long for one thread. With `spreads` each warp
+  // gets one of adjacent rows; else their bounds are read from adjacent memory.
+  template <int TILE> __device__ inline void search_rows(i64 from, i64 to, bool spreads) const {
+    i64 step = spreads ? warp_count() : 1;
+    for (i64 chunk = from; chunk < to; chunk += 32 * warp_count()) {
+      i64 v = chunk + warp_index() * (spreads ? 1 : 32) + lane_index() * step, begin = 0, end = 0;
       dist_t own = 0;
-      if (v < to) begin = indptr[v], end = indptr[v + 1];
-      bool is_open = end - begin > SHORT_ROW;
-      if (is_open) own = dist[base + v], is_open = own > begins && own != top_of<dist_t>::value();
+      if (v < to) {
+        begin = indptr[v];
+        end = indptr[v + 1];
+      }
+      bool is_open = end - begin > LANE_ROW;
+      if (is_open) {
+        own = dist[base + v];
+        is_open = own > dense_begin && own != top_of<dist_t>::value();
+      }
       for (u32 rows = __ballot_sync(WARP, is_open); rows;) {
-        int which = lane_index() / CREW, lane = which < __popc(rows) ? nth_bit(rows, which) : -1,
-            from_lane = lane & 31;
-        i64 row = __shfl_sync(WARP, v, from_lane), first = __shfl_sync(WARP, begin, from_lane);
-        i64 last = __shfl_sync(WARP, end, from_lane);
+        int which = lane_index() / TILE, lane = which < __popc(rows) ? nth_bit(rows, which) : -1,
+            source_lane = lane & 31;
+        i64 row = __shfl_sync(WARP, v, source_lane), first = __shfl_sync(WARP, begin, source_lane);
+        i64 last = __shfl_sync(WARP, end, source_lane);
         vertex_t parent =
-            first_by_crew<CREW>(lane >= 0, row, first, last, __shfl_sync(WARP, own, from_lane));
-        if (lane >= 0 && lane_index() % CREW == 0 && parent < parents[row]) parents[row] = parent;
-        for (int k = 0; k < 32 / CREW; k++) rows &= rows - 1;
+            first_by_tile<TILE>(lane >= 0, row, first, last, __shfl_sync(WARP, own, source_lane));
+        if (lane >= 0 && lane_index() % TILE == 0 && parent < parents[row]) parents[row] = parent;
+        for (int k = 0; k < 32 / TILE; k++) rows &= rows - 1;
       }
     }
   }

@@ -1,13 +1,14 @@
-"""Predecessors without rows: the same ones as in predecessors.py, from sweeps over the blocks.
+"""Find predecessors without rows: those of predecessors.py, by sweeps over the blocks.
 
     parent = none
-    sweep: every edge (u, v, w) with dist[u] < dist[v] and dist[u] + w == dist[v] offers u to v
+    sweep: over every edge (u, v, w) with dist[u] < dist[v] and dist[u] + w == dist[v], u is a candidate of v
     parent = the minimum over the ranks
-    while somebody reached has no parent:
-        sweep: every edge with dist[u] == dist[v] == dist[u] + w offers u to v, where u was explained and v was not
+    while a reached vertex has no parent:
+        sweep: over every edge with dist[u] == dist[v] == dist[u] + w, u is a candidate of v if u was explained before
+        and v was not
         parent = the minimum over the ranks
 
-Parents are positions, of which the smallest wins. Every rank holds the distances and the parents of all vertices.
+Parents are positions, of which the smallest is kept. Every rank holds the distances and the parents of all vertices.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 
 
 def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[int], distances: Array) -> Array:
-    """Return the predecessors, as positions, that explain the fixed point `distances` of owned vertices.
+    """Return the predecessors, as positions, that explain the fixed point `distances`.
 
-    Distances in the dtype of levels, which no sum of weights has, count hops: every edge has weight 1.
+    Distances are those of owned vertices. In the dtype of levels, which no sum of weights has, they count hops: every
+    edge has weight 1.
     """
     run, partition = shard.backend, shard.partition
     blocks = require_blocks(shard, comm, distances.dtype)
@@ -41,7 +43,7 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
         np.array([blocks.shape.segment_bits, both_ways, partition.stride, partition.multiplier], np.int64)
     )
     own = slice(comm.rank * partition.stride, comm.rank * partition.stride + shard.num_owned)
-    # The slices' tails are nobody's, and no edge leads there.
+    # The tails of slices have no vertices, and no edge leads there.
     dist = gather_states(shard, comm, distances)
     sweep_nearer[run](0, blocks.num_units, *blocks.edges, weights, shape, dist, parents)
     comm.allreduce(parents, "min")

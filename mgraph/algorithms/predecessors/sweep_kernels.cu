@@ -1,23 +1,23 @@
-// Call offer(u, v, w) for every edge of the units, both ways where shape says so.
+// Call visit(u, v, w) for every edge of the units, both ways where shape says so.
 
 #include "prelude.cuh"
 #include "tiles.cuh"
 
-template <class Offer>
-__device__ inline void offer_ends(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
+template <class Visit>
+__device__ inline void visit_ends(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                                   const i64* tile_edges, const i64* tile_starts, const u32* words,
-                                  const weight_t* weights, const i64* shape, Offer offer) {
+                                  const weight_t* weights, const i64* shape, Visit visit) {
   i64 segment_bits = shape[0], both_ways = shape[1];
   u32 mask = (u32)(((i64)1 << segment_bits) - 1);
   visit_edges(lo, hi, unit_tiles, tile_edges, tile_starts, [&](i64 unit, i64 start, i64 e) {
     i64 u = start + (words[e] >> segment_bits), v = unit_segments[unit] + (words[e] & mask);
     dist_t w = weights ? (dist_t)weights[e] : (dist_t)1;
-    offer(u, v, w);
-    if (both_ways) offer(v, u, w);
+    visit(u, v, w);
+    if (both_ways) visit(v, u, w);
   });
 }
 
-// Most offers fail at the load and leave the address alone.
+// Most candidates fail at the load and leave the address alone.
 __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
   vertex_t position = position_of((vertex_t)u, shape[2], shape[3]);
   if (position < load_relaxed(parent)) atomic_min(parent, position);
@@ -28,13 +28,13 @@ extern "C" __global__ void sweep_nearer(i64 lo, i64 hi, const i64* unit_tiles,
                                         const i64* tile_starts, const u32* words,
                                         const weight_t* weights, const i64* shape,
                                         const dist_t* dist, vertex_t* parents) {
-  auto offer = [&](i64 u, i64 v, dist_t w) {
+  auto visit = [&](i64 u, i64 v, dist_t w) {
     dist_t near = dist[u], own = dist[v];
     if (near < own && own != top_of<dist_t>::value() && (dist_t)(near + w) == own)
       lower_parent(&parents[v], u, shape);
   };
-  offer_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape,
-             offer);
+  visit_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape,
+             visit);
 }
 
 extern "C" __global__ void sweep_equal(i64 lo, i64 hi, const i64* unit_tiles,
@@ -42,11 +42,11 @@ extern "C" __global__ void sweep_equal(i64 lo, i64 hi, const i64* unit_tiles,
                                        const i64* tile_starts, const u32* words,
                                        const weight_t* weights, const i64* shape,
                                        const dist_t* dist, const u8* hops, vertex_t* parents) {
-  auto offer = [&](i64 u, i64 v, dist_t w) {
+  auto visit = [&](i64 u, i64 v, dist_t w) {
     dist_t own = dist[v];
     if (hops[u] && !hops[v] && dist[u] == own && (dist_t)(own + w) == own)
       lower_parent(&parents[v], u, shape);
   };
-  offer_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape,
-             offer);
+  visit_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape,
+             visit);
 }

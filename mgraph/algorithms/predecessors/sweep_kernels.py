@@ -1,8 +1,8 @@
-"""Who explains a distance, found from blocks: every edge offers its ends to each other, the smallest position wins.
+"""Find the arcs that explain distances, from blocks: each end of an edge is a candidate of the other.
 
-Distances and parents stand in replicated arrays by state index; parents only fall, so that the order of the edges
-does not show. `shape` holds segment_bits, both_ways, stride and multiplier. Where `weights` is None every edge
-counts as 1, as levels do. Work items are units (see Blocks).
+Distances and parents are in replicated arrays by state index; parents only fall to smaller positions, so that the order
+of the edges has no effect. `shape` holds segment_bits, both_ways, stride and multiplier. Where `weights` is None every
+edge counts as 1, as levels do. Work items are units (see Blocks).
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from mgraph.backends.numba_helpers import position_of, top_of
 
 
 @inline
-def _offer_nearer(u, v, w, dist, stride, multiplier, parents):
-    """Offer u as the parent of v if it is nearer and explains its distance."""
+def _lower_to_nearer(u, v, w, dist, stride, multiplier, parents):
+    """Lower v's parent to u if u is nearer and explains v's distance."""
     if dist[u] < dist[v] and dist[v] != top_of(dist) and dist.dtype.type(dist[u] + w) == dist[v]:
         atomic_min(parents, v, position_of(u, stride, multiplier))
 
 
 @inline
-def _offer_equal(u, v, w, dist, hops, stride, multiplier, parents):
-    """Offer u as the parent of v if it was explained before, v was not, and the edge adds nothing."""
+def _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents):
+    """Lower v's parent to u if u was explained before, v was not, and the edge adds nothing."""
     if hops[u] and not hops[v] and dist[u] == dist[v] and dist.dtype.type(dist[u] + w) == dist[v]:
         atomic_min(parents, v, position_of(u, stride, multiplier))
 
@@ -30,7 +30,7 @@ def _offer_equal(u, v, w, dist, hops, stride, multiplier, parents):
 def sweep_nearer(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape, dist, parents
 ):  # fmt: skip
-    """Find for every vertex that is reached the first nearer one that explains its distance."""
+    """Find for every reached vertex the first nearer one that explains its distance."""
     segment_bits, both_ways, stride, multiplier = shape[0], shape[1], shape[2], shape[3]
     mask = (1 << segment_bits) - 1
     for unit in range(lo, hi):
@@ -39,16 +39,16 @@ def sweep_nearer(
                 u = tile_starts[tile] + (words[e] >> segment_bits)
                 v = unit_segments[unit] + (words[e] & mask)
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                _offer_nearer(u, v, w, dist, stride, multiplier, parents)
+                _lower_to_nearer(u, v, w, dist, stride, multiplier, parents)
                 if both_ways:
-                    _offer_nearer(v, u, w, dist, stride, multiplier, parents)
+                    _lower_to_nearer(v, u, w, dist, stride, multiplier, parents)
 
 
 @kernel(lanes=256, vertex_t="parents", weight_t="weights", dist_t="dist")
 def sweep_equal(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape, dist, hops, parents
 ):  # fmt: skip
-    """Find for every vertex still without one the first, equally far, that was explained a hop before.
+    """Find for every open vertex the first, equally far, that was explained a hop before.
 
     `hops` is a byte per state, 1 where it was explained before this round.
     """
@@ -60,6 +60,6 @@ def sweep_equal(
                 u = tile_starts[tile] + (words[e] >> segment_bits)
                 v = unit_segments[unit] + (words[e] & mask)
                 w = dist.dtype.type(1) if weights is None else dist.dtype.type(weights[e])
-                _offer_equal(u, v, w, dist, hops, stride, multiplier, parents)
+                _lower_to_equal(u, v, w, dist, hops, stride, multiplier, parents)
                 if both_ways:
-                    _offer_equal(v, u, w, dist, hops, stride, multiplier, parents)
+                    _lower_to_equal(v, u, w, dist, hops, stride, multiplier, parents)

@@ -1,13 +1,13 @@
-"""Rounds of Boruvka (1926) on a work list of edges, until no edge leads from one tree to another.
+"""Run Boruvka's rounds (1926) on a work list, until no edge leads from one tree to another.
 
     repeat:
         find the lightest edge out of every tree
-        hook every tree below the one that its edge leads to; of two below each other one becomes a root
+        hook every tree to the one that its edge leads to; of two hooked to each other one becomes a root
         join: pointers jump to the roots
         renumber the roots from 0, and contract: edges inside a tree are dropped from the list
 
-Edges are in a total order, so no longer cycles arise, and which edges are taken depends on nothing else.
-A list has room in memory of the trees' roots, so that trees are never looked up twice.
+Edges are in a total order, so no longer cycles arise, and the edges taken depend on nothing else. The ends in a list
+are the numbers of tree roots, so that trees are never looked up twice.
 """
 
 from __future__ import annotations
@@ -33,43 +33,43 @@ from mgraph.backends.base import Backend
 from mgraph.shard.user_ids import translated
 from mgraph.types import Array
 
-# What the ranks agree on in a round, if there are several: best names and who is above, from one's own.
+# Makes one rank's best names, and the trees they lead to, those of all ranks.
 Agree = Callable[[Array, Array], tuple[Array, Array]]
 
 
 @dataclass
 class WorkList:
-    """Edges between trees: `ends` side by side, `keys` that order them, `edges` where those do not name them too."""
+    """Edges between trees: `ends` in pairs, `keys` that order them, `edges` where keys do not name them."""
 
     ends: Array
     keys: Array
     edges: Array | None
 
     @classmethod
-    def empty(cls, backend: Backend, room: int, dtype: np.dtype, wide: bool) -> WorkList:
-        """Return a list with room for so many edges."""
+    def empty(cls, backend: Backend, capacity: int, dtype: np.dtype, wide: bool) -> WorkList:
+        """Return a list with this capacity."""
         xp = backend.xp
-        edges = xp.empty(room, np.int64) if wide else None
-        return cls(xp.empty(2 * room, dtype), xp.empty(room, np.int64), edges)
+        edges = xp.empty(capacity, np.int64) if wide else None
+        return cls(xp.empty(2 * capacity, dtype), xp.empty(capacity, np.int64), edges)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def first(self, count: int) -> WorkList:
-        """Return the first so many edges."""
+        """Return the first `count` edges."""
         return WorkList(self.ends[: 2 * count], self.keys[:count], None if self.edges is None else self.edges[:count])
 
 
 @dataclass
 class Joined:
-    """Trees joined: the new number of each, the roots before each, and how many there are now."""
+    """Trees after a join: the new number of each, the roots before each, the number of trees."""
 
     labels: Array
     numbers: Array
     num_trees: int
 
 
-# Told after a round: trees and edges it began with, the new number of every tree, and its best edge.
+# Called after a round: trees and edges it began with, the new number of every tree, and its best edge.
 AfterRound = Callable[[int, int, Array, Array], None]
 
 
@@ -86,20 +86,20 @@ def boruvka(
     Parameters
     ----------
     agree
-        Makes one's own best edges those of all ranks.
+        Makes the own best edges those of all ranks.
     more
-        Whether to go on, given the length of one's own list; the same on every rank.
+        Whether to continue, given the length of the own list; the same on every rank.
     after_round
-        Is told what a round did.
+        Called with the facts of each round.
 
     Returns
     -------
     taken
         The names of the edges taken, in any order; TOP for those that other ranks took.
     tree_of
-        The number that each first tree has at the end; None if nothing was to be done.
+        The last number of each first tree; None if there was no round.
     num_trees
-        How many trees there are at the end.
+        The number of trees at the end.
     """
     taken, num_taken = run.xp.empty(num_trees, np.int64), 0
     tables: list[Array] = []
@@ -130,15 +130,15 @@ def _best_edges(run: Backend, work: WorkList, num_trees: int) -> tuple[Array, Ar
     names = work.keys
     if work.edges is not None:
         # The weight fills the word: first the least weight, then the first edge of that weight.
-        least, best, names = best, xp.full(num_trees, TOP, np.int64), work.edges
-        find_first[run](0, len(work), work.ends, work.keys, work.edges, least, best)
+        min_key, best, names = best, xp.full(num_trees, TOP, np.int64), work.edges
+        find_first[run](0, len(work), work.ends, work.keys, work.edges, min_key, best)
     above = xp.arange(num_trees, dtype=dtype)
     hook[run](0, len(work), work.ends, names, best, above)
     return best, above
 
 
 def join_and_renumber(run: Backend, above: Array, work: WorkList | None = None) -> tuple[Joined, WorkList]:
-    """Put every tree right below its root, number the roots in their order, and contract the list by them."""
+    """Compress paths, number the roots in their order, and contract the list by these numbers."""
     xp, dtype, size = run.xp, above.dtype, len(above)
     work = work or WorkList.empty(run, 0, dtype, wide=False)
     rest = WorkList.empty(run, len(work), dtype, wide=work.edges is not None)
@@ -151,7 +151,7 @@ def join_and_renumber(run: Backend, above: Array, work: WorkList | None = None) 
         contract[run](
             0, len(work), work.ends, work.keys, work.edges, labels, counters, rest.ends, rest.keys, rest.edges
         )
-        short, length, num_trees = run.to_host(counters).tolist()
-        # A long way to the root takes several launches, each of which makes it many times shorter.
-        if not short:
+        num_short, length, num_trees = run.to_host(counters).tolist()
+        # A long path to the root takes several launches, each of which makes it many times shorter.
+        if not num_short:
             return Joined(labels, numbers, num_trees), rest.first(length)

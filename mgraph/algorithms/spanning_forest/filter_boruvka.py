@@ -1,19 +1,18 @@
-"""Minimum spanning forests by Boruvka's rounds, light edges first.
+"""Find minimum spanning forests by Boruvka's rounds, light edges first.
 
-    every vertex's lightest edge is found in its row and taken
+    take every vertex's lightest edge, found in its row
     on every rank, by itself:
-        the lightest of its edges are listed, and join trees in rounds until none leads out of a tree
-        of all others those inside a tree are dropped, most of them by a bit of both ends, whether that is in the
-        largest tree; what is left joins trees in rounds again
-        now the edges taken are a forest of this rank's edges: no edge outside it can be in the answer
+        list the lightest of its edges; they join trees in rounds until none leaves a tree
+        drop all other edges inside a tree, most of them by a bit of each end: whether it is in the
+        largest tree; the rest joins trees in rounds again
+        now the edges taken are a forest of this rank's edges: no edge outside it can be in the result
     over all ranks:
         their forests join trees in rounds, the lightest edge of each tree being that of all ranks
 
-Edges are ordered by (weight, lower position, higher position), so that the answer is one set of edges for
-any number of ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may
-forget what is outside of its own, and what the ranks tell each other is in proportion to trees. On a GPU all
-rounds of a rank by itself take one launch (msf_fused.py).
-Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
+Edges are ordered by (weight, lower position, higher position), so that the result is one set of edges for any number of
+ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may drop edges outside its own
+forest, and the bytes exchanged are proportional to the number of trees. On a GPU all rounds of a rank by itself take
+one launch (msf_fused.py). Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from mgraph.algorithms.spanning_forest.kernels import (
     remove_cycles,
     take_edges,
 )
-from mgraph.algorithms.spanning_forest.local_edges import LEAST, OwnEdges, forest_weights, order_keys
+from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, OwnEdges, forest_weights, order_keys
 from mgraph.algorithms.spanning_forest.persistent import boruvka_fused, join_vertices_fused
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.backends.base import FusingBackend
@@ -41,31 +40,31 @@ from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.user_ids import gather_states, translated
 from mgraph.types import Array, none_of
 
-# How many edges between trees are light: so many for each tree that the vertices' own lightest edges leave, and at
-# least one in so many. Then most trees are joined to one, and few of the others lead out of it.
+# Light edges: so many for each tree that the vertices' own lightest edges leave, and at least one in SHARE.
+# Then most trees are joined to one, and few of the other edges leave it.
 LIGHT = 2
 SHARE = 64
-# Rows of this many arcs are worth a block of threads.
-LONG_ROW = 2048
-# Rows that may be long are dealt to blocks so many at a time, a thread each, or fewer, if that makes fewer runs.
+# Rows of this many arcs are processed by a whole block.
+LIGHTEST_BLOCK_ROW = 2048
+# Rows that may be long are dealt to blocks so many at a time, a thread each, or fewer if that makes fewer runs.
 RUN, RUNS = 256, 4096
 # Two positions below this fit one word.
 PACKED_POSITIONS = 1 << 31
 
 
 def msf(shard: Shard, comm: Communicator, trace: Trace, maximum: bool = False, *, is_persistent: bool = False) -> Array:
-    """Return this rank's arcs of the lightest spanning forest, or of the heaviest; each edge is one rank's."""
+    """Return this rank's arcs of the lightest spanning forest, or of the heaviest; each edge is on one rank."""
     forest = _Forest(shard, comm, trace, forest_weights(shard, comm, maximum), is_persistent)
     taken = forest.take_lightest_arcs()
     own = OwnEdges(shard, forest.weights)
     edges = forest.shrink(own)
     if comm.size > 1:
-        edges = forest.meet(own, edges)
+        edges = forest.merge(own, edges)
     return shard.backend.xp.concatenate([taken, own.arcs(edges)[1]])
 
 
 class _Forest:
-    """The trees after the first round, the same on every rank, and what joins them."""
+    """The trees after the first round, the same on every rank, and the steps that join them."""
 
     def __init__(self, shard: Shard, comm: Communicator, trace: Trace, weights: Array, is_persistent: bool) -> None:
         self.shard, self.comm, self.trace, self.run = shard, comm, trace, shard.backend
@@ -76,15 +75,15 @@ class _Forest:
             self.persistent = self.run
 
     def take_lightest_arcs(self) -> Array:
-        """Make every vertex's lightest edge part of the forest; return the arcs of this rank's vertices."""
+        """Add every vertex's lightest edge to the forest; return the arcs of this rank's vertices."""
         xp, run, rows, num_owned = self.run.xp, self.run, self.shard.rows, self.shard.num_owned
         base = self.comm.rank * self.shard.partition.stride
         own, arcs = xp.empty(num_owned, self.shard.partition.dtype), xp.empty(num_owned, np.int64)
         of_rows = (rows.indptr, rows.targets, self.weights)
-        lightest_arcs[run](0, num_owned, *of_rows, base, LONG_ROW, own, arcs)
-        hubs = long_rows(self.shard, LONG_ROW - 1)
+        lightest_arcs[run](0, num_owned, *of_rows, base, LIGHTEST_BLOCK_ROW, own, arcs)
+        hubs = long_rows(self.shard, LIGHTEST_BLOCK_ROW - 1)
         runs = max(-(-hubs // RUN), min(hubs, RUNS))
-        lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LONG_ROW, own, arcs)
+        lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LIGHTEST_BLOCK_ROW, own, arcs)
         if self.comm.size == 1 and self.persistent is not None:
             taken, self.labels, self.num_trees = join_vertices_fused(self.persistent, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
@@ -93,7 +92,7 @@ class _Forest:
         remove_cycles[run](0, len(above), above)
         joined, _ = join_and_renumber(run, above)
         self.labels, self.num_trees = joined.labels, joined.num_trees
-        # Of this rank's vertices all but the roots are below another.
+        # Every own vertex but the roots takes an edge.
         roots = joined.numbers[base : base + num_owned + 1] if self.comm.size > 1 else joined.numbers
         taken = xp.empty(num_owned, np.int64)
         own = above[base : base + num_owned]
@@ -103,39 +102,39 @@ class _Forest:
         return taken[: num_owned - num_roots]
 
     def shrink(self, own: OwnEdges) -> Array:
-        """Return those of this rank's edges that are in a forest of them, light ones first."""
+        """Return those of this rank's edges that are in their forest, light ones first."""
         sample = own.sample(self.labels)
         light = max(LIGHT * self.num_trees, sample.num_edges // SHARE)
         if sample.num_edges <= 2 * light:
-            work = own.between(self.labels, LEAST, TOP, sample.room())
+            work = own.between(self.labels, MIN_KEY, TOP, sample.capacity())
             taken, _, _ = self.join(work, self.num_trees, last=True)
             self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(work), heavy=0)
             return taken
         rank = light // sample.weight
-        most = int(np.partition(sample.keys, rank)[rank])
-        lightest = own.between(self.labels, LEAST, most, sample.room(rank + 1))
+        max_key = int(np.partition(sample.keys, rank)[rank])
+        lightest = own.between(self.labels, MIN_KEY, max_key, sample.capacity(rank + 1))
         taken, tree_of, num_trees = self.join(lightest, self.num_trees)
         labels = self.labels if tree_of is None else translated(self.run, self.labels, tree_of)
-        # Few are left, which are found by looking at all: most have both ends in one tree.
-        heavy = own.between(labels, most + 1, TOP, own.sample(labels).room(), own.giant(labels))
+        # Few edges are left; a scan of all finds them: most have both ends in one tree.
+        heavy = own.between(labels, max_key + 1, TOP, own.sample(labels).capacity(), own.giant(labels))
         rest, _, _ = self.join(heavy, num_trees, last=True)
         self.trace.superstep("shrink", self.num_trees, own.num_edges, light=len(lightest), heavy=len(heavy))
         return self.run.xp.concatenate([taken, rest])
 
     def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
-        """Join trees over edges of this rank, in one launch where that can be: what boruvka() returns."""
+        """Join trees over edges of this rank, in one launch where possible: as boruvka()."""
         if self.persistent is not None and len(work):
             return boruvka_fused(self.persistent, work, num_trees, last)
         return boruvka(self.run, work, num_trees)
 
-    def meet(self, own: OwnEdges, edges: Array) -> Array:
+    def merge(self, own: OwnEdges, edges: Array) -> Array:
         """Return those of the edges that are in the forest of all ranks' edges."""
         xp, partition = self.run.xp, self.shard.partition
         edges = xp.sort(edges)
         rows, arcs = own.arcs(edges)
         states = xp.stack([own.base + rows, self.shard.rows.targets[arcs].astype(np.int64)], axis=1)
         positions, weights = partition.position(states), order_keys(xp, self.weights[arcs])
-        # The total order again, in words: what names an edge here means nothing elsewhere.
+        # The total order again, in words: the names of edges are local to a rank.
         columns = [weights, positions[:, 0], positions[:, 1]]
         if partition.num_positions <= PACKED_POSITIONS:
             columns[1:] = [positions[:, 0] << 32 | positions[:, 1]]
@@ -154,16 +153,16 @@ class _Forest:
         taken = boruvka(self.run, work, self.num_trees, agree, more, note)[0]
         return edges[taken[taken != TOP]]
 
-    def _agree(self, columns: list[Array], mine: Array, stands: Array, above: Array) -> tuple[Array, Array]:
-        """Return each tree's best edge, TOP where it is another rank's, and the tree that anybody's leads to."""
-        xp, mine = self.run.xp, self.run.xp.where(stands, mine, 0)
+    def _agree(self, columns: list[Array], own: Array, is_best: Array, above: Array) -> tuple[Array, Array]:
+        """Return each tree's best edge, TOP where it is another rank's, and the tree that it leads to."""
+        xp, own = self.run.xp, self.run.xp.where(is_best, own, 0)
         for column in columns:
-            word = xp.where(stands, column[mine], TOP) if len(column) else xp.full(len(mine), TOP)
-            stands = stands & (word == self.comm.allreduce(word.copy(), "min"))
+            word = xp.where(is_best, column[own], TOP) if len(column) else xp.full(len(own), TOP)
+            is_best = is_best & (word == self.comm.allreduce(word.copy(), "min"))
         none = above.dtype.type(none_of(above.dtype))
-        told = self.comm.allreduce(xp.where(stands, above, none), "min")
-        above = xp.where(told == none, xp.arange(len(told), dtype=told.dtype), told)
-        return xp.where(stands, mine, TOP), above
+        above_of_all = self.comm.allreduce(xp.where(is_best, above, none), "min")
+        above = xp.where(above_of_all == none, xp.arange(len(above_of_all), dtype=above_of_all.dtype), above_of_all)
+        return xp.where(is_best, own, TOP), above
 
 
 def forest_bytes(sizes: GraphSizes) -> int:

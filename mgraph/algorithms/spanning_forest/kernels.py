@@ -1,10 +1,9 @@
-"""Boruvka's steps: the lightest edge of every tree, cycles of two removed, trees joined, edges contracted.
+"""Boruvka's steps: select each tree's lightest edge, break cycles of two, join trees, contract edges.
 
-An edge of a rank is one that the owner of its lower end holds: edge e of row u is arc
-`uppers[u] + e - offsets[u]`, so that e rises with (lower position, higher position). A work list holds
-for each edge the trees of its ends, side by side in `ends`, and its place in the total order: `keys` is
-weight << 32 | edge where both fit 32 bits; else `keys` is the weight and `edges` the edge. Weights are
-integers of the same order: `order_of`.
+A rank has the edges at their lower ends: edge e of its row u is arc `uppers[u] + e - offsets[u]`, so that e rises with
+(lower position, higher position). A work list holds for each edge the trees of its ends, adjacent in `ends`, and its
+place in the total order: `keys` is weight << 32 | edge where both fit 32 bits; else `keys` is the weight and `edges`
+the edge. Weights are integers of the same order: `order_of`.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import BUFFER, has_bit, order_of, position_of, row_of_arc
 
-# No edge: above any.
+# No edge: larger than any key.
 TOP = np.iinfo(np.int64).max
 # The edge in a key that holds both.
 EDGE_MASK = 2**32 - 1
-# How far one launch of `join` follows a tree to its root.
+# Hops after which one launch of `join` stops on the way to a root.
 HOPS = 128
 
 
 @kernel(lanes=8, vertex_t="targets", weight_t="weights")
 def lightest_arcs(lo, hi, indptr, targets, weights, base, longest, above, arcs):
-    """Find every vertex's lightest arc, the first of equal ones, and the vertex that it leads to.
+    """Find every vertex's lightest arc, the first of equal ones, and its target.
 
     A vertex without arcs leads to itself, over arc TOP. Rows of `longest` arcs and more are left to
     `lightest_arcs_of_hubs`. Rows are in order of position, so the first arc of a weight is the first edge.
@@ -46,7 +45,7 @@ def lightest_arcs(lo, hi, indptr, targets, weights, base, longest, above, arcs):
 def lightest_arcs_of_hubs(lo, hi, num_rows, num_runs, indptr, targets, weights, longest, above, arcs):
     """Find the lightest arc of every vertex with `longest` arcs or more.
 
-    Work items are runs of rows: each has every `num_runs`-th, so that long rows side by side are dealt to many.
+    Work items are runs of rows: each has every `num_runs`-th, so that adjacent long rows are dealt to different blocks.
     """
     for run in range(lo, hi):
         for v in range(run, num_rows, num_runs):
@@ -62,7 +61,7 @@ def lightest_arcs_of_hubs(lo, hi, num_rows, num_runs, indptr, targets, weights, 
 
 @kernel(vertex_t="targets")
 def find_uppers(lo, hi, indptr, targets, base, stride, multiplier, uppers, lengths):
-    """Find in every row the first arc to a higher position, and how many arcs follow it."""
+    """Find in every row the first arc to a higher position, and the number of arcs from there on."""
     for row in range(lo, hi):
         own = position_of(np.int64(base + row), stride, multiplier)
         first, last = indptr[row], indptr[row + 1]
@@ -87,7 +86,10 @@ def find_arcs(lo, hi, chosen, offsets, num_rows, uppers, rows, arcs):
 
 @kernel(vertex_t="targets", weight_t="weights")
 def sample_edges(lo, hi, step, packed, offsets, num_rows, uppers, targets, weights, labels, base, keys):
-    """Write the keys of every `step`-th edge, TOP for one inside a tree; `packed` keys hold the edge as well."""
+    """Write the keys of every `step`-th edge, TOP for one inside a tree.
+
+    `packed` keys hold the edge as well.
+    """
     for i in range(lo, hi):
         e = i * step
         row = row_of_arc(offsets, num_rows, e)
@@ -99,10 +101,10 @@ def sample_edges(lo, hi, step, packed, offsets, num_rows, uppers, targets, weigh
 
 
 @inline
-def _append(found, names, length, room, counters, place, ends, keys, edges):
-    """Append a thread's buffer to a work list of counters[place] edges, as far as there is room."""
+def _append(found, names, length, capacity, counters, place, ends, keys, edges):
+    """Append a thread's buffer to a work list of counters[place] edges, up to its capacity."""
     first = atomic_add(counters, place, length)
-    for i in range(max(min(length, room - first), 0)):
+    for i in range(max(min(length, capacity - first), 0)):
         ends[2 * (first + i)] = found[0, i]
         ends[2 * (first + i) + 1] = found[1, i]
         keys[first + i] = found[2, i]
@@ -122,12 +124,12 @@ def mark_tree(lo, hi, num_states, labels, tree, bits):
 
 @kernel(vertex_t="targets", weight_t="weights")
 def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, bounds, counters, ends, keys, edges):
-    """List the edges between trees whose keys are bounds[0] .. bounds[1], in any order.
+    """List the edges between trees that have keys bounds[0] .. bounds[1], in any order.
 
     No more than bounds[2] are written, but all of them are counted; there are bounds[3] rows. `labels` has the tree of
-    every state; `inside`, if given, is a bitmap of the states in tree bounds[4], the giant: to look there takes less.
+    every state; `inside`, if given, is a bitmap of the states in tree bounds[4], the giant: a lookup there is cheaper.
     """
-    least, most, room, num_rows = bounds[0], bounds[1], bounds[2], bounds[3]
+    min_key, max_key, capacity, num_rows = bounds[0], bounds[1], bounds[2], bounds[3]
     found = np.empty((3, BUFFER), np.int64)
     names = np.empty(BUFFER, np.int64)
     length = 0
@@ -143,7 +145,7 @@ def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, 
             key = order_of(weights[e + shift])
             if edges is None:
                 key = key << 32 | e
-            if key < least or key > most:
+            if key < min_key or key > max_key:
                 continue
             v = labels[targets[e + shift]]
             if u == v:
@@ -154,10 +156,10 @@ def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, 
             names[length] = e
             length += 1
             if length == BUFFER:
-                _append(found, names, length, room, counters, 0, ends, keys, edges)
+                _append(found, names, length, capacity, counters, 0, ends, keys, edges)
                 length = 0
         start = end
-    _append(found, names, length, room, counters, 0, ends, keys, edges)
+    _append(found, names, length, capacity, counters, 0, ends, keys, edges)
 
 
 @kernel(vertex_t="ends")
@@ -165,7 +167,7 @@ def find_lightest(lo, hi, ends, keys, best):
     """Find for every tree the least key among the edges that leave it."""
     for i in range(lo, hi):
         for tree in (ends[2 * i], ends[2 * i + 1]):
-            # Most edges are not the lightest: a look spares them the atomic. A stale value is only higher.
+            # Most edges are not the lightest: a load spares them the atomic. A stale value is only higher.
             if keys[i] < best[tree]:
                 atomic_min(best, tree, keys[i])
 
@@ -181,7 +183,7 @@ def find_first(lo, hi, ends, keys, edges, best, first):
 
 @kernel(vertex_t="ends")
 def hook(lo, hi, ends, names, best, above):
-    """Put every tree below the one that its best edge leads to; an edge has one name, so one thread writes."""
+    """Make every tree a child of the one that its best edge leads to; one thread writes, as an edge has one name."""
     for i in range(lo, hi):
         u, v = ends[2 * i], ends[2 * i + 1]
         if names[i] == best[u]:
@@ -192,10 +194,10 @@ def hook(lo, hi, ends, names, best, above):
 
 @kernel(vertex_t="above")
 def remove_cycles(lo, hi, above):
-    """Make the smaller number of two trees that are below each other a root.
+    """Make the smaller number of two trees that are hooked to each other a root.
 
-    Only the smaller of a pair writes, its own entry; whether another thread reads it before or after, it
-    is neither that thread's number nor makes it the smaller of a pair.
+    Only the smaller of a pair writes, its own entry. Another thread may read it before or after: it is neither that
+    thread's number nor makes it the smaller of a pair.
     """
     for tree in range(lo, hi):
         if tree < above[tree] and above[above[tree]] == tree:
@@ -204,7 +206,7 @@ def remove_cycles(lo, hi, above):
 
 @kernel(vertex_t="above")
 def take_edges(lo, hi, above, best, numbers, base, mask, forest):
-    """Write the best edges of the trees that are below others one after another, TOP where it is another rank's.
+    """Write the best edges of the trees that are not roots, densely; TOP where it is another rank's.
 
     Tree i here is base + i, and numbers[i] - numbers[0] of those before it are roots.
     """
@@ -216,26 +218,26 @@ def take_edges(lo, hi, above, best, numbers, base, mask, forest):
 
 @kernel(vertex_t="above")
 def join(lo, hi, above, is_root, counters):
-    """Put every tree right below its root, by no more than HOPS hops; count in counters[0] who needs more.
+    """Compress each tree's path by at most HOPS hops; count in counters[0] those that need more.
 
-    Others shorten the ways meanwhile, which changes where no way ends.
+    Other threads shorten paths meanwhile, which changes no path's end.
     """
-    short = 0
+    num_short = 0
     for tree in range(lo, hi):
         root = above[tree]
         for _ in range(HOPS):
             if above[root] == root:
                 break
             root = above[root]
-        short += above[root] != root
+        num_short += above[root] != root
         above[tree] = root
         is_root[tree] = root == tree
-    atomic_add(counters, 0, short)
+    atomic_add(counters, 0, num_short)
 
 
 @kernel(vertex_t="above")
 def renumber(lo, hi, num_trees, above, numbers, counters, labels):
-    """Give every tree the number of its root, numbers[root]; counters[2] becomes how many roots there are."""
+    """Give every tree the number of its root, numbers[root]; counters[2] becomes the number of roots."""
     for tree in range(lo, hi):
         labels[tree] = numbers[above[tree]]
         if tree == num_trees - 1:

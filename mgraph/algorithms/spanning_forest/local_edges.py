@@ -1,7 +1,7 @@
-"""The edges of one rank: those whose lower end it owns, each the arc to a higher position in the row of that end.
+"""Number the edges of one rank: the arcs from each owned vertex to higher positions.
 
-They are numbered in order of (lower position, higher position), without a table: edge e of row u is arc
-`uppers[u] + e - offsets[u]`.
+They are in order of (lower position, higher position), without a table: edge e of row u is arc `uppers[u] + e -
+offsets[u]`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
 # The lowest key.
-LEAST = int(np.iinfo(np.int64).min)
-# Edges looked at to tell what is light.
+MIN_KEY = int(np.iinfo(np.int64).min)
+# Edges sampled to find the bound of light ones.
 SAMPLES = 4096
 
 # A bitmap of the states that are in a tree, and the tree.
@@ -38,18 +38,21 @@ Inside = tuple[Array, int]
 
 @dataclass(frozen=True)
 class Sample:
-    """Keys of a few edges between trees, in any order, and for how many edges each of them stands."""
+    """Keys of a few edges between trees, in any order, and the number of edges that each represents."""
 
     keys: np.ndarray
     weight: int
 
     @property
     def num_edges(self) -> int:
-        """About how many edges there are between trees."""
+        """An estimate of the number of edges between trees."""
         return len(self.keys) * self.weight
 
-    def room(self, count: int | None = None) -> int:
-        """Return how many edges there are at most where `count` of the sample, or all, are: four deviations more."""
+    def capacity(self, count: int | None = None) -> int:
+        """Return the capacity for the edges that `count` of the sample, or all, represent.
+
+        Four deviations more than the estimate.
+        """
         count = len(self.keys) if count is None else count
         return (count + 4 * math.isqrt(count) + 4) * self.weight
 
@@ -68,9 +71,9 @@ class OwnEdges:
             self.base, partition.stride, partition.multiplier, self.uppers, self.offsets[1:],
         )  # fmt: skip
         xp.cumsum(self.offsets[1:], out=self.offsets[1:])
-        # One rank has every edge, from both of its ends.
+        # One rank has every edge twice, from both of its ends.
         self.num_edges = len(shard.rows.targets) // 2 if partition.num_ranks == 1 else int(self.offsets[-1])
-        # Whether weight and edge do not both fit 32 bits. The last edge is none: its key would be TOP.
+        # Whether weight and edge do not both fit 32 bits. The last number is no edge: its key would be TOP.
         self.wide = weights.dtype.itemsize == 8 or self.num_edges >= EDGE_MASK
 
     def arcs(self, edges: Array) -> tuple[Array, Array]:
@@ -80,7 +83,7 @@ class OwnEdges:
         return rows, arcs
 
     def sample(self, labels: Array) -> Sample:
-        """Look at a few edges."""
+        """Sample a few edges."""
         step = max(self.num_edges // SAMPLES, 1)
         count = -(-self.num_edges // step)
         keys = self.run.xp.empty(count, np.int64)
@@ -91,49 +94,51 @@ class OwnEdges:
         found = self.run.to_host(keys)
         return Sample(found[found != TOP], step)
 
-    def between(self, labels: Array, least: int, most: int, room: int, inside: Inside | None = None) -> WorkList:
-        """List the edges with keys from `least` to `most` that lead from one tree to another.
+    def between(
+        self, labels: Array, min_key: int, max_key: int, capacity: int, inside: Inside | None = None
+    ) -> WorkList:
+        """List the edges with keys from `min_key` to `max_key` that lead from one tree to another.
 
         Parameters
         ----------
         labels
             The tree of every state.
-        room
-            How many there will be, most likely at most.
+        capacity
+            An estimate of their number, most likely an upper bound.
         inside
-            The states of the tree that most are in, if that is known.
+            The states of the largest tree, if it is known.
         """
-        room = min(room, self.num_edges)
+        capacity = min(capacity, self.num_edges)
         bits, tree = inside or (None, -1)
         while True:
-            work = WorkList.empty(self.run, room, labels.dtype, self.wide)
+            work = WorkList.empty(self.run, capacity, labels.dtype, self.wide)
             counters = self.run.xp.zeros(1, np.int64)
-            bounds = self.run.to_device(np.array([least, most, room, self.shard.num_owned, tree]))
+            bounds = self.run.to_device(np.array([min_key, max_key, capacity, self.shard.num_owned, tree]))
             list_edges[self.run](
                 0, self.num_edges, self.offsets, self.uppers, self.shard.rows.targets, self.weights, labels, self.base,
                 bits, bounds, counters, work.ends, work.keys, work.edges,
             )  # fmt: skip
             found = int(counters[0])
-            if found <= room:
+            if found <= capacity:
                 return work.first(found)
-            room = found
+            capacity = found
 
     def giant(self, labels: Array) -> Inside:
-        """Return the states in the tree of the first one, a hub: where most are in one tree, they are in that."""
+        """Return the states in the tree of the first one, a hub: the largest tree, where one has most states."""
         tree, bits = int(labels[0]), self.run.xp.empty(-(-len(labels) // 32), np.uint32)
         mark_tree[self.run](0, len(bits), len(labels), labels, tree, bits)
         return bits, tree
 
 
 def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
-    """Return the weights, in 32 bits if these tell all of them apart, turned round for the heaviest forest."""
+    """Return the weights, in 32 bits if these keep all of them apart, inverted for the heaviest forest."""
     info, weights = shard.info, shard.rows.weights
     assert weights is not None, "a forest needs weights"
     if weights.dtype == np.float64:
         with np.errstate(over="ignore"):
-            short = weights.astype(np.float32)
-        # Values, not ranks of them: so all ranks have the same without a table.
-        weights = weights if comm.any(total(shard.backend, short != weights) > 0) else short
+            num_short = weights.astype(np.float32)
+        # Values, not ranks of values: so all ranks have the same without a table.
+        weights = weights if comm.any(total(shard.backend, num_short != weights) > 0) else num_short
     elif weights.dtype == np.int64 and int(info.max_weight) - int(info.min_weight) < 2**32:
         weights = (weights - int(info.min_weight)).astype(np.uint32)
     if not maximum:
@@ -142,7 +147,7 @@ def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
 
 
 def order_keys(xp: Any, weights: Array) -> Array:
-    """Return integers of the weights' order, as the kernels have them."""
+    """Return integers of the weights' order, as in the kernels."""
     if weights.dtype.kind != "f":
         return weights.astype(np.int64) - (2**31 if weights.dtype == np.uint32 else 0)
     bits = weights.view(np.int32 if weights.dtype == np.float32 else np.int64)

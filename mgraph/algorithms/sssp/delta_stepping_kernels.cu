@@ -18,7 +18,8 @@ extern "C" __global__ void relax_light(i64 lo, i64 hi, const vertex_t* frontier,
       if (through < atomic_min(&dist[v], through) && through < bound && set_bit(marked, v))
         near[reserve(&counters[0])] = v;
     }
-    arcs += i - begin, total += end - begin;
+    arcs += i - begin;
+    total += end - begin;
   }
   atomic_add(&counters[1], arcs);
   atomic_add(&counters[2], total);
@@ -65,7 +66,7 @@ extern "C" __global__ void pull_distances(i64 lo, i64 hi, const i64* indptr,
                                           double scale, const dist_t* bounds, dist_t* dist,
                                           vertex_t* near, dist_t* lowest, i64* counters) {
   dist_t begin = bounds[3], settled = bounds[0], bound = bounds[1], cutoff = bounds[2],
-         giving = bounds[4];
+         pull_limit = bounds[4];
   dist_t best = top_of<dist_t>::value();
   i64 arcs = 0, total = 0;
   for (i64 v = lo + thread_index(); v < hi; v += thread_count()) {
@@ -74,19 +75,21 @@ extern "C" __global__ void pull_distances(i64 lo, i64 hi, const i64* indptr,
       if (d >= begin) total += indptr[v + 1] - indptr[v];
       continue;
     }
-    // Distances that fall meanwhile were not settled, and are not now: they do not matter here, or
-    // are pushed then.
+    // A distance that falls meanwhile was not settled, and is not now: it is not used here, or is
+    // pushed then.
     double edge = class_edge((dist_t)(d - begin), scale);
     for (i64 i = indptr[v]; i < indptr[v + 1] && (double)weights[i] * scale < edge; i++) {
       arcs++;
       dist_t other = load_relaxed(&dist[targets[i]]);
-      if (other >= giving) continue;
+      if (other >= pull_limit) continue;
       dist_t through = other + (dist_t)weights[i];
-      if (through < d && through <= cutoff)
-        d = through, edge = class_edge((dist_t)(d - begin), scale);
+      if (through < d && through <= cutoff) {
+        d = through;
+        edge = class_edge((dist_t)(d - begin), scale);
+      }
     }
     store_relaxed(&dist[v], d);
-    if (d < bound && (d < before || giving == settled))
+    if (d < bound && (d < before || pull_limit == settled))
       near[reserve(&counters[0])] = (vertex_t)v;
     else if (d >= bound && d < best)
       best = d;

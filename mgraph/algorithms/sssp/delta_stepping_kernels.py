@@ -1,8 +1,8 @@
-"""Shortest paths over rows by weight: which arcs are light enough, what waits for the end of a bucket, and who pulls.
+"""Relax light arcs of weight-sorted rows, and process heavy ones at the end of a bucket.
 
-`bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, where the bucket that
-was settled last begins, and below what a vertex pulls from. `scale` makes classes of weights (common.py), over which
-rows are sorted: an arc may be taken for light with a few heavier ones of its class.
+`bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, the begin of the bucket
+that was settled last, and the distance below which a vertex is pulled from. `scale` makes classes of weights
+(common.py), by which rows are sorted: a few heavier arcs of a class may be taken for light.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from mgraph.backends.numba_helpers import BUFFER, class_edge, flush, hold, light
 
 @kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
 def relax_light(lo, hi, frontier, indptr, targets, weights, scale, bounds, dist, marked, near, counters):
-    """Relax the arcs of each vertex that may end below the bound, and list, once each, what is lowered below it.
+    """Relax the arcs that may end below the bound; list, once each, vertices lowered below it.
 
-    `counters` are the length of near, the arcs, and how long the rows are together. As in relax_frontier a
-    source that is lowered meanwhile is found itself.
+    `counters` are the length of near, the arcs, and the sum of the rows' lengths. As in relax_frontier a source that is
+    lowered meanwhile is found itself.
     """
     buffer = np.empty(BUFFER, targets.dtype)
     length = arcs = total = 0
@@ -47,7 +47,7 @@ def relax_light(lo, hi, frontier, indptr, targets, weights, scale, bounds, dist,
 
 @kernel(vertex_t="frontier", weight_t="weights", dist_t="dist")
 def measure_heavy(lo, hi, frontier, indptr, weights, dist, bounds, scale, begins, lengths):
-    """Find the other arcs of vertices that are settled since, those that relax_light left out."""
+    """Find the heavy arcs of settled vertices: those that relax_light left out."""
     for i in range(lo, hi):
         v = frontier[i]
         end = indptr[v + 1]
@@ -57,9 +57,9 @@ def measure_heavy(lo, hi, frontier, indptr, weights, dist, bounds, scale, begins
 
 @kernel(vertex_t="near", dist_t="dist")
 def list_settled(lo, hi, indptr, dist, bounds, marked, settled, near, lowest, counters):
-    """Look at all distances: list the vertices of the bucket that is settled, and mark and list those now near.
+    """Scan all distances: list the settled bucket's vertices; mark and list near ones.
 
-    `counters` are the lengths of near and of settled, and of the settled rows together.
+    `counters` are the lengths of near and of settled, and the sum of the settled rows' lengths.
     """
     near_buffer, settled_buffer = np.empty(BUFFER, near.dtype), np.empty(BUFFER, near.dtype)
     num_near = num_settled = total = 0
@@ -83,15 +83,15 @@ def list_settled(lo, hi, indptr, dist, bounds, marked, settled, near, lowest, co
 
 @kernel(vertex_t="targets", weight_t="weights", dist_t="dist")
 def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, lowest, counters):
-    """Lower every distance that is not settled over the arcs from what is, and list who is near then.
+    """Lower unsettled distances over the arcs from settled vertices, and list near vertices.
 
-    Where it may pull from what is not settled either, those that are lowered are near. Of the bucket that was settled
-    last no vertex is nearer than where it begins: arcs too heavy for that are left alone. `counters` are the length of
-    near, the arcs looked at, and the settled rows together.
+    Where unsettled vertices are pulled from too, those that are lowered are near. No vertex of the bucket that was
+    settled last is nearer than its begin: arcs too heavy for that are skipped. `counters` are the length of near, the
+    arcs scanned, and the sum of the settled rows' lengths.
     """
     buffer = np.empty(BUFFER, near.dtype)
     num_near = arcs = total = 0
-    begin, settled, bound, cutoff, giving = bounds[3], bounds[0], bounds[1], bounds[2], bounds[4]
+    begin, settled, bound, cutoff, pull_limit = bounds[3], bounds[0], bounds[1], bounds[2], bounds[4]
     best = lowest[0]
     for v in range(lo, hi):
         d = before = dist[v]
@@ -104,14 +104,14 @@ def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, 
                 break
             arcs += 1
             other = dist[targets[i]]
-            if other >= giving:
+            if other >= pull_limit:
                 continue
             through = dist.dtype.type(other + dist.dtype.type(weights[i]))
             if through < d and through <= cutoff:
                 d = through
                 edge = class_edge(d - begin, scale)
         dist[v] = d
-        if d < bound and (d < before or giving == settled):
+        if d < bound and (d < before or pull_limit == settled):
             num_near = hold(buffer, num_near, v, near, counters)
         elif d >= bound:
             best = min(best, d)

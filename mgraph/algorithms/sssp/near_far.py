@@ -1,20 +1,19 @@
-"""Shortest paths by frontiers, near before far.
+"""Find shortest paths by frontiers, near before far.
 
     far = sources
     repeat until far is empty:
         bound = the smallest distance in far + delta
-        near = what the bound reaches of far
+        near = the vertices of far below the bound
         while near is not empty on any rank:
             relax every arc out of near; found = the vertices it lowered
-            found vertices owned elsewhere go there as (vertex, distance) pairs, the smallest wins
+            send found vertices of other owners there as (vertex, distance) pairs; owners keep the smallest
             near = those found below the bound; the others wait in far, once each
 
-Label-correcting: a vertex is relaxed again whenever its distance falls, so that delta decides how much
-work is done, never what comes out. Far is a queue while it is short. Then it is all that has a distance
-from the bound on, and a pass over the distances finds what the next bound reaches. The smallest distance
-in far is the smallest that was seen to wait; where that one fell since, near comes out empty. What is
-left fresh: the owner's distances; other copies are upper bounds, good to keep offers from being sent that
-could not win.
+Label-correcting: a vertex is relaxed again whenever its distance falls, so that delta decides how much work is done,
+never the result. Far is a queue while it is short. Then it is every vertex at a distance of at least the bound, and a
+scan of the distances finds those below the next bound. The smallest distance in far is the smallest that was seen to
+wait; where that one fell since, near is empty. At the end the owner's distances are final; other copies are upper
+bounds, good to drop candidates before they are sent.
 """
 
 from __future__ import annotations
@@ -40,12 +39,12 @@ from mgraph.shard.weight_sorted_rows import DELTA_BY_WEIGHT, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
-# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but over rows by weight wider
-# ones cost little, and on meshes and road maps, of low degree, its rounds are so short that they want many mean weights
+# other ranks. One rank alone has cheap rounds, and does better with narrower buckets; but over weight-sorted rows wider
+# ones cost little, and on meshes and road maps, of low degree, its rounds are so short that many mean weights are best
 # (rmat20 to 24, uni24 and grid4k on one H200).
 DELTA = 32.0
 DELTA_ALONE, DELTA_SPARSE = 4.0, 16.0
-# Far is a queue up to this share of the vertices: looking up its distances costs more than passing over all.
+# Far is a queue up to this share of the vertices: looking up its distances costs more than scanning all.
 DENSE_SHARE = 16
 
 
@@ -58,7 +57,7 @@ def sssp(
     cutoff: float | int | None = None,
     delta: float | None = None,
 ) -> Traversal:
-    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
+    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
     search = _Search(shard, comm, sources, dtype, cutoff)
     delta = delta or default_delta(shard, dtype)
     while search.advance(delta):
@@ -106,11 +105,11 @@ class _Search:
         self.marked = xp.zeros(partition.num_states // 32, np.uint32)
         self.in_far = xp.zeros(partition.num_states // 32, np.uint32)
         self.found, self.near = (xp.empty(partition.num_states, partition.dtype) for _ in range(2))
-        self.far, self.kept = (xp.empty(partition.stride, partition.dtype) for _ in range(2))
+        self.far, self.next_far = (xp.empty(partition.stride, partition.dtype) for _ in range(2))
         states = [int(partition.state(p)) for p in set(sources)]
         own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
         self.dist[shard.backend.to_device(own)] = 0
-        # The sources wait in far, from where the first bound takes them.
+        # The sources wait in far, from which the first bound moves them to near.
         self.far[: len(own)] = shard.backend.to_device(own)
         self.far_size = len(own)
         self.lowest = xp.full(1, 0 if len(own) else self.top, dtype)
@@ -118,7 +117,7 @@ class _Search:
         self.counters = xp.zeros(2, np.int64)
 
     def relax(self) -> int:
-        """Relax every arc out of near, sort what improved into the queues; return this rank's arcs."""
+        """Relax every arc out of near, queue the lowered vertices; return this rank's arcs."""
         run, shard, bounds = self.run, self.shard, self.bounds
         near_size = self.near_size
         offsets = run.xp.zeros(near_size + 1, np.int64)
@@ -131,7 +130,7 @@ class _Search:
             bounds, self.dist, self.marked, self.found, counters,
         )  # fmt: skip
         found = self.found[: int(counters[0])]
-        own = self._tell_owners(found, counters) if self.comm.size > 1 else found
+        own = self._send_to_owners(found, counters) if self.comm.size > 1 else found
         clear_marks[run](0, int(counters[0]), self.found, self.marked)
         self.counters[0] = 0
         split_found[run](
@@ -142,35 +141,35 @@ class _Search:
         return arcs
 
     def advance(self, delta: float | int) -> bool:
-        """Raise the bound to delta above the smallest distance in far, and move what it reaches to near.
+        """Raise the bound to delta above the smallest distance in far, and move vertices below it to near.
 
-        Return whether any rank had something in far.
+        Return whether any rank had a vertex in far.
         """
         run, own = self.run, (self.base, self.base + self.shard.num_owned)
-        least = self.comm.allreduce(run.to_host(self.lowest), "min")[0].item()
-        if least == self.top:
+        lowest = self.comm.allreduce(run.to_host(self.lowest), "min")[0].item()
+        if lowest == self.top:
             return False
         # Beyond 2^24 a float32 may absorb delta: the bound must pass the smallest distance all the same.
         dtype = self.dist.dtype
-        bound = max(least + delta, just_above(least, dtype))
-        # Beyond the largest float of its width there is nothing but what is not reached.
-        past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
-        self._set_bounds(self.bound, self.top if past_all else min(bound, self.top))
+        bound = max(lowest + delta, just_above(lowest, dtype))
+        # Beyond the largest float of its width there are unreached vertices alone.
+        is_past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
+        self._set_bounds(self.bound, self.top if is_past_all else min(bound, self.top))
         self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.shard.num_owned
         self.counters[:], self.lowest[:] = 0, self.top
         if self.keeps_far:
             split_far[run](
-                0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.kept, self.lowest,
+                0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.next_far, self.lowest,
                 self.counters,
             )  # fmt: skip
-            self.far, self.kept = self.kept, self.far
+            self.far, self.next_far = self.next_far, self.far
         else:
             scan_distances[run](*own, self.dist, self.bounds, self.near, self.lowest, self.counters)
         self._count()
         return True
 
-    def _tell_owners(self, found: Array, counters: Array) -> Array:
-        """Send what was lowered for vertices of other ranks; return one's own, lowered here or by others."""
+    def _send_to_owners(self, found: Array, counters: Array) -> Array:
+        """Send lowered distances to their owners; return the own vertices, lowered here or received."""
         own, (states, values) = send_to_owners(self.shard, self.comm, found, self.dist)
         merge_distances[self.run](0, len(states), states, values, self.dist, self.marked, self.found, counters)
         return self.run.xp.concatenate([own, self.found[len(found) : int(counters[0])]])
@@ -181,7 +180,7 @@ class _Search:
         self.num_near = self.comm.sum(self.near_size)[0]
 
     def _set_bounds(self, settled: float | int, bound: float | int) -> None:
-        """Give the kernels new bounds: below what all is settled, and below what is near."""
+        """Write new bounds for the kernels: below what all is settled, and below what is near."""
         self.bound = bound
         self.bounds = self.run.to_device(np.array([settled, bound, self.cutoff], self.dist.dtype))
 

@@ -37,7 +37,7 @@ extern "C" __global__ void clear_marks(i64 lo, i64 hi, const vertex_t* states, u
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) clear_bit(marked, states[i]);
 }
 
-// Most threads see a value that is small enough already and leave the one address alone.
+// Most threads read a value that is small enough already and leave the one address alone.
 __device__ inline void lower(dist_t* lowest, dist_t best) {
   if (best < load_relaxed(lowest)) atomic_min(lowest, best);
 }
@@ -61,14 +61,14 @@ extern "C" __global__ void split_found(i64 lo, i64 hi, const vertex_t* found, co
 
 extern "C" __global__ void split_far(i64 lo, i64 hi, const vertex_t* far, const dist_t* dist,
                                      const dist_t* bounds, u32* in_far, vertex_t* near,
-                                     vertex_t* kept, dist_t* lowest, i64* counters) {
+                                     vertex_t* next_far, dist_t* lowest, i64* counters) {
   dist_t best = top_of<dist_t>::value();
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     vertex_t v = far[i];
     dist_t d = dist[v];
     if (d >= bounds[1]) {
       if (d < best) best = d;
-      kept[reserve(&counters[1])] = v;
+      next_far[reserve(&counters[1])] = v;
       continue;
     }
     clear_bit(in_far, v);

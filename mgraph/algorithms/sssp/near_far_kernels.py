@@ -1,8 +1,8 @@
-"""Shortest paths from a frontier: relax its arcs, and sort what improved into near and far.
+"""Relax the arcs of a frontier, and sort the lowered vertices into near and far.
 
-`dist` only ever falls. `bounds` holds, in the state's dtype: below what all is settled, below what is
-near, and the cutoff. `counters` are the lengths of the queues in the order of the parameters. `lowest` falls to the
-smallest distance that was seen to wait, of which some may be lower by now.
+`dist` only ever falls. `bounds` holds, in the state's dtype: below what all is settled, below what is near, and the
+cutoff. `counters` are the lengths of the queues in the order of the parameters. `lowest` falls to the smallest distance
+that was seen to wait; it may have fallen since.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mgraph.backends.numba_helpers import BUFFER, clear_bit, flush, hold, row_of
 def relax_frontier(
     lo, hi, frontier, num_frontier, offsets, begins, targets, weights, bounds, dist, marked, found, counters
 ):
-    """Lower the distance of every arc's target; a target lowered the first time in this round is found.
+    """Lower the distance of every arc's target; append targets lowered for the first time in this round to `found`.
 
     The arcs of frontier[k] are offsets[k] .. offsets[k + 1] of all, and begin at begins[k] in `targets`.
 
-    A source may be lowered by another thread while its row is relaxed: then it is found itself, and its
-    row is relaxed again. `marked` makes a vertex found once, however often it is lowered.
+    A source may be lowered by another thread while its row is relaxed: then it is found itself, and its row is relaxed
+    again. `marked` makes a vertex found once, however often it is lowered.
     """
     buffer = np.empty(BUFFER, targets.dtype)
     length = 0
@@ -49,7 +49,7 @@ def relax_frontier(
 
 @kernel(vertex_t="states", dist_t="values")
 def merge_distances(lo, hi, states, values, dist, marked, found, counters):
-    """Take the distances that other ranks found for vertices owned here, as relax_frontier does."""
+    """Merge received distances of vertices owned here, as relax_frontier does."""
     for i in range(lo, hi):
         v = states[i]
         if values[i] < atomic_min(dist, v, values[i]) and set_bit(marked, v):
@@ -65,7 +65,10 @@ def clear_marks(lo, hi, states, marked):
 
 @kernel(vertex_t="found", dist_t="dist")
 def split_found(lo, hi, found, dist, bounds, keeps, in_far, near, far, lowest, counters):
-    """Queue what improved: near if below the bound, else, where far is kept, in far unless it waits there already."""
+    """Queue lowered vertices: in near if below the bound, else in far.
+
+    Far is appended to if it is kept as a queue and the vertex does not wait there already.
+    """
     near_buffer, far_buffer = np.empty(BUFFER, found.dtype), np.empty(BUFFER, found.dtype)
     num_near = num_far = 0
     best = lowest[0]
@@ -84,8 +87,8 @@ def split_found(lo, hi, found, dist, bounds, keeps, in_far, near, far, lowest, c
 
 
 @kernel(vertex_t="far", dist_t="dist")
-def split_far(lo, hi, far, dist, bounds, in_far, near, kept, lowest, counters):
-    """Move what the new bound reaches from far to near, and drop what went through near meanwhile."""
+def split_far(lo, hi, far, dist, bounds, in_far, near, next_far, lowest, counters):
+    """Move vertices below the new bound from far to near, and drop those that were relaxed meanwhile."""
     near_buffer, far_buffer = np.empty(BUFFER, far.dtype), np.empty(BUFFER, far.dtype)
     num_near = num_far = 0
     best = lowest[0]
@@ -94,19 +97,19 @@ def split_far(lo, hi, far, dist, bounds, in_far, near, kept, lowest, counters):
         d = dist[v]
         if d >= bounds[1]:
             best = min(best, d)
-            num_far = hold(far_buffer, num_far, v, kept, counters[1:])
+            num_far = hold(far_buffer, num_far, v, next_far, counters[1:])
             continue
         clear_bit(in_far, v)
         if d >= bounds[0]:
             num_near = hold(near_buffer, num_near, v, near, counters)
     flush(near_buffer, num_near, near, counters)
-    flush(far_buffer, num_far, kept, counters[1:])
+    flush(far_buffer, num_far, next_far, counters[1:])
     atomic_min(lowest, 0, best)
 
 
 @kernel(vertex_t="near", dist_t="dist")
 def scan_distances(lo, hi, dist, bounds, near, lowest, counters):
-    """Do what split_far does where far is not kept: look at the distance of every state index lo..hi."""
+    """Find what split_far finds where far is not kept: scan the distances lo..hi."""
     buffer = np.empty(BUFFER, near.dtype)
     num_near = 0
     settled, bound = bounds[0], bounds[1]
@@ -123,7 +126,7 @@ def scan_distances(lo, hi, dist, bounds, near, lowest, counters):
 
 @kernel(vertex_t="states")
 def measure_rows(lo, hi, states, indptr, base, begins, lengths):
-    """Look up where each vertex's row begins, and how long it is."""
+    """Look up the begin and the length of each vertex's row."""
     for i in range(lo, hi):
         local = states[i] - base
         begins[i] = indptr[local]

@@ -1,7 +1,7 @@
-"""Shortest paths by frontiers on one rank, near before far, in one launch.
+"""Find shortest paths on one rank in one launch, near before far.
 
-The loop is that of sssp_by_weight.py where the shard has rows by weight, else that of sssp.py, and so are the
-distances: the fixed point is unique. It stands in algorithms/sssp/persistent_kernels.cu, where the rounds of a deep graph cost
+The loop is that of sssp_by_weight.py where the shard has weight-sorted rows, else that of sssp.py, and so are the
+distances: the fixed point is unique. algorithms/sssp/persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
 microseconds.
 """
 
@@ -19,10 +19,10 @@ from mgraph.algorithms.sssp.persistent_kernels import (
     COUNTERS,
     HUB_BYTES,
     KINDS,
-    LINE,
-    LINES,
+    MAX_RECORDS,
     ORDERS,
-    PART,
+    PIECE_ARCS,
+    RECORD_WORDS,
     REPORT,
     find_distances,
     find_distances_by_weight,
@@ -38,8 +38,9 @@ from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
-# Of a bucket over rows by weight, as in sssp.py: in one launch arcs cost little and rounds much. Wider in natural
-# order, where nobody has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24 2.8 and 2.6).
+# Widths of a bucket over weight-sorted rows, as in sssp.py: in one launch arcs cost little and rounds much. Wider in
+# natural order, where no vertex has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24
+# 2.8 and 2.6).
 DELTA_FUSED, DELTA_EVEN = 5.0, 7.0
 
 
@@ -52,18 +53,18 @@ def sssp_fused(
     cutoff: float | int | None = None,
     delta: float | int | None = None,
 ) -> Traversal:
-    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
+    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
     assert comm.size == 1, "one rank alone runs in one launch"
     run, n = shard.backend, shard.num_owned
-    assert isinstance(run, FusingBackend), "who calls has asked"
+    assert isinstance(run, FusingBackend), "the caller has checked"
     dist = run.xp.empty(n, dtype)
     if not n:
         return Traversal(dist, None)
     by_weight = shard.by_weight is not None
     rows = shard.by_weight or shard.rows
     delta = delta or default_delta(shard, dtype, DELTA_FUSED if shard.info.order == "degree" else DELTA_EVEN)
-    counters = run.to_device(_orders(shard, sources, dtype, cutoff, delta))
-    words, on_host = run.host_words(len(REPORT) + LINE * LINES)
+    counters = run.to_device(_launch_words(shard, sources, dtype, cutoff, delta))
+    words, on_host = run.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
     on_host[0] = 0
     bits, queues, tags, log = work_lengths(n, len(rows.targets), by_weight=by_weight)
     (find_distances_by_weight if by_weight else find_distances)[run](
@@ -72,45 +73,45 @@ def sssp_fused(
         counters, run.xp.empty(log, np.int64), words,
     )  # fmt: skip
     run.synchronize()
-    done, num_lines, began = on_host[: len(REPORT)].tolist()
+    done, num_records, started = on_host[: len(REPORT)].tolist()
     if not done:
-        raise CommAborted("the search was ended while its blocks waited for each other")
-    lines = on_host[len(REPORT) :][: num_lines * LINE].copy()
-    trace.fused(lambda: _rounds(began, lines))
+        raise CommAborted("the search was aborted at a grid barrier")
+    records = on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
+    trace.fused(lambda: _rounds(started, records))
     return Traversal(dist, None)
 
 
-def _orders(
+def _launch_words(
     shard: Shard, sources: list[int], dtype: np.dtype, cutoff: float | int | None, delta: float | int
 ) -> np.ndarray:
-    """Return the counters of the kernel, with what it is asked for."""
+    """Return the kernel's counters, with the launch parameters and the sources in them."""
     states = sorted({int(shard.partition.state(p)) for p in sources})
     hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
-    orders = ORDERS.arranged(
+    parameters = ORDERS.arranged(
         cutoff=word_of(unreached_of(dtype) if cutoff is None else cutoff, dtype),
         delta=word_of(delta, dtype),
         num_sources=len(states),
         hubs=hubs,
         pulls=not shard.info.directed,
         scale=word_of(class_scale(shard.info), np.dtype(np.float64)),
-        long_rows=long_rows(shard, PART),
+        long_rows=long_rows(shard, PIECE_ARCS),
     )
     run = shard.backend
-    assert isinstance(run, FusingBackend), "who calls has asked"
+    assert isinstance(run, FusingBackend), "the caller has checked"
     costs = sssp_costs(require_rates(run), shard.num_owned, dtype.itemsize)
     counters = np.zeros(COUNTERS["sources"] + len(states), np.int64)
-    counters[: len(orders) + len(costs)] = (*orders, *costs)
+    counters[: len(parameters) + len(costs)] = (*parameters, *costs)
     counters[COUNTERS["sources"] :] = states
     return counters
 
 
-def _rounds(began: int, log: np.ndarray) -> list[dict]:
-    """Return what every round did; the last line of a full log stands for all further ones."""
-    kinds, frontiers, arcs, ended = log.reshape(-1, LINE).T.tolist()
-    times = np.round(np.diff(ended, prepend=began) / 1000, 1).tolist()
+def _rounds(started: int, log: np.ndarray) -> list[dict]:
+    """Return a record for each round; the last record of a full log adds up all further ones."""
+    kinds, frontiers, arcs, ended = log.reshape(-1, RECORD_WORDS).T.tolist()
+    times = np.round(np.diff(ended, prepend=started) / 1000, 1).tolist()
     return [
-        {"method": KINDS[kind], "frontier": frontier, "arcs": looked, "microseconds": time, "bytes": 0}
-        for kind, frontier, looked, time in zip(kinds, frontiers, arcs, times, strict=True)
+        {"method": KINDS[kind], "frontier": frontier, "arcs": scanned, "microseconds": time, "bytes": 0}
+        for kind, frontier, scanned, time in zip(kinds, frontiers, arcs, times, strict=True)
     ]
 
 

@@ -1,75 +1,76 @@
-// Near and far in one launch, in two forms: over whole rows, and over rows by weight, of which a
-// round relaxes the light arcs alone.
+// Near and far in one launch, in two variants: over rows in any order, relaxed whole, and over
+// weight-sorted rows, of which a round relaxes the light arcs alone.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
 #include "prelude.cuh"
 
-// Rows in any order, which are relaxed whole.
+// Rows in any order, relaxed whole.
 struct WholeRows {
-  static constexpr u32 RESTS = 0;
-  static constexpr int HOP_MOST = 64;
+  static constexpr u32 REMAINDER_FLAG = 0;
+  static constexpr int MAX_HOP_VERTICES = 64;
   static constexpr bool pulls = false;
   const i64* indptr;
   const weight_t* weights;
   dist_t bound;
-  __device__ inline void narrow_near(Share*) {}
-  __device__ inline void narrow_rest(Share*) {}
-  __device__ inline i64 end_of_near(i64, i64 end) { return end; }
-  __device__ inline bool may_give(dist_t) { return false; }
+  __device__ inline void limit_to_light(LaneArcs*) {}
+  __device__ inline void limit_remainder(LaneArcs*) {}
+  __device__ inline i64 end_of_light_pieces(i64, i64 end) { return end; }
+  __device__ inline bool can_pull_from(dist_t) { return false; }
 };
 
-// Far is a queue, or all that has a distance from the bound on.
-struct NearFar : Search<WholeRows> {
-  static constexpr bool TURNS_MARK = false;
+// Far is a queue, or every vertex at a distance of at least the bound.
+struct NearFar : SsspSearch<WholeRows> {
+  static constexpr bool MARKS_ON_ADVANCE = false;
   __device__ inline void start() { keeps_far = true; }
   __device__ inline void count(Kind kind) {
-    if (kind == PUSH) block->done += block->told[TOLD_ARCS];
+    if (kind == PUSH) block->bucket_arcs += block->totals[TOTAL_ARCS];
   }
-  // Move what the raised bound reaches from far to near. Entries that went through near meanwhile
-  // are dropped.
+  // Move vertices below the raised bound from far to near. Entries that were relaxed meanwhile are
+  // dropped.
   __device__ inline void split_far(i64 length, dist_t settled) {
-    const vertex_t* far = waiting(bucket - 1);
+    const vertex_t* far = far_queue(bucket - 1);
     for (i64 first = warp_index() * 32; first < length; first += warp_count() * 32) {
-      bool mine = first + lane_index() < length;
-      vertex_t v = mine ? load_relaxed(&far[first + lane_index()]) : 0;
-      dist_t d = mine ? load_relaxed(&dist[v]) : 0;
-      bool stays = mine && d >= bound, goes = mine && d < bound;
-      if (goes) clear_bit(in_far(), v);
-      if (stays && d < lowest) lowest = d;
-      found.add(goes && d >= settled, v);
-      later.add(stays, v);
+      bool has_item = first + lane_index() < length;
+      vertex_t v = has_item ? load_relaxed(&far[first + lane_index()]) : 0;
+      dist_t d = has_item ? load_relaxed(&dist[v]) : 0;
+      bool remains = has_item && d >= bound, moves = has_item && d < bound;
+      if (moves) clear_bit(far_marks(), v);
+      if (remains && d < lowest) lowest = d;
+      staged_near.push(moves && d >= settled, v);
+      staged_later.push(remains, v);
       flush(32, false);
     }
   }
-  // The same where far is not kept: look at every distance.
+  // Find the vertices below the raised bound where far is not kept as a queue: scan all distances.
   __device__ inline void scan_all(dist_t settled) {
-    for (i64 first = warp_index() * 32 * LOOKS; first < n; first += warp_count() * 32 * LOOKS) {
-      dist_t d[LOOKS];
+    for (i64 first = warp_index() * 32 * SCAN_DEPTH; first < n;
+         first += warp_count() * 32 * SCAN_DEPTH) {
+      dist_t d[SCAN_DEPTH];
       u32 near = 0;
       load_distances(first, d);
 #pragma unroll
-      for (int k = 0; k < LOOKS; k++) {
+      for (int k = 0; k < SCAN_DEPTH; k++) {
         if (d[k] >= bound && d[k] < lowest) lowest = d[k];
         if (settled <= d[k] && d[k] < bound) near |= 1u << k;
       }
-      for (int k = 0; k < LOOKS; k++) {
+      for (int k = 0; k < SCAN_DEPTH; k++) {
         if (!__any_sync(0xFFFFFFFFu, near >> k & 1)) continue;
-        found.add(near >> k & 1, (vertex_t)(first + 32 * k + lane_index()));
+        staged_near.push(near >> k & 1, (vertex_t)(first + 32 * k + lane_index()));
         flush(32, false);
       }
     }
   }
-  // Near is empty: all below the bound is settled. Raise it, and move what it reaches to near;
-  // false where no vertex waits. What waits is not nearer than the lowest that was seen to.
-  __device__ inline bool turn(Kind* kind) {
-    dist_t low = block->told_lowest, settled = bound;
+  // Near is empty: all below the bound is settled. Raise the bound and move vertices below it to
+  // near; false where no vertex waits. No waiting vertex is nearer than `lowest_waiting`.
+  __device__ inline bool advance_bucket(Kind* kind) {
+    dist_t low = block->lowest_waiting, settled = bound;
     if (low == top_of<dist_t>::value()) return false;
-    i64 length = block->told[TOLD_FAR];
+    i64 length = block->totals[TOTAL_FAR];
     bound = raised(low, next_delta());
     keeps_far = keeps_far && is_queue_cheaper(length, n);
-    __syncthreads();  // all have read what the next bucket changes
-    next_bucket();
+    __syncthreads();  // all threads have read what begin_bucket changes
+    begin_bucket();
     *kind = keeps_far ? SPLIT : SCAN;
     if (keeps_far)
       split_far(length, settled);
@@ -79,261 +80,288 @@ struct NearFar : Search<WholeRows> {
   }
 };
 
-// Rows by weight, light arcs first. Near vertices relax the arcs that may end below the bound; the
-// others, which are heavy for the bucket, wait until it is done: then its vertices, from `floor` to
-// `settled`, relax each of these once. Or, from where fewer arcs lead to what is not settled, those
-// vertices pull over the arcs that are light enough. When those that have pulled have few arcs
-// left, the search finishes: they pull from each other too, in a bucket without end.
+// Weight-sorted rows, light arcs first. Near vertices relax the arcs that may end below the bound.
+// The others, heavy for the bucket, wait until it is settled: then its vertices, those in
+// [bucket_begin, settled), relax each of them once. Or, from where fewer arcs lead to unsettled
+// vertices, these pull over the arcs that are light enough. When the vertices that pulled have few
+// arcs left, they pull from each other too, in a last bucket without an upper bound.
 struct WeightRows {
-  static constexpr u32 RESTS = 1u << 31;
-  static constexpr int HOP_MOST = 8;
+  static constexpr u32 REMAINDER_FLAG = 1u << 31;
+  static constexpr int MAX_HOP_VERTICES = 8;
   const i64* indptr;
   const weight_t* weights;
-  dist_t bound, floor, settled;
+  dist_t bound, bucket_begin, settled;
   double scale;
-  bool pulls, finishes;
-  // What is left of a row: `room` is for light arcs, which go up to it; all that a bucket leaves is
-  // heavy.
-  __device__ inline dist_t room_of(const Share& s, bool rests) {
-    return rests ? pulls ? s.from - floor : settled - s.from : bound - s.from;
+  bool pulls, is_last_bucket;
+  // The weight up to which an arc is light. What a bucket leaves of a row, its remainder, is heavy.
+  __device__ inline dist_t max_light_weight(const LaneArcs& s, bool remainder) {
+    return remainder ? pulls ? s.from - bucket_begin : settled - s.from : bound - s.from;
   }
-  __device__ inline void narrow(Share* s, bool rests, i64 split) {
-    *(rests && !pulls ? &s->begin : &s->end) = split;
+  __device__ inline void limit(LaneArcs* s, bool remainder, i64 split) {
+    *(remainder && !pulls ? &s->begin : &s->end) = split;
   }
-  __device__ inline void narrow_near(Share* s) {
-    s->end = light_end(weights, s->begin, s->end, scale, class_edge(room_of(*s, false), scale));
+  __device__ inline void limit_to_light(LaneArcs* s) {
+    s->end =
+        light_end(weights, s->begin, s->end, scale, class_edge(max_light_weight(*s, false), scale));
   }
-  __device__ inline void narrow_rest(Share* s) {
+  __device__ inline void limit_remainder(LaneArcs* s) {
     s->pulled = pulls;
-    narrow(s, true,
-           light_end(weights, s->begin, s->end, scale, class_edge(room_of(*s, true), scale)));
+    limit(
+        s, true,
+        light_end(weights, s->begin, s->end, scale, class_edge(max_light_weight(*s, true), scale)));
   }
-  // Of a long row: how many pieces have arcs below an edge, but for the first; eight looks at a
-  // time.
-  __device__ inline i64 light_pieces(i64 begin, i64 end, double edge) {
-    i64 low = 1, high = (end - begin + PART - 1) / PART;
+  // Count the pieces of a long row that have arcs below a class edge, the first included; probe
+  // eight at a time.
+  __device__ inline i64 count_light_pieces(i64 begin, i64 end, double edge) {
+    i64 low = 1, high = (end - begin + PIECE_ARCS - 1) / PIECE_ARCS;
     while (low < high) {
-      i64 step = (high - low + 7) / 8, lights = 0;
+      i64 step = (high - low + 7) / 8, num_light = 0;
 #pragma unroll
       for (int k = 1; k <= 8; k++) {
         i64 piece = low + k * step - 1;
-        lights += piece < high && (double)weights[begin + piece * PART] * scale < edge;
+        num_light += piece < high && (double)weights[begin + piece * PIECE_ARCS] * scale < edge;
       }
-      low += lights * step;
+      low += num_light * step;
       if (low + step - 1 < high) high = low + step - 1;
     }
     return low;
   }
-  // Of a long row of a near vertex at any distance.
-  __device__ inline i64 end_of_near(i64 begin, i64 end) {
+  // Where the light arcs of a long row end for the least distance of the bucket.
+  __device__ inline i64 end_of_light_pieces(i64 begin, i64 end) {
     i64 last =
-        begin + light_pieces(begin, end, class_edge((dist_t)(bound - settled), scale)) * PART;
+        begin +
+        count_light_pieces(begin, end, class_edge((dist_t)(bound - settled), scale)) * PIECE_ARCS;
     return last < end ? last : end;
   }
-  // Whether what a vertex pulls may come from such a distance.
-  __device__ inline bool may_give(dist_t d) {
-    return d < (finishes ? top_of<dist_t>::value() : settled);
+  // Whether a vertex may pull from a neighbor at this distance.
+  __device__ inline bool can_pull_from(dist_t d) {
+    return d < (is_last_bucket ? top_of<dist_t>::value() : settled);
   }
 };
 
-struct LightHeavy : Search<WeightRows> {
-  static constexpr bool TURNS_MARK = true;
+struct LightHeavy : SsspSearch<WeightRows> {
+  static constexpr bool MARKS_ON_ADVANCE = true;
   __device__ inline void start() {
-    keeps_far = false, floor = settled = 0, pulls = finishes = false;
+    keeps_far = false;
+    bucket_begin = settled = 0;
+    pulls = is_last_bucket = false;
     scale = __longlong_as_double(counters[SCALE]);
   }
   __device__ inline void count(Kind kind) {
-    if (kind != PULL) block->done += block->told[TOLD_ARCS];
-    *(kind == PUSH ? &block->near_lengths : &block->settled_lengths) += block->told[TOLD_ROWS];
+    if (kind != PULL) block->bucket_arcs += block->totals[TOTAL_ARCS];
+    *(kind == PUSH ? &block->bucket_row_arcs : &block->settled_row_arcs) +=
+        block->totals[TOTAL_ROWS];
   }
-  // Pull over the first arcs of a row, alone: behind the lightest that lead to what is settled few
-  // are light enough.
-  __device__ inline void pull_alone(Share* share) {
-    i64 row_end = share->end, last = share->begin + PULL_ALONE;
+  // Pull over the first arcs of a row by one lane: behind the lightest that lead to settled
+  // vertices few are light enough.
+  __device__ inline void pull_by_lane(LaneArcs* own) {
+    i64 row_end = own->end, last = own->begin + LANE_PULL_ARCS;
     if (last > row_end) last = row_end;
-    double edge = class_edge((dist_t)(share->from - floor), scale);
-    bool goes_on = true;
-    for (i64 at = share->begin; goes_on && at < last; at += LOOKS) {
-      dist_t w[LOOKS], other[LOOKS];
+    double edge = class_edge((dist_t)(own->from - bucket_begin), scale);
+    bool continues = true;
+    for (i64 at = own->begin; continues && at < last; at += SCAN_DEPTH) {
+      dist_t w[SCAN_DEPTH], other[SCAN_DEPTH];
 #pragma unroll
-      for (int k = 0; k < LOOKS; k++) {
+      for (int k = 0; k < SCAN_DEPTH; k++) {
         i64 i = at + k < last ? at + k : last - 1;
         vertex_t u = targets[i];
         w[k] = (dist_t)weights[i];
         other[k] = (double)w[k] * scale < edge ? load_relaxed(&dist[u]) : top_of<dist_t>::value();
       }
 #pragma unroll
-      for (int k = 0; k < LOOKS; k++) {
-        if (!may_give(other[k])) continue;
+      for (int k = 0; k < SCAN_DEPTH; k++) {
+        if (!can_pull_from(other[k])) continue;
         dist_t through = other[k] + w[k];
-        if (through < share->from && through <= block->cutoff) share->from = through;
+        if (through < own->from && through <= block->cutoff) own->from = through;
       }
-      edge = class_edge((dist_t)(share->from - floor), scale);
-      goes_on = (double)w[LOOKS - 1] * scale < edge;
-      share->begin = at + LOOKS < last ? at + LOOKS : last;
-      arcs += LOOKS;
+      edge = class_edge((dist_t)(own->from - bucket_begin), scale);
+      continues = (double)w[SCAN_DEPTH - 1] * scale < edge;
+      own->begin = at + SCAN_DEPTH < last ? at + SCAN_DEPTH : last;
+      arcs += SCAN_DEPTH;
     }
-    if (!goes_on) share->end = share->begin;
+    if (!continues) own->end = own->begin;
   }
-  // Relax what a turn has found to do for up to 32 vertices.
-  __device__ inline void relax_rest() {
-    Share share = {};
+  // Relax the remainders of up to 32 staged vertices.
+  __device__ inline void relax_remainders() {
+    LaneArcs own = {};
     i64 row = 0;
     dist_t before = 0;
     bool is_long = false;
-    if (lane_index() < later.take(&share.u)) {
-      share.begin = row = indptr[share.u], share.end = indptr[share.u + 1],
-      before = load_relaxed(&dist[share.u]);
-      share.from = before, share.pulled = pulls;
-      is_long = share.end - share.begin > PART;
+    if (lane_index() < staged_later.pop(&own.u)) {
+      own.begin = row = indptr[own.u];
+      own.end = indptr[own.u + 1];
+      before = load_relaxed(&dist[own.u]);
+      own.from = before;
+      own.pulled = pulls;
+      is_long = own.end - own.begin > PIECE_ARCS;
       vertices++;
-      if (pulls) pull_alone(&share);
-      if (share.from < before) atomic_min(&dist[share.u], share.from);
-      if (share.from < before && share.from >= bound && share.from < lowest) lowest = share.from;
+      if (pulls) pull_by_lane(&own);
+      if (own.from < before) atomic_min(&dist[own.u], own.from);
+      if (own.from < before && own.from >= bound && own.from < lowest) lowest = own.from;
     }
     if (pulls) {
-      found.add(share.from < before && share.from < bound && (finishes || before >= bound),
-                share.u);
+      staged_near.push(own.from < before && own.from < bound && (is_last_bucket || before >= bound),
+                       own.u);
       flush(32, true);
     }
-    if (share.begin < share.end) {
-      double edge = class_edge(room_of(share, true), scale);
+    if (own.begin < own.end) {
+      double edge = class_edge(max_light_weight(own, true), scale);
       if (is_long) {
-        i64 split = row + light_pieces(row, share.end, edge) * PART;
+        i64 split = row + count_light_pieces(row, own.end, edge) * PIECE_ARCS;
         if (!pulls)
-          share.begin = split - PART;
-        else if (split < share.end)
-          share.end = split;
+          own.begin = split - PIECE_ARCS;
+        else if (split < own.end)
+          own.end = split;
       } else {
-        narrow(&share, true, light_end(weights, share.begin, share.end, scale, edge));
+        limit(&own, true, light_end(weights, own.begin, own.end, scale, edge));
       }
     }
-    is_long = is_long && share.begin < share.end;
-    queue_pieces(is_long, share, row, RESTS);
-    if (is_long) share.end = share.begin;
-    relax(share);
+    is_long = is_long && own.begin < own.end;
+    queue_pieces(is_long, own, row, REMAINDER_FLAG);
+    if (is_long) own.end = own.begin;
+    relax(own);
   }
-  // Look at every distance: whose rest is to be relaxed, and who is near now.
-  __device__ inline void sort_all() {
-    for (i64 first = warp_index() * 32 * LOOKS; first < n; first += warp_count() * 32 * LOOKS) {
-      dist_t d[LOOKS];
-      u32 members = 0, waits = 0, near = 0;
+  // Scan all distances: stage the vertices with a remainder to relax, and those that are
+  // near now.
+  __device__ inline void classify_all() {
+    for (i64 first = warp_index() * 32 * SCAN_DEPTH; first < n;
+         first += warp_count() * 32 * SCAN_DEPTH) {
+      dist_t d[SCAN_DEPTH];
+      u32 in_bucket = 0, unsettled = 0, near = 0;
       load_distances(first, d);
 #pragma unroll
-      for (int k = 0; k < LOOKS; k++) {
-        if (floor <= d[k] && d[k] < settled) members |= 1u << k;
-        if (settled <= d[k]) waits |= 1u << k;
-        if (!finishes && settled <= d[k] && d[k] < bound) near |= 1u << k;
+      for (int k = 0; k < SCAN_DEPTH; k++) {
+        if (bucket_begin <= d[k] && d[k] < settled) in_bucket |= 1u << k;
+        if (settled <= d[k]) unsettled |= 1u << k;
+        if (!is_last_bucket && settled <= d[k] && d[k] < bound) near |= 1u << k;
         if (d[k] >= bound && d[k] < lowest) lowest = d[k];
       }
-      u32 rests = pulls ? waits : members;
-      for (int k = 0; k < LOOKS; k++) {
-        if (!__any_sync(0xFFFFFFFFu, (members | near | rests) >> k & 1)) continue;
+      u32 remainder = pulls ? unsettled : in_bucket;
+      for (int k = 0; k < SCAN_DEPTH; k++) {
+        if (!__any_sync(0xFFFFFFFFu, (in_bucket | near | remainder) >> k & 1)) continue;
         i64 v = first + 32 * k + lane_index();
-        bool is_there = v < n;
-        if (is_there && members >> k & 1) lengths += indptr[v + 1] - indptr[v];
-        found.add(is_there && near >> k & 1, (vertex_t)v);
-        later.add(is_there && rests >> k & 1, (vertex_t)v);
+        bool has_entry = v < n;
+        if (has_entry && in_bucket >> k & 1) row_arcs += indptr[v + 1] - indptr[v];
+        staged_near.push(has_entry && near >> k & 1, (vertex_t)v);
+        staged_later.push(has_entry && remainder >> k & 1, (vertex_t)v);
         flush(32, true);
-        while (later.length >= 32) relax_rest();
+        while (staged_later.length >= 32) relax_remainders();
       }
     }
-    while (later.length) relax_rest();
+    while (staged_later.length) relax_remainders();
   }
-  // Near is empty: all below the bound is settled. Raise it, relax what is left to do for the
-  // vertices between, and find who is near; false where nothing is left.
-  __device__ inline bool turn(Kind* kind) {
-    dist_t top = top_of<dist_t>::value(), low = block->told_lowest;
-    i64 near_lengths = block->near_lengths,
-        others = indptr[n] - block->settled_lengths - near_lengths;
-    if (bound == top || (low == top && !near_lengths)) return false;
+  // Near is empty: all below the bound is settled. Raise the bound, relax the remainders of the
+  // bucket, and find the vertices that are near; false where nothing is left.
+  __device__ inline bool advance_bucket(Kind* kind) {
+    dist_t top = top_of<dist_t>::value(), low = block->lowest_waiting;
+    i64 bucket_row_arcs = block->bucket_row_arcs,
+        unsettled_arcs = indptr[n] - block->settled_row_arcs - bucket_row_arcs;
+    if (bound == top || (low == top && !bucket_row_arcs)) return false;
     bool pulled = pulls;
-    pulls = load_relaxed(&counters[PULLS]) && (pulled || is_pull_cheaper(others, near_lengths));
-    finishes = pulled && is_finish(others, indptr[n]);
-    floor = settled, settled = bound;
-    bound = finishes ? top : raised(near_lengths ? bound : low, next_delta());
-    __syncthreads();  // all have read what the next bucket changes
-    next_bucket();
-    sort_all();
+    pulls = load_relaxed(&counters[PULLS]) &&
+            (pulled || is_pull_cheaper(unsettled_arcs, bucket_row_arcs));
+    is_last_bucket = pulled && is_finish(unsettled_arcs, indptr[n]);
+    bucket_begin = settled;
+    settled = bound;
+    bound = is_last_bucket ? top : raised(bucket_row_arcs ? bound : low, next_delta());
+    __syncthreads();  // all threads have read what begin_bucket changes
+    begin_bucket();
+    classify_all();
     *kind = pulls ? PULL : HEAVY;
     return true;
   }
 };
 
-// Note what a round did, and clear the counts of the one before, which all have read.
-__device__ inline void log_round(i64* log, i64* counters, Kind kind, int round) {
-  i64* line = log + (round < LINES ? round : LINES - 1) * LINE;
-  bool adds = round >= LINES;
-  line[0] = kind;
-  line[1] = (adds ? line[1] : 0) + load_relaxed(in_turn(counters, VERTICES, round));
-  line[2] = (adds ? line[2] : 0) + load_relaxed(in_turn(counters, ARCS, round));
-  line[3] = clock_ns();
-  store_relaxed(in_turn(counters, VERTICES, round + 2), (i64)0);
-  store_relaxed(in_turn(counters, ARCS, round + 2), (i64)0);
-  store_relaxed(in_turn(counters, ROWS, round + 2), (i64)0);
+// Record a round, and clear the counts of the round before, which all blocks have read.
+__device__ inline void record_round(i64* log, i64* counters, Kind kind, int round) {
+  i64* record = log + (round < MAX_RECORDS ? round : MAX_RECORDS - 1) * RECORD_WORDS;
+  bool accumulates = round >= MAX_RECORDS;
+  record[0] = kind;
+  record[1] = (accumulates ? record[1] : 0) + load_relaxed(rotated(counters, VERTICES, round));
+  record[2] = (accumulates ? record[2] : 0) + load_relaxed(rotated(counters, ARCS, round));
+  record[3] = clock_ns();
+  store_relaxed(rotated(counters, VERTICES, round + 2), (i64)0);
+  store_relaxed(rotated(counters, ARCS, round + 2), (i64)0);
+  store_relaxed(rotated(counters, ROWS, round + 2), (i64)0);
 }
 
-template <class Loop>
-__device__ inline void run(Loop& search, const u32* abort, i64 num_bits, i64* log, i64* report) {
+template <class Variant> __device__ inline void run_search(Variant& search, const u32* abort,
+                                                           i64 num_bits, i64* log, i64* report) {
   dist_t top = top_of<dist_t>::value();
   i64 n = search.n, *counters = search.counters;
   for (i64 v = thread_index(); v < n; v += thread_count()) search.dist[v] = top;
   for (i64 i = thread_index(); i < num_bits; i += thread_count()) search.bits[i] = 0;
-  if (thread_index() < 3) *distance_at(in_turn(counters, LOWEST, (int)thread_index())) = top;
+  if (thread_index() < 3) *distance_at(rotated(counters, LOWEST, (int)thread_index())) = top;
   for (i64 i = threadIdx.x; i < search.hubs; i += blockDim.x) search.hub[i] = top;
   if (!grid_barrier(&counters[ARRIVED], abort)) return;
-  // The last thread keeps the log: where there is little to do, it is others that do it.
-  bool logs = thread_index() == thread_count() - 1, marks = false;
-  i64 began = clock_ns();
-  // The sources make up round 0, below the first bound.
+  // The last thread writes the log: small rounds use the first warps alone.
+  bool writes_log = thread_index() == thread_count() - 1, marks = false;
+  i64 started = clock_ns();
+  // The sources are round 0, below the first bound.
   Kind kind = PUSH;
   if (warp_index() == 0) search.begin(counters + SOURCES, counters[NUM_SOURCES]);
-  while (search.meet(abort, marks)) {
+  while (search.end_round(abort, marks)) {
     if (search.round >= 0) {
       if (threadIdx.x == 0) search.count(kind);
-      if (logs) log_round(log, counters, kind, search.round);
+      if (writes_log) record_round(log, counters, kind, search.round);
     }
-    search.open_round();
+    search.begin_round();
     if (!search.is_near_empty()) {
       search.relax_all(marks);
-      kind = PUSH, marks = true;
+      kind = PUSH;
+      marks = true;
       continue;
     }
-    marks = Loop::TURNS_MARK;
-    __syncthreads();  // what was counted is there for all
-    if (search.turn(&kind)) continue;
-    // The block that kept the log copies it to the host.
+    marks = Variant::MARKS_ON_ADVANCE;
+    __syncthreads();  // all threads see the counts
+    if (search.advance_bucket(&kind)) continue;
+    // The block that wrote the log copies it to the host.
     if (blockIdx.x < gridDim.x - 1) return;
     __syncthreads();
-    i64 lines = search.round < LINES ? search.round : LINES;
-    for (i64 i = threadIdx.x; i < lines * LINE; i += blockDim.x) report[NUM_REPORTS + i] = log[i];
-    if (logs) report[DONE] = 1, report[NUM_LINES] = lines, report[BEGAN] = began;
+    i64 num_records = search.round < MAX_RECORDS ? search.round : MAX_RECORDS;
+    for (i64 i = threadIdx.x; i < num_records * RECORD_WORDS; i += blockDim.x)
+      report[NUM_REPORTS + i] = log[i];
+    if (writes_log) {
+      report[DONE] = 1;
+      report[NUM_RECORDS] = num_records;
+      report[STARTED] = started;
+    }
     return;
   }
 }
 
-template <class Loop>
-__device__ inline Loop searching(i64 n, const i64* indptr, const vertex_t* targets,
-                                 const weight_t* weights, dist_t* dist, u32* bits, vertex_t* queues,
-                                 u32* tags, i64* counters, Block& block) {
+template <class Variant>
+__device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* targets,
+                                      const weight_t* weights, dist_t* dist, u32* bits,
+                                      vertex_t* queues, u32* tags, i64* counters,
+                                      SsspBlock& block) {
   i64 warp = threadIdx.x >> 5;
-  Loop search = {};
-  search.n = n, search.indptr = indptr, search.targets = targets, search.weights = weights;
-  search.dist = dist, search.bits = bits, search.queues = queues, search.tags = tags,
+  Variant search = {};
+  search.n = n;
+  search.indptr = indptr;
+  search.targets = targets;
+  search.weights = weights;
+  search.dist = dist;
+  search.bits = bits;
+  search.queues = queues;
+  search.tags = tags;
   search.counters = counters;
-  search.bound = raised(0, *distance_at(&counters[DELTA])), search.lowest = top_of<dist_t>::value();
-  search.hub = dynamic_shared<dist_t>(), search.hubs = (u32)counters[HUBS],
+  search.bound = raised(0, *distance_at(&counters[DELTA]));
+  search.lowest = top_of<dist_t>::value();
+  search.hub = dynamic_shared<dist_t>();
+  search.hubs = (u32)counters[HUBS];
   search.long_rows = counters[LONG_ROWS];
   search.round = -1;
   search.block = &block;
-  search.found.items = block.held[0] + Held::MOST * warp,
-  search.later.items = block.held[1] + Held::MOST * warp;
+  search.staged_near.items = block.staged[0] + Staging::CAPACITY * warp;
+  search.staged_later.items = block.staged[1] + Staging::CAPACITY * warp;
   if (threadIdx.x == 0) {
     for (i64& sum : block.sums) sum = 0;
-    block.more = indptr[n] / PART;
-    block.done = block.most = block.near_lengths = block.settled_lengths = 0;
+    block.max_pieces = indptr[n] / PIECE_ARCS;
+    block.bucket_arcs = block.max_bucket_arcs = block.bucket_row_arcs = block.settled_row_arcs = 0;
     block.lowest = top_of<dist_t>::value();
-    block.cutoff = *distance_at(&counters[CUTOFF]), block.delta = *distance_at(&counters[DELTA]);
+    block.cutoff = *distance_at(&counters[CUTOFF]);
+    block.delta = *distance_at(&counters[DELTA]);
   }
   search.start();
   return search;
@@ -343,10 +371,10 @@ extern "C" __global__ void __launch_bounds__(512, 2)
     find_distances(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets,
                    const weight_t* weights, dist_t* dist, u32* bits, vertex_t* queues, u32* tags,
                    i64* counters, i64* log, i64* report) {
-  __shared__ Block block;
+  __shared__ SsspBlock block;
   auto search =
-      searching<NearFar>(hi, indptr, targets, weights, dist, bits, queues, tags, counters, block);
-  run(search, abort, 3 * ((hi + 31) / 32), log, report);
+      make_search<NearFar>(hi, indptr, targets, weights, dist, bits, queues, tags, counters, block);
+  run_search(search, abort, 3 * ((hi + 31) / 32), log, report);
 }
 
 extern "C" __global__ void __launch_bounds__(512, 2)
@@ -354,8 +382,8 @@ extern "C" __global__ void __launch_bounds__(512, 2)
                              const vertex_t* targets, const weight_t* weights, dist_t* dist,
                              u32* bits, vertex_t* queues, u32* tags, i64* counters, i64* log,
                              i64* report) {
-  __shared__ Block block;
-  auto search = searching<LightHeavy>(hi, indptr, targets, weights, dist, bits, queues, tags,
-                                      counters, block);
-  run(search, abort, 2 * ((hi + 31) / 32), log, report);
+  __shared__ SsspBlock block;
+  auto search = make_search<LightHeavy>(hi, indptr, targets, weights, dist, bits, queues, tags,
+                                        counters, block);
+  run_search(search, abort, 2 * ((hi + 31) / 32), log, report);
 }

@@ -1,10 +1,10 @@
-"""Shortest paths by frontiers on ranks whose kernels reach each other's memory, one launch a rank.
+"""Find shortest paths in one launch per rank, on ranks with kernels that access each other's memory.
 
-The loop of sssp_by_weight.py runs inside algorithms/sssp/persistent_multi_gpu_kernels.cu, or that of sssp.py where no arc counts as heavy, and
-nobody asks the host in between. Every rank relaxes its arcs in a copy of all distances and marks what fell; the owners
-read what is marked from the others' copies. Before a pull they write there what is settled, before the last one all
-that is reached, and then what falls. The ranks meet twice a round, and once where the bound is raised. The fixed point
-is unique, and so are distances.
+The loop of sssp_by_weight.py runs inside algorithms/sssp/persistent_multi_gpu_kernels.cu, or that of sssp.py where no arc counts as heavy, with
+no host in between. Every rank relaxes its arcs in a copy of all distances and marks those that fell; the owners read
+the marked ones from all copies. Before a pull owners write settled distances into the other copies, before the last
+pull all that are reached, and afterwards those that fall. There are two barriers over all ranks a round, and one where
+the bound is raised. The fixed point is unique, and so are distances.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
 from mgraph.algorithms.sssp.near_far import default_delta
 from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
-    COUNTERS,
+    ALL_WARPS_ROW,
     LAYOUT,
-    LONG_ROW,
     METHODS,
-    ROW,
+    WORK,
     find_distances_on_ranks,
 )
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
@@ -37,17 +36,17 @@ from mgraph.shard.shard import Shard, long_rows, once_a_shard
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_rows_by_weight
 from mgraph.types import smallest_of, unreached_of
 
-# What a warp tells others of neighbours begins where a line of memory does (else rmat28 on four H200 takes 5 % longer).
-MEMORY_LINE = 128
-# Atomics between GPUs take no fewer.
-ATOMIC_BYTES = 4
+# What a warp writes into other copies is aligned to cache lines (else rmat28 on four H200 takes 5 % longer).
+CACHE_LINE_BYTES = 128
+# The narrowest atomic between GPUs.
+MIN_ATOMIC_BYTES = 4
 # Rounds cost less than where the host starts them: buckets are narrower by this, except on graphs of low degree.
 # Buckets twice as wide take a tenth to a quarter longer at rmat26 and 27 on two H200, at rmat26 and 28 on four.
-NARROWER = 8
+DELTA_DIVISOR = 8
 
 
 def require_sssp_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
-    """Open what sssp_peers() needs, once for all graphs of a size; return whether the ranks reach each other."""
+    """Open the peer buffers of sssp_peers(), once for all graphs of a size; return whether they exist."""
     assert isinstance(shard.backend, FusingBackend), "the variant applies to no other"
     return require_windows(comm, shard.backend, window_bytes(shard.partition, dtype.itemsize)) is not None
 
@@ -61,27 +60,31 @@ def sssp_peers(
     cutoff: float | int | None = None,
     delta: float | int | None = None,
 ) -> Traversal:
-    """Find distances in `dtype` from sources, different user ids; predecessors are found afterwards."""
+    """Find distances in `dtype` from sources, distinct user ids; predecessors are found afterwards."""
     has_light = shard.by_weight is not None
-    search = _search_from_one(shard, dtype, has_light) if len(users) == 1 else _search_from(shard, dtype, len(users))
+    search = (
+        _prepare_search_from_one(shard, dtype, has_light)
+        if len(users) == 1
+        else _prepare_search(shard, dtype, len(users))
+    )
     farthest = unreached_of(dtype) if cutoff is None else cutoff
     width = narrow_delta(shard, dtype) if delta is None else delta
-    asked = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
-    (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, asked, users, trace)
+    parameters = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
+    (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, parameters, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
     assert comm.windows is not None, "require_sssp_windows() comes first"
     everywhere = comm.windows.own[first:last].view(dtype) if is_everywhere else None
     return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere, sources=sources)
 
 
-def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
-    """Return what searches; what it works in comes behind the distances."""
+def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
+    """Return the prepared search, and its work area behind the distances."""
     partition, info = shard.partition, shard.info
-    # A rank without room for rows by weight relaxes whole ones, in the turns of the others.
-    heavies = wants_rows_by_weight(info)
-    by_weight = shard.by_weight if heavies else None
+    # A rank without memory for weight-sorted rows relaxes whole ones, in the rounds of the others.
+    has_heavy = wants_rows_by_weight(info)
+    by_weight = shard.by_weight if has_heavy else None
     rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
-    lines, copy, _ = _parts(partition, dtype.itemsize)
+    summary, distances, _ = _parts(partition, dtype.itemsize)
     num_arcs = len(rows.targets)
     shared = {
         "beyond": word_of(nearest_beyond(info, dtype), dtype),
@@ -92,11 +95,11 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         "num_starts": num_sources,
         "num_arcs": info.num_arcs,
         "capacity": queue_capacity(partition, num_arcs),
-        "long_rows": long_rows(shard, LONG_ROW),
-        "heavies": heavies,
-        "pulls": not info.directed,
-        "lines": HEAD_BYTES + lines,
-        "copy": HEAD_BYTES + copy,
+        "long_rows": long_rows(shard, ALL_WARPS_ROW),
+        "has_heavy": has_heavy,
+        "can_pull": not info.directed,
+        "summary": HEAD_BYTES + summary,
+        "distances": HEAD_BYTES + distances,
     }
     args = (
         rows.indptr, rows.targets, rows.weights, scale,
@@ -106,41 +109,44 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
 
 
 @once_a_shard
-def _search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> SearchPeers:
-    """Return it; there may be room for rows by weight later only."""
-    return _search_from(shard, dtype, 1)
+def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> SearchPeers:
+    """Return the prepared search from one source.
+
+    `has_light` is part of the key: weight-sorted rows may be added later.
+    """
+    return _prepare_search(shard, dtype, 1)
 
 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
-    info, wide = shard.info, default_delta(shard, dtype)
+    info, width = shard.info, default_delta(shard, dtype)
     if info.mean_degree < SPARSE_DEGREE:
-        return wide
-    return max(wide / NARROWER if dtype.kind == "f" else int(wide) // NARROWER, smallest_of(dtype))
+        return width
+    return max(width / DELTA_DIVISOR if dtype.kind == "f" else int(width) // DELTA_DIVISOR, smallest_of(dtype))
 
 
 def window_bytes(partition: Partition, itemsize: int) -> int:
-    """Return how long a rank's window is behind its head: its parts, and three distances of buckets."""
-    return _parts(partition, itemsize)[-1] + 3 * max(itemsize, ATOMIC_BYTES)
+    """Return the bytes of a peer buffer behind its header: its parts, and the lowest distances of three buckets."""
+    return _parts(partition, itemsize)[-1] + 3 * max(itemsize, MIN_ATOMIC_BYTES)
 
 
 def _parts(partition: Partition, itemsize: int) -> tuple[int, int, int]:
-    """Return where bits of words, behind bits of states, and then distances begin in a window, and end; in bytes."""
+    """Return where the marks' summary and the distances begin in a peer buffer, and where they end; in bytes."""
     words_each = partition.stride // 32
-    lines = 4 * partition.num_ranks * words_each
-    copy = -(-(lines + 4 * partition.num_ranks * -(-words_each // 32)) // MEMORY_LINE) * MEMORY_LINE
-    return lines, copy, copy + partition.num_states * itemsize
+    summary = 4 * partition.num_ranks * words_each
+    distances = -(-(summary + 4 * partition.num_ranks * -(-words_each // 32)) // CACHE_LINE_BYTES) * CACHE_LINE_BYTES
+    return summary, distances, distances + partition.num_states * itemsize
 
 
 def queue_capacity(partition: Partition, num_arcs: int) -> int:
-    """Return how many vertices may be queued on a rank with so many arcs: all, and the long rows beside them."""
-    return partition.stride + num_arcs // LONG_ROW
+    """Return the queue's capacity on a rank with so many arcs: all vertices, and the long rows again."""
+    return partition.stride + num_arcs // ALL_WARPS_ROW
 
 
 def work_words(partition: Partition, num_arcs: int) -> int:
-    """Return how many 32-bit words a rank's search works in: counters, trace, a queue with what its entries have."""
-    entry = 4 + partition.dtype.itemsize // 4
-    return 2 * (COUNTERS + TRACE_ROWS * len(ROW)) + queue_capacity(partition, num_arcs) * entry
+    """Return the 32-bit words of a rank's work area: counters, trace records, and a queue with its entries' rows."""
+    sizes = {"num_records": TRACE_ROWS, "capacity": queue_capacity(partition, num_arcs)}
+    return -(-WORK.num_bytes(sizes, {"vertex_t": partition.dtype.itemsize}) // 4)
 
 
 def _require_first_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:

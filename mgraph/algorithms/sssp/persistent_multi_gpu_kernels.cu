@@ -1,6 +1,6 @@
-// Shortest paths in one launch a rank, near before far, where the ranks' kernels reach each other's
-// memory: the loop of algorithms/sssp/delta_stepping.py, or of sssp.py where no arc counts as
-// heavy. sssp_peers.py says what the parameters are.
+// Shortest paths in one launch per rank, near before far, where the ranks' kernels access each
+// other's memory: the loop of algorithms/sssp/delta_stepping.py, or of sssp.py where no arc counts
+// as heavy. sssp_peers.py documents the parameters.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
@@ -8,137 +8,163 @@
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-// A bucket with more than one arc in so many stands at the foot of the peak (rmat28 on four
-// H200: 18.5 ms; 19.1 with 1024, 19.6 where none is widened).
+// A bucket with more than one arc in so many is at the foot of the peak (rmat28 on four H200: 18.5
+// ms; 19.1 with 1024, 19.6 where none is widened).
 constexpr i64 FOOT_SHARE = 64;
 // A round that begins with rows of more than one arc in so many marks vertices in most words.
-constexpr i64 WIDE_SHARE = 64;
+constexpr i64 DENSE_ROUND_SHARE = 64;
 
-struct Search : Slices {
+struct MultiGpuSssp : OwnedSlice {
   dist_t* out;
   dist_t delta;
-  i64 num_rows = 0, started = 0, count = 0, done = 0, most = 0;
-  bool pulled = false;
-  i64 near_lengths = 0,
-      settled_lengths = 0;  // of rows that this bucket took, some twice; that those before took
-  i64 queued_lengths = 0;   // of rows that a round begins with
+  i64 num_records = 0, started = 0, count = 0, bucket_arcs = 0, max_bucket_arcs = 0;
+  bool has_pulled = false;
+  i64 bucket_row_arcs = 0,
+      settled_row_arcs = 0;  // arcs of this bucket's rows, repeats included; of settled buckets
+  i64 queued_row_arcs = 0;   // arcs of the rows that a round begins with
 
-  // Nothing is reached, in one's own window: nobody writes there before all have met.
+  // Clear the own peer buffer: no other rank writes there before the first barrier.
   __device__ void clear() {
-    Quad<dist_t> none = none_reached();
-    for (i64 at = thread_index(); at < fact(STRIDE) * size() / none.size; at += thread_count())
-      store_quad(&own_copy[at * none.size], none);
-    if (thread_index() < 3) *waiting(window(), (int)thread_index()) = top_of<dist_t>::value();
-    for (i64 w = thread_index(); w < (fact(COPY) - HEAD_BYTES) / 4; w += thread_count())
-      own_bits[w] = 0;
-    if (thread_index() < NUM_COUNTERS) ((i64*)work)[thread_index()] = 0;
+    Quad<dist_t> unreached = unreached_quad();
+    for (i64 at = thread_index(); at < parameter(STRIDE) * size() / unreached.size;
+         at += thread_count())
+      store_quad(&own_copy[at * unreached.size], unreached);
+    if (thread_index() < 3)
+      *lowest_waiting(buffer(), (int)thread_index()) = top_of<dist_t>::value();
+    for (i64 w = thread_index(); w < (parameter(DISTANCES) - HEAD_BYTES) / 4; w += thread_count())
+      own_marks[w] = 0;
+    if (thread_index() < NUM_COUNTERS) counters()[thread_index()] = 0;
   }
-  // The sources wait, at 0.
-  __device__ void start(const Sources& sources) {
+  // Set the own sources to 0; they wait beyond the bound.
+  __device__ void place_sources(const Sources& sources) {
     for (i64 i = thread_index(); i < sources.count; i += thread_count()) {
       i64 position = sources.position(i);
-      if (position >= fact(NUM_POSITIONS)) continue;
-      i64 state = state_of(position, fact(STRIDE), fact(MULTIPLIER));
-      if (state >= base() && state < base() + fact(STRIDE)) own_copy[state] = 0, lowest = 0;
+      if (position >= parameter(NUM_POSITIONS)) continue;
+      i64 state = state_of(position, parameter(STRIDE), parameter(MULTIPLIER));
+      if (state >= base() && state < base() + parameter(STRIDE)) {
+        own_copy[state] = 0;
+        lowest = 0;
+      }
     }
   }
 
-  // ---- a round ---------------------------------------------------------------------------------------
-  __device__ bool round(Method method) {
+  // ---- a round ----------------------------------------------------------------------------------
+  __device__ bool run_round(Method method) {
     if (thread_index() == 0) {
-      if (method != PULL) *queue_counter(!turn) = 0;
-      *part_counter(!turn) = 0;
+      if (method != PULL) *queue_counter(!parity) = 0;
+      *part_counter(!parity) = 0;
     }
-    is_wide = method != PULL && queued_lengths * WIDE_SHARE > fact(NUM_ARCS);
+    is_dense = method != PULL && queued_row_arcs * DENSE_ROUND_SHARE > parameter(NUM_ARCS);
     method == PULL ? pull() : relax();
-    i64 looked = tally[LOOKED], sent = tally[SENT];
-    tally[LOOKED] = tally[SENT] = 0;
-    if (!meet()) return false;
+    i64 scanned = tally[SCANNED], sent = tally[SENT];
+    tally[SCANNED] = tally[SENT] = 0;
+    if (!end_phase()) return false;
     count = block->ranks.total[COUNT];
-    *(method == PULL ? &near_lengths : &done) += block->ranks.total[ARCS];
-    queued_lengths = method == PULL ? block->ranks.total[ARCS] : 0;
-    tally[LOOKED] = looked, tally[SENT] = sent, turn = !turn;
+    *(method == PULL ? &bucket_row_arcs : &bucket_arcs) += block->ranks.total[ARCS];
+    queued_row_arcs = method == PULL ? block->ranks.total[ARCS] : 0;
+    tally[SCANNED] = scanned;
+    tally[SENT] = sent;
+    parity = !parity;
     settle();
-    if (!meet()) return false;
-    count += block->ranks.total[COUNT], near_lengths += block->ranks.total[ARCS];
-    queued_lengths += block->ranks.total[ARCS], is_wide = false;
+    if (!end_phase()) return false;
+    count += block->ranks.total[COUNT];
+    bucket_row_arcs += block->ranks.total[ARCS];
+    queued_row_arcs += block->ranks.total[ARCS];
+    is_dense = false;
     return true;
   }
 
-  // ---- a bucket --------------------------------------------------------------------------------------
-  // Near is empty on all ranks: all below the bound is settled. Raise it by delta, above what waits
-  // if the bucket has left nothing that could be nearer, or beyond all, and look at one's own
-  // slice: what there is to do for whom. What waits is not nearer than the smallest that was seen
-  // to. Once vertices have pulled, they go on to: that those look at light arcs alone makes it
-  // cheap. A bucket at the foot of the peak, whose border lies among hubs, is widened until that
-  // pays: to push their heavy arcs would take longer than all else.
-  __device__ bool take_up(Method* method) {
-    dist_t low = (dist_t)load_relaxed(waiting(window(), bucket)), top = top_of<dist_t>::value();
-    bool rests = fact(HEAVIES) && near_lengths;
-    i64 others = fact(NUM_ARCS) - settled_lengths - near_lengths;
-    bool pays = fact(PULLS) && (pulled || others < near_lengths);
-    bool widens =
-        rests && low < top && fact(PULLS) && !pays && near_lengths * FOOT_SHARE > fact(NUM_ARCS);
-    *method = !rests || widens ? PUSH : pays ? PULL : HEAVY;
-    finishes = *method == PULL && pulled && is_finish(others, fact(NUM_ARCS));
-    if (*method == PULL && !pulled) untold = settled, pulled = true;
-    if (is_tail(done, most) && delta < top / 4) delta += delta;
-    if (done > most) most = done;
-    if (!widens) floor = settled, settled = bound, settled_lengths += near_lengths;
-    bound = finishes ? top : raised(rests && !widens ? bound : low, delta);
-    queued_lengths = near_lengths;
-    done = near_lengths = 0, lowest = top, bucket++;
-    // A pull queues those who are near itself, and what stands in the queue before them is taken
-    // first.
+  // ---- a bucket ---------------------------------------------------------------------------------
+  // Near is empty on all ranks: all below the bound is settled. Raise the bound by delta, above the
+  // smallest waiting distance if the bucket left no arcs that could lead below it, or to infinity,
+  // and scan the own slice for work.
+  //
+  // Once vertices have pulled, later buckets pull too: unsettled vertices then scan light arcs
+  // alone, which is cheap. A bucket at the foot of the peak, where hubs lie on both sides of the
+  // bound, is widened until a pull pays: to push the hubs' heavy arcs would take longer than
+  // everything else.
+  __device__ bool advance_bucket(Method* method) {
+    dist_t low = (dist_t)load_relaxed(lowest_waiting(buffer(), bucket)),
+           top = top_of<dist_t>::value();
+    bool has_remainder = parameter(HAS_HEAVY) && bucket_row_arcs;
+    i64 unsettled_arcs = parameter(NUM_ARCS) - settled_row_arcs - bucket_row_arcs;
+    bool pull_pays = parameter(CAN_PULL) && (has_pulled || unsettled_arcs < bucket_row_arcs);
+    bool is_widened = has_remainder && low < top && parameter(CAN_PULL) && !pull_pays &&
+                      bucket_row_arcs * FOOT_SHARE > parameter(NUM_ARCS);
+    *method = !has_remainder || is_widened ? PUSH : pull_pays ? PULL : HEAVY;
+    is_last_bucket =
+        *method == PULL && has_pulled && is_finish(unsettled_arcs, parameter(NUM_ARCS));
+    if (*method == PULL && !has_pulled) {
+      settled_before_pull = settled;
+      has_pulled = true;
+    }
+    if (is_tail(bucket_arcs, max_bucket_arcs) && delta < top / 4) delta += delta;
+    if (bucket_arcs > max_bucket_arcs) max_bucket_arcs = bucket_arcs;
+    if (!is_widened) {
+      bucket_begin = settled;
+      settled = bound;
+      settled_row_arcs += bucket_row_arcs;
+    }
+    bound = is_last_bucket ? top : raised(has_remainder && !is_widened ? bound : low, delta);
+    queued_row_arcs = bucket_row_arcs;
+    bucket_arcs = bucket_row_arcs = 0;
+    lowest = top;
+    bucket++;
+    // A pull queues near vertices itself, behind the long rows, which are read first.
     queue_begin = 0;
-    if (thread_index() == 0) *waiting(window(), bucket + 1) = top, *queue_counter(!turn) = 0;
+    if (thread_index() == 0) {
+      *lowest_waiting(buffer(), bucket + 1) = top;
+      *queue_counter(!parity) = 0;
+    }
     if (threadIdx.x == 0) block->lowest = top;
     __syncthreads();
     *method == PUSH    ? scan_for_near()
-    : *method == HEAVY ? scan_for_rest<REST>()
-                       : scan_for_rest<PULLED>();
-    if (!meet()) return false;
-    count = block->ranks.total[COUNT], near_lengths = block->ranks.total[ARCS];
-    if (*method == PUSH) queued_lengths = near_lengths;
+    : *method == HEAVY ? scan_for_remainder<REMAINDER>()
+                       : scan_for_remainder<PULLED>();
+    if (!end_phase()) return false;
+    count = block->ranks.total[COUNT];
+    bucket_row_arcs = block->ranks.total[ARCS];
+    if (*method == PUSH) queued_row_arcs = bucket_row_arcs;
     return true;
   }
-  // Whether anything waits, or could come to.
-  __device__ bool is_left() const {
+  // Whether any vertex waits, or could be reached yet.
+  __device__ bool has_work() const {
     dist_t top = top_of<dist_t>::value();
-    return bound < top &&
-           (load_relaxed(waiting(window(), bucket)) < top || (fact(HEAVIES) && near_lengths));
+    return bound < top && (load_relaxed(lowest_waiting(buffer(), bucket)) < top ||
+                           (parameter(HAS_HEAVY) && bucket_row_arcs));
   }
 
-  // Note a round, the time since the one before; the last row adds up all that are beyond the
-  // trace.
-  __device__ void trace(i64 method, i64 frontier) {
-    bool beyond = num_rows == fact(TRACE_ROWS);
-    if (!beyond) num_rows++;
+  // Record a round, with the time since the last one; the last record adds up all that are beyond
+  // the trace.
+  __device__ void record_round(i64 method, i64 frontier) {
+    bool beyond = num_records == parameter(TRACE_ROWS);
+    if (!beyond) num_records++;
     if (thread_index() != 0) return;
     i64 ended = clock_ns();
-    note(rows() + (num_rows - 1) * ROW, beyond,
-         {method, frontier, block->ranks.own[LOOKED], ended - started, block->ranks.own[SENT]});
+    note(trace_records() + (num_records - 1) * ROW, beyond,
+         {method, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
-  // Give out one's own slice, and count who is beyond.
-  __device__ void give_out() {
-    dist_t beyond = *(const dist_t*)&block->facts[BEYOND], top = top_of<dist_t>::value();
+  // Copy the own slice to the result, and count the distances beyond the dtype's range.
+  __device__ void copy_out() {
+    dist_t beyond = *(const dist_t*)&block->parameters[BEYOND], top = top_of<dist_t>::value();
     each_quad([&](i64 first, const Quad<dist_t>& d) {
       for (int k = 0; k < d.size; k++) tally[COUNT] += d.of[k] >= beyond && d.of[k] < top;
-      if (first + d.size <= fact(NUM_OWNED))
+      if (first + d.size <= parameter(NUM_OWNED))
         store_quad(out + first, d);
       else
         for (int k = 0; k < d.size; k++)
-          if (first + k < fact(NUM_OWNED)) out[first + k] = d.of[k];
+          if (first + k < parameter(NUM_OWNED)) out[first + k] = d.of[k];
     });
   }
-  // Tell the host, a block together.
-  __device__ void tell(i64* report) const {
-    for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x)
-      report[NUM_REPORTS + i] = load_relaxed(rows() + i);
+  // Write trace records and report to host memory, by one block.
+  __device__ void report_to_host(i64* report) const {
+    for (i64 i = threadIdx.x; i < num_records * ROW; i += blockDim.x)
+      report[NUM_REPORTS + i] = load_relaxed(trace_records() + i);
     if (threadIdx.x > 0) return;
-    report[NUM_ROWS] = num_rows, report[NUM_BEYOND] = block->ranks.total[COUNT],
-    report[EVERYWHERE] = finishes;
+    report[NUM_ROWS] = num_records;
+    report[NUM_BEYOND] = block->ranks.total[COUNT];
+    report[EVERYWHERE] = is_last_bucket;
     report[DONE] = 1;
   }
 
@@ -146,21 +172,21 @@ struct Search : Slices {
     started = clock_ns();
     clear();
     if (!ranks.meet(tally)) return;
-    start(sources);
-    if (!meet()) return;
-    while (is_left()) {
+    place_sources(sources);
+    if (!end_phase()) return;
+    while (has_work()) {
       Method method;
-      if (!take_up(&method)) return;
-      trace(SCAN, count);
+      if (!advance_bucket(&method)) return;
+      record_round(SCAN, count);
       for (; count || method != PUSH; method = PUSH) {
         i64 frontier = count;
-        if (!round(method)) return;
-        trace(method, frontier);
+        if (!run_round(method)) return;
+        record_round(method, frontier);
       }
     }
-    give_out();
+    copy_out();
     if (!ranks.meet(tally)) return;
-    if (ranks.leave(tally)) tell(report);
+    if (ranks.leave(tally)) report_to_host(report);
   }
 };
 
@@ -169,18 +195,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                             const id_t* positions, const i64* indptr, const vertex_t* targets,
                             const weight_t* weights, double scale, dist_t* dist, u32* work,
                             i64* host) {
-  __shared__ Block block;
-  if (threadIdx.x < NUM_FACTS) block.facts[threadIdx.x] = host[threadIdx.x];
+  __shared__ MultiGpuBlock block;
+  if (threadIdx.x < NUM_PARAMETERS) block.parameters[threadIdx.x] = host[threadIdx.x];
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
   Ranks ranks(&block.ranks, windows, window, abort);
-  const dist_t *cutoff = (const dist_t*)&block.facts[CUTOFF],
-               *delta = (const dist_t*)&block.facts[DELTA];
-  Search search = {
-      {{{&block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
-  Sources sources = {block.facts[NUM_STARTS], block.sources,
-                     host + NUM_FACTS + NUM_REPORTS + block.facts[TRACE_ROWS] * ROW,
-                     block.facts[FOUND] != 0};
-  if (sources.find(search.ranks, positions, block.facts[FIRST_USER], block.facts[NUM_USERS],
-                   host + FOUND))
-    search.run(sources, host + NUM_FACTS);
+  const dist_t *cutoff = (const dist_t*)&block.parameters[CUTOFF],
+               *delta = (const dist_t*)&block.parameters[DELTA];
+  MultiGpuSssp search = {
+      {{{{}, &block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
+  Sources sources = {block.parameters[NUM_STARTS], block.sources,
+                     host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_ROWS] * ROW,
+                     block.parameters[FOUND] != 0};
+  if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
+                   block.parameters[NUM_USERS], host + FOUND))
+    search.run(sources, host + NUM_PARAMETERS);
 }

@@ -1,32 +1,44 @@
-"""Shortest paths in one launch a rank: the form of algorithms/sssp/delta_stepping.py for ranks that share windows.
+"""Find shortest paths in one launch per rank, on ranks that share peer buffers.
 
-What the host tells and is told travels in host memory that the kernel reads and writes: `FACTS` and `REPORT` name its
-first words; behind them stand a row of `ROW` for each round, and the sources, of which bfs_peers.py says more.
+The variant of algorithms/sssp/delta_stepping.py for peer memory. The control block is host memory that the kernel reads and
+writes: the launch parameters, REPORT, a trace record of `ROW` words for each round, and the sources, of which
+bfs_peers.py says more.
 """
 
 from __future__ import annotations
 
 from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
 from mgraph.backends.kernel import fused
-from mgraph.backends.shared_names import ControlLayout, Names
+from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
-# `cutoff`, `delta` and `beyond` are distances; from `beyond` on they are counted in the end. `found` is written by the
-# kernel where it finds the sources itself; they are behind the trace. `lines` and `copy` say how many bytes behind its
-# beginning the bits of words and the distances of a window are.
+# `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
+# the kernel where it translates the sources itself; they follow the trace. `summary` and `distances` are the byte
+# offsets of the marks' summary and of the distances in a peer buffer.
 FACTS = Names(
-    "Fact",
+    "Parameter",
     "cutoff delta found beyond stride multiplier num_positions num_owned num_starts num_arcs capacity long_rows "
-    "heavies pulls lines copy first_user num_users trace_rows",
+    "has_heavy can_pull summary distances first_user num_users trace_rows",
 )
 REPORT = Names("Report", "done num_rows num_beyond everywhere")
-# Words of counters.
-COUNTERS = 4
+# Counters of the queue and of its parts, double-buffered.
+COUNTERS = Offsets(queue_counters=2, part_counters=2)
 # Rows of more arcs are pulled by all warps; vertices that have them may be queued beside all others.
-LONG_ROW = 256
+SIZES = Constants(num_counters=COUNTERS.total, all_warps_row=256)
+ALL_WARPS_ROW = SIZES.all_warps_row
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
 LAYOUT = ControlLayout(FACTS, own="cutoff delta found", report=REPORT, record=ROW)
 METHODS = Names("Method", "push scan heavy pull")
-# Ranks with as many vertices are searched step by step: all of them may be in the queue.
+# The kernel's `work`: a queue entry is the offset of its arcs in the queue, its first arc, and its vertex.
+WORK = WorkArea(
+    "SsspWork",
+    "work",
+    counters=("i64", COUNTERS.total),
+    trace_records=("i64", lambda size: size.num_records * len(ROW)),
+    queue_offsets=("i64", lambda size: size.capacity),
+    queue_first=("i64", lambda size: size.capacity),
+    queue_vertices=("vertex_t", lambda size: size.capacity),
+)
+# Ranks with as many vertices are searched by the step variant: all of them may be in the queue.
 MOST_ROWS = MOST_QUEUED
 
 
@@ -34,9 +46,9 @@ MOST_ROWS = MOST_QUEUED
 def find_distances_on_ranks(
     lo, hi, abort, windows, window, positions, indptr, targets, weights, scale, dist, work, host
 ) -> None:
-    """Find distances of the vertices owned here; lo .. hi decides how many blocks that takes.
+    """Find distances of the owned vertices; lo .. hi decides the number of thread blocks.
 
-    `scale` makes classes of the weights, over which rows are in order; rows in
-    any other are relaxed whole where it is infinite. `dist` and `work`, which is for counters, rows and a queue,
-    need not be initialised, nor what stands in the windows behind their heads.
+    `scale` makes weight classes, by which rows are sorted; rows in any other order are relaxed whole where it is
+    infinite. `dist` and `work`, the work area for counters, trace and a queue, need not be initialized, nor the peer
+    buffers behind their headers.
     """

@@ -1,4 +1,4 @@
-// What owners do with their slices: they settle what ranks marked, and look at all of it when the
+// How owners process their slices: they settle marked distances, and scan the whole slice when the
 // bound is raised.
 
 #include "frontiers.cuh"
@@ -7,52 +7,52 @@
 #include "prelude.cuh"
 #include "ranks.cuh"
 
-struct Slices : Pulls {
-  static constexpr int WIDE = Quad<dist_t>::size;
+struct OwnedSlice : PullPhase {
+  static constexpr int QUAD = Quad<dist_t>::size;
 
-  // The owner takes the smallest of what any rank has for its vertices, and sorts what fell into
-  // near and far. Lanes look for lines with marks, each in other ones; then each takes a word with
-  // marks of any of those, and two vertices of any of these: what they wait for comes at the same
-  // time, however few marks there are in each.
+  // The owner keeps the smallest distance that any rank has for each marked vertex, and queues
+  // those that fell below the bound. Lanes read distinct summary words; then each lane gets a word
+  // of marks found by any lane, and then two marked vertices found by any lane: their loads are in
+  // flight together, however few marks a word has.
   __device__ void settle() {
-    for (i64 group = warp_index(); group < num_lines(); group += 32 * warp_count()) {
-      each_bit(0, take_line(group + lane_index() * warp_count()),
-               [&](const i64(&at)[2], const bool (&there)[2]) {
+    for (i64 group = warp_index(); group < summary_words(); group += 32 * warp_count()) {
+      each_bit(0, take_summary(group + lane_index() * warp_count()),
+               [&](const i64(&at)[2], const bool (&valid)[2]) {
                  for (int half = 0; half < 2; half++)
-                   if (__any_sync(WARP, there[half]))
+                   if (__any_sync(WARP, valid[half]))
                      settle_words(word_of(group + (at[half] >> 5) * warp_count(), at[half] & 31),
-                                  there[half]);
+                                  valid[half]);
                });
     }
   }
-  // Which words of a line of one's own have marks of any rank, or may have in a wide round; the
-  // line's are taken away.
-  __device__ u32 take_line(i64 line) {
-    bool here = line < num_lines();
-    if (is_wide) return here ? WARP : 0;
-    i64 place = rank() * num_lines() + line;
-    u32 any = 0, theirs[MOST_RANKS];
-    ranks.from_all(theirs, [&](i64 r) { return here ? lines(window(r))[place] : 0; });
+  // Return and clear a summary word of the own slice, over all ranks; in a dense round all words
+  // may have marks.
+  __device__ u32 take_summary(i64 summary_index) {
+    bool valid = summary_index < summary_words();
+    if (is_dense) return valid ? WARP : 0;
+    i64 place = rank() * summary_words() + summary_index;
+    u32 any = 0, of_ranks[MOST_RANKS];
+    ranks.from_all(of_ranks, [&](i64 r) { return valid ? summary_in(buffer(r))[place] : 0; });
 #pragma unroll
     for (int r = 0; r < MOST_RANKS; r++) {
-      any |= theirs[r];
-      if (theirs[r]) lines(window(r))[place] = 0;
+      any |= of_ranks[r];
+      if (of_ranks[r]) summary_in(buffer(r))[place] = 0;
     }
-    if (here) tally[SENT] += 4 * (size() - 1);
+    if (valid) tally[SENT] += 4 * (size() - 1);
     return any;
   }
-  // A word of one's own slice for each lane, if it is `there`.
-  __device__ void settle_words(i64 word, bool there) {
+  // Settle a word of the own slice for each lane, if it is `valid`.
+  __device__ void settle_words(i64 word, bool valid) {
     i64 first = threadIdx.x & ~31, place = base() / 32 + word;
-    there = there && word < words();
-    u32 any = 0, theirs[MOST_RANKS];
-    ranks.from_all(theirs, [&](i64 r) { return there ? bits(window(r))[place] : 0; });
+    valid = valid && word < slice_words();
+    u32 any = 0, of_ranks[MOST_RANKS];
+    ranks.from_all(of_ranks, [&](i64 r) { return valid ? marks_in(buffer(r))[place] : 0; });
 #pragma unroll
     for (int r = 0; r < MOST_RANKS; r++) {
       if (r >= size()) break;
-      any |= block->marks[r][threadIdx.x] = theirs[r];
-      if (theirs[r]) bits(window(r))[place] = 0;
-      if (there && r != rank()) tally[SENT] += 4 + sizeof(dist_t) * __popc(theirs[r]);
+      any |= block->marks[r][threadIdx.x] = of_ranks[r];
+      if (of_ranks[r]) marks_in(buffer(r))[place] = 0;
+      if (valid && r != rank()) tally[SENT] += 4 + sizeof(dist_t) * __popc(of_ranks[r]);
     }
     __syncwarp();
     each_bit(0, any, [&](const i64(&at)[2], const bool (&marked)[2]) {
@@ -61,29 +61,29 @@ struct Slices : Pulls {
       bool near[2];
       for (int half = 0; half < 2; half++)
         v[half] = __shfl_sync(WARP, word, (int)(at[half] >> 5)) << 5 | (at[half] & 31);
-      take_smallest(first, at, v, marked, fell);
+      lower_to_smallest(first, at, v, marked, fell);
       for (int half = 0; half < 2; half++) {
         near[half] = fell[half] < bound;
-        if (near[half] && finishes) tell_others(v[half], fell[half]);
+        if (near[half] && is_last_bucket) broadcast(v[half], fell[half]);
         if (!near[half] && fell[half] < lowest) lowest = fell[half];
       }
-      enqueue<LIGHT>(turn, v, fell, near);
+      enqueue<LIGHT>(parity, v, fell, near);
     });
     __syncwarp();
   }
-  // What vertices have fallen to that any rank `marked`, in the word of the thread that `at` says,
-  // and the bit. All loads are under way before anything is stored.
-  __device__ void take_smallest(i64 first, const i64 (&at)[2], const i64 (&v)[2],
-                                const bool (&marked)[2], dist_t (&fell)[2]) {
+  // The new distances of vertices that any rank marked, in the word of thread `at >> 5`, bit `at &
+  // 31`. All loads are in flight before the first store.
+  __device__ void lower_to_smallest(i64 first, const i64 (&at)[2], const i64 (&v)[2],
+                                    const bool (&marked)[2], dist_t (&fell)[2]) {
     dist_t* own = own_copy + base();
-    wide_t before[2], theirs[2][MOST_RANKS], top = top_of<dist_t>::value();
+    wide_t before[2], of_ranks[2][MOST_RANKS], top = top_of<dist_t>::value();
     auto marked_by = [&](i64 r, int half) {
       return marked[half] && block->marks[r][first + (at[half] >> 5)] >> (at[half] & 31) & 1;
     };
     for (int half = 0; half < 2; half++) {
       before[half] = marked[half] ? own[v[half]] : top;
-      ranks.from_all(theirs[half], [&](i64 r) {
-        return marked_by(r, half) ? (wide_t)dist(window(r))[base() + v[half]] : top;
+      ranks.from_all(of_ranks[half], [&](i64 r) {
+        return marked_by(r, half) ? (wide_t)distances_in(buffer(r))[base() + v[half]] : top;
       });
     }
     for (int half = 0; half < 2; half++) {
@@ -91,90 +91,92 @@ struct Slices : Pulls {
 #pragma unroll
       for (int r = 0; r < MOST_RANKS; r++) {
         if (r >= size()) break;
-        if (theirs[half][r] < least) least = theirs[half][r];
+        if (of_ranks[half][r] < least) least = of_ranks[half][r];
       }
       if (least < before[half]) own[v[half]] = (dist_t)least;
       fell[half] = (dist_t)(least < before[half] || marked_by(rank(), half) ? least : top);
     }
   }
-  // Call visit(v, d), by whole warps, for all of one's own slice: the distances d of neighbours,
-  // from v on, a lane reads by one load, while those of two turns more are under way.
+  // Call visit(v, d), by whole warps, for all of the own slice: a lane reads the distances d of
+  // adjacent vertices, from v on, by one load, while the next two are in flight.
   template <class Visit> __device__ void each_quad(Visit visit) const {
     const Quad<dist_t>* own = (const Quad<dist_t>*)(own_copy + base());
-    i64 count = fact(STRIDE) / WIDE, step = thread_count();
-    Quad<dist_t> none = none_reached(), coming[2];
+    i64 count = parameter(STRIDE) / QUAD, step = thread_count();
+    Quad<dist_t> unreached = unreached_quad(), upcoming[2];
     for (int k = 0; k < 2; k++)
-      coming[k] = thread_index() + k * step < count ? own[thread_index() + k * step] : none;
+      upcoming[k] = thread_index() + k * step < count ? own[thread_index() + k * step] : unreached;
     for (i64 first = warp_index() * 32; first < count; first += step) {
       i64 at = first + lane_index();
-      Quad<dist_t> d = coming[0];
-      coming[0] = coming[1], coming[1] = at + 2 * step < count ? own[at + 2 * step] : none;
-      visit(at * WIDE, d);
+      Quad<dist_t> d = upcoming[0];
+      upcoming[0] = upcoming[1];
+      upcoming[1] = at + 2 * step < count ? own[at + 2 * step] : unreached;
+      visit(at * QUAD, d);
     }
   }
-  static __device__ Quad<dist_t> none_reached() {
-    Quad<dist_t> none;
-    for (int k = 0; k < none.size; k++) none.of[k] = top_of<dist_t>::value();
-    return none;
+  static __device__ Quad<dist_t> unreached_quad() {
+    Quad<dist_t> unreached;
+    for (int k = 0; k < unreached.size; k++) unreached.of[k] = top_of<dist_t>::value();
+    return unreached;
   }
-  // Those of a lane's neighbours that are `there` are queued.
-  template <Part part>
-  __device__ void enqueue_neighbours(i64 v, const Quad<dist_t>& d, const bool (&there)[WIDE]) {
-    for (int k = 0; k < WIDE; k += 2)
-      enqueue<part>(turn, {v + k, v + k + 1}, {d.of[k], d.of[k + 1]}, {there[k], there[k + 1]});
+  // Queue those of a lane's adjacent vertices that are `valid`.
+  template <ArcRange range>
+  __device__ void enqueue_adjacent(i64 v, const Quad<dist_t>& d, const bool (&valid)[QUAD]) {
+    for (int k = 0; k < QUAD; k += 2)
+      enqueue<range>(parity, {v + k, v + k + 1}, {d.of[k], d.of[k + 1]}, {valid[k], valid[k + 1]});
   }
-  // Who is near is queued.
+  // Queue the near vertices.
   __device__ void scan_for_near() {
     each_quad([&](i64 v, const Quad<dist_t>& d) {
-      bool near[WIDE], any = false;
-      for (int k = 0; k < WIDE; k++) {
+      bool near[QUAD], any = false;
+      for (int k = 0; k < QUAD; k++) {
         if (d.of[k] >= bound && d.of[k] < lowest) lowest = d.of[k];
         near[k] = settled <= d.of[k] && d.of[k] < bound;
         any = any || near[k];
       }
-      if (__any_sync(WARP, any)) enqueue_neighbours<LIGHT>(v, d, near);
+      if (__any_sync(WARP, any)) enqueue_adjacent<LIGHT>(v, d, near);
     });
   }
-  // What is left of the bucket is queued: out of its vertices, or into those that pull over long
+  // Queue the remainder of the bucket: arcs out of its vertices, or into those that pull over long
   // rows.
-  template <Part part> __device__ void scan_for_rest() {
+  template <ArcRange range> __device__ void scan_for_remainder() {
     each_quad([&](i64 first, const Quad<dist_t>& d) {
-      bool takes[WIDE], any = false, tells = false;
+      bool enqueues[QUAD], any = false, broadcasts = false;
       u32 marks = 0;
-      for (int k = 0; k < WIDE; k++) {
+      for (int k = 0; k < QUAD; k++) {
         i64 v = first + k;
-        bool near = !finishes && settled <= d.of[k] && d.of[k] < bound;
-        bool is_new = floor <= d.of[k] && d.of[k] < (finishes ? bound : settled);
-        bool pulls = part == PULLED && d.of[k] >= settled && v < fact(NUM_OWNED);
-        // How many arcs it has is looked up only where they may be many.
-        bool pulls_long = pulls && v < fact(LONG_ROWS) && is_long(v, arcs_of(v));
+        bool near = !is_last_bucket && settled <= d.of[k] && d.of[k] < bound;
+        bool is_new = bucket_begin <= d.of[k] && d.of[k] < (is_last_bucket ? bound : settled);
+        bool pulls = range == PULLED && d.of[k] >= settled && v < parameter(NUM_OWNED);
+        // The number of arcs is looked up only where they may be many.
+        bool pulls_long = pulls && v < parameter(LONG_ROWS) && is_long(v, arcs_of(v));
         if (d.of[k] >= bound && d.of[k] < lowest) lowest = d.of[k];
-        // Where there is something left to do first, who is near is marked, as if it had fallen, or
-        // queued by the pull.
-        marks |= (u32)(near && (part == REST || pulls_long)) << k;
-        tells = tells || (part == PULLED && (is_new || (finishes && d.of[k] < untold)));
+        // Where remainders come first, near vertices are marked, as if they had fallen, or queued
+        // by the pull.
+        marks |= (u32)(near && (range == REMAINDER || pulls_long)) << k;
+        broadcasts = broadcasts || (range == PULLED &&
+                                    (is_new || (is_last_bucket && d.of[k] < settled_before_pull)));
         tally[COUNT] += pulls && !pulls_long;
-        takes[k] = part == REST ? is_new : pulls_long;
-        any = any || takes[k];
+        enqueues[k] = range == REMAINDER ? is_new : pulls_long;
+        any = any || enqueues[k];
       }
-      mark_neighbours(first, marks);
-      if (tells) tell_neighbours(first, d);
-      if (__any_sync(WARP, any)) enqueue_neighbours<part>(first, d, takes);
+      mark_adjacent(first, marks);
+      if (broadcasts) broadcast_quad(first, d);
+      if (__any_sync(WARP, any)) enqueue_adjacent<range>(first, d, enqueues);
     });
   }
-  // Marks of one's own vertices, a warp together, each lane with those of `v` and its neighbours.
-  __device__ void mark_neighbours(i64 v, u32 marks) {
+  // Mark own vertices, a warp together, each lane with those of `v` and the adjacent ones.
+  __device__ void mark_adjacent(i64 v, u32 marks) {
     if (!__any_sync(WARP, marks != 0)) return;
     marks <<= v & 31;
-    for (int d = 1; d < 32 / WIDE; d <<= 1) marks |= __shfl_xor_sync(WARP, marks, d);
+    for (int d = 1; d < 32 / QUAD; d <<= 1) marks |= __shfl_xor_sync(WARP, marks, d);
     i64 word = (base() + v) >> 5;
-    if (marks && (v & 31) == 0) mark(word, marks, load_stale(&own_bits[word]));
+    if (marks && (v & 31) == 0) mark(word, marks, load_stale(&own_marks[word]));
   }
-  // All of a lane's neighbours, by one store: what the owner has of those that are not settled
-  // bounds them as well.
-  __device__ void tell_neighbours(i64 v, const Quad<dist_t>& d) {
+  // Broadcast a lane's adjacent distances by one store: the owner's values of unsettled vertices
+  // are upper bounds as well.
+  __device__ void broadcast_quad(i64 v, const Quad<dist_t>& d) {
     tally[SENT] += sizeof(d) * (size() - 1);
     for (i64 r = 0; r < size(); r++)
-      if (r != rank()) store_quad(&dist(window(r))[base() + v], d);
+      if (r != rank()) store_quad(&distances_in(buffer(r))[base() + v], d);
   }
 };

@@ -1,4 +1,4 @@
-"""Shortest paths by sweeps, the papers' form (Kolganov; Bellman and Ford) on many ranks.
+"""Find shortest paths by sweeps, the papers' variant (Kolganov; Bellman and Ford), on many ranks.
 
     distance of the sources = 0, of all others = infinity
     repeat:
@@ -6,11 +6,11 @@
             distance[v] = min(distance[v], distance[u] + w)
             distance[u] = min(distance[u], distance[v] + w)     if the edge goes both ways
         distance = the minimum over the ranks
-    until no rank improved anything
+    until no rank improved a distance
 
-Every rank holds an equal share of the edges, sorted in segments, and all distances. One sweep, one
-exchange: a rank that swept on alone would work with distances that others have bettered. Left fresh: the
-distances of all vertices, on every rank.
+Every rank holds an equal share of the edges, sorted in segments, and all distances. One sweep, one exchange: a rank
+that continued alone would use distances that others have improved. At the end every rank has the distances of all
+vertices.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def sssp_sweep(
     dtype: np.dtype,
     cutoff: float | int | None = None,
 ) -> Traversal:
-    """Find distances in `dtype` from `sources`, which are positions; predecessors are found afterwards."""
+    """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
     run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, dtype)
     top = unreached_of(dtype)
     dist = run.full(blocks.padded(partition.num_states), top, dtype)

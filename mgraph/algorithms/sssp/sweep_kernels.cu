@@ -1,19 +1,19 @@
-// Edges that a thread has in flight: with one block of threads on a multiprocessor, latency is
-// hidden within a thread.
+// Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
+// thread.
 
 #include "prelude.cuh"
 #include "tiles.cuh"
 
 constexpr int DEPTH = 4;
 
-// Lower *p; false where it was as small already. Most offers fail at the load and leave the address
-// alone.
+// Lower *p; false where it was as small already. Most candidates fail at the load and leave the
+// address alone.
 __device__ inline bool lower(dist_t* p, dist_t to) {
   return to < load_relaxed(p) && to < atomic_min(p, to);
 }
 
-// A block of threads takes a unit: its segment is copied to shared memory, and what improved there
-// goes back.
+// A thread block processes a unit: its segment is copied to shared memory, and improved distances
+// are written back.
 extern "C" __global__ void __launch_bounds__(1024)
     sweep_distances(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
                     const i64* tile_edges, const i64* tile_starts, const u32* words,

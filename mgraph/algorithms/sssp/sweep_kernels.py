@@ -1,8 +1,8 @@
-"""Shortest paths by sweeps: every edge relaxed in both directions from one read of it.
+"""Relax every edge in both directions from one read of it.
 
-`dist` only ever falls. Starts are read from `before`, ends are read and lowered in `dist`; on CUDA, `before`
-is a snapshot taken before the launch, read through the read-only path, and the segment that holds the ends is
-in shared memory meanwhile. A smaller value that one thread missed is found in the next sweep.
+`dist` only ever falls. Starts are read from `before`, ends are read and lowered in `dist`; on CUDA, `before` is a
+snapshot from before the launch, read through the read-only path, and the segment that holds the ends is in shared
+memory. A smaller value that one thread missed is found in the next sweep.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def sweep_distances(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, segment_bits, both_ways, limit,
     before, dist, counters,
 ):  # fmt: skip
-    """Lower the distance at the end of every edge, and at its start where `both_ways`, but not above limit[0].
+    """Lower the distance at the end of every edge, and at its start where `both_ways`, within limit[0].
 
-    Work items are units (see Blocks). An unreached state is never below another, so that nothing is added to
-    it and an integer cannot overflow. `counters` are: improvements.
+    Work items are units (see Blocks). An unreached state is never below another, so that nothing is added to it and an
+    integer cannot overflow. `counters` are: improvements.
     """
     mask = (1 << segment_bits) - 1
     improved = 0

@@ -1,7 +1,8 @@
-"""Predecessors from distances that are known to be right: the designed ones, on any number of ranks."""
+"""Predecessors of correct distances: the defined ones, on any number of ranks."""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,7 @@ def predecessors_and_roots(shard, comm, dist, sources):
 
 
 def check(case, sources, num_ranks, order, *, num_by_weight=0):
-    """Compare predecessors and nearest sources with the oracles'; some ranks have rows by weight."""
+    """Compare predecessors and nearest sources with the oracles'; some ranks have weight-sorted rows."""
     shards = build_shards(case, num_ranks, order)
     for shard in shards[:num_by_weight]:
         require_rows_by_weight(shard)
@@ -56,58 +57,63 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
-def test_long_rows_by_weight_give_the_same(case, order):
+def test_weight_sorted_long_rows_have_the_same_predecessors(case, order):
     for num_ranks, sources in enumerate(zoo_sources(case), start=1):
         check(case, sources, num_ranks, order, num_by_weight=num_ranks)
 
 
-def test_a_long_row_by_weight_explains_nothing_in_a_directed_graph():
-    """Vertex 2 has many arcs, one of them to a nearer vertex, which is as far as would explain its distance."""
+def test_weight_sorted_rows_of_a_directed_graph_explain_nothing():
+    """Vertex 2 has many arcs, one of them to a nearer vertex, at a distance that would explain its own."""
     arcs = [(0, 1, 1), (0, 2, 3), (2, 1, 2), *((2, v, 5) for v in range(3, 103))]
     check(make_case("leaves", 103, arcs, np.uint8, directed=True), [0], 1, "degree", num_by_weight=1)
 
 
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
-def test_last_bytes_of_distances_tell_which_arcs_explain_nothing(case, monkeypatch):
-    """On graphs so large that the distances are not in a cache, integers are told apart by these first."""
-    monkeypatch.setattr(predecessors, "wants_digests", lambda info, dist, cache_bytes: dist.dtype.kind != "f")
+def test_low_bytes_of_distances_rule_out_arcs(case, monkeypatch):
+    """On graphs so large that the distances do not fit a cache, integers are compared by their low bytes first."""
+    monkeypatch.setattr(predecessors, "wants_low_bytes", lambda info, dist, cache_bytes: dist.dtype.kind != "f")
     for sources in zoo_sources(case):
         for num_ranks in (1, 3):
             check(case, sources, num_ranks, "natural")
 
 
+def threshold_at(least, shard, dist):
+    """Return a dense-region threshold; floats have none."""
+    return None if dist.dtype.kind == "f" else np.array([least], dist.dtype)
+
+
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
-def test_what_lies_before_the_core_offers_itself(case, monkeypatch):
-    """Wherever the core begins, and where there is no room for the offers; on graphs so large that it is looked for."""
+def test_vertices_below_the_dense_region_push_candidates(case, monkeypatch):
+    """At any threshold, with and without capacity for the candidates; on graphs so large that there is a threshold."""
     for sources in zoo_sources(case):
-        for num_ranks, core, share in (1, 3, 1), (3, 40, 1), (2, 3, 1 << 40):
-            found = lambda shard, dist, core=core: None if dist.dtype.kind == "f" else np.array([core], dist.dtype)  # noqa: E731
-            monkeypatch.setattr(predecessors, "_find_core", found)
-            monkeypatch.setattr(predecessors, "OFFER_SHARE", share)
+        for num_ranks, least, share in (1, 3, 1), (3, 40, 1), (2, 3, 1 << 40):
+            threshold = functools.partial(threshold_at, least)
+            monkeypatch.setattr(predecessors, "_find_threshold", threshold)
+            monkeypatch.setattr(predecessors, "CANDIDATE_SHARE", share)
             monkeypatch.setattr(predecessors, "SAMPLE", 1 if share > 1 else 1 << 12)
             check(case, sources, num_ranks, "degree", num_by_weight=2)
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_the_core_begins_where_arcs_do(order, monkeypatch):
-    """A source hangs on a heavy arc of a dense part, that of a hundred vertices which reach each other."""
+def test_dense_region_threshold_is_above_the_heavy_arc(order, monkeypatch):
+    """A heavy arc attaches the source to a dense part, a hundred vertices that are all neighbors."""
     arcs = [(100, 0, 50), *((u, v, 2 + (u + v) % 7) for u in range(100) for v in range(u))]
     shards = build_shards(make_case("hanging", 101, arcs, np.uint8), 2, order)
     dist = oracles.sssp(make_case("hanging", 101, arcs, np.uint8), [100])
 
-    def core(shard, comm, part):
-        return predecessors._find_core(shard, gather_states(shard, comm, part))
+    def threshold(shard, comm, part):
+        return predecessors._find_threshold(shard, gather_states(shard, comm, part))
 
     parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
-    assert run_on_ranks(core, shards, parts=parts) == [None, None]
-    monkeypatch.setattr(predecessors, "CORE_ARCS", 1)
+    assert run_on_ranks(threshold, shards, parts=parts) == [None, None]
+    monkeypatch.setattr(predecessors, "THRESHOLD_ARCS", 1)
     monkeypatch.setattr(predecessors, "SAMPLE", 20)
-    least, other = run_on_ranks(core, shards, parts=parts)
+    least, other = run_on_ranks(threshold, shards, parts=parts)
     assert least == other and 50 <= least <= 56
 
 
 def test_blocks_search_long_rows_at_the_same_time():
-    """Every leaf leads to three hubs, the nearest of them last; blocks of the emulated grid take a hub each."""
+    """Every leaf has arcs to three hubs, the nearest of them last; each block of the emulated grid processes a hub."""
     hubs, leaves = range(3), range(3, 1103)
     arcs = [(v, hub, 1 + (v < 1102)) for hub in hubs for v in leaves]
     case = make_case("hubs", 1103, arcs, np.uint8, directed=True)

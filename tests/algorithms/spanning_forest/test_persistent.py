@@ -37,7 +37,7 @@ def draw_list(seed, num_trees, num_edges, wide, dtype=np.uint32):
 
 
 def copy_of(work, backend):
-    """Return the list on a backend, in memory that nobody else has."""
+    """Return the list on a backend, in memory of its own."""
     columns = (None if column is None else backend.to_device(column) for column in (work.ends, work.keys, work.edges))
     return WorkList(*columns)
 
@@ -74,7 +74,7 @@ def test_lists(seed, num_trees, num_edges, wide, dtype, grid):
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["packed", "wide"])
-def test_a_way_as_long_as_the_list(wide):
+def test_path_as_long_as_the_list(wide):
     """Every tree's best edge leads to the next one, so that one round joins all."""
     n = 500
     ends = np.repeat(np.arange(n), 2)[1:-1].astype(np.uint32)

@@ -50,7 +50,7 @@ def test_all_widths_and_any_delta(directed, dtype, delta):
 
 
 @pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
-def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+def test_vertices_beyond_the_cutoff_are_unreached(name):
     case = ZOO[name]
     farthest = oracles.sssp(case, [0]).max()
     for cutoff in (0, farthest // 2, farthest):
@@ -73,7 +73,7 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
     assert arcs <= 2 * len(ends), "few arcs are looked at twice"
 
 
-def test_what_is_left_behind_the_second_pull_is_one_bucket():
+def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
     trace = check(trailing_chains(), [0], delta=12)
     methods = [step["method"] for step in trace.supersteps]

@@ -81,7 +81,7 @@ def test_long_rows_and_any_delta(delta, order):
         assert all(step["microseconds"] >= 0 for step in trace.supersteps)
 
 
-def test_far_is_a_queue_first_and_then_all_that_is_not_settled():
+def test_far_is_a_queue_first_and_then_found_by_scans():
     """On a path the queue is short all the time; a star's leaves all wait at once."""
     path = make_case("path", 100, [(v, v + 1, 10) for v in range(99)], np.uint8)
     star = make_case("star", 400, [(0, v, 1 + v % 200) for v in range(1, 400)], np.uint8)
@@ -98,7 +98,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS, ids="-".join)
-def test_the_form_of_a_turn_does_not_show_in_the_answer(form, monkeypatch):
+def test_result_does_not_depend_on_the_way_of_a_round(form, monkeypatch):
     monkeypatch.setattr(fused, "sssp_costs", lambda *_: FORMS[form])
     methods = set()
     for case, sources in ((random_case(4, 300), [3, 150]), (hubs(), [7])):
@@ -108,7 +108,7 @@ def test_the_form_of_a_turn_does_not_show_in_the_answer(form, monkeypatch):
     assert methods - {"heavy"} == {"push", *form} - {"heavy"}
 
 
-def test_what_is_left_behind_the_second_pull_is_one_bucket():
+def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
     _, (_, trace) = check(trailing_chains(), [0], delta=3)
     methods = [step["method"] for step in trace.supersteps]
@@ -126,7 +126,7 @@ def test_any_grid_and_order_of_threads(block, blocks, seed):
 
 
 @pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
-def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+def test_vertices_beyond_the_cutoff_are_unreached(name):
     case = ZOO[name]
     farthest = oracles.sssp(case, [0]).max()
     for cutoff in (0, farthest // 2, farthest):

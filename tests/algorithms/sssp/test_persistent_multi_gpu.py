@@ -143,7 +143,7 @@ def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it(first):
     assert sum(step["arcs"] for step in steps) <= 2 * len(ends), "few arcs are looked at twice"
 
 
-def test_vertices_pull_from_others_that_pull_meanwhile():
+def test_vertices_pull_from_vertices_that_pull_meanwhile():
     """Most vertices are neither settled nor far at the peak, and their neighbours are on the same rank too."""
     random = np.random.default_rng(0)
     ends = [*zip(*random.integers(0, 200, (2, 2400)).tolist(), random.integers(1, 200, 2400).tolist(), strict=True)]
@@ -151,7 +151,7 @@ def test_vertices_pull_from_others_that_pull_meanwhile():
     assert "pull" in {step["method"] for step in answers[0][1].supersteps}
 
 
-def test_what_is_left_behind_the_second_pull_is_one_bucket():
+def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
     (_, trace), _ = search(trailing_chains(), [0], seed=1, delta=12, heavies=True, finishes=True)
     methods = [step["method"] for step in trace.supersteps]
@@ -160,10 +160,10 @@ def test_what_is_left_behind_the_second_pull_is_one_bucket():
     assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
 
 
-def test_who_has_nothing_to_pull_from_is_queued_in_a_pull():
-    """Of two vertices that hang on a crowd the farther leads to another crowd, which nobody else does.
+def test_near_vertex_without_light_arcs_is_queued_in_a_pull():
+    """Two vertices are attached to a crowd; the farther alone leads to a second crowd.
 
-    When the nearer is settled, the farther is near, and all its arcs are heavier than the way from the bucket before.
+    When the nearer is settled, the farther is near, and all its arcs are heavier than the width of the settled bucket.
     """
     crowds = [
         (u, v, 1 + (u + v) % 3)
@@ -177,7 +177,7 @@ def test_who_has_nothing_to_pull_from_is_queued_in_a_pull():
 
 
 def test_all_warps_pull_long_rows():
-    """A vertex that is far, with many arcs, most of them from what is settled before."""
+    """A far vertex with many arcs, most of them from vertices settled before."""
     many = 300
     ends = [(0, v, 1 + v % 3) for v in range(1, many)] + [(v, many, 90 + v % 100) for v in range(1, many)]
     answers = search(make_case("fan", many + 1, ends, np.uint8), [0], 2, seed=1, delta=4, heavies=True)
@@ -185,7 +185,7 @@ def test_all_warps_pull_long_rows():
 
 
 def crowd_and_chain(seed, heaviest, *, directed):
-    """Return a crowd of many arcs and a chain out of it; weights stand around the edges of their classes."""
+    """Return a crowd of many arcs and a chain out of it; weights lie around the edges of their classes."""
     random, n = np.random.default_rng(seed), 150
     crowd = random.integers(0, n // 3, (2, 3 * n))
     sources, targets = np.concatenate([np.stack([np.arange(n - 1), np.arange(1, n)]), crowd], axis=1)
@@ -196,7 +196,7 @@ def crowd_and_chain(seed, heaviest, *, directed):
 
 
 @pytest.mark.parametrize(("crowd", "source"), [(15, 39), (4, 1)])
-def test_a_round_that_marks_lines_comes_behind_one_that_marks_none(crowd, source):
+def test_round_with_summary_follows_a_dense_round(crowd, source):
     """In a directed graph heavy arcs of many are pushed, then of few."""
     search(crowd_and_chain(crowd, 300, directed=True), [source], 2, "natural", seed=2, heavies=True, delta=3)
 
@@ -205,18 +205,18 @@ def test_a_round_that_marks_lines_comes_behind_one_that_marks_none(crowd, source
     ("crowd", "heaviest", "source", "order", "seed", "delta"),
     [(19, 300, 100, "degree", 2, None), (0, 100, 72, "degree", 1, 40), (12, 20, 60, "natural", 3, None)],
 )
-def test_what_was_settled_before_anyone_pulled_is_told_at_last(crowd, heaviest, source, order, seed, delta):
+def test_distances_settled_before_the_first_pull_are_broadcast_in_the_last(crowd, heaviest, source, order, seed, delta):
     options = {"finishes": True, "heavies": True, "seed": seed}
     search(crowd_and_chain(crowd, heaviest, directed=False), [source], 2, order, delta=delta, **options)
 
 
-def test_a_thread_looks_at_a_long_slice_in_many_turns():
+def test_thread_scans_a_long_slice_in_many_steps():
     search(random_case(0, 3000), [5], 2, seed=2, blocks=1)
 
 
 @pytest.mark.parametrize("heaviest", [70_000, 2**55 + 3])
-def test_a_pull_looks_at_all_of_a_class_that_has_what_is_light_enough(heaviest):
-    """A vertex of which a heavier arc of a class stands before the lightest that leads to it."""
+def test_pull_scans_a_whole_class_with_light_arcs(heaviest):
+    """In the row of a vertex a heavier arc of a class precedes its lightest arc."""
     scale = 255 / heaviest
     first = [next(w for w in range(int(c / scale) - 40, heaviest) if int(w * scale) == c) for c in (64, 65, 66)]
     crowd = [(u, v, 1 + (u + v) % 3) for u in range(60) for v in range(u)]
@@ -228,7 +228,7 @@ def test_a_pull_looks_at_all_of_a_class_that_has_what_is_light_enough(heaviest):
 
 
 @pytest.mark.parametrize("name", ["dag", "rounding", "large-weights"])
-def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+def test_vertices_beyond_the_cutoff_are_unreached(name):
     farthest = oracles.sssp(ZOO[name], [0]).max()
     for cutoff in (0, farthest // 2, farthest):
         search(ZOO[name], [0], 2, cutoff=cutoff)

@@ -88,7 +88,7 @@ def test_equal_to_the_frontier_form_to_the_bit():
 
 
 @pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
-def test_what_is_farther_than_the_cutoff_is_not_reached(name):
+def test_vertices_beyond_the_cutoff_are_unreached(name):
     case = ZOO[name]
     for cutoff in (0, 1, 3, 2**40):
         for num_ranks in (1, 3):

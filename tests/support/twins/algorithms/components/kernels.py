@@ -37,7 +37,7 @@ def _with_roots(answer: Answer) -> Answer:
 
 
 def _layout(r: DrawnRows) -> dict:
-    """Return what tells positions from states."""
+    """Return the parameters that map states to positions."""
     return {"stride": r.stride, "multiplier": r.multiplier}
 
 
@@ -75,7 +75,7 @@ def vote_giant(draw: st.DrawFn) -> Case:
 
 
 def _giant(draw: st.DrawFn, num: int, dtype: np.dtype) -> np.ndarray:
-    """Return a vertex, or nobody."""
+    """Return a vertex, or none."""
     giant = draw(st.none() | st.integers(0, num - 1))
     return np.array([none_of(dtype) if giant is None else giant], dtype)
 
@@ -125,16 +125,16 @@ def mark_reached(draw: st.DrawFn) -> Case:
 
 def list_edges(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    told = some(r.random, r.num_states, draw(st.sampled_from((0.5, 0.95))))
-    arcs = int(np.diff(r.indptr)[~told[r.base : r.base + r.num_owned]].sum())
+    marked = some(r.random, r.num_states, draw(st.sampled_from((0.5, 0.95))))
+    arcs = int(np.diff(r.indptr)[~marked[r.base : r.base + r.num_owned]].sum())
     # All, or none of some rows: which of them have room depends on the order of threads.
-    room = draw(st.sampled_from((arcs, arcs + 5, 0)))
+    capacity = draw(st.sampled_from((arcs, arcs + 5, 0)))
     args = {"lo": 0, "hi": -(-r.num_owned // 32), "num_owned": r.num_owned, "indptr": r.indptr, "targets": r.targets}
-    args |= {"base": r.base, **_layout(r), "room": room, "bits": bits(told)}
+    args |= {"base": r.base, **_layout(r), "capacity": capacity, "bits": bits(marked)}
     args |= {"giant": np.array([r.random.integers(0, r.num_states)], r.types.vertex)}
 
-    normal = queues(counters_0=("ends", "others")) if room else lambda answer: answer
-    out = {name: Unwritten(room, r.types.vertex) for name in ("ends", "others")}
+    normal = queues(counters_0=("ends", "others")) if capacity else lambda answer: answer
+    out = {name: Unwritten(capacity, r.types.vertex) for name in ("ends", "others")}
     return Case({**args, "counters": np.zeros(1, np.int64), **out}, normal)
 
 
@@ -174,18 +174,18 @@ def settle(draw: st.DrawFn) -> Case:
 
 def list_others(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    args = {"lo": 0, "hi": r.num_states // 32, "room": draw(st.sampled_from([r.num_states, r.num_states // 8]))}
+    args = {"lo": 0, "hi": r.num_states // 32, "capacity": draw(st.sampled_from([r.num_states, r.num_states // 8]))}
     args |= {"num_positions": draw(st.integers(1, r.num_states)), **_layout(r)}
     args |= {"bits": bits(some(r.random, r.num_states, 0.6)), "giant": _giant(draw, r.num_states, r.types.vertex)}
     args |= {"parents": _forest(r.random, r.num_states, r.types.vertex), "counters": np.zeros(1, np.int64)}
 
     def normal(answer: Answer) -> Answer:
         answer = _with_roots(answer)
-        if answer["counters"][0] <= args["room"]:
+        if answer["counters"][0] <= args["capacity"]:
             return queues(counters_0=("others", "roots"))(answer)
         return {name: answer[name] for name in ("parents", "counters", "written others", "written roots")}
 
-    out = {name: Unwritten(args["room"], r.types.vertex) for name in ("others", "roots")}
+    out = {name: Unwritten(args["capacity"], r.types.vertex) for name in ("others", "roots")}
     return Case({**args, **out}, normal)
 
 
@@ -208,10 +208,10 @@ def _users(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 
 def _roots_of_states(draw: st.DrawFn, r: DrawnRows) -> dict:
-    """Return what tells the root of a state."""
+    """Return the arrays that map a state to its root."""
     roots = r.random.integers(0, draw(st.integers(1, r.num_states)), r.num_states).astype(r.types.vertex)
-    told = draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.5))))
-    return {"bits": told, "giant": r.random.integers(0, r.num_states, 1).astype(r.types.vertex), "roots": roots}
+    marked = draw(st.none() | st.just(bits(some(r.random, r.num_states, 0.5))))
+    return {"bits": marked, "giant": r.random.integers(0, r.num_states, 1).astype(r.types.vertex), "roots": roots}
 
 
 def _id_type(draw: st.DrawFn, r: DrawnRows) -> np.dtype:
@@ -231,16 +231,23 @@ def find_smallest(draw: st.DrawFn) -> Case:
 
 def list_roots(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    room = draw(st.sampled_from([r.num_owned, r.num_owned // 8]))
-    args = {"lo": 0, "hi": -(-r.num_owned // 32), "num_owned": r.num_owned, "base": r.base, **_layout(r), "room": room}
+    capacity = draw(st.sampled_from([r.num_owned, r.num_owned // 8]))
+    args = {
+        "lo": 0,
+        "hi": -(-r.num_owned // 32),
+        "num_owned": r.num_owned,
+        "base": r.base,
+        **_layout(r),
+        "capacity": capacity,
+    }
     args |= _roots_of_states(draw, r) | {"roots": _roots(_forest(r.random, r.num_states, r.types.vertex))}
 
     def normal(answer: Answer) -> Answer:
-        if answer["counters"][0] <= room:
+        if answer["counters"][0] <= capacity:
             return queues(counters_0=("found",))(answer)
         return {name: answer[name] for name in ("counters", "written found")}
 
-    return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(room, r.types.vertex)}, normal)
+    return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(capacity, r.types.vertex)}, normal)
 
 
 def label_users(draw: st.DrawFn) -> Case:

@@ -11,7 +11,7 @@ from mgraph.types import unreached_of
 
 
 def _shared(draw: st.DrawFn, r: DrawnRows) -> dict:
-    # Where distances are far apart, it takes a long row to find an arc that explains one.
+    # Where distances differ widely, an arc that explains one is found late in a long row.
     most = draw(st.sampled_from([5, 60]))
     return {
         "lo": 0,
@@ -29,8 +29,8 @@ def _own(r: DrawnRows) -> dict:
     return {"base": r.base, "stride": r.stride, "multiplier": r.multiplier, "parents": parents}
 
 
-def _core(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
-    """Draw where the core begins: nowhere, among the distances, or behind most of them."""
+def _threshold(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
+    """Draw the threshold: none, among the distances, or above most of them."""
     return np.array([draw(st.sampled_from([0, 1, 4, 30]))], r.types.dist)
 
 
@@ -40,57 +40,58 @@ def find_nearer(draw: st.DrawFn) -> Case:
     dist, counters = given.pop("dist"), given.pop("counters")
     exact = dist.dtype.kind != "f" and draw(st.booleans())
     given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
-    given["digests"] = dist.astype(np.uint8) if exact else None
-    given["core"] = _core(draw, r) if draw(st.booleans()) else None
+    given["low_bytes"] = dist.astype(np.uint8) if exact else None
+    given["threshold"] = _threshold(draw, r) if draw(st.booleans()) else None
     return Case({**given, **_own(r), "counters": counters})
 
 
 def find_core(draw: st.DrawFn) -> Case:
     r, step = draw(rows(types_found)), draw(st.integers(1, 4))
     given = {"lo": 0, "hi": r.num_states // step, "step": step, "dist": r.distances()}
-    core = np.full(1, unreached_of(r.types.dist), r.types.dist)
-    return Case({**given, "stride": r.stride, "multiplier": r.multiplier, "core": core})
+    threshold = np.full(1, unreached_of(r.types.dist), r.types.dist)
+    return Case({**given, "stride": r.stride, "multiplier": r.multiplier, "threshold": threshold})
 
 
 def offer_early(draw: st.DrawFn) -> Case:
-    """There is room for all offers, or for none."""
+    """Draw a capacity for all candidates, or 0."""
     r = draw(rows(types_found))
-    given = {**_shared(draw, r), "core": _core(draw, r)}
+    given = {**_shared(draw, r), "threshold": _threshold(draw, r)}
     given |= {"base": r.base, "stride": r.stride, "multiplier": r.multiplier}
-    most = draw(st.sampled_from([0, len(r.targets)]))
-    given |= {"most": most, "offers": np.zeros(2 * (1 + len(r.targets)), r.types.vertex)}
+    capacity = draw(st.sampled_from([0, len(r.targets)]))
+    given |= {"capacity": capacity, "candidates": np.zeros(2 * (1 + len(r.targets)), r.types.vertex)}
 
     def normal(answer: Answer) -> Answer:
-        (count, _), *_ = pairs = answer["offers"].reshape(-1, 2)
-        offers = pairs[1 : 1 + int(count) if most else 1]
-        offers[:] = offers[np.lexsort(offers.T)]
+        (count, _), *_ = pairs = answer["candidates"].reshape(-1, 2)
+        candidates = pairs[1 : 1 + int(count) if capacity else 1]
+        candidates[:] = candidates[np.lexsort(candidates.T)]
         return answer
 
     return Case(given, normal)
 
 
 def take_offers(draw: st.DrawFn) -> Case:
-    """One rank may have found no room for its offers."""
+    """Draw candidates, on one rank perhaps more than its capacity."""
     r = draw(rows(types_found))
     num_ranks = draw(st.sampled_from([1, 3]))
-    most = 90 // num_ranks
-    offers = r.random.integers(0, r.num_states, (num_ranks, 1 + most, 2)).astype(r.types.vertex)
-    offers[:, 0, 0], offers[:, 0, 1] = r.random.integers(0, most + draw(st.integers(1, 9)), num_ranks), 0
-    given = {"lo": 0, "hi": 90, "offers": offers.reshape(-1), "most": most, "num_ranks": num_ranks}
+    capacity = 90 // num_ranks
+    candidates = r.random.integers(0, r.num_states, (num_ranks, 1 + capacity, 2)).astype(r.types.vertex)
+    candidates[:, 0, 0], candidates[:, 0, 1] = r.random.integers(0, capacity + draw(st.integers(1, 9)), num_ranks), 0
+    given = {"lo": 0, "hi": 90, "candidates": candidates.reshape(-1), "capacity": capacity, "num_ranks": num_ranks}
     given |= {"base": r.base, "num_owned": r.num_owned}
-    return Case({**given, "parents": _own(r)["parents"], "core": np.array([7], r.types.dist)})
+    return Case({**given, "parents": _own(r)["parents"], "threshold": np.array([7], r.types.dist)})
 
 
 def digest_distances(draw: st.DrawFn) -> Case:
     dtype = np.dtype(draw(widths(np.uint32, np.int64, np.uint16)))
     dist = np.random.default_rng(draw(seeds)).integers(0, unreached_of(dtype), 40, dtype, endpoint=True)
-    return Case({"lo": 0, "hi": len(dist), "dist": dist, "digests": np.zeros(len(dist), np.uint8)})
+    return Case({"lo": 0, "hi": len(dist), "dist": dist, "low_bytes": np.zeros(len(dist), np.uint8)})
 
 
 def find_nearer_by_weight(draw: st.DrawFn) -> Case:
-    """Draw rows by classes of weight.
+    """Draw rows sorted by weight class.
 
-    Now and then the rows are by falling length, and the first is a hub's; where there is a core one comes too late.
+    Now and then the rows are in order of falling length, and the first is a hub's; with a threshold one row is out of
+    order.
     """
     r = draw(rows(types_found))
     falling = draw(st.booleans())
@@ -100,8 +101,8 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     lengths = np.diff(r.indptr)
     # The place of each row, and of each arc the place of its row.
     places = np.argsort(np.argsort(-lengths, kind="stable")) if falling else np.arange(r.num_owned)
-    core = _core(draw, r)
-    if falling and core[0] and r.num_owned > 2:
+    threshold = _threshold(draw, r)
+    if falling and threshold[0] and r.num_owned > 2:
         places = np.where(places == 1, r.num_owned - 1, places - (places > 1))
     order = np.lexsort([(r.weights * given["scale"]).astype(np.int64), np.repeat(places, lengths)])
     lengths[places] = lengths.copy()
@@ -109,10 +110,10 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     given["targets"], given["weights"], dist = r.targets[order], r.weights[order], given.pop("dist")
     own = _own(r)
     dist[r.base :][: r.num_owned][own["parents"] == 5] = 0  # sources
-    offered = some(r.random, r.num_owned, 0.3) & (own["parents"] != 5)
-    own["parents"][offered] = r.random.integers(0, r.num_states, offered.sum())
+    candidate = some(r.random, r.num_owned, 0.3) & (own["parents"] != 5)
+    own["parents"][candidate] = r.random.integers(0, r.num_states, candidate.sum())
     lo, hi = given.pop("lo"), given.pop("hi")
-    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "core": core, **own})
+    return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "threshold": threshold, **own})
 
 
 def find_equal(draw: st.DrawFn) -> Case:

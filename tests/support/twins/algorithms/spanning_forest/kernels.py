@@ -86,7 +86,7 @@ def find_arcs(draw: st.DrawFn) -> Case:
 
 
 def _sort_list(answer: Answer, place: int, prefix: str = "") -> Answer:
-    """Sort a work list, whose order is free, and forget what part of it was written where there was no room."""
+    """Sort a work list, of free order, and drop the part that exceeded its capacity."""
     ends, keys, edges = (f"{prefix}{name}" for name in ("ends", "keys", "edges"))
     count = int(answer["counters"][place])
     if count > len(answer[keys]):

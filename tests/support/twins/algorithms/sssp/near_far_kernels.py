@@ -98,11 +98,11 @@ def split_far(draw: st.DrawFn) -> Case:
         "bounds": _bounds(r),
         "in_far": bits(waits),
         "near": Unwritten(r.num_states, r.types.vertex),
-        "kept": Unwritten(r.num_states, r.types.vertex),
+        "next_far": Unwritten(r.num_states, r.types.vertex),
         "lowest": _lowest(r),
         "counters": np.zeros(2, np.int64),
     }
-    return Case(args, queues(counters_0=("near",), counters_1=("kept",)))
+    return Case(args, queues(counters_0=("near",), counters_1=("next_far",)))
 
 
 def scan_distances(draw: st.DrawFn) -> Case:
