@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse
 from backends import gpu_count
 from comm_ranks import open_socket_threads
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
@@ -16,6 +16,7 @@ from sweep_checks import TINY
 from test_build import CaseEdges
 from test_compact import compact_on, squeeze
 from test_traversals import check
+from tiers import examples
 from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case, zoo_sources
 
@@ -98,7 +99,7 @@ def test_answers_over_nccl():
                         check(search(g, 0), case, [0], "degree")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs_and_sources(), rank_counts, orders)
 def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
     """Zero and absorbed weights included: drawn weights are such more often than not."""

@@ -8,9 +8,10 @@ import oracles
 import pytest
 import scipy.sparse
 from forest_checks import FORESTS, STAIRS, WIDE, check, undirected
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from strategies import graphs, orders, rank_counts
+from tiers import examples
 from user_graphs import ORDERS, graph_of
 from zoo import ZOO, make_case, random_case
 
@@ -78,7 +79,7 @@ def test_hubs(clusters, monkeypatch):
                 check(mg.minimum_spanning_forest(g), case, order)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60, suppress_health_check=list(HealthCheck))
 @given(case=graphs(max_vertices=30, max_edges=120), num_ranks=rank_counts, order=orders, maximum=st.booleans())
 def test_many_equal_weights(case, num_ranks, order, maximum, clusters):
     case = undirected(case)

@@ -271,6 +271,7 @@ def test_worker_lost_before_its_part_comes_is_named(cluster, client, monkeypatch
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_lost_workers_leave_nothing(cluster, client, tmp_path):
     """Ranks wait in a verb, compute, or are in line when a worker is killed; every time the next call works."""
     before = held(client)

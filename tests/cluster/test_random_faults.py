@@ -15,7 +15,7 @@ from faults.phases import write_inputs
 from faults.processes import Run, client_process, monitored
 
 # A test has so many faults at most; each is far below its timeout, and that below faulthandler_timeout.
-pytestmark = pytest.mark.timeout(360)
+pytestmark = [pytest.mark.timeout(360), pytest.mark.widens]
 
 # What part of `--faults N` each has, and how many of them are one test: N SIGKILLs in all, and at least N SIGINTs.
 SHARES = {

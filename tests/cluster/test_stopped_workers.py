@@ -58,6 +58,7 @@ def test_a_stopped_rank_is_named_and_goes_on_when_it_is_continued(client):
         assert cluster.run_on_kept(programs.recall, "graph") == [1, 1]
 
 
+@pytest.mark.ci
 def test_a_rank_that_stays_stopped_is_given_up_and_replaced(client):
     (_, (worker, pid)) = processes(client)
     cluster = mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=60)
@@ -74,6 +75,7 @@ def test_a_rank_that_stays_stopped_is_given_up_and_replaced(client):
             assert mg.bfs(again, 1).stats.num_reached > 1
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["no other rank waits for it", "its result is fetched"])
 def test_a_rank_that_no_verb_waits_for_is_given_up(client, how):
     worker = processes(client)[1][0]

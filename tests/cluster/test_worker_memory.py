@@ -74,6 +74,7 @@ def test_what_does_not_fit_a_worker_is_refused_by_its_limit(small_limit, larger)
         assert client.run(lambda dask_worker: dask_worker.id) == begun
 
 
+@pytest.mark.ci
 def test_a_forest_that_does_not_fit_beside_its_graph_is_refused():
     with limited("600MB") as (_, cluster), mg.rmat(20, cluster=cluster) as g:
         # The forest takes 50 MB.

@@ -74,11 +74,13 @@ def nccl_gang(request):
 # What they must do.
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
 def test_in_process(comms, case):
     check(run_threads(comms, case))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
 def test_processes(process_gang, case):
     check(process_gang.run(case))

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, positions_of
 from on_ranks import RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
 from test_blocks import check_order, edges_of
 from test_build import CaseEdges
+from tiers import examples
 from zoo import CASES, ZOO, random_case
 
 from mgraph.backends.base import CpuBackend
@@ -92,6 +93,7 @@ def check(case, num_ranks, order, shape=TINY):
     return shards, naive
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_every_edge_is_there_once_whatever_the_passes(case, order, few_keys):
@@ -99,7 +101,7 @@ def test_every_edge_is_there_once_whatever_the_passes(case, order, few_keys):
         check(case, num_ranks, order)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs(), rank_counts, orders)
 def test_drawn_graphs(case, num_ranks, order):
     with pytest.MonkeyPatch.context() as patch:
@@ -107,6 +109,7 @@ def test_drawn_graphs(case, num_ranks, order):
         check(case, num_ranks, order)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_on_one_rank_the_blocks_are_those_made_from_rows(case, shape, few_keys):

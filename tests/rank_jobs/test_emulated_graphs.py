@@ -56,6 +56,7 @@ def rank_program(_, comm, case, order, sources, how, seed):
     return backend.to_host(found.distances), None if parents is None else backend.to_host(parents)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("search", "layout"),
     [(bfs, "rows"), (bfs_sweep, "rows"), (sssp, "rows"), (sssp_sweep, "rows"), (sssp_sweep, "compact")],

@@ -9,6 +9,7 @@ import re
 
 import contract
 import pytest
+import tiers
 from nvrtc import compile_text
 
 import mgraph.kernels
@@ -26,7 +27,8 @@ from mgraph.comm import peers
 FOLDER = pathlib.Path(mgraph.kernels.__file__).parent
 SOURCES = sorted(FOLDER.glob("*.cu"))
 INCLUDED = sorted(FOLDER.glob("*.cuh"))
-ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+# The quick tier assembles for one.
+ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in ("sm_75", "sm_100")))
 # Of a multiprocessor, for the threads of a block, on all of them.
 REGISTERS = 1 << 16
 # The widths a module meets beside the defaults: wide floats, integer distances, wide ids, of users alone too, and all.
@@ -148,14 +150,16 @@ def test_windows_begin_alike():
         assert kernels.REPORT[:2] == ("done", "num_rows") and len(kernels.REPORT) == search_peers.NUM_REPORTS
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.stem)
 def test_compiles_without_a_warning(source, architecture):
     # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
     widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
-    for typedefs in widths:
-        # Assembled, which takes most of the time, are the usual and the widest, which comes first.
-        between = typedefs not in (TYPEDEFS, widths[0])
+    # Assembled, which takes most of the time, are the usual and, in CI, the widest, which comes first.
+    assembled = tiers.by_tier([TYPEDEFS], [TYPEDEFS, widths[0]])
+    for typedefs in tiers.by_tier([TYPEDEFS, *widths[:1]], widths):
+        between = typedefs not in assembled
         built = compile_text(module_text(source, typedefs), "compute_90" if between else architecture)
         assert built.log == "", typedefs
         assert between or built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
@@ -178,6 +182,7 @@ def test_minima_of_16_bits_are_assembled(architecture):
     assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("vertex", ["uint32", "int64"])
 @pytest.mark.parametrize("level", ["uint8", "int32"])

@@ -83,6 +83,7 @@ def test_a_signal_takes_everything_down(start, number, code):
     assert process.returncode == code
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_a_script_that_is_killed_leaves_nothing(start, tmp_path, whole_group):
     process = start("local.sh", "--workers", "2", "--", "sleep", "1000", start_new_session=True)
@@ -151,6 +152,7 @@ def test_bad_options_are_refused(start, options, message):
     assert message in err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("script", ["local.sh", "slurm.sbatch"])
 def test_the_smoke_job_runs_on_a_cluster(start, script):
     process = start(script, "--workers", "2", "--scale", "4")

@@ -51,6 +51,7 @@ def compiled(cache):
     return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb[ci]")}
 
 
+@pytest.mark.ci
 def test_a_second_start_compiles_nothing(tmp_path, record_property):
     cold = fresh(FIRST_RESULT, tmp_path)
     files = compiled(tmp_path)

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from emulator.backend import SANITIZE, EmulatedBackend
 from emulator.example.lightest import find_lightest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from test_contract import FOLDER, stems
+from tiers import examples
 from twins.case import check, cpu
 
 from mgraph.backends.base import make_backend
@@ -80,7 +81,7 @@ def test_twins_agree(name, device):
     strategy = strategy_of(kernel)
     backends = emulators if device == "emulated" else st.just(make_backend("cuda"))
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def agree(data):
         case = strategy(data.draw)

@@ -21,7 +21,8 @@ def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) 
     """Run one test file under this suite's settings and conftest, in a folder of its own."""
     pretended = PRETEND.format(gpus) if gpus else ""
     (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + pretended)
-    shutil.copy(HERE / "conftest.py", tmp_path)
+    for name in ("conftest.py", "tiers.py"):
+        shutil.copy(HERE / name, tmp_path)
     (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
     # A copy of pyproject.toml, so that the settings are these and the paths are not.
     shutil.copy(HERE.parent / "pyproject.toml", tmp_path)
