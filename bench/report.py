@@ -23,8 +23,8 @@ kernels of a search do with it. `bench/ablation.py` shows what each optimisation
 what any algorithm must do, `bench/forest_parts.py` and `bench/neighbours.py` what preparing a forest and compressing
 neighbours would; `bench/scaling.py` goes over ranks and scales, for `docs/scaling.md`. `bench/sanitize.py` has the
 tools of compute-sanitizer look at every algorithm. `bench/device.sh` is what is sent to a machine with GPUs.
-`make test-all` appends to faults.jsonl, beside those results, which processes it killed in which phase and what came of
-it.
+`make test-all` appends to suite.jsonl, beside those results, how many tests passed in what time and from which seeds,
+and to faults.jsonl which processes it killed in which phase and what came of it.
 
 A name means one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed, weights are
@@ -49,7 +49,7 @@ def main() -> None:
     text = [HEAD]
     for path in sorted(record.RESULTS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        if path.stem == "faults":
+        if path.stem in ("faults", "suite"):
             continue
         text.append(f"\n## {path.stem}\n")
         ablations = [line for line in lines if line.get("bench") == "ablation"]

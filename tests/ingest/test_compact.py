@@ -9,12 +9,12 @@ import oracles
 import pytest
 from hypothesis import given
 from naive_shard import build_shards, positions_of
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
 from test_blocks import check_order, edges_of
 from test_build import CaseEdges
-from tiers import examples
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, random_case
 
 from mgraph.backends.base import CpuBackend
@@ -93,11 +93,12 @@ def check(case, num_ranks, order, shape=TINY):
     return shards, naive
 
 
+@pytest.mark.widens
 @pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_every_edge_is_there_once_whatever_the_passes(case, order, few_keys):
-    for num_ranks in RANKS:
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
         check(case, num_ranks, order)
 
 

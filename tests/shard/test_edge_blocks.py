@@ -10,11 +10,11 @@ import oracles
 import pytest
 from hypothesis import given
 from naive_shard import build_shards, positions_of
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
 from test_build import build_on
-from tiers import examples
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, GraphCase, random_case
 
 from mgraph.backends.base import CpuBackend
@@ -93,12 +93,13 @@ def check_order(blocks):
     assert keys == sorted(keys)
 
 
+@pytest.mark.widens
 @pytest.mark.covering
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_every_edge_is_there_once_in_equal_shares(case, order, shape):
-    for num_ranks in RANKS:
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
         check(case, num_ranks, order, SHAPES[shape])
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -35,8 +35,8 @@ def examples(count: int, **more: object) -> settings:
     return settings(max_examples=scaled(count), deadline=None, **more)
 
 
-def by_tier(quick: Sequence, ci: Sequence) -> Sequence:
-    """Return the values for the chosen tier; a test that uses them is marked `widens`."""
+def by_tier(quick: Any, ci: Any) -> Any:
+    """Return the value for the chosen tier; a test that uses it is marked `widens`."""
     return quick if chosen == QUICK else ci
 
 
@@ -69,7 +69,11 @@ def _at_most(items: list[pytest.Item], tier: str) -> set[pytest.Item]:
 
 def covering(items: list[pytest.Item], width: int) -> list[pytest.Item]:
     """Return a few parametrized tests that have every value of each parameter, or with width 2 every pair of values."""
-    parameters = {item: sorted(item.callspec.indices.items()) for item in items if hasattr(item, "callspec")}
+    # A value is one object for all tests that it is given to.
+    parameters = {
+        item: [(name, id(value)) for name, value in sorted(item.callspec.params.items(), key=lambda pair: pair[0])]
+        for item in items
+    }
     goals = {item: set(itertools.combinations(values, min(width, len(values)))) for item, values in parameters.items()}
     missing, found = set().union(*goals.values()), []
     while missing:
