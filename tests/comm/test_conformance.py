@@ -93,6 +93,7 @@ def test_nccl(nccl_gang, case, on_host):
     check(nccl_gang.run(case, on_host=on_host))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_large(transport, size):

@@ -106,6 +106,7 @@ MARKED = """
 """
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("options", "outcome", "left"),
     [
