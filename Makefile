@@ -32,7 +32,8 @@ test-ci:  ## all tests of CI, a quarter of an hour
 	$(PYTHON) -m pytest --tier ci
 
 test-all:  ## hours of random graphs, interleavings and faults; recorded in bench/results
-	$(PYTHON) -m pytest --tier all --run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
+	$(PYTHON) -m pytest --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
+		--run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
 
 gpu:  ## all tests of CI on a GPU, where a skipped GPU test is a failure
 	$(PYTHON) -m pytest --tier ci --require gpu

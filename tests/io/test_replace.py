@@ -165,7 +165,6 @@ while True:
 """
 
 
-@pytest.mark.covering
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"

@@ -37,6 +37,8 @@ from mgraph.types import LEVEL
 from mgraph.validation.components import validate_labels
 from mgraph.validation.spanning_forest import validate_forest
 
+pytestmark = pytest.mark.interleavings
+
 # All of the zoo in which there is a vertex to search from.
 CASES = [case for case in ZOO.values() if case.num_vertices]
 CASES += [random_case(seed, num_vertices=150) for seed in (0, 1, 2)]

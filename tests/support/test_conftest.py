@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
@@ -9,10 +10,13 @@ import subprocess
 import sys
 import textwrap
 
+import backends
 import pytest
+import tiers
 from backends import BACKENDS, available_backends
 
 HERE = pathlib.Path(__file__).parent
+HELPERS = pathlib.Path(tiers.__file__).parent
 # Appended to the copy of backends.py: a machine with so many GPUs, as far as the session asks.
 PRETEND = "\ndef has_gpu():\n    return True\n\ndef gpu_count():\n    return {}\n"
 
@@ -22,13 +26,20 @@ def run_pytest(
 ) -> subprocess.CompletedProcess:
     """Run one test file under this suite's settings and conftest, in a folder of its own."""
     pretended = PRETEND.format(gpus) if gpus else ""
-    (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + pretended)
-    for name in ("conftest.py", "tiers.py"):
-        shutil.copy(HERE / name, tmp_path)
+    (tmp_path / "backends.py").write_text(pathlib.Path(backends.__file__).read_text() + pretended)
+    shutil.copy(HERE / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
     # A copy of pyproject.toml, so that the settings are these and the paths are not.
     shutil.copy(HERE.parent / "pyproject.toml", tmp_path)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-o", f"pythonpath={tmp_path} {HERE.parent}"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        f"pythonpath={tmp_path} {HERE.parent} {HELPERS}",
+    ]
     # What this session was asked for, such as several processes, is not asked of that one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
@@ -125,6 +136,40 @@ def test_what_a_tier_leaves_out_is_reported(tmp_path, options, outcome, left, pr
     assert (f"tier {tier}: {left} tests are in" in done.stdout) == bool(left), done.stdout
     if left and processes == "0":
         assert f"{left} deselected" in done.stdout
+
+
+def test_the_highest_tier_repeats_tests_with_other_seeds(tmp_path):
+    test = """
+        import pytest
+        from emulator.backend import EmulatedBackend
+        from hypothesis import given, strategies as st
+
+        @pytest.mark.interleavings
+        def test_it(request):
+            print("seed", EmulatedBackend(seed=3).seed)
+
+        @pytest.mark.interleavings
+        @given(st.none())
+        def test_drawn(x):
+            pass
+    """
+    done = run_alone(tmp_path, test, "--tier", "all", "--fault-seed", "100", "-s")
+    assert "20 passed" in done.stdout, done.stdout
+    seeds = [int(line.split()[-1]) for line in done.stdout.splitlines() if "seed " in line and "fault" not in line]
+    assert seeds == [3, *range(104, 113)]
+
+
+def test_a_run_is_recorded_with_its_seeds(tmp_path):
+    test = "def test_it():\n    pass\ndef test_wrong():\n    assert False"
+    for processes in ("0", "2"):
+        run_pytest(tmp_path, test, "-n", processes, "--tier", "all", "--run-log", "log.jsonl", "--fault-seed", "7")
+    for line in (tmp_path / "log.jsonl").read_text().splitlines():
+        facts = json.loads(line)
+        assert (facts["bench"], facts["tier"], facts["passed"], facts["failed"]) == ("suite", "all", 1, 1)
+        assert (facts["failures"], facts["faults"], facts["fault_seed"]) == (["test_it.py::test_wrong"], 200, 7)
+        assert int(facts["hypothesis_seed"]) >= 0
+        assert {"date", "commit", "machine", "versions", "wall_s", "exit"} <= facts.keys()
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_test_that_is_named_runs_in_any_tier(tmp_path):

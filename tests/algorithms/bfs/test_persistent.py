@@ -22,6 +22,8 @@ from mgraph.ingest.build import build
 from mgraph.shard.shard import degrees
 from mgraph.types import LEVEL, NARROW_LEVEL
 
+pytestmark = pytest.mark.interleavings
+
 
 def search(program, case, sources, order, backend=None, limit=None):
     """Return the answer on one rank, as host arrays, and the supersteps."""

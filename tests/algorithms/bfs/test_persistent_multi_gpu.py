@@ -29,6 +29,8 @@ from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 
+pytestmark = pytest.mark.interleavings
+
 # Every level is two meetings of emulated ranks: thousands take minutes.
 SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 300) for seed in range(4)]
 

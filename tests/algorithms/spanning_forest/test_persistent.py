@@ -24,6 +24,8 @@ from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 
+pytestmark = pytest.mark.interleavings
+
 HOST = CpuBackend(1)
 
 

@@ -26,6 +26,8 @@ from mgraph.ingest.build import build
 from mgraph.shard.weight_sorted_rows import require_rows_by_weight
 from mgraph.types import unreached_of
 
+pytestmark = pytest.mark.interleavings
+
 
 def check(case, sources, order="degree", backend=None, **options):
     """Compare both forms with the oracle, which every other form is compared with."""

@@ -37,6 +37,8 @@ from mgraph.ingest.build import build
 from mgraph.shard.weight_sorted_rows import require_rows_by_weight
 from mgraph.types import unreached_of
 
+pytestmark = pytest.mark.interleavings
+
 NARROWEST = np.dtype(np.uint16)
 # Every round is two meetings of emulated ranks: thousands take minutes.
 SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 200) for seed in range(3)]
