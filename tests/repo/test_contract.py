@@ -156,10 +156,9 @@ def test_windows_begin_alike():
 def test_compiles_without_a_warning(source, architecture):
     # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
     widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
-    # Assembled, which takes most of the time, are the usual and, in CI, the widest, which comes first.
-    assembled = tiers.by_tier([TYPEDEFS], [TYPEDEFS, widths[0]])
-    for typedefs in tiers.by_tier([TYPEDEFS, *widths[:1]], widths):
-        between = typedefs not in assembled
+    for typedefs in tiers.by_tier([TYPEDEFS], widths):
+        # Assembled, which takes most of the time, are the usual and the widest, which comes first.
+        between = typedefs not in (TYPEDEFS, widths[0])
         built = compile_text(module_text(source, typedefs), "compute_90" if between else architecture)
         assert built.log == "", typedefs
         assert between or built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
