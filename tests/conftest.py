@@ -187,12 +187,14 @@ def pytest_timeout_set_timer(item, settings):
         return None
 
     def end_process():
-        capture = item.config.pluginmanager.getplugin("capturemanager")
-        capture.suspend_global_capture(in_=True)
-        print(*capture.read_global_capture(), file=sys.__stderr__)
-        print(f"{item.nodeid} has not ended after {settings.timeout:g} s:", file=sys.__stderr__, flush=True)
-        faulthandler.dump_traceback(file=sys.__stderr__)
-        os._exit(1)
+        try:
+            capture = item.config.pluginmanager.getplugin("capturemanager")
+            capture.suspend_global_capture(in_=True)
+            print(*capture.read_global_capture(), file=sys.__stderr__)
+            print(f"{item.nodeid} has not ended after {settings.timeout:g} s:", file=sys.__stderr__, flush=True)
+            faulthandler.dump_traceback(file=sys.__stderr__)
+        finally:
+            os._exit(1)
 
     timer = threading.Timer(settings.timeout, end_process)
     timer.daemon = True
