@@ -5,7 +5,7 @@ BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts
 CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -name '*.h' -o -name '*.cpp')
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
-.PHONY: help check format test test-all gpu gpu-sanitize bench docs
+.PHONY: help check format test test-ci test-all gpu gpu-sanitize bench docs
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -24,19 +24,23 @@ format:  ## rewrite the files as `check` wants them
 	$(PYTHON) -m ruff format .
 	$(BIN)/clang-format -i $(CUDA_FILES)
 
-test:  ## the whole suite, on what this machine has
+test:  ## the quick tests, some minutes
 	$(PYTHON) -m pytest
 
-test-all:  ## the whole suite with ten times the random faults, some half an hour
-	$(PYTHON) -m pytest --faults 200 --fault-log bench/results/faults.jsonl
+test-ci:  ## all tests of CI, a quarter of an hour
+	$(PYTHON) -m pytest --tier ci
 
-gpu:  ## the whole suite on a GPU, where a skipped GPU test is a failure
-	$(PYTHON) -m pytest --require gpu
+test-all:  ## hours of random graphs, interleavings and faults; recorded in bench/results
+	$(PYTHON) -m pytest --tier all -o timeout=7200 -o faulthandler_timeout=7300 \
+		--run-log bench/results/suite.jsonl --fault-log bench/results/faults.jsonl
+
+gpu:  ## all tests of CI on a GPU, where a skipped GPU test is a failure
+	$(PYTHON) -m pytest --tier ci --require gpu
 
 # A sanitized kernel runs some hundred times slower: the clocks that end a hung test are set accordingly.
 # The race of sweep_levels is known: algorithms/bfs/sweep_kernels.py argues it, there being no 8-bit atomics.
 # The twins are launched on small arguments; a whole search would take hours.
-SANITIZED := tests/repo/test_twins.py -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
+SANITIZED := tests/repo/test_twins.py --tier ci -m gpu --require gpu --sanitize -o timeout=1800 -o faulthandler_timeout=2000
 gpu-sanitize:  ## every step kernel under compute-sanitizer on a GPU: memory errors, then races
 	compute-sanitizer --tool memcheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED)
 	compute-sanitizer --tool racecheck --error-exitcode 9 --target-processes all $(PYTHON) -m pytest $(SANITIZED) \

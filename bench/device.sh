@@ -26,7 +26,7 @@ case $what in
   tests)
     # PYTEST_ARGS may spread them over cores: -n 12, with pytest-xdist.
     # shellcheck disable=SC2086
-    python3 -m pytest -q --require gpu ${PYTEST_ARGS:-} 2>&1 | tee "$logs/tests.log"
+    python3 -m pytest -q --tier ci --require gpu ${PYTEST_ARGS:-} 2>&1 | tee "$logs/tests.log"
     ;;
   searches)
     run rmat20 rmat22 rmat24 uni24 --method frontier --method sweep

@@ -27,7 +27,8 @@ and appends a record to `bench/results`. The other programs:
 - `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
   compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
-`make test-all` appends a record to faults.jsonl: which processes it killed, in which phase, and the outcome.
+`make test-all` appends a record to suite.jsonl (tests, seconds, seeds), and one to faults.jsonl (which processes it killed,
+in which phase, and the outcome).
 
 Each name is one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed. Weights are
@@ -72,7 +73,7 @@ def main() -> None:
     text = [HEAD]
     for path in sorted(record.RESULTS.glob("*.jsonl")):
         lines = [json.loads(line) for line in path.read_text().splitlines()]
-        if path.stem == "faults":
+        if path.stem in ("faults", "suite"):
             continue
         text.append(f"\n## {path.stem}\n")
         ablations = [line for line in lines if line.get("bench") == "ablation"]

@@ -1,29 +1,59 @@
-"""What every test shares: the backends, `--require gpu`, and an end for a session that hangs."""
+"""What every test shares: the backends, the tiers, `--require gpu`, and an end for a session that hangs."""
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
+import tiers
 from backends import BACKENDS, available_backends, gpu_count, has_gpu
 
 # How long the interpreter may take to end after the last test, before threads left behind are killed.
 EXIT_S = 60
+# More processes do not shorten the run: some tests take half a minute alone.
+MAX_PROCESSES = 16
+# How many tests were left to higher tiers.
+LEFT = pytest.StashKey[int]()
+BEGAN = time.monotonic()
 
 
 def pytest_addoption(parser):
+    parser.addoption("--tier", choices=tiers.TIERS, default=tiers.QUICK, help="which tests: quick, those of CI, or all")
+    parser.addoption("--beyond", choices=tiers.TIERS[:2], help="without the tests that this tier runs in full")
+    parser.addoption("--run-log", metavar="FILE", help="append a line of JSON that says what the run did")
     parser.addoption("--require", choices=["gpu"], help="what must be there: a test that wants it fails, never skips")
-    parser.addoption("--faults", type=int, default=20, metavar="N", help="how many SIGKILLs, and SIGINTs, at random")
+    parser.addoption("--faults", type=int, metavar="N", help="how many SIGKILLs, and SIGINTs, at random (by tier)")
     parser.addoption("--fault-seed", type=int, help="draw the faults of a run that said so")
     parser.addoption("--fault-log", metavar="FILE", help="append a line of JSON that says what the faults hit")
     parser.addoption("--sanitize", action="store_true", help="allocate without CuPy's pool: for compute-sanitizer")
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist starts its processes, and Hypothesis reads its seed
+def pytest_cmdline_main(config):
+    option = config.option
+    if hasattr(config, "workerinput"):  # one of the processes
+        return
+    alone = option.require == "gpu" or option.usepdb or all("::" in name for name in config.args)
+    if getattr(option, "numprocesses", 0) is None and not option.tx and not alone:
+        option.numprocesses = min(len(os.sched_getaffinity(0)), MAX_PROCESSES)
+    if getattr(option, "numprocesses", 0) and option.dist == "no":
+        # Each process has files of its own, so that what a file's tests share is made once.
+        option.dist = "worksteal"
+    if option.tier == tiers.ALL and option.hypothesis_seed is None:
+        option.hypothesis_seed = str(int.from_bytes(os.urandom(3), "big"))
+
+
 def pytest_configure(config):
+    tiers.chosen = config.option.tier
+    if config.option.faults is None:
+        config.option.faults = tiers.FAULTS[tiers.chosen]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As under nohup or behind `&`: tests interrupt themselves and processes that they start, which inherit this.
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -42,7 +72,11 @@ def pytest_configure(config):
 
 def pytest_report_header(config):
     faults = f"{config.option.faults} of each kind (--fault-seed {config.option.fault_seed})"
-    return f"backends: {', '.join(available_backends())}; random faults: {faults}"
+    beyond = f", without what {config.option.beyond} runs in full" if config.option.beyond else ""
+    return [
+        f"tier: {config.option.tier} (of {', '.join(tiers.TIERS)}){beyond}",
+        f"backends: {', '.join(available_backends())}; random faults: {faults}",
+    ]
 
 
 def pytest_generate_tests(metafunc):
@@ -54,6 +88,19 @@ def pytest_generate_tests(metafunc):
         # One at least, so that a machine without a GPU shows the tests that it skips.
         sizes = [size for size in (2, 3, 4) if size <= gpu_count()] or [2]
         metafunc.parametrize("gang", sizes, indirect=True, scope="module")
+    if tiers.INTERLEAVINGS[tiers.chosen] > 1 and metafunc.definition.get_closest_marker("interleavings"):
+        metafunc.parametrize("interleaving", range(tiers.INTERLEAVINGS[tiers.chosen]), indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def interleaving(request):
+    """Add a number to all seeds of the emulator where a test is repeated with other ones."""
+    with contextlib.ExitStack() as stack:
+        if repetition := getattr(request, "param", 0):
+            from emulator.seeds import shifted
+
+            stack.enter_context(shifted(request.config.option.fault_seed + repetition))
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +180,29 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_timeout_set_timer(item, settings):
+    """Start the clock of a test where xdist replaces the process: pytest-timeout's own prints where nobody sees it."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+
+    def end_process():
+        try:
+            capture = item.config.pluginmanager.getplugin("capturemanager")
+            capture.suspend_global_capture(in_=True)
+            print(*capture.read_global_capture(), file=sys.__stderr__)
+            print(f"{item.nodeid} has not ended after {settings.timeout:g} s:", file=sys.__stderr__, flush=True)
+            faulthandler.dump_traceback(file=sys.__stderr__)
+        finally:
+            os._exit(1)
+
+    timer = threading.Timer(settings.timeout, end_process)
+    timer.daemon = True
+    timer.start()
+    item.cancel_timeout = timer.cancel
+    return True
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by marks
 def pytest_collection_modifyitems(config, items):
     for item in items:
@@ -142,9 +212,14 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
     # On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
     apart = [item for item in items if item.get_closest_marker("gpus") and gpu_count() == 1]
-    if apart:
-        config.hook.pytest_deselected(items=apart)
-        items[:] = [item for item in items if not item.get_closest_marker("gpus")]
+    # A test that is named is run, whatever its tier.
+    named = bool(config.args) and all("::" in name for name in config.args)
+    kept = set(items) if named else tiers.choose(items, config.option.tier, config.option.beyond)
+    config.stash[LEFT] = len(set(items) - kept) if config.option.tier != tiers.ALL else 0
+    deselected = [item for item in items if item not in kept or item in apart]
+    if deselected:
+        config.hook.pytest_deselected(items=deselected)
+        items[:] = [item for item in items if item in kept and item not in apart]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -166,7 +241,22 @@ def pytest_make_collect_report(collector):
     return report
 
 
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = session.config.stash.get(LEFT, 0)
+
+
+@pytest.hookimpl(optionalhook=True)  # of xdist: all processes collect the same tests
+def pytest_testnodedown(node):
+    node.config.stash[LEFT] = getattr(node, "workeroutput", {}).get("left", node.config.stash.get(LEFT, 0))
+
+
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
+    if left := config.stash.get(LEFT, 0):
+        done = f" or in {config.option.beyond}" if config.option.beyond else ""
+        terminalreporter.write_line(
+            f"tier {config.option.tier}: {left} tests are in higher tiers{done}; --tier {tiers.ALL} has all"
+        )
     reports = [report for outcome in ("passed", "failed") for report in terminalreporter.stats.get(outcome, ())]
     tallies = [facts for report in reports for name, facts in report.user_properties if name == "faults"]
     if tallies:
@@ -177,6 +267,10 @@ def pytest_terminal_summary(terminalreporter, config):
         # Processes that share the tests have each a part, and the first has all.
         if config.option.fault_log and "PYTEST_XDIST_WORKER" not in os.environ:
             append(config.option.fault_log, tallies, config.option.fault_seed)
+    if config.option.run_log and "PYTEST_XDIST_WORKER" not in os.environ:
+        from run_log import append_run
+
+        append_run(config, terminalreporter.stats, {"exit": int(exitstatus), "wall_s": round(time.monotonic() - BEGAN)})
 
 
 def pytest_unconfigure():

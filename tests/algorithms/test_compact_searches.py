@@ -8,14 +8,15 @@ import pytest
 import scipy.sparse
 from backends import gpu_count
 from comm_ranks import open_socket_threads
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, distance_parts, predecessor_parts
-from on_ranks import run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY
 from test_build import CaseEdges
 from test_compact import compact_on, squeeze
 from test_traversal import check
+from tiers import by_tier, examples
 from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case, zoo_sources
 
@@ -39,9 +40,11 @@ def compact_graph(case, cluster, order="auto", layout="compact"):
     return Graph.from_source(CaseEdges(case), cluster=cluster, order=order, layout=layout)
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_answers_are_the_oracles_for_any_number_of_ranks(case, clusters):
-    for num_ranks, cluster in clusters.items():
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
+        cluster = clusters[num_ranks]
         if case is DEEP and num_ranks > 3:
             continue
         for order in ORDERS:
@@ -98,7 +101,7 @@ def test_answers_over_nccl():
                         check(search(g, 0), case, [0], "degree")
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs_and_sources(), rank_counts, orders)
 def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
     """Zero and absorbed weights included: drawn weights are such more often than not."""

@@ -8,13 +8,14 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from rank_programs import nothing
 from scipy.sparse import csgraph
 from strategies import graphs, orders, rank_counts
+from tiers import by_tier, examples
 from user_graphs import GRAPHS, ORDERS, graph_of
 from zoo import ZOO, make_case
 
@@ -57,13 +58,15 @@ def planted(seed, num_parts, size, degree, *, directed=False):
     return replace(case, sources=names[ends[0]], targets=names[ends[1]], weights=None)
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_labels_are_the_oracles_for_any_number_of_ranks_and_order(case, clusters):
-    for cluster in clusters.values():
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
         for order in ORDERS:
             check_components(case, cluster, order)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("num_ranks", RANKS)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize(("num_parts", "size", "degree"), [(5, 200, 3), (2, 700, 8), (40, 30, 2), (1, 1500, 1)])
@@ -78,7 +81,7 @@ def rank_program(shard, comm):
     return labels_of_users(shard, comm, find_components(shard, comm, Trace(shard.backend, comm)))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(graphs(max_vertices=40, max_edges=60), orders, rank_counts)
 def test_labels_of_drawn_graphs(case, order, num_ranks):
     labels = np.concatenate(run_on_ranks(rank_program, build_shards(case, num_ranks, order)))
@@ -95,7 +98,7 @@ def searched_program(shard, comm, limit):
 
 
 @pytest.mark.parametrize("capacity", [0, 4, 1000])
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(graphs(max_vertices=40, max_edges=60), orders, rank_counts, st.integers(0, 3) | st.none())
 def test_labels_behind_a_search_that_is_through_or_not(capacity, case, order, num_ranks, limit):
     """However far around the hub, with room for edges outside or without."""

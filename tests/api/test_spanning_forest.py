@@ -8,9 +8,11 @@ import oracles
 import pytest
 import scipy.sparse
 from forest_checks import FORESTS, STAIRS, WIDE, check, undirected
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from on_ranks import FEW_RANKS, RANKS
 from strategies import graphs, orders, rank_counts
+from tiers import by_tier, examples
 from user_graphs import ORDERS, graph_of
 from zoo import ZOO, make_case, random_case
 
@@ -30,9 +32,10 @@ def filtering(monkeypatch):
     monkeypatch.setattr(own_edges.Sample, "capacity", lambda *_: 5)
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_are_kruskals_for_any_number_of_ranks_and_order(case, clusters):
-    for cluster in clusters.values():
+    for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g:
                 for maximum in (False, True):
@@ -78,7 +81,7 @@ def test_hubs(clusters, monkeypatch):
                 check(mg.minimum_spanning_forest(g), case, order)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60, suppress_health_check=list(HealthCheck))
 @given(case=graphs(max_vertices=30, max_edges=120), num_ranks=rank_counts, order=orders, maximum=st.booleans())
 def test_many_equal_weights(case, num_ranks, order, maximum, clusters):
     case = undirected(case)

@@ -7,6 +7,8 @@ import functools
 import numpy as np
 import oracles
 import pytest
+from on_ranks import FEW_RANKS, RANKS
+from tiers import by_tier
 from user_graphs import GRAPHS, METHODS, ORDERS, SEARCHES, graph_of
 from variant_checks import wrap_run
 from zoo import ZOO, make_case, random_case, zoo_sources
@@ -41,9 +43,11 @@ def check(result, case, sources, order, limit=None):
         assert result.nearest_source is None
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_results_equal_the_oracle_for_all_ranks_methods_and_orders(case, clusters):
-    for num_ranks, cluster in clusters.items():
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
+        cluster = clusters[num_ranks]
         # Hundreds of supersteps on seven ranks are slow and test no more than those on three.
         if case is ZOO["long-chain"] and num_ranks > 3:
             continue

@@ -32,6 +32,7 @@ def number(workers: LocalCluster) -> int:
     return len(workers.scheduler.workers)
 
 
+@pytest.mark.ci
 def test_workers_of_a_graph_are_retired_only_after_it_is_closed(workers, client):
     with mg.connect(client) as cluster, mg.rmat(8, cluster=cluster) as g:
         before = mg.bfs(g, 1).distances.to_numpy()
@@ -43,6 +44,7 @@ def test_workers_of_a_graph_are_retired_only_after_it_is_closed(workers, client)
     wait_until(lambda: number(workers) == 1, timeout_s=60)
 
 
+@pytest.mark.ci
 def test_workers_that_a_session_waits_for_are_started(workers, client):
     workers.adapt(**OFTEN)
     wait_until(lambda: number(workers) == 1, timeout_s=60)

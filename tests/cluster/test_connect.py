@@ -63,7 +63,7 @@ def test_deadlines_reach_the_ranks_of_this_process():
     with connect(num_ranks=2, backend="cpu", verb_timeout_s=0.5, open_timeout_s=1) as cluster:
         for part in (cluster, cluster.narrowed(2)):
             with pytest.raises(CommTimeout, match=r"rank 1 .* within 0\.5 s"):
-                part.run(programs.leave_waiting, 3.0)
+                part.run(programs.leave_waiting, 1.5)
 
 
 @pytest.mark.parametrize("num_ranks", [2, 1])

@@ -14,6 +14,7 @@ import pytest
 import rank_programs as programs
 from dask_processes import held_keys, wait_until
 from interrupts import interrupt_often, interrupted_at, of_package
+from tiers import by_tier
 
 import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
@@ -48,12 +49,14 @@ def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
         assert cluster.run(programs.recall, "answer") == [1] * num_ranks
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
     with InProcessCluster(num_ranks, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
-        for step in itertools.count():
+        # A prime, so that a loop's lines are met in turn.
+        for step in itertools.count(0, by_tier(7, 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break
             wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g.key}] * num_ranks)
@@ -90,6 +93,7 @@ def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
     assert total(backend, values) == expected
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("scale", [8, 14])
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_searches_succeed_after_many_interrupts(num_ranks, scale):
@@ -99,7 +103,7 @@ def test_searches_succeed_after_many_interrupts(num_ranks, scale):
         "mg.bfs(g, 0)",
         "time.sleep(1); cluster.run(mg.jobs.free_bytes)\n"
         f"assert [set(objects) for objects in cluster._objects] == [{{g.key}}] * {num_ranks}, cluster._objects",
-        times=300,
+        times=by_tier(60, 300),
     )
 
 

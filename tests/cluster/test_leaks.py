@@ -271,6 +271,7 @@ def test_worker_lost_before_its_part_arrives_is_named(cluster, client, monkeypat
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_lost_workers_leave_nothing(cluster, client, tmp_path):
     """Calls wait in a verb, compute, or wait for a lease when a worker is killed; each time the next call works."""
     before = held(client)

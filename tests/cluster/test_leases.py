@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from mgraph.cluster.leases import Leases
 from mgraph.errors import UsageError
@@ -123,7 +124,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(STEPS)
 def test_rules_hold_after_any_steps(steps):
     model = Model()

@@ -15,7 +15,7 @@ from faults.phases import write_inputs
 from faults.processes import Run, client_process, monitored
 
 # Well above the time of the faults of one test (SHARES), and below faulthandler_timeout.
-pytestmark = pytest.mark.timeout(360)
+pytestmark = [pytest.mark.timeout(360), pytest.mark.widens]
 
 # By test: its share of `--faults N`, and the most faults in one test. N SIGKILLs in all, and at least N SIGINTs.
 SHARES = {

@@ -62,6 +62,7 @@ def slow(block: np.ndarray, seconds: float = 2.0) -> np.ndarray:
     return block
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_persisted_array_raises_after_its_worker_was_killed(graph, rank, is_kept):

@@ -123,9 +123,10 @@ def silent_server():
 
 @contextlib.contextmanager
 def no_server():
-    with silent_server() as port:
-        pass
-    yield port
+    # Bound, so that no other process gets the port meanwhile, and without a listener.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_stopped_rank_is_named_and_works_again_after_it_continues(client):
         assert cluster.run_on_kept(programs.recall, "graph") == [1, 1]
 
 
+@pytest.mark.ci
 def test_rank_that_stays_stopped_is_removed_and_replaced(client):
     (_, (worker, pid)) = processes(client)
     cluster = mg.connect(client, verb_timeout_s=DEADLINE_S, open_timeout_s=60)
@@ -74,6 +75,7 @@ def test_rank_that_stays_stopped_is_removed_and_replaced(client):
             assert mg.bfs(again, 1).stats.num_reached > 1
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["no other rank waits for it", "its result is fetched"])
 def test_stopped_rank_is_removed_even_if_no_verb_waits_for_it(client, how):
     worker = processes(client)[1][0]

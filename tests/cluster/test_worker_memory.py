@@ -76,6 +76,7 @@ def test_graph_that_exceeds_the_worker_limit_is_refused_without_losing_workers(s
         assert client.run(lambda dask_worker: dask_worker.id) == ids
 
 
+@pytest.mark.ci
 def test_forest_that_does_not_fit_beside_its_graph_is_refused():
     with limited("600MB") as (_, cluster), mg.rmat(20, cluster=cluster) as g:
         # The forest needs 50 MB.

@@ -74,11 +74,13 @@ def nccl_gang(request):
 # Conformance.
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
 def test_verbs_in_one_process(comms, case):
     check(run_threads(comms, case))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("case", [*CASES, comm_cases.allreduce_in_rank_order], ids=lambda case: case.__name__)
 def test_verbs_between_processes(process_gang, case):
     check(process_gang.run(case))
@@ -91,6 +93,7 @@ def test_verbs_over_nccl(nccl_gang, case, on_host):
     check(nccl_gang.run(case, on_host=on_host))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("size", [2, 3, 4])
 @pytest.mark.parametrize("transport", ["threads", "sockets", "tls"])
 def test_large_arrays_in_one_process(transport, size):

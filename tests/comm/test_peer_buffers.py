@@ -15,6 +15,8 @@ from mgraph.comm.peers import MOST_RANKS, require_windows
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, GangLost
 
+pytestmark = pytest.mark.interleavings
+
 SIZES = [1, 2, 3, 4]
 
 

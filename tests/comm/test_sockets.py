@@ -270,6 +270,7 @@ def die_with_a_child(comm, xp, victim: int):
     return str(caught.value), time.monotonic() - start
 
 
+@pytest.mark.ci
 def test_killed_rank_is_noticed_while_its_forked_child_lives():
     gang = Gang("sockets", 2, AMPLE_S)
     try:

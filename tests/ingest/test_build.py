@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import assert_equal_shards, build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs, orders, rank_counts
+from tiers import examples
 from zoo import CASES, ZOO, GraphCase, make_case, random_case
 
 from mgraph.backends.cpu import CpuBackend
@@ -68,6 +69,7 @@ def build_on(case, num_ranks, order, num_chunks=None):
     return run_on_ranks(program, [None] * num_ranks)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_shards_equal_those_of_the_naive_build(case, order):
@@ -88,7 +90,7 @@ def test_graphs_without_weights_have_none(name):
     assert_equal_shards(build_on(case, 3, "degree"), build_shards(case, 3, "degree"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs(), rank_counts, orders, st.sampled_from([None, 1, 3]))
 def test_shards_of_random_graphs_equal_those_of_the_naive_build(case, num_ranks, order, num_chunks):
     assert_equal_shards(build_on(case, num_ranks, order, num_chunks), build_shards(case, num_ranks, order))

@@ -7,13 +7,14 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, positions_of
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
 from test_build import CaseEdges
 from test_edge_blocks import check_order, edges_of
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, random_case
 
 from mgraph.backends.cpu import CpuBackend
@@ -92,14 +93,16 @@ def check(case, num_ranks, order, shape=TINY):
     return shards, naive
 
 
+@pytest.mark.widens
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_compact_blocks_have_every_edge_once_for_any_passes(case, order, few_keys):
-    for num_ranks in RANKS:
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
         check(case, num_ranks, order)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs(), rank_counts, orders)
 def test_compact_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, order):
     with pytest.MonkeyPatch.context() as patch:
@@ -107,6 +110,7 @@ def test_compact_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, o
         check(case, num_ranks, order)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_compact_blocks_equal_blocks_from_rows_on_one_rank(case, shape, few_keys):

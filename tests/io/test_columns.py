@@ -9,8 +9,9 @@ import numpy as np
 import pandas
 import pytest
 from edge_checks import as_rows, whole
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tiers import examples
 
 from mgraph.errors import InputError, UsageError
 from mgraph.io.columns import PAIRS
@@ -168,7 +169,7 @@ PAIR = st.sampled_from(PAIRS[:-1]).flatmap(lambda pair: st.tuples(*(st.sampled_f
 SPELL = st.sampled_from((str, str.upper, str.title, lambda name: f" {name}"))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.data())
 def test_any_order_of_named_columns_is_the_same_graph(data):
     (source, target), spell = data.draw(PAIR), data.draw(SPELL)

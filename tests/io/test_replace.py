@@ -121,6 +121,7 @@ def test_a_replaced_file_keeps_its_mode_and_its_owner(tmp_path, mode):
     assert names(tmp_path) == ["a.npz", "other.npz"]
 
 
+@pytest.mark.covering
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])
 def test_columns_and_pictures_are_written_whole(tmp_path, suffix):

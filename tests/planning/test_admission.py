@@ -67,6 +67,7 @@ def count_fails(monkeypatch):
     return install
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("layout", ["rows", "compact"])
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: f"{s.name}-{s.num_vertices}")
@@ -83,6 +84,7 @@ def test_what_just_fits_is_built(source, layout, num_ranks, monkeypatch):
         Graph.from_source(source, cluster=cluster, layout=layout, num_chunks=999).close()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("layout", ["rows", "compact", "auto"])
 @pytest.mark.parametrize("source", [Rmat(15), Uniform(20_000, 50), Ssca2(14), array_edges(0.4)], ids=lambda s: s.name)

@@ -38,6 +38,8 @@ from mgraph.types import LEVEL
 from mgraph.validation.components import validate_labels
 from mgraph.validation.spanning_forest import validate_forest
 
+pytestmark = pytest.mark.interleavings
+
 # All of the zoo in which there is a vertex to search from.
 CASES = [case for case in ZOO.values() if case.num_vertices]
 CASES += [random_case(seed, num_vertices=150) for seed in (0, 1, 2)]
@@ -57,6 +59,7 @@ def rank_program(_, comm, case, order, sources, how, seed):
     return backend.to_host(found.distances), None if parents is None else backend.to_host(parents)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("search", "layout"),
     [(bfs, "rows"), (bfs_sweep, "rows"), (sssp, "rows"), (sssp_sweep, "rows"), (sssp_sweep, "compact")],

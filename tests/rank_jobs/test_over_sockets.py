@@ -32,6 +32,7 @@ def cluster(request):
         yield cluster
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("case", [case for case in STARTABLE if case is not DEEP], ids=lambda case: case.name)
 def test_searches_over_sockets_equal_the_oracles(cluster, case, method):
@@ -48,11 +49,13 @@ def test_search_of_many_supersteps_over_sockets_equals_the_oracles(method):
             check(search(g, 0, method=method), DEEP, [0], "degree")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_over_sockets_equal_the_oracles(cluster, case):
     with graph_of(case, cluster, "degree") as g, mg.minimum_spanning_forest(g) as forest:

@@ -7,6 +7,7 @@ import re
 
 import contract
 import pytest
+import tiers
 from kernel_files import INCLUDED, SOURCES, source_of, stem_of, stems, text_of, typedefs_of
 from nvrtc import compile_text
 
@@ -21,7 +22,8 @@ from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.backends.shared_names import ControlLayout, Names, Offsets, WorkArea
 from mgraph.comm import peers
 
-ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+# The quick tier assembles for one.
+ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in ("sm_75", "sm_100")))
 # Of a multiprocessor, for the threads of a block, on all of them.
 REGISTERS = 1 << 16
 BFS, SSSP = "algorithms/bfs/persistent", "algorithms/sssp/persistent"
@@ -118,12 +120,13 @@ def test_windows_begin_alike():
         assert kernels.LAYOUT.report[:2] == ("done", "num_rows")
 
 
+@pytest.mark.widens
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=stem_of)
 def test_compiles_without_a_warning(source, architecture):
     # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
     widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
-    for typedefs in widths:
+    for typedefs in tiers.by_tier([TYPEDEFS], widths):
         # Assembled, which takes most of the time, are the usual and the widest, which comes first.
         between = typedefs not in (TYPEDEFS, widths[0])
         built = compile_text(module_text(source, typedefs), "compute_90" if between else architecture)
@@ -148,6 +151,7 @@ def test_minima_of_16_bits_are_assembled(architecture):
     assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("vertex", ["uint32", "int64"])
 @pytest.mark.parametrize("level", ["uint8", "int32"])

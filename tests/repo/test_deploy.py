@@ -83,6 +83,7 @@ def test_signal_stops_all_processes_of_the_script(start, number, code):
     assert process.returncode == code
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("whole_group", [False, True])
 def test_killed_script_leaves_no_process_and_no_file(start, tmp_path, whole_group):
     process = start("local.sh", "--workers", "2", "--", "sleep", "1000", start_new_session=True)
@@ -151,6 +152,7 @@ def test_invalid_options_are_refused(start, options, message):
     assert message in err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("script", ["local.sh", "slurm.sbatch"])
 def test_smoke_job_runs_on_a_cluster(start, script):
     process = start(script, "--workers", "2", "--scale", "4")

@@ -53,6 +53,7 @@ def compiled(cache):
     return {path: path.stat().st_mtime_ns for path in cache.rglob("*.nb[ci]")}
 
 
+@pytest.mark.ci
 def test_second_process_compiles_no_kernel(tmp_path, record_property):
     cold = fresh(FIRST_RESULT, tmp_path)
     files = compiled(tmp_path)

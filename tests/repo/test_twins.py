@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 from emulator.backend import SANITIZE, EmulatedBackend
 from emulator.example.lightest import find_lightest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from kernel_files import PACKAGE, persistent_stems, stem_of, stems, test_of
+from tiers import examples
 from twins.case import check, cpu
 
 from mgraph.backends.create import make_backend
@@ -85,7 +86,7 @@ def test_twins_agree(name, device):
     strategy = strategy_of(kernel)
     backends = emulators if device == "emulated" else st.just(make_backend("cuda"))
 
-    @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+    @examples(EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def agree(data):
         case = strategy(data.draw)

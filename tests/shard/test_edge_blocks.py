@@ -8,12 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, positions_of
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
 from test_build import build_on
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, GraphCase, random_case
 
 from mgraph.backends.cpu import CpuBackend
@@ -92,15 +93,17 @@ def check_order(blocks):
     assert keys == sorted(keys)
 
 
+@pytest.mark.widens
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_blocks_have_every_edge_once_in_equal_shares(case, order, shape):
-    for num_ranks in RANKS:
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
         check(case, num_ranks, order, SHAPES[shape])
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(graphs(), rank_counts, orders)
 def test_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, order):
     check(case, num_ranks, order, TINY)

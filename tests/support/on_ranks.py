@@ -13,6 +13,8 @@ from mgraph.shard.shard import Shard
 
 # As many as every algorithm is tested on.
 RANKS = (1, 2, 3, 4, 7)
+# Of these the quick tier takes a few where one test goes through all; such a test is marked `widens`.
+FEW_RANKS = (1, 3)
 
 
 def run_on_ranks(program: Callable, shards: Sequence[Shard], *args: Any, parts: Sequence | None = None) -> list:

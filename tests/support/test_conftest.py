@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import shutil
@@ -9,19 +10,24 @@ import subprocess
 import sys
 import textwrap
 
+import backends
 import pytest
+import tiers
 from backends import BACKENDS, available_backends
 
 HERE = pathlib.Path(__file__).parent
 TESTS = HERE.parent
+HELPERS = pathlib.Path(tiers.__file__).parent
 # Appended to the copy of backends.py: a machine with so many GPUs, as far as the session asks.
 PRETEND = "\ndef has_gpu():\n    return True\n\ndef gpu_count():\n    return {}\n"
 
 
-def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) -> subprocess.CompletedProcess:
+def run_pytest(
+    tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0, before: tuple[str, ...] = (), function: str = ""
+) -> subprocess.CompletedProcess:
     """Run one test file under this suite's settings and conftest, in a folder of its own."""
     pretended = PRETEND.format(gpus) if gpus else ""
-    (tmp_path / "backends.py").write_text((HERE / "backends.py").read_text() + pretended)
+    (tmp_path / "backends.py").write_text(pathlib.Path(backends.__file__).read_text() + pretended)
     shutil.copy(TESTS / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
     # A copy of pyproject.toml, so that the settings are these and the paths are not.
@@ -33,27 +39,154 @@ def run_pytest(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) 
         "-p",
         "no:cacheprovider",
         "-o",
-        f"pythonpath={tmp_path} {TESTS.parent} {HERE}",
+        f"pythonpath={tmp_path} {TESTS.parent} {HELPERS}",
     ]
     # What this session was asked for, such as several processes, is not asked of that one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
-        [*command, *options, "test_it.py"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        [*before, *command, *options, f"test_it.py{function}"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
 
 
-def test_a_hung_test_ends_the_run_with_its_stack(tmp_path):
-    done = run_pytest(tmp_path, "import time\ndef test_hang():\n    time.sleep(50)", "-o", "timeout=1")
+def run_alone(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) -> subprocess.CompletedProcess:
+    """Run one test file in one process."""
+    return run_pytest(tmp_path, test, "-n", "0", *options, gpus=gpus)
+
+
+# Each holds up its process: in Python, where another thread can run, and in a call that holds the GIL.
+SLEEPS = "import time\ndef test_hang():\n    time.sleep(80)\n"
+HOLDS_THE_GIL = "import ctypes\ndef test_hang():\n    ctypes.PyDLL(None).sleep(80)\n"
+OTHERS = "import pytest\n@pytest.mark.parametrize('k', range(20))\ndef test_other(k):\n    pass\n"
+CLOCKS = {SLEEPS: ("-o", "timeout=2"), HOLDS_THE_GIL: ("-o", "timeout=2", "-o", "faulthandler_timeout=3")}
+
+
+@pytest.mark.parametrize("hang", CLOCKS, ids=["sleeps", "holds the GIL"])
+def test_a_hung_test_fails_alone_with_its_stack(tmp_path, hang):
+    done = run_pytest(tmp_path, hang + OTHERS, "-n", "2", *CLOCKS[hang])
+    assert done.returncode == 1
+    assert "1 failed, 20 passed" in done.stdout
+    assert "crashed while running 'test_it.py::test_hang'" in done.stdout
+    assert "in test_hang" in done.stderr
+
+
+@pytest.mark.parametrize("hang", CLOCKS, ids=["sleeps", "holds the GIL"])
+def test_a_hung_test_ends_the_run_of_one_process_with_its_stack(tmp_path, hang):
+    done = run_alone(tmp_path, hang, *CLOCKS[hang])
     assert done.returncode == 1
     assert "in test_hang" in done.stdout + done.stderr
 
 
-def test_a_test_hung_in_a_call_that_holds_the_gil_ends_the_run(tmp_path):
-    test = "import ctypes\ndef test_hang():\n    ctypes.PyDLL(None).sleep(50)"
-    done = run_pytest(tmp_path, test, "-o", "timeout=1", "-o", "faulthandler_timeout=2")
-    assert done.returncode == 1
-    assert "in test_hang" in done.stderr
+INTERRUPTED = """
+    import os, signal, subprocess, sys
+    import pytest
+    CHILD = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('went on')"
+
+    def test_itself():
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def test_a_process_that_it_starts():
+        done = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True)
+        assert (done.stdout, done.stderr.splitlines()[-1]) == ("", "KeyboardInterrupt")
+"""
+
+
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_tests_can_interrupt_where_interrupts_are_ignored(tmp_path, processes):
+    """As under nohup, or behind a script's `&`."""
+    ignoring = "sh", "-c", 'trap "" INT; exec "$@"', "sh"
+    done = run_pytest(tmp_path, INTERRUPTED, "-n", processes, before=ignoring)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
+
+
+MARKED = """
+    import pytest, tiers
+    from hypothesis import given, strategies as st
+    @pytest.mark.ci
+    def test_slow(): pass
+    @pytest.mark.long
+    def test_slowest(): pass
+    @pytest.mark.covering
+    @pytest.mark.parametrize("a", range(3))
+    @pytest.mark.parametrize("b", range(4))
+    def test_covering(a, b): pass
+    @tiers.examples(10)
+    @given(st.integers())
+    def test_drawn(x): pass
+    def test_plain(): pass
+"""
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize(
+    ("options", "outcome", "left"),
+    [
+        ((), "6 passed", 10),
+        (("--tier", "ci"), "15 passed", 1),
+        (("--tier", "ci", "--beyond", "quick"), "10 passed", 6),
+        (("--tier", "all"), "16 passed", 0),
+    ],
+)
+@pytest.mark.parametrize("processes", ["0", "2"])
+def test_what_a_tier_leaves_out_is_reported(tmp_path, options, outcome, left, processes):
+    done = run_pytest(tmp_path, MARKED, "-n", processes, *options)
+    assert outcome in done.stdout
+    tier = options[1] if options else "quick"
+    assert f"tier: {tier} (of quick, ci, all)" in done.stdout
+    assert (f"tier {tier}: {left} tests are in" in done.stdout) == bool(left), done.stdout
+    if left and processes == "0":
+        assert f"{left} deselected" in done.stdout
+
+
+def test_the_highest_tier_repeats_tests_with_other_seeds(tmp_path):
+    test = """
+        import pytest
+        from emulator.backend import EmulatedBackend
+        from hypothesis import given, strategies as st
+
+        @pytest.mark.interleavings
+        def test_it(request):
+            print("seed", EmulatedBackend(seed=3).seed)
+
+        @pytest.mark.interleavings
+        @given(st.none())
+        def test_drawn(x):
+            pass
+    """
+    done = run_alone(tmp_path, test, "--tier", "all", "--fault-seed", "100", "-s")
+    assert "20 passed" in done.stdout, done.stdout
+    seeds = [int(line.split()[-1]) for line in done.stdout.splitlines() if "seed " in line and "fault" not in line]
+    assert seeds == [3, *range(104, 113)]
+
+
+def test_a_run_is_recorded_with_its_seeds(tmp_path):
+    test = "def test_it():\n    pass\ndef test_wrong():\n    assert False"
+    for processes in ("0", "2"):
+        run_pytest(tmp_path, test, "-n", processes, "--tier", "all", "--run-log", "log.jsonl", "--fault-seed", "7")
+    for line in (tmp_path / "log.jsonl").read_text().splitlines():
+        facts = json.loads(line)
+        assert (facts["bench"], facts["tier"], facts["passed"], facts["failed"]) == ("suite", "all", 1, 1)
+        assert (facts["failures"], facts["faults"], facts["fault_seed"]) == (["test_it.py::test_wrong"], 200, 7)
+        assert int(facts["hypothesis_seed"]) >= 0
+        assert {"date", "commit", "machine", "versions", "wall_s", "exit"} <= facts.keys()
+    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_test_that_is_named_runs_in_any_tier(tmp_path):
+    test = "import pytest\n@pytest.mark.long\ndef test_it():\n    pass"
+    assert "1 passed" in run_pytest(tmp_path, test, function="::test_it").stdout
+
+
+@pytest.mark.parametrize(("options", "processes"), [((), len(os.sched_getaffinity(0))), (("--pdb",), 1), (("-n1",), 1)])
+def test_tests_are_spread_over_the_cores(tmp_path, options, processes):
+    done = run_pytest(tmp_path, OTHERS, *options)
+    assert "20 passed" in done.stdout
+    assert (f"{min(processes, 16)} workers" in done.stdout) == (processes > 1)
+
+
+def test_pytest_without_xdist_runs_them_in_one_process(tmp_path):
+    assert "20 passed" in run_pytest(tmp_path, OTHERS, "-p", "no:xdist").stdout
 
 
 def test_a_thread_left_behind_ends_the_run(tmp_path):
@@ -63,14 +196,14 @@ def test_a_thread_left_behind_ends_the_run(tmp_path):
         def test_leave():
             threading.Thread(target=time.sleep, args=(50,)).start()
     """
-    done = run_pytest(tmp_path, test)
+    done = run_alone(tmp_path, test)
     assert done.returncode == 1
     assert "1 passed" in done.stdout
     assert "Timeout (0:00:01)!" in done.stderr
 
 
 def test_a_warning_is_an_error(tmp_path):
-    done = run_pytest(tmp_path, "import warnings\ndef test_warn():\n    warnings.warn('old', DeprecationWarning)")
+    done = run_alone(tmp_path, "import warnings\ndef test_warn():\n    warnings.warn('old', DeprecationWarning)")
     assert done.returncode == 1
     assert "1 failed" in done.stdout
 
@@ -84,7 +217,7 @@ GPU_TESTS = {
 
 @pytest.mark.parametrize("test", GPU_TESTS.values(), ids=GPU_TESTS)
 def test_required_gpu_tests_may_not_skip(tmp_path, test):
-    done = run_pytest(tmp_path, test, "--require", "gpu", gpus=1)
+    done = run_alone(tmp_path, test, "--require", "gpu", gpus=1)
     assert done.returncode in (1, 2)
     assert "--require gpu" in done.stdout
     assert "why not" in done.stdout
@@ -92,19 +225,19 @@ def test_required_gpu_tests_may_not_skip(tmp_path, test):
 
 def test_a_plain_skip_is_no_failure_under_require_gpu(tmp_path):
     test = "import pytest\n@pytest.mark.skip(reason='why not')\ndef test_it():\n    pass"
-    assert run_pytest(tmp_path, test, "--require", "gpu", gpus=1).returncode == 0
+    assert run_alone(tmp_path, test, "--require", "gpu", gpus=1).returncode == 0
 
 
 def test_require_gpu_without_one_is_refused(tmp_path):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
-    done = run_pytest(tmp_path, "def test_it():\n    pass", "--require", "gpu")
+    done = run_alone(tmp_path, "def test_it():\n    pass", "--require", "gpu")
     assert done.returncode == 4
     assert "CuPy sees no CUDA device" in done.stderr
 
 
 def test_gpu_tests_skip_visibly_without_one(tmp_path):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
-    done = run_pytest(tmp_path, "import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False")
+    done = run_alone(tmp_path, "import pytest\n@pytest.mark.gpu\ndef test_it():\n    assert False")
     assert done.returncode == 0
     assert "SKIPPED [1] test_it.py" in done.stdout
     assert "no CUDA device" in done.stdout
@@ -115,7 +248,7 @@ def test_what_needs_several_gpus_is_not_asked_of_one(tmp_path, gpus, outcome):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
     test = "import pytest\n@pytest.mark.gpus\ndef test_apart():\n    pass\n@pytest.mark.gpu\ndef test_one():\n    pass"
     for options in ([], ["-m", "gpu"], ["--require", "gpu"] if gpus else []):
-        done = run_pytest(tmp_path, test, *options, gpus=gpus)
+        done = run_alone(tmp_path, test, *options, gpus=gpus)
         assert done.returncode == 0
         assert outcome in done.stdout
 

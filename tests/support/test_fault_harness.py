@@ -79,6 +79,7 @@ def test_an_interrupt_in_a_call_is_counted_there(run, process):
     assert 0 < strikes.tally.worst_s < 60
 
 
+@pytest.mark.ci
 def test_a_call_that_hangs_is_ended_with_its_stack(tmp_path):
     write_inputs(tmp_path, 6)
     run, tally = Run(tmp_path), Tally("planted", "no seed")

@@ -7,8 +7,9 @@ import oracles
 import pytest
 import scipy.sparse
 import scipy.sparse.csgraph
-from hypothesis import given, settings
+from hypothesis import given
 from strategies import graphs_and_sources, orders
+from tiers import examples
 from zoo import CASES, ZOO, random_case, zoo_sources
 
 ZOO_AND_RANDOM = [*CASES, *map(random_case, range(6))]
@@ -70,7 +71,7 @@ def test_predecessors_explain_every_distance_and_end_at_the_nearest_source(case,
                 assert u == v or dist[u] + dist.dtype.type(arcs[u, v]) == dist[v]
 
 
-@settings(deadline=None)
+@examples(100)
 @given(graphs_and_sources(), orders)
 def test_the_distance_to_several_sources_is_the_least_of_the_single_ones(drawn, order):
     case, sources = drawn
@@ -81,7 +82,7 @@ def test_the_distance_to_several_sources_is_the_least_of_the_single_ones(drawn, 
         assert np.array_equal(np.where(together < 0, np.inf, together), least)
 
 
-@settings(deadline=None)
+@examples(100)
 @given(graphs_and_sources(max_vertices=8))
 def test_limits_only_drop_what_is_farther(drawn):
     case, sources = drawn

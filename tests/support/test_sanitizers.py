@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import tiers
 from emulator.sanitizers import run_python
 from kernel_files import persistent_stems, test_of
 
@@ -31,11 +32,13 @@ def test_a_planted_fault_ends_the_process(kernel):
 
 def look_at(*tests):
     """Run tests under the sanitizers; uncaptured, because a process that they end would take the report with it."""
-    done = run_python("-m", "pytest", "-q", "-x", "-s", "-p", "no:cacheprovider", *tests, timeout_s=380)
+    options = "-q", "-x", "-s", "-n", "0", "--tier", tiers.CI, "-p", "no:cacheprovider"
+    done = run_python("-m", "pytest", *options, *tests, timeout_s=380)
     assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
     assert " passed" in done.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(400)
 def test_no_kernel_has_a_fault():
     look_at("tests/repo/test_twins.py", "tests/support/test_emulator_model.py", "-k", "emulated or model")
@@ -51,6 +54,7 @@ FUSED = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stem", FUSED)
 def test_no_fused_loop_has_a_fault(stem):

@@ -7,11 +7,12 @@ import functools
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, make_case, random_case
 
 from mgraph.validation import components as validation_components
@@ -29,10 +30,12 @@ def violations(case, labels, num_ranks=3, order="degree"):
     return first
 
 
+@pytest.mark.widens
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_right_labels_pass_on_any_number_of_ranks(case, order):
-    for num_ranks in RANKS:
+    for num_ranks in by_tier(FEW_RANKS, RANKS):
         assert violations(case, oracles.components(case), num_ranks, order) == []
 
 
@@ -88,7 +91,7 @@ def test_a_long_chain_is_connected_in_few_rounds(monkeypatch):
         assert {v.rule for v in violations(case, labels, num_ranks)} >= {3}
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(graphs(max_vertices=9, max_edges=9), orders, rank_counts, st.data())
 def test_wrong_labels_are_caught(case, order, num_ranks, data):
     right = oracles.components(case)

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
-from on_ranks import RANKS, run_on_ranks
+from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
 from mgraph.errors import ValidationFailed
@@ -72,16 +73,19 @@ class Result:
             return False
 
 
+@pytest.mark.widens
+@pytest.mark.covering
 @pytest.mark.parametrize("weighted", [False, True], ids=["bfs", "sssp"])
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed) for seed in range(6))], ids=lambda case: case.name)
 def test_valid_results_pass_on_any_number_of_ranks(case, order, weighted):
     for sources in zoo_sources(case):
         result = Result(case, sources, weighted=weighted, order=order)
-        for num_ranks in RANKS:
+        for num_ranks in by_tier(FEW_RANKS, RANKS):
             assert result.violations(num_ranks) == []
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("weighted", [False, True], ids=["bfs", "sssp"])
 @pytest.mark.parametrize("limit", [0, 1, 2, 2.5, np.inf])
 @pytest.mark.parametrize("name", ["path", "grid", "rounding", "many-ties", "unreachable-part", "large-sums"])
@@ -250,7 +254,7 @@ def test_distances_are_added_in_a_wider_dtype_if_sums_may_overflow():
 # ---- any single corruption --------------------------------------------------------------------------------
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(graphs_and_sources(), orders, rank_counts, st.booleans(), st.sampled_from([None, None, 1, 3]))
 def test_results_of_random_graphs_pass(drawn, order, num_ranks, weighted, limit):
     result = Result(*drawn, weighted=weighted, order=order, limit=limit)
@@ -258,7 +262,7 @@ def test_results_of_random_graphs_pass(drawn, order, num_ranks, weighted, limit)
     assert result.violations(num_ranks) == []
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(graphs_and_sources(max_vertices=8), orders, rank_counts, st.booleans(), st.sampled_from([None, 2]), st.data())
 def test_a_corrupted_entry_is_caught_unless_the_result_is_still_valid(drawn, order, num_ranks, weighted, limit, data):
     result = Result(*drawn, weighted=weighted, order=order, limit=limit)
@@ -274,7 +278,7 @@ def test_a_corrupted_entry_is_caught_unless_the_result_is_still_valid(drawn, ord
     assert (found == []) == result.is_valid(), found
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(st.integers(0, 50), rank_counts, st.booleans(), st.data())
 def test_one_wrong_entry_among_many_is_caught(seed, num_ranks, weighted, data):
     case = random_case(seed, 200)

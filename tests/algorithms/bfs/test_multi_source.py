@@ -9,7 +9,7 @@ import oracles
 import pytest
 from click.testing import CliRunner
 from emulator.backend import EmulatedBackend
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards, positions_of
 from on_ranks import run_on_ranks
@@ -17,6 +17,7 @@ from rank_programs import nothing
 from strategies import graphs, orders, rank_counts
 from sweep_checks import of_users
 from test_traversal import graph_of
+from tiers import examples
 from zoo import CASES, ZOO, make_case, random_case
 
 import mgraph as mg
@@ -53,6 +54,7 @@ def some_roots(case, count=9):
     return (np.random.default_rng(7).integers(0, case.num_vertices, count)).tolist() if case.num_vertices else []
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
 def test_levels_are_the_oracles(case, order):
@@ -60,7 +62,7 @@ def test_levels_are_the_oracles(case, order):
         check(case, some_roots(case), num_ranks, order)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(graphs(), st.integers(1, MOST_ROOTS), rank_counts, orders, st.none() | st.integers(0, 3))
 def test_drawn_graphs(case, count, num_ranks, order, limit):
     check(case, some_roots(case, count), num_ranks, order, limit=limit)

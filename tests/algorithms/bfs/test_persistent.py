@@ -22,6 +22,8 @@ from mgraph.ingest.build import build
 from mgraph.shard.shard import degrees
 from mgraph.types import LEVEL, NARROW_LEVEL
 
+pytestmark = pytest.mark.interleavings
+
 
 def search(program, case, sources, order, backend=None, limit=None):
     """Return the answer on one rank, as host arrays, and the supersteps."""
@@ -66,6 +68,7 @@ def emulators():
     ]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
 def test_equal_to_the_step_form(case, order):
@@ -153,6 +156,7 @@ def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
             assert [(step["method"], step["arcs"]) for step in steps[-2:]] == [("pull", 8)] * 2
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("limit", [None, 6])
 def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
     """A dense core with a wide tail, and an unreached component too large for one block."""

@@ -9,10 +9,11 @@ import oracles
 import pytest
 from comm_ranks import check
 from emulator.backend import EmulatedBackend
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import as_seen, build_shards, distance_parts, positions_of
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
+from tiers import examples
 from zoo import CASES, chain_of_cliques, make_case, random_case, zoo_sources
 
 import mgraph as mg
@@ -28,6 +29,8 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
+
+pytestmark = pytest.mark.interleavings
 
 # Every level is two meetings of emulated ranks: thousands take minutes.
 SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed, 300) for seed in range(4)]
@@ -70,6 +73,7 @@ def search(case, sources, num_ranks, order, limit=None, seed=0):
     return shards, answers
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", SHORT, ids=lambda case: case.name)
 def test_levels_and_parents_are_those_of_the_step_form(case, order):
@@ -80,7 +84,7 @@ def test_levels_and_parents_are_those_of_the_step_form(case, order):
             np.testing.assert_array_equal(as_seen(answer.distances), wanted)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(graphs_and_sources(), orders)
 def test_drawn_graphs(drawn, order):
     case, sources = drawn
@@ -175,6 +179,7 @@ def test_the_last_few_are_listed():
         assert all(0 < sum(arcs) <= 2 * 9 for arcs in zip(*([a for _, a in steps] for steps in by_rank), strict=True))
 
 
+@pytest.mark.ci
 def test_a_list_with_a_long_row_is_given_up():
     """An unreached vertex has a long row, so that no list is made: after the core levels are pushed."""
     random, core = np.random.default_rng(5), 72_000
@@ -193,6 +198,7 @@ def test_a_list_with_a_long_row_is_given_up():
         assert all(trace.supersteps[behind]["bytes"] >= case.num_vertices // 2 // 8 for _, trace in answers)
 
 
+@pytest.mark.ci
 def test_many_are_pushed_behind_a_list_that_is_given_up():
     """Marked vertices of all words find parents, with the last runs fetched dynamically."""
     random, num, width, star = np.random.default_rng(1), 92_000, 120, 1032
@@ -265,7 +271,7 @@ def test_searches_of_gpus_are_those_of_the_step_form(gang, spec):
             assert sum(step["bytes"] for step in ours) > 0 or len(ours) < 3
 
 
-@pytest.mark.parametrize("limit", [None, 253, 254, 255])
+@pytest.mark.parametrize("limit", [None, *(pytest.param(limit, marks=pytest.mark.ci) for limit in (253, 254, 255))])
 def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
     case = chain_of_cliques()
     shards = build_shards(case, 2, "degree")

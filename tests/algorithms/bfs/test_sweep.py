@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import oracles
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, predecessor_parts
-from on_ranks import RANKS
+from on_ranks import FEW_RANKS, RANKS
 from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY, WHOLE, SnapshotBackend, of_users, run_sweep
+from tiers import by_tier, examples
 from zoo import CASES, ZOO, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.bfs.step import bfs
@@ -38,15 +39,17 @@ def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY, li
     return shards, steps
 
 
+@pytest.mark.widens
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(6))], ids=lambda case: case.name)
 def test_levels_and_predecessors_are_the_oracles(case, order):
     for sources in zoo_sources(case):
-        for num_ranks in RANKS:
+        for num_ranks in by_tier(FEW_RANKS, RANKS):
             check(case, sources, num_ranks, order)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs_and_sources(), rank_counts, orders)
 def test_drawn_graphs(drawn, num_ranks, order):
     check(*drawn, num_ranks, order)

@@ -31,6 +31,8 @@ from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import LEVEL
 
+pytestmark = pytest.mark.interleavings
+
 # Every third vertex has no arcs.
 THIRDS = make_case("thirds", 45, [(v, v + 1) for v in range(0, 45, 3)])
 FEW = make_case("few", 3, [(0, 2)])
@@ -55,6 +57,7 @@ def emulate(shard, comm, seed, lists):
     return search_from(replace(shard, backend=backend), comm, lists)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("case", [THIRDS, FEW], ids=lambda case: case.name)

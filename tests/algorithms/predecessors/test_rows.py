@@ -9,10 +9,11 @@ import numpy as np
 import oracles
 import pytest
 from emulator.backend import EmulatedBackend
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders, rank_counts
+from tiers import examples
 from zoo import CASES, make_case, random_case, zoo_sources
 
 from mgraph.algorithms.predecessors import rows as predecessors
@@ -47,6 +48,7 @@ def check(case, sources, num_ranks, order, *, num_by_weight=0):
         np.testing.assert_array_equal(roots, wanted_roots)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
@@ -55,6 +57,7 @@ def test_predecessors_and_nearest_sources_are_the_designed_ones(case, order):
             check(case, sources, num_ranks, order)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(3))], ids=lambda case: case.name)
 def test_weight_sorted_long_rows_have_the_same_predecessors(case, order):
@@ -127,7 +130,7 @@ def test_blocks_search_long_rows_at_the_same_time():
         np.testing.assert_array_equal(parents, predecessor_parts([shard], chosen)[0])
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(graphs_and_sources(), rank_counts, orders)
 def test_drawn_graphs(drawn, num_ranks, order):
     check(*drawn, num_ranks, order)

@@ -7,10 +7,11 @@ import pytest
 from backends import BACKENDS
 from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
 from on_ranks import run_on_ranks
+from tiers import examples
 from zoo import random_case
 
 from mgraph.algorithms.common.traversal import Trace
@@ -22,6 +23,8 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
+
+pytestmark = pytest.mark.interleavings
 
 HOST = CpuBackend(1)
 
@@ -62,7 +65,7 @@ def check_list(work, num_trees, backend):
     np.testing.assert_array_equal(np.sort(backend.to_host(last[0])), np.sort(taken))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(0, 2**32), st.integers(2, 400), st.integers(1, 1500), st.booleans(), st.sampled_from(["u4", "i8"]),
     st.sampled_from([(32, 1), (32, 7), (64, 3), (128, 2)]),

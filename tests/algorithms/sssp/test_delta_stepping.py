@@ -6,10 +6,11 @@ import numpy as np
 import oracles
 import pytest
 from emulator.backend import EmulatedBackend
-from hypothesis import given, settings
+from hypothesis import given
 from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
+from tiers import examples
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
@@ -24,6 +25,7 @@ def check(case, sources, order="degree", backend=None, **options):
     return trace
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
 def test_the_zoo(case, order):
@@ -31,12 +33,13 @@ def test_the_zoo(case, order):
         check(case, sources, order)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(graphs_and_sources(), orders)
 def test_drawn_graphs(drawn, order):
     check(*drawn, order)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "uint16", "int64"])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("delta", [None, 1, 3, 20])

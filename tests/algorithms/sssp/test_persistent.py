@@ -7,11 +7,12 @@ import oracles
 import pytest
 from backends import BACKENDS
 from emulator.backend import EmulatedBackend
-from hypothesis import given, settings
+from hypothesis import given
 from on_ranks import run_on_ranks
 from one_rank import distances
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
+from tiers import examples
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.common.traversal import Trace
@@ -25,6 +26,8 @@ from mgraph.ingest.build import build
 from mgraph.shard.weight_sorted_rows import require_rows_by_weight
 from mgraph.types import unreached_of
 
+pytestmark = pytest.mark.interleavings
+
 
 def check(case, sources, order="degree", backend=None, **options):
     """Compare both forms with the oracle, which every other form is compared with."""
@@ -37,6 +40,7 @@ def check(case, sources, order="degree", backend=None, **options):
     return answers
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 400) for seed in range(3))], ids=lambda case: case.name)
 def test_the_zoo(case, order):
@@ -45,7 +49,7 @@ def test_the_zoo(case, order):
         check(case, sources, order, backend)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(graphs_and_sources(), orders)
 def test_drawn_graphs(drawn, order):
     check(*drawn, order)

@@ -10,11 +10,12 @@ import oracles
 import pytest
 from comm_ranks import check
 from emulator.backend import EmulatedBackend
-from hypothesis import given, settings
+from hypothesis import given
 from naive_shard import build_shards
 from on_ranks import run_on_ranks
 from strategies import graphs_and_sources, orders
 from sweep_checks import of_users
+from tiers import examples
 from variant_checks import wrap_run
 from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
 
@@ -36,6 +37,8 @@ from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.shard.weight_sorted_rows import require_rows_by_weight
 from mgraph.types import unreached_of
+
+pytestmark = pytest.mark.interleavings
 
 NARROWEST = np.dtype(np.uint16)
 # Every round is two meetings of emulated ranks: thousands take minutes.
@@ -92,7 +95,7 @@ def test_the_zoo(case):
         search(case, sources, 2 + seed % 2, order, seed=seed, heavies=seed == 1, narrow=seed % 2 > 0)
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(graphs_and_sources(), orders)
 def test_drawn_graphs(drawn, order):
     case, sources = drawn

@@ -28,20 +28,28 @@ def total(tallies: Sequence[dict[str, Any]]) -> int:
     return sum(sum(tally["faults"].values()) for tally in tallies)
 
 
-def append(path: str, tallies: Sequence[dict[str, Any]], seed: int) -> None:
-    """Append a line in the benchmarks' format: one session, with its campaigns summed by kind."""
+def append_line(path: str, facts: dict[str, Any]) -> None:
+    """Append a line in the benchmarks' format: date, commit and machine, the facts, versions."""
     spec = importlib.util.spec_from_file_location("record", RECORD)
     assert spec is not None and spec.loader is not None
     record = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(record)
+    head = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": record.commit(),
+        "machine": record.machine("cpu"),
+    }
+    with open(path, "a") as file:
+        file.write(json.dumps(head | facts | {"versions": record.versions()}) + "\n")
+
+
+def append(path: str, tallies: Sequence[dict[str, Any]], seed: int) -> None:
+    """Append a line for one session, its campaigns added up by kind."""
     faults: dict[str, Counter[str]] = {}
     for tally in tallies:
         kind = tally["kind"].partition("[")[0].removeprefix("test_")
         faults.setdefault(kind, Counter()).update(tally["faults"])
-    line = {
-        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "commit": record.commit(),
-        "machine": record.machine("cpu"),
+    facts = {
         "bench": "faults",
         "seed": seed,
         "count": total(tallies),
@@ -49,7 +57,5 @@ def append(path: str, tallies: Sequence[dict[str, Any]], seed: int) -> None:
         "outcomes": dict(sum((Counter(tally["outcomes"]) for tally in tallies), Counter())),
         "worst_s": max(tally["worst_s"] for tally in tallies),
         "problems": [problem.splitlines()[0] for tally in tallies for problem in tally["problems"]],
-        "versions": record.versions(),
     }
-    with open(path, "a") as file:
-        file.write(json.dumps(line) + "\n")
+    append_line(path, facts)
