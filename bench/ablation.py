@@ -31,7 +31,7 @@ from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
 from mgraph.cluster.base import Cluster
 from mgraph.shard.shard import Shard
-from mgraph.shard.weight_sorted_rows import wants_rows_by_weight
+from mgraph.shard.weight_sorted_rows import wants_weight_sorted_rows
 
 CODE = (pathlib.Path(__file__).parent / "papers" / "edge_list.cu").read_text()
 STATES = {"bfs": ("u8", np.dtype(np.uint8)), "sssp": ("u32", np.dtype(np.uint32))}
@@ -70,12 +70,14 @@ def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
             names = [name for name, on in (("segments", sorted_edges), ("read-only", read_only)) if on]
             yield _line(g, algorithm, "+".join(names) or "base", times)
         yield _line(g, algorithm, "sweep", _own_times(g, algorithm, "sweep", roots))
-        by_steps = "step" if algorithm == "bfs" else "delta_stepping" if wants_rows_by_weight(g.info) else "near_far"
+        by_steps = (
+            "step" if algorithm == "bfs" else "delta_stepping" if wants_weight_sorted_rows(g.info) else "near_far"
+        )
         yield _line(g, algorithm, "stepped", _own_times(g, algorithm, by_steps, roots))
-        if algorithm == "sssp" and shard.by_weight is not None:
+        if algorithm == "sssp" and shard.weight_sorted_rows is not None:
             # A search that was prepared before makes no rows by weight again.
             _own_times(g, algorithm, "persistent", roots[:1])
-            with mock.patch.object(shard, "by_weight", None):
+            with mock.patch.object(shard, "weight_sorted_rows", None):
                 times = _own_times(g, algorithm, "persistent", roots)
             yield _line(g, algorithm, "plain rows", times)
         yield _line(g, algorithm, "frontier", _own_times(g, algorithm, "frontier", roots))

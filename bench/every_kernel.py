@@ -2,7 +2,7 @@
 
     python bench/every_kernel.py rmat:12 rows bfs sssp_sweep
 
-It allocates without CuPy's pool. `bfs_peers` and `sssp_peers` are the persistent multi-GPU kernels, on one rank with
+It allocates without CuPy's pool. `bfs_multi_gpu` and `sssp_multi_gpu` are the persistent multi-GPU kernels, on one rank with
 its own peer buffer. The last line printed is a list of the kernels that were launched.
 """
 

@@ -13,7 +13,7 @@ import time
 import click
 import cupy
 
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.backends.create import make_backend
 from mgraph.backends.rates import measure
 from mgraph.backends.rates_file import SIZES
@@ -24,7 +24,7 @@ LAUNCHES = 50
 @click.command(help=__doc__)
 def main() -> None:
     run = make_backend("cuda")
-    assert isinstance(run, FusingBackend)
+    assert isinstance(run, PersistentBackend)
     rates = measure(run, SIZES)
     assert rates is not None, "the measurement was interrupted"
     for name, value in rates.described().items():

@@ -38,7 +38,7 @@ from mgraph.io.formats import read_source
 from mgraph.rank_jobs.jobs import shard_bytes
 
 STEP = ("method", "frontier", "arcs", "bytes", "microseconds")
-MOST_STEPS = 128
+MAX_STEPS = 128
 # Algorithms without roots: the function, the fact to record, and their methods.
 WHOLE = {
     "components": (mg.connected_components, "num_components"),
@@ -209,7 +209,7 @@ def costs(g: Graph, stats: Costs) -> dict:
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),
         "supersteps": len(stats.supersteps),
         # The model of a superstep is fitted to these; deep searches are cut off.
-        "steps": [{name: step[name] for name in STEP} for step in stats.supersteps[:MOST_STEPS]],
+        "steps": [{name: step[name] for name in STEP} for step in stats.supersteps[:MAX_STEPS]],
         "arcs_by_rank": stats.arcs,
         "bytes_sent_by_rank": stats.bytes_sent,
     }

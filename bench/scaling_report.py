@@ -17,7 +17,7 @@ from superstep_model import Model, can_predict, fit, predict_ms
 from mgraph.api.graph500 import KERNELS
 from mgraph.formatting import readable_bytes
 from mgraph.planning.memory import plan_graph
-from mgraph.planning.placement import ARCS_A_RANK, place_graph
+from mgraph.planning.placement import ARCS_PER_RANK, place_graph
 
 # Enough memory that it does not influence the placement.
 ENOUGH_BYTES = 1 << 50
@@ -158,7 +158,7 @@ def _fastest(lines: list[dict]) -> str:
         "commit",
     ]
     table = _table(head, rows)
-    return FASTEST.format(arcs=ARCS_A_RANK["cuda"], table=table)
+    return FASTEST.format(arcs=ARCS_PER_RANK["cuda"], table=table)
 
 
 def _memory(lines: list[dict]) -> str:

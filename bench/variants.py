@@ -17,10 +17,10 @@ import record
 from run import source_of
 
 import mgraph as mg
-from mgraph.algorithms.bfs import persistent as bfs_fused
+from mgraph.algorithms.bfs import persistent as bfs_persistent
 from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel
 from mgraph.algorithms.common.cost_model import bfs_costs, sssp_costs
-from mgraph.algorithms.sssp import persistent as sssp_fused
+from mgraph.algorithms.sssp import persistent as sssp_persistent
 from mgraph.algorithms.sssp import persistent_kernels as sssp_kernel
 from mgraph.api.graph import Graph
 from mgraph.api.graph500 import KERNELS, random_roots
@@ -59,7 +59,7 @@ CHOICES: dict[str, dict[str, Costs]] = {
         "rates, no queue of far": without(sssp_costs, sssp_kernel.COSTS, "splitting"),
     },
 }
-PLACES = {"bfs": (bfs_fused, "bfs_costs"), "sssp": (sssp_fused, "sssp_costs")}
+PLACES = {"bfs": (bfs_persistent, "bfs_costs"), "sssp": (sssp_persistent, "sssp_costs")}
 
 
 @click.command(help=__doc__)

@@ -35,7 +35,7 @@ def run_in_thread(function: Callable[..., None], *args: Any) -> None:
         function(*args)
 
 
-def run_whole(function: Callable[[], Any], undo: Callable[[Any], object] | None = None) -> Any:
+def run_uninterrupted(function: Callable[[], Any], undo: Callable[[Any], object] | None = None) -> Any:
     """Run the function in another thread and return its result; if the caller is interrupted, undo the result later.
 
     Without this, an interrupt inside the constructor or `close` of a client leaks its threads and connections, and one

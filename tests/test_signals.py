@@ -10,19 +10,19 @@ import time
 import pytest
 from dask_processes import wait_until
 
-from mgraph.signals import run_whole
+from mgraph.signals import run_uninterrupted
 
 
 def test_no_thread_is_left_after_the_work():
     before = set(threading.enumerate())
-    assert run_whole(threading.current_thread).name == "mgraph-aside"
+    assert run_uninterrupted(threading.current_thread).name == "mgraph-aside"
     wait_until(lambda: set(threading.enumerate()) <= before)
 
 
 def test_results_and_errors_come_from_another_thread():
-    assert run_whole(threading.get_ident) != threading.get_ident()
+    assert run_uninterrupted(threading.get_ident) != threading.get_ident()
     with pytest.raises(ZeroDivisionError):
-        run_whole(lambda: 1 // 0)
+        run_uninterrupted(lambda: 1 // 0)
 
 
 def test_work_of_an_interrupted_caller_completes_and_is_undone():
@@ -40,7 +40,7 @@ def test_work_of_an_interrupted_caller_completes_and_is_undone():
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
-        run_whole(make, undone.append)
+        run_uninterrupted(make, undone.append)
     assert undone == []
     may_finish.set()
     wait_until(lambda: undone == ["client"])
@@ -56,7 +56,7 @@ def test_work_that_fails_after_an_interrupt_is_not_undone():
 
     threading.Thread(target=lambda: (begun.wait(30), time.sleep(0.05), os.kill(os.getpid(), signal.SIGINT))).start()
     with pytest.raises(KeyboardInterrupt):
-        run_whole(make, undone.append)
+        run_uninterrupted(make, undone.append)
     before = threading.active_count()
     may_fail.set()
     wait_until(lambda: threading.active_count() <= before)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.variant import Derived, GraphSizes
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.in_rows import require_firsts, require_in_rows
-from mgraph.shard.shard import Shard, once_a_shard
-from mgraph.shard.weight_sorted_rows import require_rows_by_weight, wants_rows_by_weight
+from mgraph.shard.in_rows import require_first_neighbors, require_in_rows
+from mgraph.shard.shard import Shard, cached_on_shard
+from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows, wants_weight_sorted_rows
 
 
 def _make_in_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
@@ -30,31 +30,31 @@ def _make_edge_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool
 
 
 def _make_rates(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
-    assert isinstance(shard.backend, FusingBackend), "only persistent loops need rates"
+    assert isinstance(shard.backend, PersistentBackend), "only persistent loops need rates"
     require_rates(shard.backend)
     return True
 
 
-@once_a_shard
+@cached_on_shard
 def _make_first_neighbors(shard: Shard, comm: Communicator) -> bool:
     """Allocate on every rank or on none: the ranks agree once for a graph."""
     try:
-        require_firsts(shard)
+        require_first_neighbors(shard)
         failed = False
     except MemoryError:
         failed = True
     if comm.any(failed):
-        shard.incoming.firsts = None
+        shard.incoming.first_neighbors = None
         return False
     return True
 
 
 def _make_weight_sorted_rows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     """Sort this rank's rows if that pays and there is room; ranks need not agree."""
-    wanted = wants_rows_by_weight(shard.info)
+    wanted = wants_weight_sorted_rows(shard.info)
     if wanted:
-        require_rows_by_weight(shard)
-    return not wanted or shard.by_weight is not None
+        require_weight_sorted_rows(shard)
+    return not wanted or shard.weight_sorted_rows is not None
 
 
 def _weight_sorted_bytes(sizes: GraphSizes) -> int:

@@ -10,7 +10,7 @@ from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.variant import Setting, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST, TABLE
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import Shard, once_a_shard
+from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
 from mgraph.types import LEVEL, Array
 
@@ -18,10 +18,10 @@ from mgraph.types import LEVEL, Array
 def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Variant:
     """Select the variant of a traversal and make what it needs; the same variant on every rank."""
     rows, finds_tree = TABLE[spec.algorithm], spec.predecessors or len(spec.sources) > 1
-    key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.outgrown_bytes)
+    key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize)
     ready = shard.kept.get(key)
     # A search of another graph may have replaced the peer buffers, or lost them.
-    if ready is not None and ready[1] is comm.windows:
+    if ready is not None and ready[1] is comm.peer_buffers:
         prepared: Variant = ready[0]
         return prepared
     variant = require_variant(rows, shard, comm, spec.dtype, spec.method)
@@ -29,7 +29,7 @@ def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Variant:
         require_variant(PREDECESSORS, shard, comm, spec.dtype)
     # What had no room is tried again before the next search.
     if all(want.make(shard, comm, spec.dtype) for want in variant.wants):
-        shard.kept[key] = variant, comm.windows
+        shard.kept[key] = variant, comm.peer_buffers
     return variant
 
 
@@ -56,7 +56,7 @@ def search(variant: Variant, shard: Shard, comm: Communicator, spec: TraversalSp
                 found.sources = found.sources or positions
                 return found
             del found  # perhaps a view of the peer buffers
-            shard.outgrown_bytes = dtype.itemsize
+            shard.overflowed_itemsize = dtype.itemsize
             variant = prepare(shard, comm, spec)
 
 
@@ -68,7 +68,7 @@ def find_tree(
     return tree
 
 
-@once_a_shard
+@cached_on_shard
 def _tree_variant(shard: Shard, comm: Communicator) -> Variant:
     return select(PREDECESSORS, Setting.of(shard, comm))
 
@@ -105,6 +105,6 @@ def _find_sources(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list
 def _first_dtype(variant: Variant, shard: Shard, spec: TraversalSpec) -> tuple[np.dtype, float | int | None]:
     """Return the dtype that a search tries first, and the limit that its distances obey."""
     if spec.algorithm == "sssp" and variant.short_name != "sweep":
-        for narrow in first_dtypes(shard, spec.dtype, has_windows=variant.has_peer_buffers):
+        for narrow in first_dtypes(shard, spec.dtype, has_peer_buffers=variant.has_peer_buffers):
             return narrow, narrow_cutoff(shard.info, narrow, spec.limit)
     return spec.dtype, spec.limit

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.backends.base import FusingBackend, Limits
+from mgraph.backends.base import Limits, PersistentBackend
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import MOST_RANKS
+from mgraph.comm.peers import MAX_RANKS
 from mgraph.errors import UsageError
 from mgraph.ingest.plan import bytes_of, state_bytes
 from mgraph.partition import Partition
 from mgraph.shard.shard import GraphInfo, Shard
-from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, wants_rows_by_weight
+from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, wants_weight_sorted_rows
 from mgraph.types import vertex_dtype
 
 # What a caller may ask for beside the short name of a row: any row, any row but the sweep, the sweep.
@@ -120,7 +120,7 @@ class Setting:
             shard.info,
             shard.partition,
             method,
-            has_persistent_kernels=isinstance(shard.backend, FusingBackend),
+            has_persistent_kernels=isinstance(shard.backend, PersistentBackend),
             has_peer_memory=comm.may_reach,
             failed=frozenset(shard.kept.get(_FAILED, ())),
         )
@@ -143,17 +143,17 @@ class Setting:
             partition.num_ranks,
             partition.stride,
             has_persistent_kernels,
-            has_peer_memory and 1 < partition.num_ranks <= MOST_RANKS,
+            has_peer_memory and 1 < partition.num_ranks <= MAX_RANKS,
             info.directed,
             info.num_arcs / max(partition.num_positions, 1),
-            wants_rows_by_weight(info),
+            wants_weight_sorted_rows(info),
             failed,
         )
 
     @classmethod
     def at_best(cls, method: str, layout: str, num_ranks: int, *, has_persistent_kernels: bool) -> Setting:
         """Return the facts known before a graph is built, with all others taken to allow every variant."""
-        shares = has_persistent_kernels and 1 < num_ranks <= MOST_RANKS
+        shares = has_persistent_kernels and 1 < num_ranks <= MAX_RANKS
         return cls(method, layout, num_ranks, 0, has_persistent_kernels, shares, False, float("inf"), True)
 
     @classmethod
@@ -172,8 +172,8 @@ class Setting:
             layout,
             partition.num_ranks,
             partition.stride,
-            limits.fuses,
-            limits.fuses and peer_memory and 1 < partition.num_ranks <= MOST_RANKS,
+            limits.has_persistent_kernels,
+            limits.has_persistent_kernels and peer_memory and 1 < partition.num_ranks <= MAX_RANKS,
             sizes.directed,
             degree,
             sizes.weight > 0 and degree >= SPARSE_DEGREE,

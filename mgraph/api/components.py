@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.api.graph import Graph, require_graph
-from mgraph.api.results import Column, Costs, Kept, Result, costs_of_ranks
+from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.formatting import counted, readable_seconds
 from mgraph.rank_jobs.jobs import check_labels, label_components
 from mgraph.validation.traversal import Violation
@@ -27,7 +27,7 @@ class Components(Result):
         hub finds most of the giant component.
     """
 
-    def __init__(self, stored: Kept, num_components: int, stats: Costs) -> None:
+    def __init__(self, stored: Stored, num_components: int, stats: Costs) -> None:
         super().__init__(stored)
         self.num_components, self.stats = num_components, stats
         self.labels = Column(self._stored, "labels", np.dtype(np.int64))
@@ -57,6 +57,6 @@ def connected_components(g: Graph) -> Components:
     """
     require_graph(g)
     g.require_rows("connected_components")
-    stored = Kept(g)
+    stored = Stored(g)
     parts = g.run(label_components, [stored], stored.key)
     return Components(stored, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

@@ -20,12 +20,12 @@ from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
 from mgraph.planning.admission import refuse_what_cannot_fit
-from mgraph.planning.placement import ARCS_A_RANK, Placement, place_graph
+from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
 from mgraph.rank_jobs.jobs import build_graph, build_graph_of_parts, free_bytes, free_memory
 from mgraph.shard.shard import GraphInfo
 
 if TYPE_CHECKING:
-    from mgraph.api.results import Kept
+    from mgraph.api.results import Stored
 
 # By process id: the cluster made for graphs that were built without one. They share it and keep it alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
@@ -152,13 +152,13 @@ class Graph:
         """Free the graph's memory on the ranks; existing results remain."""
         self._finalizer()
 
-    def run(self, job: Callable[..., Any], stored: Sequence[Kept], *args: Any) -> list[Any]:
+    def run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any) -> list[Any]:
         """Run a job that stores its results on the ranks as `stored`.
 
         Free these if it fails.
         """
         try:
-            return self.cluster.run_on_kept(job, self.key, *args)
+            return self.cluster.run_on_stored(job, self.key, *args)
         except BaseException as error:
             for result in stored:
                 result.close()
@@ -226,7 +226,7 @@ def require_graph(g: Any) -> None:
 def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
     """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = _cluster(cluster)
-    if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_A_RANK:
+    if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
     first = whole.narrowed(1)  # keep a reference: it may be the one returned
     (memory,) = first.run(free_bytes)

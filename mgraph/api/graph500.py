@@ -291,7 +291,7 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     draws = 4 * count + 16
     for _ in range(ROUNDS):
         candidates = draw.integers(0, g.num_vertices, draws).tolist()
-        found = g.cluster.run_on_kept(have_arcs, g.key, candidates)[0]
+        found = g.cluster.run_on_stored(have_arcs, g.key, candidates)[0]
         roots.update(dict.fromkeys(v for v, has in zip(candidates, found, strict=True) if has))
         if len(roots) >= count:
             break

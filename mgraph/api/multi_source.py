@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source import MOST_ROOTS, Together
+from mgraph.algorithms.bfs.multi_source import MAX_ROOTS, MultiSourceLevels
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.variant import TraversalSpec, require_variant
 from mgraph.algorithms.variants import MULTI_SOURCE
 from mgraph.api.graph import Graph, require_graph
-from mgraph.api.results import Costs, Kept, costs_of_ranks
+from mgraph.api.results import Costs, Stored, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
 from mgraph.api.traversal_results import Stats, Traversed
 from mgraph.cluster.base import Rank
@@ -36,7 +36,7 @@ class TraversedTogether:
         What the search from all roots cost. Phases: prepare, traverse.
     """
 
-    def __init__(self, g: Graph, roots: list[int], stored: list[Kept], limit: int | None, stats: Costs) -> None:
+    def __init__(self, g: Graph, roots: list[int], stored: list[Stored], limit: int | None, stats: Costs) -> None:
         self.graph, self.roots, self.stats, self._limit = g, roots, stats, limit
         self._stored = stored
 
@@ -47,11 +47,11 @@ class TraversedTogether:
         """
         index = as_integer(index, "number of a root")
         root = self.roots[index]
-        batch, bit = divmod(index % len(self.roots), MOST_ROOTS)
+        batch, bit = divmod(index % len(self.roots), MAX_ROOTS)
         spec = TraversalSpec("bfs", "together", (root,), LEVEL, self._limit, return_predecessors)
         levels = self._stored[batch]
         levels.require_open()
-        stored = Kept(self.graph)
+        stored = Stored(self.graph)
         parts = self.graph.run(extract_root, [stored], levels.key, bit, stored.key, spec)
         return Traversed(stored, spec, Stats.of_ranks(self.graph, spec, "requested", parts))
 
@@ -110,8 +110,8 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
     g.require_rows("bfs_together")
     vertices = as_roots(g, roots)
     limit = as_depth_limit(g, depth_limit)
-    batches = [vertices[first : first + MOST_ROOTS] for first in range(0, len(vertices), MOST_ROOTS)]
-    stored = [Kept(g) for _ in batches]
+    batches = [vertices[first : first + MAX_ROOTS] for first in range(0, len(vertices), MAX_ROOTS)]
+    stored = [Stored(g) for _ in batches]
     parts = g.run(search_all_roots, stored, [one.key for one in stored], batches, limit)
     return TraversedTogether(g, vertices, stored, limit, Costs(**costs_of_ranks(g, parts)))
 
@@ -149,7 +149,7 @@ def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec
     Store it as `key` and return this rank's stats.
     """
     shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
-    found: Together = rank.objects[together]
+    found: MultiSourceLevels = rank.objects[together]
     # A call that failed since the search has discarded the in-rows on all ranks.
     with trace.phase("prepare"):
         variant = require_variant(MULTI_SOURCE, shard, rank.comm, LEVEL)

@@ -93,7 +93,7 @@ def _of_all(steps: tuple[dict, ...]) -> dict:
     return {**steps[0], **summed, "microseconds": max(step["microseconds"] for step in steps)}
 
 
-class Kept:
+class Stored:
     """Own what the ranks store of one result.
 
     Free it on `close()` or with the last reference.
@@ -116,7 +116,7 @@ class Kept:
         """Run a job on what the ranks store of this result."""
         self.require_open()
         try:
-            return self.graph.cluster.run_on_kept(job, self.key, *args)
+            return self.graph.cluster.run_on_stored(job, self.key, *args)
         except GraphClosed as error:
             raise GraphClosed(
                 f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
@@ -138,7 +138,7 @@ class Column:
     `np.asarray(column)` and `column.to_numpy()` fetch the whole column, `column[v]` and `column[lo:hi]` a part.
     """
 
-    def __init__(self, stored: Kept, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
+    def __init__(self, stored: Stored, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
         self._stored, self.name, self.dtype = stored, name, dtype
         self._length = stored.graph.num_vertices if num_edges is None else num_edges
         self._item = "vertex" if num_edges is None else "edge"
@@ -203,7 +203,7 @@ class Column:
         import dask.array
 
         lengths = self._stored.run(count_values)
-        chunks = self._stored.graph.cluster.run_and_keep(take, self._stored.key, self.name)
+        chunks = self._stored.graph.cluster.run_and_store(take, self._stored.key, self.name)
         return dask.array.concatenate(
             [
                 dask.array.from_delayed(chunk, (length,), self.dtype)
@@ -231,7 +231,7 @@ class Result(ABC):
 
     stats: Costs
 
-    def __init__(self, stored: Kept) -> None:
+    def __init__(self, stored: Stored) -> None:
         self.graph, self._stored = stored.graph, stored
 
     @property

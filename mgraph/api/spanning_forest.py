@@ -8,7 +8,7 @@ import numpy as np
 
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
 from mgraph.api.graph import Graph, require_graph
-from mgraph.api.results import Column, Costs, Kept, Result, costs_of_ranks
+from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
@@ -48,7 +48,7 @@ class Forest(Result):
         `shrink` joins trees by the edges of each rank alone, each `meet` by the remaining edges of all ranks.
     """
 
-    def __init__(self, stored: Kept, maximum: bool, parts: Sequence[dict]) -> None:
+    def __init__(self, stored: Stored, maximum: bool, parts: Sequence[dict]) -> None:
         super().__init__(stored)
         graph = stored.graph
         self.maximum, self.stats = maximum, Costs(**costs_of_ranks(graph, parts))
@@ -96,7 +96,7 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
-    maximum, stored = as_flag(maximum, "maximum"), Kept(g)
+    maximum, stored = as_flag(maximum, "maximum"), Stored(g)
     return Forest(stored, maximum, g.run(span, [stored], stored.key, maximum))
 
 

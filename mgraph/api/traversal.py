@@ -11,7 +11,7 @@ import numpy as np
 from mgraph.algorithms.variant import METHODS, Setting, TraversalSpec, select
 from mgraph.algorithms.variants import TABLE, methods_of
 from mgraph.api.graph import Graph, require_graph
-from mgraph.api.results import Kept
+from mgraph.api.results import Stored
 from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
 from mgraph.backends.base import LIMITS
 from mgraph.cluster.base import Cluster
@@ -213,10 +213,16 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
         g.require_rows(f"method={method!r}")
     if method not in METHODS and g.cluster.backend in LIMITS:
         # Whether GPUs have access to each other's memory is known on the ranks.
-        info, fuses = g.info, LIMITS[g.cluster.backend].fuses
+        info, has_persistent_kernels = g.info, LIMITS[g.cluster.backend].has_persistent_kernels
         has_order = info.order == "degree"
         partition = Partition(info.num_vertices - has_order * info.num_isolated, g.num_ranks, has_order)
-        facts = Setting.of_graph(info, partition, method, has_persistent_kernels=fuses, has_peer_memory=fuses)
+        facts = Setting.of_graph(
+            info,
+            partition,
+            method,
+            has_persistent_kernels=has_persistent_kernels,
+            has_peer_memory=has_persistent_kernels,
+        )
         select(TABLE[algorithm], facts)
     return method
 
@@ -225,8 +231,8 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
     """Raise UsageError if a method applies to no graph on this cluster."""
     # A graph may be put on some ranks only.
     sizes = range(1, cluster.num_ranks + 1) if cluster.may_narrow else [cluster.num_ranks]
-    fuses = cluster.backend not in LIMITS or LIMITS[cluster.backend].fuses
-    settings = [Setting.at_best(method, "rows", size, has_persistent_kernels=fuses) for size in sizes]
+    has_persistent_kernels = cluster.backend not in LIMITS or LIMITS[cluster.backend].has_persistent_kernels
+    settings = [Setting.at_best(method, "rows", size, has_persistent_kernels=has_persistent_kernels) for size in sizes]
     if not any(row.is_asked_for(method) and row.applies(one) for row in TABLE[algorithm] for one in settings):
         select(TABLE[algorithm], settings[-1])
 
@@ -234,7 +240,7 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
 def _traverse(g: Graph, specs: list[TraversalSpec], requested: str) -> list[Traversed]:
     """Run the traversals under one lease and return their results."""
     reason = "requested" if requested != "auto" else REASONS[g.info.layout]
-    stored = [Kept(g) for _ in specs]
+    stored = [Stored(g) for _ in specs]
     by_rank = g.run(traverse, stored, [one.key for one in stored], specs)
     return [
         Traversed(one, spec, Stats.of_ranks(g, spec, reason, parts))

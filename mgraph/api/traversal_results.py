@@ -10,7 +10,7 @@ import numpy as np
 
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph
-from mgraph.api.results import Column, Costs, Kept, Result, costs_of_ranks
+from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import check_vertex
@@ -91,7 +91,7 @@ class Traversed(Result):
 
     stats: Stats
 
-    def __init__(self, stored: Kept, spec: TraversalSpec, stats: Stats) -> None:
+    def __init__(self, stored: Stored, spec: TraversalSpec, stats: Stats) -> None:
         super().__init__(stored)
         self.spec, self.stats, self.sources = spec, stats, spec.sources
         ids = np.dtype(np.int64)

@@ -31,7 +31,7 @@ class Limits:
     sort_scratch_bytes: int  # scratch of a sort for each key of 8 bytes, beside input and output
     mask_scratch_bytes: int  # scratch of selecting elements by a mask, for each element of the input
     tried_bytes: int = 1 << 20  # allocated beside a graph without checking that they are free
-    fuses: bool = False  # whether a search on one rank can be one persistent kernel
+    has_persistent_kernels: bool = False  # whether a search on one rank can be one persistent kernel
 
 
 # By name, so that a build can be planned on a machine without that backend. `tried_bytes` is larger on a GPU: querying
@@ -39,19 +39,19 @@ class Limits:
 # be limited to a few hundred MB.
 LIMITS = {
     "cpu": Limits(1 << 20, 1 << 22, 0, 0),
-    "cuda": Limits(1 << 25, 1 << 27, 4, 6, tried_bytes=1 << 28, fuses=True),
+    "cuda": Limits(1 << 25, 1 << 27, 4, 6, tried_bytes=1 << 28, has_persistent_kernels=True),
 }
 
 
 @dataclass(frozen=True)
-class Given:
+class Bound:
     """Placeholder in a prepared launch: an array of this dtype that the caller passes at every launch."""
 
     dtype: np.dtype
 
 
 @dataclass(frozen=True)
-class Fresh:
+class Allocated:
     """Placeholder in a prepared launch: an uninitialized array that is allocated at every launch."""
 
     count: int
@@ -59,7 +59,7 @@ class Fresh:
 
 
 # The arguments of a multi-GPU kernel for the ranks' peer buffers: PeerBuffers.given in comm/peers.py.
-GIVEN_WINDOWS = (Given(np.dtype(np.uint32)), Given(np.dtype(np.int64)), Given(np.dtype(np.uint8)))
+BOUND_PEER_BUFFERS = (Bound(np.dtype(np.uint32)), Bound(np.dtype(np.int64)), Bound(np.dtype(np.uint8)))
 
 
 class Backend(ABC):
@@ -90,13 +90,13 @@ class Backend(ABC):
     def prepared(self, kernel: Kernel, *args: Any) -> Callable[..., list[Array]]:
         """Return a function that launches `kernel` with these arguments, for repeated use by one thread at a time.
 
-        The function receives the arrays for the `Given` arguments and returns those of the `Fresh` ones, both in the
+        The function receives the arrays for the `Bound` arguments and returns those of the `Allocated` ones, both in the
         order of the arguments; it may return before the kernel has finished.
         """
 
         def launch(*bound: Array) -> list[Array]:
-            allocated = [self.xp.empty(a.count, a.dtype) for a in args if isinstance(a, Fresh)]
-            arrays = {Given: iter(bound), Fresh: iter(allocated)}
+            allocated = [self.xp.empty(a.count, a.dtype) for a in args if isinstance(a, Allocated)]
+            arrays = {Bound: iter(bound), Allocated: iter(allocated)}
             kernel[self](*[next(arrays[type(a)]) if type(a) in arrays else a for a in args])
             return allocated
 
@@ -163,7 +163,7 @@ class Backend(ABC):
         """Free threads and memory pools."""
 
 
-class FusingBackend(Backend):
+class PersistentBackend(Backend):
     """A backend for persistent kernels: all blocks of a launch run at once, perhaps beside kernels of other ranks.
 
     Attributes

@@ -16,7 +16,7 @@ import numpy as np
 from cupy.cuda import alloc, driver, get_current_stream, runtime
 
 from mgraph.backends import peer_memory
-from mgraph.backends.base import LIMITS, Fresh, FusingBackend, Given
+from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
 from mgraph.backends.cuda_source import OPTIONS, module_text
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ class _Prepared:
 
     def __init__(self, shape: Shape, kernel: Kernel, args: tuple) -> None:
         self._shape, self._cooperative, self._empty = shape, kernel.cooperative, args[1] <= args[0]
-        self._bound = [i for i, a in enumerate(args) if type(a) is Given]
-        allocated = [(i, a) for i, a in enumerate(args) if type(a) is Fresh]
+        self._bound = [i for i, a in enumerate(args) if type(a) is Bound]
+        allocated = [(i, a) for i, a in enumerate(args) if type(a) is Allocated]
         self._allocated = [(i, a.count * a.dtype.itemsize) for i, a in allocated]
         self._arrays = [(a.count, a.dtype) for _, a in allocated]
         # References that keep the arrays alive while their addresses are in the buffer.
-        self._fixed = [None if isinstance(a, (Given, Fresh)) else a for a in args]
+        self._fixed = [None if isinstance(a, (Bound, Allocated)) else a for a in args]
         self._parameters = _Parameters()
         self._parameters.set(self._fixed)
 
@@ -168,7 +168,7 @@ class _PeakHook(cupy.cuda.MemoryHook):
         self.peak = max(self.peak, self.pool.total_bytes())
 
 
-class CudaBackend(FusingBackend):
+class CudaBackend(PersistentBackend):
     """The current CUDA device, on CuPy's current stream."""
 
     name = "cuda"

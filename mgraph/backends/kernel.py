@@ -138,7 +138,7 @@ def kernel(
     return lambda function: Kernel(function, lanes, block, shared_bytes, types)
 
 
-def fused(
+def persistent(
     *, lanes: int = 1, block: int = 1024, shared_bytes: int | Callable[..., int] = 0, **types: str
 ) -> Callable[[Callable], Kernel]:
     """Declare a persistent kernel by a Python function with only a docstring.

@@ -34,13 +34,13 @@ def _top_of(array) -> Callable:
     return lambda array: top
 
 
-def order_of(weight: float | int) -> int:
+def weight_sort_key(weight: float | int) -> int:
     """Return a signed integer key with the order of weights, of 32 bits if the weight has 32 (in kernels)."""
-    return _order_of(typeof(weight))(weight)
+    return _weight_sort_key(typeof(weight))(weight)
 
 
-@overload(order_of)
-def _order_of(weight) -> Callable:
+@overload(weight_sort_key)
+def _weight_sort_key(weight) -> Callable:
     if isinstance(weight, types.Float):
         floating, integer = (np.float32, np.int32) if weight.bitwidth == 32 else (np.float64, np.int64)
         largest = np.iinfo(integer).max

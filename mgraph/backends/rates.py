@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mgraph.backends.device_model import FEMTO, Rates
-from mgraph.backends.kernel import fused
+from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Names
 
 if TYPE_CHECKING:
-    from mgraph.backends.base import FusingBackend
+    from mgraph.backends.base import PersistentBackend
 
 # Sizes of the table: some that fit every device's cache, some about as large as it, one far larger.
 SIZES_MIB = (1, 16, 32, 64, 128, 1024)
@@ -25,7 +25,7 @@ REPORT = Names("Report", "done threads stream grid_barrier load_wait atomic_wait
 LAUNCHES = 5
 
 
-@fused(block=512)
+@persistent(block=512)
 def measure_rates(lo, hi, abort, sizes, num_sizes, table, arrived, report) -> None:
     """Time accesses of lo..hi threads to the first sizes[k] words of `table`, for each k.
 
@@ -33,7 +33,7 @@ def measure_rates(lo, hi, abort, sizes, num_sizes, table, arrived, report) -> No
     """
 
 
-def measure(run: FusingBackend, sizes_bytes: tuple[int, ...], launches: int = LAUNCHES) -> Rates | None:
+def measure(run: PersistentBackend, sizes_bytes: tuple[int, ...], launches: int = LAUNCHES) -> Rates | None:
     """Measure the device; return None if a launch was aborted."""
     words = np.array(sizes_bytes, np.int64) // 4
     table, sizes, arrived = run.xp.empty(int(words[-1]), np.uint32), run.to_device(words), run.xp.zeros(1, np.int64)

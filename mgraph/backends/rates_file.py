@@ -17,7 +17,7 @@ import tempfile
 import zlib
 from typing import Any
 
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.backends.device_model import Rates
 from mgraph.backends.rates import SIZES_MIB, measure
 
@@ -37,21 +37,21 @@ H200 = Rates(
 )
 
 
-def require_rates(run: FusingBackend) -> Rates:
+def require_rates(run: PersistentBackend) -> Rates:
     """Return the rates of the device: read from the cache folder, or measured now."""
     if run.rates is None:
         run.rates = _read(run) or _measure_and_write(run)
     return run.rates
 
 
-def rates_file(run: FusingBackend) -> pathlib.Path:
+def rates_file(run: PersistentBackend) -> pathlib.Path:
     """Return the path of the file for the rates of this device."""
     folder = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
     name = re.sub(r"[^a-z0-9]+", "-", str(run.device_facts()["name"]).lower())
     return folder / "mgraph" / f"rates-{name}-{zlib.crc32(json.dumps(_identity(run)).encode()):08x}.json"
 
 
-def kept_in(run: FusingBackend) -> pathlib.Path | None:
+def stored_rates_file(run: PersistentBackend) -> pathlib.Path | None:
     """Return the existing file with the rates of this device, or None."""
     try:
         path = rates_file(run)
@@ -60,12 +60,12 @@ def kept_in(run: FusingBackend) -> pathlib.Path | None:
     return path if path.exists() else None
 
 
-def _identity(run: FusingBackend) -> dict[str, str | int]:
+def _identity(run: PersistentBackend) -> dict[str, str | int]:
     """Return what a stored measurement must agree with."""
     return {"measurement": VERSION, **run.device_facts()}
 
 
-def _read(run: FusingBackend) -> Rates | None:
+def _read(run: PersistentBackend) -> Rates | None:
     try:
         found = json.loads(rates_file(run).read_text())
         if found["device"] != _identity(run):
@@ -77,7 +77,7 @@ def _read(run: FusingBackend) -> Rates | None:
     return rates if rates.is_sound() else None
 
 
-def _measure_and_write(run: FusingBackend) -> Rates:
+def _measure_and_write(run: PersistentBackend) -> Rates:
     # Half of the free memory is left for the search.
     rates = measure(run, SIZES) if run.free_bytes() >= 2 * SIZES[-1] else None
     run.release()
@@ -87,7 +87,7 @@ def _measure_and_write(run: FusingBackend) -> Rates:
     return rates
 
 
-def _write(run: FusingBackend, rates: Rates) -> None:
+def _write(run: PersistentBackend, rates: Rates) -> None:
     """Write a temporary file and rename it, so that no reader sees a part of it."""
     text = json.dumps({"device": _identity(run), "rates": dataclasses.asdict(rates)}, indent=1)
     try:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 import click
 
 import mgraph
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.backends.cpu import CpuBackend, available_cores
 from mgraph.backends.create import make_backend
-from mgraph.backends.rates_file import H200, kept_in, require_rates
+from mgraph.backends.rates_file import H200, require_rates, stored_rates_file
 from mgraph.cli.options import json_option, print_json, print_table
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
@@ -152,8 +152,8 @@ def _check_rates(found: Findings) -> None:
     """Report the memory rates of the first GPU, and their file."""
     try:
         run = make_backend("cuda")
-        assert isinstance(run, FusingBackend)
-        rates, kept = require_rates(run), kept_in(run)
+        assert isinstance(run, PersistentBackend)
+        rates, kept = require_rates(run), stored_rates_file(run)
         run.close()
     except Exception as error:
         found.problems.append(f"the GPU cannot be measured: {type(error).__name__}: {str(error).splitlines()[0]}")

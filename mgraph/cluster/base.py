@@ -19,7 +19,7 @@ from mgraph.formatting import counted
 from mgraph.io.checks import as_integer
 
 # How long a failed job waits for the errors of the other ranks, to find the one that caused the failure.
-BLAME_S = 2.0
+ERROR_WAIT_S = 2.0
 
 
 class Objects(dict[str, Any]):
@@ -126,12 +126,12 @@ class Cluster(ABC):
             The error of the first rank that failed; the calls of the other ranks were ended.
         """
 
-    def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+    def run_on_stored(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Run a function that needs stored objects; if they were lost, fail without waiting for new ranks."""
         return self.run(function, *args)
 
     @abstractmethod
-    def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+    def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         """Run a function and leave each rank's result on its worker.
 
         Returns

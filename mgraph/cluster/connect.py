@@ -13,7 +13,7 @@ from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, UsageError
-from mgraph.signals import run_whole
+from mgraph.signals import run_uninterrupted
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -123,11 +123,11 @@ def _on_scheduler(
     checked = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
     require_scheduler(checked)
     try:
-        client = run_whole(lambda: Client(checked, timeout=SCHEDULER_S, set_as_default=False), Client.close)
+        client = run_uninterrupted(lambda: Client(checked, timeout=SCHEDULER_S, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
         raise ClusterError(f"no scheduler answers at {checked} ({error})") from error
     with ExitStack() as owned:
-        owned.callback(run_whole, client.close)
+        owned.callback(run_uninterrupted, client.close)
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
         cluster.owned = owned.pop_all()
     return cluster
@@ -142,10 +142,10 @@ def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster
     with ExitStack() as owned:
         # __enter__ waits until the workers have started.
         start = functools.partial(LocalCUDACluster, n_workers=num_ranks, **LOOPBACK)
-        workers = run_whole(lambda: start().__enter__(), lambda started: started.close())
-        owned.callback(run_whole, workers.close)
-        client = run_whole(lambda: Client(workers, set_as_default=False), Client.close)
-        owned.callback(run_whole, client.close)
+        workers = run_uninterrupted(lambda: start().__enter__(), lambda started: started.close())
+        owned.callback(run_uninterrupted, workers.close)
+        client = run_uninterrupted(lambda: Client(workers, set_as_default=False), Client.close)
+        owned.callback(run_uninterrupted, client.close)
         cluster = DaskCluster(client, num_ranks, backend="cuda", **timeouts)
         cluster.owned = owned.pop_all()
     return cluster

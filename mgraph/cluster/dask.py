@@ -22,7 +22,7 @@ from distributed.client import ClosedClientError
 from distributed.protocol import pickle
 
 from mgraph.cluster.base import (
-    BLAME_S,
+    ERROR_WAIT_S,
     Cluster,
     check_deadline,
     check_num_ranks,
@@ -36,7 +36,7 @@ from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
 from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, CommAborted, UsageError
-from mgraph.signals import run_whole
+from mgraph.signals import run_uninterrupted
 
 OPEN_TIMEOUT_S = 60.0
 # A larger part is sent to its worker separately; a smaller one is sent with its task.
@@ -89,7 +89,7 @@ class DaskCluster(Cluster):
         self._finalizer.atexit = False
         request = {"client": client.id, "session": self._session, "num_ranks": num_ranks, "backend": backend}
         # After an interrupt the session is closed when it has opened: a close sent earlier could overtake the opening.
-        reply = run_whole(
+        reply = run_uninterrupted(
             lambda: self._sync(client.scheduler.mgraph_open, **request, **self._timeouts),
             undo=lambda _: self._finalizer(),
         )
@@ -103,10 +103,10 @@ class DaskCluster(Cluster):
         check_parts(parts, self.num_ranks)
         return self._call(function, args, parts)
 
-    def run_on_kept(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+    def run_on_stored(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self._call(function, args, on_stored=True)
 
-    def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+    def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         return self._call(function, args, gather=False, on_stored=True)
 
     def narrowed(self, num_ranks: int) -> Cluster:
@@ -274,7 +274,7 @@ class _Call:
         scatter = functools.partial(self._client.scatter, list(part), workers=[worker], hash=False, asynchronous=True)
         try:
             # With a timeout, for a worker that accepts no data now.
-            return await scatter(direct=True, timeout=BLAME_S)
+            return await scatter(direct=True, timeout=ERROR_WAIT_S)
         except OSError:
             return await scatter(direct=False)
 
@@ -288,7 +288,7 @@ class _Call:
     async def _find_cause(self) -> BaseException:
         """Return the cause of a failed call: a rank's own error, else the loss of a worker."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(BLAME_S):
+            async with asyncio.timeout(ERROR_WAIT_S):
                 async for _ in as_completed(self._tasks, loop=self._client.loop):
                     if cause := first_cause(await self._errors()):
                         return cause
@@ -296,9 +296,9 @@ class _Call:
         return lost or next(iter(await self._errors()), CommAborted("the tasks of the ranks were cancelled"))
 
     async def _loss(self) -> ClusterError | None:
-        """Return the loss of a worker if the scheduler reports one within BLAME_S."""
+        """Return the loss of a worker if the scheduler reports one within ERROR_WAIT_S."""
         try:
-            await self._scheduler().mgraph_failure_cause(lease=self._lease, timeout_s=BLAME_S)
+            await self._scheduler().mgraph_failure_cause(lease=self._lease, timeout_s=ERROR_WAIT_S)
         except ClusterError as lost:
             return lost
         except (OSError, ClosedClientError) as error:

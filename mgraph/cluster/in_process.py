@@ -28,7 +28,7 @@ from mgraph.comm.threads import open_threads
 from mgraph.errors import UsageError
 
 # More threads than cores would only wait for each other.
-MOST_THREADS = 256
+MAX_THREADS = 256
 
 _in_use: weakref.WeakSet[RankThreads] = weakref.WeakSet()
 
@@ -66,9 +66,9 @@ class InProcessCluster(Cluster):
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         num_ranks = check_num_ranks(num_ranks)
-        if num_ranks > MOST_THREADS:
+        if num_ranks > MAX_THREADS:
             raise UsageError(
-                f"num_ranks is {num_ranks}: one process has at most {MOST_THREADS}, which share its cores (--workers)"
+                f"num_ranks is {num_ranks}: one process has at most {MAX_THREADS}, which share its cores (--workers)"
             )
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
         self.num_ranks, self._pid = num_ranks, os.getpid()
@@ -101,7 +101,7 @@ class InProcessCluster(Cluster):
             function, [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]
         )
 
-    def run_and_keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+    def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         from dask.delayed import Delayed
 
         names = [f"{function.__name__}-{r}-{uuid.uuid4().hex}" for r in range(self.num_ranks)]

@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mgraph.backends.base import Backend
-from mgraph.cluster.base import BLAME_S, Objects, Rank, first_cause
+from mgraph.cluster.base import ERROR_WAIT_S, Objects, Rank, first_cause
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.formatting import counted
@@ -70,7 +70,7 @@ class RankThreads:
             wait_for(call.answered)
             if not call.errors:
                 return call.results
-            call.settled.acquire(timeout=BLAME_S)
+            call.settled.acquire(timeout=ERROR_WAIT_S)
         except BaseException:
             run_in_thread(call.give_up)
             raise

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mgraph.comm.peer_buffers import Windows
+from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.types import Array
 
 OPERATIONS = ("min", "max", "sum")
@@ -28,7 +28,7 @@ class Communicator(ABC):
     # Bytes that this rank sent to others, counted from the arguments of the verbs.
     bytes_sent: int
     # Peer buffers, opened by peers.py, and whether ranks of this kind can have peer access.
-    windows: Windows | None = None
+    peer_buffers: PeerBuffers | None = None
     may_reach = False
 
     @abstractmethod

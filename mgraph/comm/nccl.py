@@ -206,9 +206,9 @@ class NcclCommunicator(Communicator):
                 callback()
 
     def close(self) -> None:
-        if self.windows is not None and self._failure is None:
-            self.windows.close(self.barrier)
-        self.windows = None
+        if self.peer_buffers is not None and self._failure is None:
+            self.peer_buffers.close(self.barrier)
+        self.peer_buffers = None
         with self._failing:
             orderly = self._failure is None
             self._failure = self._failure or CommAborted("the communicator is closed")

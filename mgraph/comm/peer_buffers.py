@@ -1,6 +1,6 @@
 """The data type of peer buffers: memory of every rank that the kernels of all ranks can read and write.
 
-A buffer begins with a head that holds the ranks' barrier (backends/device/ranks.cuh, WindowHead). The rest belongs to one
+A buffer begins with a head that holds the ranks' barrier (backends/device/ranks.cuh, BufferHead). The rest belongs to one
 persistent kernel at a time, and still holds whatever the previous one wrote. peers.py opens and closes buffers.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from mgraph.types import Array
 
 
-class Windows:
+class PeerBuffers:
     """One rank's peer buffer, and the addresses of the other ranks' buffers.
 
     Attributes
@@ -27,7 +27,7 @@ class Windows:
     """
 
     def __init__(self, own: Array, given: tuple[Array, Array, Array], unmap: Callable[[], None]) -> None:
-        self.own, self.given = own, given
+        self.own, self.bound = own, given
         self.leave = weakref.finalize(self, unmap)
         # At exit the order of finalizers is unknown, and the process gives up its mappings in any case.
         self.leave.atexit = False

@@ -16,36 +16,36 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mgraph.comm.base import Communicator
-from mgraph.comm.peer_buffers import Windows
+from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 if TYPE_CHECKING:
-    from mgraph.backends.base import FusingBackend
+    from mgraph.backends.base import PersistentBackend
 
-# MOST_RANKS and HEAD_BYTES as in backends/device/ranks.cuh. The head holds WindowHead, and memory read to wake idle NVLinks.
-MOST_RANKS = 8
+# MAX_RANKS and HEAD_BYTES as in backends/device/ranks.cuh. The head holds BufferHead, and memory read to wake idle NVLinks.
+MAX_RANKS = 8
 HEAD_BYTES = 65536
 HANDLE_BYTES = 256
 
 
-def require_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
+def require_peer_buffers(comm: Communicator, backend: PersistentBackend, num_bytes: int) -> PeerBuffers | None:
     """Return peer buffers of at least `num_bytes`, None if some ranks lack peer access.
 
     Collective: every rank calls it with the same size.
     """
-    if not comm.may_reach or comm.size > MOST_RANKS:
+    if not comm.may_reach or comm.size > MAX_RANKS:
         return None
-    if comm.windows is None or comm.windows.own.nbytes < num_bytes:
-        if comm.windows is not None:
-            comm.windows.close(comm.barrier)
-            comm.windows = None
-        comm.windows = open_windows(comm, backend, num_bytes)
-        comm.may_reach = comm.windows is not None
-    return comm.windows
+    if comm.peer_buffers is None or comm.peer_buffers.own.nbytes < num_bytes:
+        if comm.peer_buffers is not None:
+            comm.peer_buffers.close(comm.barrier)
+            comm.peer_buffers = None
+        comm.peer_buffers = open_peer_buffers(comm, backend, num_bytes)
+        comm.may_reach = comm.peer_buffers is not None
+    return comm.peer_buffers
 
 
-def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> Windows | None:
+def open_peer_buffers(comm: Communicator, backend: PersistentBackend, num_bytes: int) -> PeerBuffers | None:
     """Allocate a buffer and map those of all other ranks; collective, with one size.
 
     Where memory runs out on a rank, its empty handle makes all ranks go without.
@@ -74,10 +74,10 @@ def open_windows(comm: Communicator, backend: FusingBackend, num_bytes: int) -> 
     comm.when_failed(lambda: on_host.fill(1))
     others = [address for r, address in enumerate(found) if r != comm.rank]
     # After a failure it is unknown when the other ranks unmap this buffer: its memory stays until they do.
-    return Windows(whole[HEAD_BYTES:], (abort_word, table, whole), functools.partial(backend.leave, others))
+    return PeerBuffers(whole[HEAD_BYTES:], (abort_word, table, whole), functools.partial(backend.leave, others))
 
 
-def wait_for_ranks(comm: Communicator, backend: FusingBackend) -> None:
+def wait_for_ranks(comm: Communicator, backend: PersistentBackend) -> None:
     """Wait for the end of a launch that has barriers with other ranks.
 
     After a failure too: the launch still uses memory that the caller may free next.

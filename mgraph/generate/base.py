@@ -14,7 +14,7 @@ from mgraph.errors import UsageError
 from mgraph.types import none_of, vertex_dtype
 
 # Edges are numbered in int64, and the index of a kernel's loop may exceed the last edge by the size of a grid.
-MOST_EDGES = 1 << 62
+MAX_EDGES = 1 << 62
 LARGEST_WEIGHT = 2**32 - 1
 WEIGHT_CHOICES = ("int", "float32", "float64", None)
 
@@ -60,8 +60,8 @@ def check_real(name: str, value: Any, low: float, high: float) -> None:
 
 def check_num_edges(num_edges: int) -> None:
     """Refuse more edges than can be numbered."""
-    if num_edges > MOST_EDGES:
-        raise UsageError(f"{num_edges} edges are more than the {MOST_EDGES} that can be numbered")
+    if num_edges > MAX_EDGES:
+        raise UsageError(f"{num_edges} edges are more than the {MAX_EDGES} that can be numbered")
 
 
 def weight_dtype(generator: Weighted) -> np.dtype | None:

@@ -10,7 +10,7 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk
 from mgraph.errors import UsageError
 from mgraph.generate.base import (
-    MOST_EDGES,
+    MAX_EDGES,
     Output,
     check_integer,
     check_num_edges,
@@ -49,8 +49,8 @@ class Grid:
     num_input_edges = None  # missing edges are drawn at random: counted only by generating them
 
     def __post_init__(self) -> None:
-        check_integer("rows", self.rows, 0, MOST_EDGES)
-        check_integer("columns", self.columns, 0, MOST_EDGES)
+        check_integer("rows", self.rows, 0, MAX_EDGES)
+        check_integer("columns", self.columns, 0, MAX_EDGES)
         check_real("drop", self.drop, 0, 1)
         if self.drop == 1:
             raise UsageError("drop 1 would leave no edge: give a share below 1")

@@ -10,7 +10,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
-    MOST_EDGES,
+    MAX_EDGES,
     Output,
     check_integer,
     check_num_edges,
@@ -46,8 +46,8 @@ class Uniform:
     directed = False
 
     def __post_init__(self) -> None:
-        check_integer("num_vertices", self.num_vertices, 0, MOST_EDGES)
-        check_real("degree", self.degree, 0, MOST_EDGES)
+        check_integer("num_vertices", self.num_vertices, 0, MAX_EDGES)
+        check_real("degree", self.degree, 0, MAX_EDGES)
         check_weighted(self)
         check_num_edges(self.num_input_edges)
 
@@ -96,7 +96,7 @@ class FixedOutDegree:
     directed = True
 
     def __post_init__(self) -> None:
-        check_integer("num_vertices", self.num_vertices, 0, MOST_EDGES)
+        check_integer("num_vertices", self.num_vertices, 0, MAX_EDGES)
         check_integer("out_degree", self.out_degree, 0, 1 << 31)
         check_weighted(self)
         check_num_edges(self.num_input_edges)

@@ -11,7 +11,7 @@ from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.ingest.chunks import read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
-from mgraph.ingest.memory_check import least_free, refusal
+from mgraph.ingest.memory_check import min_free_bytes, refusal
 from mgraph.ingest.plan import default_chunks, plan_build
 from mgraph.ingest.survey import Survey, make_survey
 from mgraph.shard.batches import batch_arcs
@@ -61,7 +61,7 @@ def build(
     if layout == "auto":
         # Tables and row lengths are allocated already.
         more = in_use_bytes(survey) - survey.tables_bytes - row_lengths.nbytes
-        if error or (more > least_free(backend, comm) and would_fit(survey, backend, comm, compact_chunks)):
+        if error or (more > min_free_bytes(backend, comm) and would_fit(survey, backend, comm, compact_chunks)):
             del row_lengths
             return build_compact(survey, backend, comm, compact_chunks)
     if error:

@@ -26,7 +26,7 @@ from mgraph.ingest.compact_kernels import count_ends, orient_edges
 from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.fill import Filler, count_buckets, keys_of
 from mgraph.ingest.keys import KeyLayout, Pass, key_layout, plan_passes
-from mgraph.ingest.memory_check import refusal, refuse_unless_it_fits
+from mgraph.ingest.memory_check import refusal, require_plan_fits
 from mgraph.ingest.plan import state_bytes
 from mgraph.ingest.ranked import Positions, rank_positions
 from mgraph.ingest.survey import Survey
@@ -69,7 +69,7 @@ def build_compact(
     while (passes := plan_passes(ends, plan.buffer_keys, plan.batch_keys)) is None:
         plan = dataclasses.replace(plan, buffer_keys=2 * plan.buffer_keys, buffer=2 * plan.buffer)
     backend.release()
-    refuse_unless_it_fits(plan, backend, comm)
+    require_plan_fits(plan, backend, comm)
     # A rank with fewer passes than others takes part in theirs with empty passes of its own.
     num_passes = int(comm.allreduce(np.array([len(passes)], np.int64), "max")[0])
     passes += [Pass(0, 0, 0)] * (num_passes - len(passes))

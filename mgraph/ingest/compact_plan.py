@@ -11,14 +11,14 @@ from mgraph.ingest.keys import KeyLayout
 from mgraph.ingest.plan import COMPACT_PARTS, Sizes, degrees_bytes, order_bytes
 from mgraph.ingest.ranked import ranked_bytes
 from mgraph.partition import Partition
-from mgraph.shard.batches import LEAST_BATCH_ARCS
+from mgraph.shard.batches import MIN_BATCH_ARCS
 from mgraph.types import vertex_dtype
 
 # The temporary memory of a build may take 15 % of the graph and the state of a search; less is planned, since parallel
 # edges make the graph smaller than planned.
 SLACK = 0.13
-LEAST_BUFFER_KEYS = 1 << 16
-LEAST_BUFFER_SHARE = 32
+MIN_BUFFER_KEYS = 1 << 16
+MIN_BUFFER_SHARE = 32
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def plan_compact(
     `sizes.row_arcs` is the number of edges of the fullest rank, with parallel ones.
     """
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
-    user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
+    user, given, weight = vertex_dtype(n).itemsize, sizes.input_weight_bytes, sizes.weight_bytes
     edges = sizes.row_arcs + (sizes.row_arcs & 1)
     tables = (ranked_bytes(n, partition) or position * n) + user * owned if partition.cyclic else 0
     own_tables = position * -(-n // partition.num_ranks) + user * owned if partition.cyclic else 0
@@ -84,7 +84,7 @@ def plan_compact(
     edge = 2 * user + given + 2 * position + 8 + (weight if weight != given else 0)
     if partition.num_ranks > 1:
         edge = max(edge, 8 * position + 4 * weight + 17)
-    batch = min(edges, max(edges // COMPACT_PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
+    batch = min(edges, max(edges // COMPACT_PARTS, MIN_BATCH_ARCS), limits.batch_arcs)
     buckets = 16 * layout.num_buckets
     place, sort = buckets + edge * -(-sizes.num_input_edges // num_chunks), buckets + sort_bytes(weight, limits) * batch
     degrees = 4 * owned
@@ -93,7 +93,7 @@ def plan_compact(
     slack = SLACK * (result + 2 * state_bytes * partition.num_states)
     beside = tables - own_tables - degrees + max(place, sort)
     # Every pass halves the remaining edges: only a buffer of some size ends this.
-    least = max(edges // LEAST_BUFFER_SHARE, LEAST_BUFFER_KEYS)
+    least = max(edges // MIN_BUFFER_SHARE, MIN_BUFFER_KEYS)
     buffer_keys = min(max(int((slack - beside) // (8 + weight)), least), edges)
     return CompactPlan(
         partition.num_ranks,

@@ -16,7 +16,7 @@ from mgraph.shard.shard import BlockShape
 
 # A pass is a run of whole buckets. More buckets would not make passes shorter, but take more memory for counts.
 MAX_BUCKETS = 1 << 22
-EDGES_A_BUCKET = 256
+EDGES_PER_BUCKET = 256
 KEY_BITS = 63
 
 
@@ -67,7 +67,7 @@ def key_layout(shape: BlockShape, num_states: int, starts: range, num_edges: int
     first = starts.start >> shape.window_bits
     num_windows = max(((starts.stop - 1) >> shape.window_bits) - first + 1, 1)
     whole = KeyLayout(shape, first, num_windows, num_states, bucket_shift=0)
-    num_buckets = min(MAX_BUCKETS, max(num_edges // EDGES_A_BUCKET, 1))
+    num_buckets = min(MAX_BUCKETS, max(num_edges // EDGES_PER_BUCKET, 1))
     shift = max(whole.window_shift - max((num_buckets // num_windows).bit_length() - 1, 0), 0)
     return dataclasses.replace(whole, bucket_shift=shift)
 

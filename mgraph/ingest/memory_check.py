@@ -27,23 +27,23 @@ class Planned(Protocol):
 MAX_LIMIT_BYTES = 400
 
 
-def refuse_without_room(what: str, needed: int, backend: Backend, comm: Communicator) -> None:
+def require_memory_for_ids(what: str, needed: int, backend: Backend, comm: Communicator) -> None:
     """Raise on every rank if any lacks memory for an array over all ids, which one huge id makes large."""
-    least = least_free(backend, comm)
+    least = min_free_bytes(backend, comm)
     if needed > least:
         raise WouldNotFit(
             f"{readable_bytes(needed)} is needed on each rank for {what}, "
             f"and {readable_bytes(least)} is free: use ranks with more memory, or fewer vertices: ids need no gaps"
-            + what_limits(backend, comm)
+            + limit_suffix(backend, comm)
         )
 
 
-def least_free(backend: Backend, comm: Communicator) -> int:
+def min_free_bytes(backend: Backend, comm: Communicator) -> int:
     """Return the free bytes of the rank with the least."""
     return int(comm.allreduce(np.array([backend.free_bytes()], np.int64), "min")[0])
 
 
-def what_limits(backend: Backend, comm: Communicator) -> str:
+def limit_suffix(backend: Backend, comm: Communicator) -> str:
     """Return the end of an error text: the limit on the rank with the least free memory; every rank calls it."""
     text = backend.free_memory().limit.encode()[:MAX_LIMIT_BYTES]
     own = np.frombuffer(text.ljust(MAX_LIMIT_BYTES, b"\0"), np.uint8)
@@ -58,10 +58,10 @@ def refusal(plan: Planned, backend: Backend, comm: Communicator) -> str | None:
     free = backend.free_bytes()
     lacking = np.array([plan.to_allocate_bytes - free, -free], np.int64)
     worst, negated_free = comm.allreduce(lacking, "max").tolist()
-    return plan.refusal(-negated_free) + what_limits(backend, comm) if worst > 0 else None
+    return plan.refusal(-negated_free) + limit_suffix(backend, comm) if worst > 0 else None
 
 
-def refuse_unless_it_fits(plan: Planned, backend: Backend, comm: Communicator) -> None:
+def require_plan_fits(plan: Planned, backend: Backend, comm: Communicator) -> None:
     """Raise on every rank if the plan does not fit on some rank."""
     if error := refusal(plan, backend, comm):
         raise WouldNotFit(error)

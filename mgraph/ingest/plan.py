@@ -10,7 +10,7 @@ import numpy as np
 from mgraph.backends.base import Limits
 from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
-from mgraph.shard.batches import LEAST_BATCH_ARCS, PARTS, batch_arcs
+from mgraph.shard.batches import MIN_BATCH_ARCS, PARTS, batch_arcs
 from mgraph.types import vertex_dtype
 
 # The compact layout is read in at least this many chunks for each rank: its temporary memory may take 15 % of the result.
@@ -18,7 +18,7 @@ COMPACT_PARTS = 64
 # Temporary bytes for each user id of a run that is sorted by degree: keys, indices, positions and their inputs.
 ORDER_BYTES = 64
 # Smaller chunks would save nothing.
-LEAST_CHUNK_EDGES = 1 << 16
+MIN_CHUNK_EDGES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Sizes:
     num_input_edges: int
     row_arcs: int  # on the fullest rank, parallel ones included
     directed: bool
-    given_weight_bytes: int  # of a weight in the input
+    input_weight_bytes: int  # of a weight in the input
     weight_bytes: int  # of a weight in the rows
 
 
@@ -74,7 +74,7 @@ class Plan:
 def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int) -> Plan:
     """Plan the build of a graph in rows on the ranks of `partition`."""
     n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
-    user, given, weight = vertex_dtype(n).itemsize, sizes.given_weight_bytes, sizes.weight_bytes
+    user, given, weight = vertex_dtype(n).itemsize, sizes.input_weight_bytes, sizes.weight_bytes
     degrees = degrees_bytes(n, sizes.directed)
     order = degrees + (order_bytes(n, partition, limits) if partition.cyclic else 0)
     tables = position * n + user * owned if partition.cyclic else 0
@@ -111,14 +111,14 @@ def order_bytes(num_vertices: int, partition: Partition, limits: Limits) -> int:
 
 def order_run(num_vertices: int, limits: Limits) -> int:
     """Return how many user ids are sorted by degree at once."""
-    return min(max(num_vertices // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges)
+    return min(max(num_vertices // PARTS, MIN_BATCH_ARCS), limits.chunk_edges)
 
 
 def default_chunks(num_input_edges: int | None, limits: Limits, num_ranks: int, layout: str = "rows") -> int:
     """Return the number of input chunks: a multiple of the ranks, with chunks small beside the rows."""
     parts = COMPACT_PARTS * num_ranks if layout == "compact" else PARTS
-    edges = parts * LEAST_CHUNK_EDGES if num_input_edges is None else num_input_edges
-    chunks = max(min(parts, edges // LEAST_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
+    edges = parts * MIN_CHUNK_EDGES if num_input_edges is None else num_input_edges
+    chunks = max(min(parts, edges // MIN_CHUNK_EDGES), -(-edges // limits.chunk_edges), 1)
     return -(-chunks // num_ranks) * num_ranks
 
 

@@ -11,7 +11,7 @@ from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
 from mgraph.ingest.count import Totals, count
-from mgraph.ingest.memory_check import refuse_without_room
+from mgraph.ingest.memory_check import require_memory_for_ids
 from mgraph.ingest.order import choose_order, degree_order, total_degrees
 from mgraph.ingest.plan import Sizes, bytes_of, degrees_bytes, order_bytes
 from mgraph.partition import Partition
@@ -116,14 +116,14 @@ def make_survey(
 ) -> tuple[Survey, Array]:
     """Read the input once; return the survey, and the out-degrees of this rank's vertices."""
     n = source.num_vertices
-    refuse_without_room(f"the degrees of {n:,} vertices", degrees_bytes(n, source.directed), backend, comm)
+    require_memory_for_ids(f"the degrees of {n:,} vertices", degrees_bytes(n, source.directed), backend, comm)
     counts = count(source, backend, comm, num_chunks)
     order = choose_order(order, counts)
     owned = position_of_user = None
     if order == "degree":
         degrees = total_degrees(counts)
         partition = Partition(counts.num_connected, comm.size, cyclic=True)
-        refuse_without_room(f"the order of {n:,} vertices", order_bytes(n, partition, backend.limits), backend, comm)
+        require_memory_for_ids(f"the order of {n:,} vertices", order_bytes(n, partition, backend.limits), backend, comm)
         owned, position_of_user = degree_order(backend, degrees, partition, comm.rank)
         del degrees
         row_lengths = counts.out_degrees[owned]

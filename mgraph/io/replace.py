@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterator
 
 from mgraph.errors import InputError, UsageError
-from mgraph.signals import run_whole
+from mgraph.signals import run_uninterrupted
 
 # Errors of a file system without unnamed files.
 _NO_UNNAMED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.ENOSYS)
@@ -35,7 +35,7 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
     target = require_place(path)
     named: pathlib.Path | None = None
     try:
-        file, named = run_whole(lambda: _opened(target.parent), undo=_discard)
+        file, named = run_uninterrupted(lambda: _opened(target.parent), undo=_discard)
         try:
             descriptor = file.fileno()
             mode = _copy_owner(target, descriptor)

@@ -26,7 +26,7 @@ from typing import IO, Any
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.lines import bounded_lines
-from mgraph.signals import run_whole
+from mgraph.signals import run_uninterrupted
 
 # Bytes copied at a time.
 PIECE_BYTES = 1 << 20
@@ -55,7 +55,7 @@ class _Copy:
 
     def __init__(self, write: Callable[[IO[bytes]], None], origin: str) -> None:
         folder = _folder(origin)
-        file = run_whole(lambda: tempfile.TemporaryFile(dir=folder), undo=lambda made: made.close())  # noqa: SIM115
+        file = run_uninterrupted(lambda: tempfile.TemporaryFile(dir=folder), undo=lambda made: made.close())  # noqa: SIM115
         weakref.finalize(self, file.close)
         try:
             write(file)

@@ -26,7 +26,7 @@ CHUNK_EDGES = 1 << 22
 # Rows formatted at a time.
 CSV_ROWS = 1 << 14
 # The least bytes of an edge in a file; in other formats parallel edges are dropped, or columns compressed.
-LEAST_BYTES = {".npz": 8, ".csv": 4}
+MIN_BYTES = {".npz": 8, ".csv": 4}
 
 Chunks = Callable[[], Iterator[EdgeChunk]]
 
@@ -98,7 +98,7 @@ def _require_space(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSour
 
     An unknown number of edges is written until the disk is full.
     """
-    least = (source.num_input_edges or 0) * LEAST_BYTES.get(path.suffix.lower(), 1)
+    least = (source.num_input_edges or 0) * MIN_BYTES.get(path.suffix.lower(), 1)
     free = shutil.disk_usage(temporary).free
     if least > free:
         raise WouldNotFit(

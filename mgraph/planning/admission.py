@@ -22,9 +22,9 @@ from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
-from mgraph.ingest.memory_check import least_free, what_limits
+from mgraph.ingest.memory_check import limit_suffix, min_free_bytes
 from mgraph.ingest.plan import degrees_bytes
-from mgraph.planning.memory import MOST_PLANNED, expected_edges, plan_graph
+from mgraph.planning.memory import MAX_PLANNED, expected_edges, plan_graph
 from mgraph.shard.shard import Shard
 
 # Smaller builds are not checked here: their own check follows soon enough.
@@ -81,16 +81,16 @@ def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:
 
     if needed(comm.size) < shard.backend.limits.tried_bytes:
         return
-    free = least_free(shard.backend, comm)
+    free = min_free_bytes(shard.backend, comm)
     if needed(comm.size) <= free:
         return
     graph = int(comm.allreduce(np.array([shard.nbytes], np.int64), "max")[0])
-    fitting = (r for r in range(comm.size, MOST_PLANNED) if graph * comm.size // r + needed(r) <= free + graph)
+    fitting = (r for r in range(comm.size, MAX_PLANNED) if graph * comm.size // r + needed(r) <= free + graph)
     enough = next(fitting, None)
     raise WouldNotFit(
         f"a spanning forest takes {readable_bytes(needed(comm.size))} beside the graph on each rank, and "
         f"{readable_bytes(free)} is free: use {f'{enough} ranks with as much' if enough else 'ranks with more memory'}"
-        f", or fewer edges{what_limits(shard.backend, comm)}"
+        f", or fewer edges{limit_suffix(shard.backend, comm)}"
     )
 
 
@@ -98,10 +98,10 @@ def refuse_check_without_room(what: str, needed: int, shard: Shard, comm: Commun
     """Raise WouldNotFit on every rank if validating a result does not fit beside the graph on one."""
     if needed < shard.backend.limits.tried_bytes:
         return
-    free = least_free(shard.backend, comm)
+    free = min_free_bytes(shard.backend, comm)
     if needed > free:
         raise WouldNotFit(
             f"to validate {what} takes {readable_bytes(needed)} beside the graph on each rank, and "
             f"{readable_bytes(free)} is free: use more ranks, or ranks with more memory"
-            + what_limits(shard.backend, comm)
+            + limit_suffix(shard.backend, comm)
         )

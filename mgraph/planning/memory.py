@@ -45,7 +45,7 @@ EXTRAS = {
     CHECKED: "validation, if it is requested",
 }
 # The largest number of ranks that a plan considers.
-MOST_PLANNED = 1 << 16
+MAX_PLANNED = 1 << 16
 # A source of unknown size is sampled: number of pieces, and vertices in each.
 SAMPLES = 64
 SAMPLE_VERTICES = 1 << 10
@@ -152,7 +152,7 @@ def plan_graph(
     least, most = num_ranks, num_ranks
     while not plan(most, made.layout).fits:
         least, most = most, 2 * most
-        if most > MOST_PLANNED:
+        if most > MAX_PLANNED:
             return made
     while most - least > 1:
         middle = (least + most) // 2
@@ -239,7 +239,7 @@ def _search_parts(sizes: GraphSizes, setting: Setting) -> dict[str, int]:
         answer = _answer_bytes(sizes, seen, state) + (users if is_compact else 0)
         parts[f"while {algorithm} runs"] = variant.bytes(sizes) + answer
     if users:
-        parts[HOMES] = _homes_bytes(sizes) + (0 if is_compact else users)
+        parts[HOMES] = _routing_bytes(sizes) + (0 if is_compact else users)
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
         parts[WINDOWS] = buffers
     if sorted_rows := max(_bytes_of(WEIGHT_SORTED_ROWS.name, variant, sizes) for variant in searches.values()):
@@ -264,7 +264,7 @@ def _sends_answers(sizes: GraphSizes) -> bool:
     return sizes.partition.num_ranks > 1 and sizes.partition.cyclic
 
 
-def _homes_bytes(sizes: GraphSizes) -> int:
+def _routing_bytes(sizes: GraphSizes) -> int:
     """Return the bytes of the routing table: for both directions a bit for each state and a count for each word."""
     return 2 * (4 + sizes.vertex) * sizes.states // 32
 

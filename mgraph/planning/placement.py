@@ -17,7 +17,7 @@ from mgraph.planning.memory import expected_connected, plan_graph
 # more than the translation of their results to user ids costs, BFS gains less than that, and components nothing
 # (`docs/scaling.md`).
 # CPU ranks contribute their hosts' memory and cores: a graph is put on all of them.
-ARCS_A_RANK = {"cuda": 1 << 31}
+ARCS_PER_RANK = {"cuda": 1 << 31}
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,14 @@ class Placement:
 
 def place_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int, layout: str = "rows") -> Placement:
     """Choose among 1 .. num_ranks ranks with `memory_bytes` each."""
-    if num_ranks == 1 or backend not in ARCS_A_RANK:
+    if num_ranks == 1 or backend not in ARCS_PER_RANK:
         return Placement(num_ranks, num_ranks)
     plan = plan_graph(source, 1, backend, memory_bytes, "compact" if layout == "compact" else "rows")
     if layout == "auto" and not 1 <= (plan.enough_ranks or 0) <= num_ranks:
         plan = plan_graph(source, 1, backend, memory_bytes, "compact")
     arcs = plan.num_input_edges * (1 if source.directed else 2)
     deep = arcs <= DEEP_DEGREE * expected_connected(source)
-    useful = 1 if deep else max(arcs // ARCS_A_RANK[backend], 1)
+    useful = 1 if deep else max(arcs // ARCS_PER_RANK[backend], 1)
     held = plan.enough_ranks or num_ranks
     if held >= num_ranks or useful >= num_ranks:
         return Placement(num_ranks, num_ranks)

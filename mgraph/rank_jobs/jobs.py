@@ -34,7 +34,7 @@ from mgraph.ingest.build import build
 from mgraph.io.parts import PartEdges
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
 from mgraph.planning.memory import rows_in_use_bytes
-from mgraph.shard.result_routing import require_homes
+from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.user_ids import edges_of_users, positions_of, tree_of_users
 from mgraph.types import Array, unreached_of
@@ -117,7 +117,7 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
         with trace.phase("prepare"):
             variant = prepare(shard, comm, spec)
             if comm.size > 1:
-                require_homes(shard, comm)
+                require_result_routing(shard, comm)
         found = search(variant, shard, comm, spec, trace)
         assert found.sources is not None, "a search returns them"
         stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)

@@ -7,17 +7,17 @@ from mgraph.backends.base import Limits
 # A build sorts its rows in at least this many batches (and reads the input in as many chunks), so that a batch is small
 # beside the rows; but not in batches of fewer arcs than these, which would save nothing.
 PARTS = 16
-LEAST_BATCH_ARCS = 1 << 16
+MIN_BATCH_ARCS = 1 << 16
 
 
 def batch_arcs(row_arcs: int, limits: Limits) -> int:
     """Return how many arcs are sorted at once."""
-    return min(row_arcs, max(row_arcs // PARTS, LEAST_BATCH_ARCS), limits.batch_arcs)
+    return min(row_arcs, max(row_arcs // PARTS, MIN_BATCH_ARCS), limits.batch_arcs)
 
 
 def block_batch(num_edges: int, limits: Limits) -> int:
     """Return how many edges are listed and sorted at once for blocks beside rows."""
-    return min(max(num_edges // PARTS, LEAST_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))
+    return min(max(num_edges // PARTS, MIN_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))
 
 
 def blocks_beside(num_edges: int, num_owned: int, weight: int, limits: Limits) -> int:

@@ -46,14 +46,14 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run.limits))
 
 
-def require_firsts(shard: Shard) -> Array:
+def require_first_neighbors(shard: Shard) -> Array:
     """Return the first neighbor of every in-row, as a state index.
 
     An empty row has its own vertex. Also counts the trailing rows of degree at most one.
     """
     rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
-    if rows.firsts is None:
-        firsts, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
-        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, firsts, singles)
-        rows.firsts, rows.singles = firsts, int(singles[0])
-    return rows.firsts
+    if rows.first_neighbors is None:
+        first_neighbors, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
+        first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, first_neighbors, singles)
+        rows.first_neighbors, rows.singles = first_neighbors, int(singles[0])
+    return rows.first_neighbors

@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import Homes, Shard
+from mgraph.shard.shard import ResultRouting, Shard
 from mgraph.shard.user_ids_kernels import count_ones, mark_homes
 from mgraph.types import Array
 
@@ -21,24 +21,24 @@ from mgraph.types import Array
 PART_ALIGNMENT = 16
 
 
-def require_homes(shard: Shard, comm: Communicator) -> Homes | None:
+def require_result_routing(shard: Shard, comm: Communicator) -> ResultRouting | None:
     """Return the shard's result routing, built on first use.
 
     It is None if every owner serves its own vertices.
     """
     if comm.size == 1 or not shard.partition.cyclic:
         return None
-    if shard.homes is None:
+    if shard.result_routing is None:
         run, xp, partition = shard.backend, shard.backend.xp, shard.partition
         send_bits, recv_bits = xp.zeros((2, partition.num_states // 32), np.uint32)
         mark_homes[run](0, shard.num_owned, shard.user_of_local, shard.user_stride, partition.stride, send_bits)
         comm.alltoallv(list(send_bits.reshape(comm.size, -1)), list(recv_bits.reshape(comm.size, -1)))
         (send_before, send_counts), (recv_before, recv_counts) = _prefix(shard, send_bits), _prefix(shard, recv_bits)
-        shard.homes = Homes(send_bits, send_before, recv_bits, recv_before, send_counts, recv_counts)
-    return shard.homes
+        shard.result_routing = ResultRouting(send_bits, send_before, recv_bits, recv_before, send_counts, recv_counts)
+    return shard.result_routing
 
 
-def starts_of(counts: list[int]) -> list[int]:
+def aligned_starts(counts: list[int]) -> list[int]:
     """Return the aligned starts of parts with these numbers of values, and the end of the last part."""
     return [0, *accumulate(-(-count // PART_ALIGNMENT) * PART_ALIGNMENT for count in counts)]
 
@@ -52,6 +52,6 @@ def _prefix(shard: Shard, bits: Array) -> tuple[Array, list[int]]:
     ends_of_ranks = run.to_host(ends.reshape(partition.num_ranks, -1)[:, -1])
     of_ranks = np.diff(ends_of_ranks, prepend=0).tolist()
     # Alignment moves the values of each rank.
-    gaps = np.array(starts_of(of_ranks)[:-1]) - (ends_of_ranks - of_ranks)
+    gaps = np.array(aligned_starts(of_ranks)[:-1]) - (ends_of_ranks - of_ranks)
     before = (ends - counts).reshape(partition.num_ranks, -1) + run.to_device(gaps)[:, None]
     return before.ravel().astype(partition.dtype), of_ranks

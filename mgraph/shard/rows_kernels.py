@@ -80,12 +80,12 @@ def unpack_rows(lo, hi, indptr, num_rows, first, multiplier, begin, positions):
 
 
 @kernel(vertex_t="targets")
-def first_targets(lo, hi, indptr, targets, num_rows, base, firsts, singles):
+def first_targets(lo, hi, indptr, targets, num_rows, base, first_neighbors, singles):
     """Write the first target of every row, its own vertex for an empty row.
 
     `singles`, initially `num_rows`, is lowered to the number of trailing rows with at most one target.
     """
     for u in range(lo, hi):
-        firsts[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else base + u
+        first_neighbors[u] = targets[indptr[u]] if indptr[u] < indptr[u + 1] else base + u
         if indptr[u + 1] - indptr[u] > 1:
             atomic_min(singles, 0, num_rows - 1 - u)

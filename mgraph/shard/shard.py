@@ -28,12 +28,12 @@ class Rows:
     indptr: Array
     targets: Array
     weights: Array | None
-    firsts: Array | None = None  # the first target of every row, contiguous; made on first use
-    singles: int = 0  # number of trailing rows with at most one target; valid with `firsts`
+    first_neighbors: Array | None = None  # the first target of every row, contiguous; made on first use
+    singles: int = 0  # number of trailing rows with at most one target; valid with `first_neighbors`
 
     @property
     def nbytes(self) -> int:
-        parts = (self.indptr, self.targets, self.weights, self.firsts)
+        parts = (self.indptr, self.targets, self.weights, self.first_neighbors)
         return sum(part.nbytes for part in parts if part is not None)
 
 
@@ -89,7 +89,7 @@ class Blocks:
 
 
 @dataclass
-class Homes:
+class ResultRouting:
     """Routing table for results: the rank that serves each owned vertex's user id, and the source of each value.
 
     Bitmaps over states with per-word prefix counts: the value of a set bit is at index before[word] + number of set
@@ -160,11 +160,11 @@ class Shard:
     # Derived data, built on first use, and dropped by begin_call(), except for the blocks of the compact layout.
     in_rows: Rows | None = None  # of a directed graph
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state
-    by_weight: Rows | None = None  # weight-sorted rows, which share indptr with the rows
-    homes: Homes | None = None  # result routing, for several ranks in degree order
-    outgrown_bytes: int = 0  # bytes of the widest distance dtype that a search has overflowed
-    is_deep: bool = False  # a search has exceeded the levels that uint8 holds
-    kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions once_a_shard
+    weight_sorted_rows: Rows | None = None  # weight-sorted rows, which share indptr with the rows
+    result_routing: ResultRouting | None = None  # result routing, for several ranks in degree order
+    overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
+    exceeds_uint8_levels: bool = False  # a search has exceeded the levels that uint8 holds
+    kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions cached_on_shard
     made_over: weakref.ref[Communicator] | None = None  # the communicator by which the derived data was built
 
     def begin_call(self, comm: Communicator) -> None:
@@ -176,8 +176,8 @@ class Shard:
         if self.made_over is not None and self.made_over() is comm:
             return
         self.made_over = weakref.ref(comm)
-        self.in_rows = self.by_weight = self.homes = None
-        self.outgrown_bytes, self.is_deep = 0, False
+        self.in_rows = self.weight_sorted_rows = self.result_routing = None
+        self.overflowed_itemsize, self.exceeds_uint8_levels = 0, False
         self.kept.clear()
         if not self.is_compact:
             self.blocks.clear()
@@ -227,13 +227,13 @@ class Shard:
     @property
     def nbytes(self) -> int:
         tables = (self.user_of_local, self.position_of_user, self.stored_degrees)
-        parts = (self.stored_rows, self.in_rows, self.homes, *self.blocks.values(), *tables)
-        if self.by_weight is not None:
-            parts = (*parts, self.by_weight.targets, self.by_weight.weights)
+        parts = (self.stored_rows, self.in_rows, self.result_routing, *self.blocks.values(), *tables)
+        if self.weight_sorted_rows is not None:
+            parts = (*parts, self.weight_sorted_rows.targets, self.weight_sorted_rows.weights)
         return sum(part.nbytes for part in parts if part is not None)
 
 
-def once_a_shard(
+def cached_on_shard(
     function: Callable[Concatenate[Shard, P], T],
 ) -> Callable[Concatenate[Shard, P], T]:
     """Cache the results of a function of a shard on the shard, by the other arguments, which are hashable.

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mgraph.backends.base import Backend, Fresh, Given
+from mgraph.backends.base import Allocated, Backend, Bound
 from mgraph.comm.base import Communicator
-from mgraph.shard.result_routing import require_homes, starts_of
+from mgraph.shard.result_routing import aligned_starts, require_result_routing
 from mgraph.shard.rows_kernels import look_up
-from mgraph.shard.shard import Homes, Shard, once_a_shard
+from mgraph.shard.shard import ResultRouting, Shard, cached_on_shard
 from mgraph.shard.user_ids_kernels import deal_tree, find_positions, translate_levels, translate_tree
 from mgraph.types import LEVEL, NARROW_LEVEL, Array, vertex_dtype
 
@@ -48,29 +48,29 @@ def tree_of_users(shard: Shard, comm: Communicator, distances: Array | None, pre
     Float distances keep their dtype, inf if unreached; levels are int32 and integer distances int64, -1 if unreached.
     Predecessors are user ids, int64, -1 for none.
     """
-    homes, step = require_homes(shard, comm), 1
+    routing, step = require_result_routing(shard, comm), 1
     columns = [distances, predecessors]
-    if homes is not None:
-        step, columns = _send_to_servers(shard, comm, homes, distances, predecessors)
+    if routing is not None:
+        step, columns = _send_to_servers(shard, comm, routing, distances, predecessors)
     dtypes = [None if column is None else column.dtype for column in columns]
     return _translation(shard, step, *dtypes)(*[column for column in columns if column is not None])
 
 
-@once_a_shard
+@cached_on_shard
 def _translation(
     shard: Shard, step: int, distance: np.dtype | None, parent: np.dtype | None
 ) -> Callable[..., list[Array]]:
     """Return a prepared launch that writes distances and predecessors in order of user ids."""
-    (lo, hi), partition, homes = shard.user_range, shard.partition, shard.homes
+    (lo, hi), partition, routing = shard.user_range, shard.partition, shard.result_routing
     out = (
-        None if distance is None else Fresh(hi - lo, user_dtype(distance)),
-        None if parent is None else Fresh(hi - lo, np.dtype(np.int64)),
+        None if distance is None else Allocated(hi - lo, user_dtype(distance)),
+        None if parent is None else Allocated(hi - lo, np.dtype(np.int64)),
     )
     # A single rank derives a level from the predecessor's: most predecessors are hubs, with their levels in the cache.
-    if partition.cyclic and homes is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
+    if partition.cyclic and routing is None and distance in (LEVEL, NARROW_LEVEL) and parent is not None:
         return shard.backend.prepared(
             translate_levels, 0, hi - lo, shard.position_of_user, partition.num_positions,
-            Given(distance), Given(parent), shard.user_of_local, *out,
+            Bound(distance), Bound(parent), shard.user_of_local, *out,
         )  # fmt: skip
     # In natural order a rank serves its own vertices: user id i of its range is local i, and has a state.
     shape = (
@@ -78,16 +78,16 @@ def _translation(
         if partition.cyclic
         else (None, shard.num_owned, partition.stride, 1)
     )
-    bits, before = (None, None) if homes is None else (homes.recv_bits, homes.recv_before)
+    bits, before = (None, None) if routing is None else (routing.recv_bits, routing.recv_before)
     return shard.backend.prepared(
         translate_tree, 0, hi - lo, *shape, bits, before, step,
-        None if distance is None else Given(distance), None if parent is None else Given(parent),
-        shard.user_of_local if homes is None else None, *out,
+        None if distance is None else Bound(distance), None if parent is None else Bound(parent),
+        shard.user_of_local if routing is None else None, *out,
     )  # fmt: skip
 
 
 def _send_to_servers(
-    shard: Shard, comm: Communicator, homes: Homes, distances: Array | None, predecessors: Array | None
+    shard: Shard, comm: Communicator, routing: ResultRouting, distances: Array | None, predecessors: Array | None
 ) -> tuple[int, list[Array | None]]:
     """Send values of owned vertices to the ranks that serve their user ids.
 
@@ -108,20 +108,20 @@ def _send_to_servers(
         return [column for column in each if column is not None], each
 
     users = None if predecessors is None else _users_of_states(shard, comm)
-    send_buffers, send_columns = allocate(starts_of(homes.send_counts)[-1])
+    send_buffers, send_columns = allocate(aligned_starts(routing.send_counts)[-1])
     deal_tree[run](
-        0, shard.num_owned, shard.user_of_local, shard.user_stride, homes.send_bits, homes.send_before,
+        0, shard.num_owned, shard.user_of_local, shard.user_stride, routing.send_bits, routing.send_before,
         distances, predecessors, users, partition.stride, partition.multiplier, step, *send_columns,
     )  # fmt: skip
-    recv_buffers, recv_columns = allocate(starts_of(homes.recv_counts)[-1])
+    recv_buffers, recv_columns = allocate(aligned_starts(routing.recv_counts)[-1])
     for send, recv in zip(send_buffers, recv_buffers, strict=True):
-        comm.alltoallv(_parts(send, homes.send_counts, step), _parts(recv, homes.recv_counts, step))
+        comm.alltoallv(_parts(send, routing.send_counts, step), _parts(recv, routing.recv_counts, step))
     return step, recv_columns
 
 
 def _parts(buffer: Array, counts: list[int], step: int) -> list[Array]:
     """Return each rank's part of a buffer with `step` values for each of counts[rank] vertices."""
-    return [buffer[step * at : step * (at + count)] for at, count in zip(starts_of(counts), counts, strict=False)]
+    return [buffer[step * at : step * (at + count)] for at, count in zip(aligned_starts(counts), counts, strict=False)]
 
 
 def _users_of_states(shard: Shard, comm: Communicator) -> Array:
@@ -129,14 +129,14 @@ def _users_of_states(shard: Shard, comm: Communicator) -> Array:
 
     Stored with the result routing unless the layout is compact.
     """
-    homes = require_homes(shard, comm)
-    if homes is None:
+    routing = require_result_routing(shard, comm)
+    if routing is None:
         return shard.user_of_local
-    if homes.users is not None:
-        return homes.users
+    if routing.users is not None:
+        return routing.users
     users = gather_states(shard, comm, shard.user_of_local)
     if not shard.is_compact:
-        homes.users = users
+        routing.users = users
     return users
 
 

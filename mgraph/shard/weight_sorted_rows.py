@@ -14,28 +14,28 @@ from mgraph.shard.weight_sorted_rows_kernels import sort_rows
 SEARCH_BYTES = 80
 # The width of a bucket over weight-sorted rows, in mean weights per mean degree, and the least degree at which these rows
 # are worth building (algorithms/sssp/near_far.py).
-DELTA_BY_WEIGHT = 5.0
+DELTA_WEIGHT_SORTED = 5.0
 SPARSE_DEGREE = 6.0
 # The largest factor by which no weight overflows a float64.
 MAX_SCALE = 1e300
 
 
-def require_rows_by_weight(shard: Shard) -> None:
+def require_weight_sorted_rows(shard: Shard) -> None:
     """Build the shard's weight-sorted rows, if there is memory for them."""
     rows, run = shard.rows, shard.backend
-    if shard.by_weight is not None or rows.weights is None:
+    if shard.weight_sorted_rows is not None or rows.weights is None:
         return
     if rows.targets.nbytes + rows.weights.nbytes + SEARCH_BYTES * shard.num_owned > run.free_bytes():
         return
     targets, weights = run.xp.empty_like(rows.targets), run.xp.empty_like(rows.weights)
     num_rows = len(rows.indptr) - 1
     sort_rows[run](0, num_rows, rows.indptr, rows.targets, rows.weights, class_scale(shard.info), targets, weights)
-    shard.by_weight = Rows(rows.indptr, targets, weights)
+    shard.weight_sorted_rows = Rows(rows.indptr, targets, weights)
 
 
-def wants_rows_by_weight(info: GraphInfo) -> bool:
+def wants_weight_sorted_rows(info: GraphInfo) -> bool:
     """Return whether rows by weight make shortest paths faster: many arcs a vertex, most heavier than a bucket."""
-    delta = max(DELTA_BY_WEIGHT / info.mean_degree * info.mean_weight, info.min_weight)
+    delta = max(DELTA_WEIGHT_SORTED / info.mean_degree * info.mean_weight, info.min_weight)
     return info.mean_degree >= SPARSE_DEGREE and info.max_weight > delta
 
 

@@ -34,7 +34,7 @@ extern "C" __global__ void check_outside(i64 lo, i64 hi, const i64* indptr, cons
       // Race: several lanes may mark one row at a time; all of them write the same 1.
       if (u != v)
         store_relaxed(&crosses[row], (u8)1);
-      else if (order_of(weights[i]) < path_max)
+      else if (weight_sort_key(weights[i]) < path_max)
         store_relaxed(&lighter[row], (u8)1);
     }
 }

@@ -12,7 +12,7 @@ import numpy as np
 
 from mgraph.algorithms.spanning_forest.kernels import TOP
 from mgraph.backends.kernel import kernel
-from mgraph.backends.numba_helpers import order_of, position_of
+from mgraph.backends.numba_helpers import position_of, weight_sort_key
 
 
 @kernel(vertex_t="targets")
@@ -43,5 +43,5 @@ def check_outside(lo, hi, indptr, targets, weights, base, above, heaviest, cross
                 u, v = above[u], above[v]
             if u != v:
                 crosses[row] = 1
-            elif order_of(weights[i]) < path_max:
+            elif weight_sort_key(weights[i]) < path_max:
                 lighter[row] = 1

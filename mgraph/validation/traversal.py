@@ -10,7 +10,7 @@ The rules follow the Graph500 specification (for SSSP with distances instead of 
    farther. In an undirected graph the levels of neighbors therefore differ by at most one.
 5. Chains of predecessors have no cycle: each ends at a source.
 
-Together they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
+MultiSourceLevels they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
 rules accept any valid predecessor, not only the one that bfs and sssp choose.
 
 Distances and predecessors of all vertices are gathered on every rank, 10 bytes a vertex with 32-bit

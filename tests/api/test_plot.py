@@ -8,9 +8,9 @@ import xml.etree.ElementTree
 import pytest
 
 import mgraph as mg
-from mgraph.algorithms.bfs import persistent_kernels as bfs_fused
-from mgraph.algorithms.sssp import persistent_kernels as sssp_fused
-from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_peers
+from mgraph.algorithms.bfs import persistent_kernels as bfs_persistent
+from mgraph.algorithms.sssp import persistent_kernels as sssp_persistent
+from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_multi_gpu
 from mgraph.api.plot import COLORS, plot_supersteps, require_drawable
 from mgraph.errors import UsageError
 
@@ -44,7 +44,7 @@ def test_every_superstep_has_bars_of_frontier_and_time(stats, tmp_path):
 
 
 def test_every_method_has_a_color():
-    assert COLORS.keys() == {*bfs_fused.METHODS, *sssp_fused.KINDS, *sssp_peers.METHODS, "sweep"}
+    assert COLORS.keys() == {*bfs_persistent.METHODS, *sssp_persistent.KINDS, *sssp_multi_gpu.METHODS, "sweep"}
     assert len(set(COLORS.values())) == len(COLORS)
 
 

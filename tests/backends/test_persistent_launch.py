@@ -7,14 +7,14 @@ import pytest
 from backends import BACKENDS
 from emulator.model import primitives
 
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
 def fusing(request):
     """Each backend that has fused loops."""
     backend = BACKENDS[request.param].make()
-    assert isinstance(backend, FusingBackend)
+    assert isinstance(backend, PersistentBackend)
     return backend
 
 

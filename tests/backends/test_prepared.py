@@ -11,10 +11,10 @@ from naive_shard import build_shards
 from zoo import ZOO
 
 import mgraph as mg
-from mgraph.backends.base import Fresh, Given
+from mgraph.backends.base import Allocated, Bound
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard.rows_kernels import look_up
-from mgraph.shard.shard import once_a_shard
+from mgraph.shard.shard import cached_on_shard
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -23,7 +23,9 @@ def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
     table = np.random.default_rng(1).permutation(300).astype(np.uint32)
     ids = [np.arange(300, dtype=np.uint32), np.arange(300, dtype=np.uint32)[::-1].copy()]
     # There is no other reference to the table.
-    launch = backend.prepared(look_up, 0, 300, Given(ids[0].dtype), backend.to_device(table), Fresh(300, table.dtype))
+    launch = backend.prepared(
+        look_up, 0, 300, Bound(ids[0].dtype), backend.to_device(table), Allocated(300, table.dtype)
+    )
     found = [launch(backend.to_device(some)) for some in (*ids, ids[0])]
     backend.synchronize()
     for (out,), some in zip(found, (*ids, ids[0]), strict=True):
@@ -51,7 +53,7 @@ def test_an_array_is_full_of_any_value_of_any_length(name):
 def test_a_prepared_launch_of_nothing_returns_its_memory(name):
     backend = BACKENDS[name].make()
     none = backend.xp.empty(0, np.uint32)
-    (out,) = backend.prepared(look_up, 0, 0, none, none, Fresh(0, np.dtype(np.uint32)))()
+    (out,) = backend.prepared(look_up, 0, 0, none, none, Allocated(0, np.dtype(np.uint32)))()
     assert out.shape == (0,)
     assert out.dtype == np.uint32
     backend.close()
@@ -63,7 +65,7 @@ def test_what_is_kept_is_of_one_shard_and_goes_with_it():
     class Thing:
         pass
 
-    @once_a_shard
+    @cached_on_shard
     def thing_of(shard, number):
         worked_out.append((shard, number))
         return Thing()

@@ -83,7 +83,7 @@ def test_command_line_exits_with_the_code_and_message_of_the_ranks_error(by_hand
 
 
 def test_graph_that_does_not_fit_on_fewer_ranks_is_built_on_all(workers, client, tmp_path, monkeypatch):
-    monkeypatch.setitem(placement.ARCS_A_RANK, "cpu", 1 << 31)
+    monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", 1 << 31)
     source = programs.TooLargeForOneRank(10, marker=str(tmp_path / "reader"))
     with DaskCluster(client, open_timeout_s=30) as cluster, mg.rmat(10, cluster=cluster) as same:
         assert same.num_ranks == 1

@@ -19,7 +19,7 @@ from tiers import by_tier
 import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.totals import total
-from mgraph.cluster.base import BLAME_S, Objects
+from mgraph.cluster.base import ERROR_WAIT_S, Objects
 from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.in_process import InProcessCluster
 
@@ -160,7 +160,7 @@ def test_result_abandoned_after_the_last_verb_is_dropped(cluster):
 @pytest.mark.parametrize("cluster", [2, "dask"], indirect=True)
 def test_objects_of_a_call_that_failed_on_another_rank_are_dropped(cluster):
     with pytest.raises(ZeroDivisionError):
-        cluster.run(programs.keep_behind_a_failure, "answer", BLAME_S + 1)
+        cluster.run(programs.keep_behind_a_failure, "answer", ERROR_WAIT_S + 1)
     cluster.run(programs.total)
     assert not any(keys_of_ranks(cluster))
 

@@ -93,7 +93,7 @@ def test_failed_calls_leave_nothing(cluster, client, no_collector):
         errors.append(caught.value)
     check_held(client, before)
     with pytest.raises(ZeroDivisionError):
-        cluster.run_and_keep(programs.fail_on, 0)
+        cluster.run_and_store(programs.fail_on, 0)
     check_held(client, before)
     assert len(cluster.run(programs.total)) == 2
 
@@ -118,7 +118,7 @@ def test_successful_calls_leave_nothing(cluster, client, no_collector):
     before = held(client)
     for _ in range(20):
         cluster.run(programs.total)
-    results = cluster.run_and_keep(programs.total)
+    results = cluster.run_and_store(programs.total)
     assert held(client)["tasks"] == before["tasks"] + 2
     del results
     check_held(client, before)
@@ -127,7 +127,7 @@ def test_successful_calls_leave_nothing(cluster, client, no_collector):
 @pytest.mark.parametrize("gather", [True, False])
 def test_interrupted_calls_leave_nothing(cluster, client, tmp_path, gather):
     before = held(client)
-    run = cluster.run if gather else cluster.run_and_keep
+    run = cluster.run if gather else cluster.run_and_store
     for i in range(3):
         with pytest.raises(KeyboardInterrupt):
             run(programs.interrupt_caller, os.getpid(), str(tmp_path / f"m{i}"))

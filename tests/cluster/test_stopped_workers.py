@@ -55,7 +55,7 @@ def test_stopped_rank_is_named_and_works_again_after_it_continues(client):
         with stopped(pid), pytest.raises(CommTimeout, match=r"rank 1\b.* within 2 s"):
             cluster.run(programs.total)
         assert worker in client.scheduler_info()["workers"]
-        assert cluster.run_on_kept(programs.recall, "graph") == [1, 1]
+        assert cluster.run_on_stored(programs.recall, "graph") == [1, 1]
 
 
 @pytest.mark.ci

@@ -11,7 +11,7 @@ from test_failures import Killer, exist
 
 import mgraph as mg
 from mgraph.backends.create import make_backend
-from mgraph.comm.peers import MOST_RANKS, require_windows
+from mgraph.comm.peers import MAX_RANKS, require_peer_buffers
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, GangLost
 
@@ -39,10 +39,10 @@ def test_an_abort_ends_the_wait_for_a_rank(size):
 def test_a_failure_before_the_windows_open_is_not_missed():
     (comm,) = open_threads(1)
     backend = EmulatedBackend()
-    windows = require_windows(comm, backend, 64)
-    assert windows.given[0].tolist() == [0]
+    peer_buffers = require_peer_buffers(comm, backend, 64)
+    assert peer_buffers.bound[0].tolist() == [0]
     comm.abort()
-    assert windows.given[0].tolist() == [1]
+    assert peer_buffers.bound[0].tolist() == [1]
     late = []
     comm.when_failed(lambda: late.append(1))
     assert late == [1]
@@ -52,7 +52,7 @@ def unreachable(comm, xp):
     backend = EmulatedBackend()
     if comm.rank == 1:
         backend.reach = lambda name, num_bytes: None
-    return require_windows(comm, backend, 64), comm.windows, comm.may_reach, len(backend.windows)
+    return require_peer_buffers(comm, backend, 64), comm.peer_buffers, comm.may_reach, len(backend.peer_buffers)
 
 
 def test_one_pair_out_of_reach_leaves_all_without():
@@ -60,12 +60,12 @@ def test_one_pair_out_of_reach_leaves_all_without():
 
 
 def test_no_more_ranks_than_a_head_has_room_for():
-    answers = check(run_threads(open_threads(MOST_RANKS + 1, timeout_s=60), unreachable))
-    assert answers == [(None, None, True, 0)] * (MOST_RANKS + 1)
+    answers = check(run_threads(open_threads(MAX_RANKS + 1, timeout_s=60), unreachable))
+    assert answers == [(None, None, True, 0)] * (MAX_RANKS + 1)
 
 
 def share_a_gpu(comm, xp):
-    return require_windows(comm, make_backend("cuda"), 64)
+    return require_peer_buffers(comm, make_backend("cuda"), 64)
 
 
 @pytest.mark.gpu

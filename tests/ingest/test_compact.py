@@ -36,9 +36,9 @@ def few_keys(request, monkeypatch):
 
 
 def squeeze(monkeypatch):
-    monkeypatch.setattr(compact_plan, "LEAST_BUFFER_KEYS", 3)
-    monkeypatch.setattr(compact_plan, "LEAST_BATCH_ARCS", 4)
-    monkeypatch.setattr(keys, "EDGES_A_BUCKET", 2)
+    monkeypatch.setattr(compact_plan, "MIN_BUFFER_KEYS", 3)
+    monkeypatch.setattr(compact_plan, "MIN_BATCH_ARCS", 4)
+    monkeypatch.setattr(keys, "EDGES_PER_BUCKET", 2)
 
 
 def compact_on(case, num_ranks, order="degree", shape=TINY, backend=BACKEND, num_chunks=5):

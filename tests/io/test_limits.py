@@ -18,7 +18,7 @@ from mgraph.io.formats import read_source
 
 BOMB_BYTES = 512 << 20
 # Additional memory allowed for reading a decompression bomb: blocks of 16 MiB per thread, but no whole line.
-MOST_BYTES = 150 << 20
+MAX_BYTES = 150 << 20
 READ = """
     import os, resource, sys
     import mgraph as mg
@@ -51,7 +51,7 @@ def read_bomb(bomb, tmp_path) -> tuple[int, int, str]:
     spools.mkdir()
     small = tmp_path / "small.txt"
     small.write_text("0 1\n" * 100)
-    code = [sys.executable, "-c", textwrap.dedent(READ), str(small), str(bomb), str(2 * MOST_BYTES)]
+    code = [sys.executable, "-c", textwrap.dedent(READ), str(small), str(bomb), str(2 * MAX_BYTES)]
     environment = {**ENVIRONMENT, "TMPDIR": str(spools)}
     done = subprocess.run(code, env=environment, capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
@@ -81,7 +81,7 @@ def test_compressed_text_of_one_line_needs_neither_memory_nor_disk(tmp_path, suf
         r"the line is longer than 1 MiB: is it text, an edge a line\?",
         error,
     )
-    assert held < MOST_BYTES
+    assert held < MAX_BYTES
     assert moved < BOMB_BYTES // 8
 
 
@@ -96,7 +96,7 @@ def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):
     held, moved, error = read_bomb(bomb, tmp_path)
     line = head.count(b"\n") + at // 32 + 1
     assert error.startswith(f"InputError {bomb}:{line}: the line is longer than 1 MiB")
-    assert held < MOST_BYTES
+    assert held < MAX_BYTES
     # Other threads may have begun blocks before the first was refused.
     assert moved < (256 << 20) + (os.cpu_count() or 1) * (32 << 20)
 

@@ -14,10 +14,10 @@ from peak_memory import peak_of_build
 from variant_checks import wrap_run
 
 import mgraph as mg
-from mgraph.algorithms.bfs.persistent_multi_gpu import require_bfs_windows
+from mgraph.algorithms.bfs.persistent_multi_gpu import require_bfs_buffers
 from mgraph.algorithms.spanning_forest.filter_boruvka import forest_bytes
 from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK
-from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_peers
+from mgraph.algorithms.sssp import persistent_multi_gpu as sssp_multi_gpu
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.api.graph import Graph
 from mgraph.api.spanning_forest import minimum_spanning_forest
@@ -253,8 +253,8 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
     def opened(comm):
         backend = EmulatedBackend(seed=comm.rank)
         shard = builder.build(source, backend, comm)
-        assert require_bfs_windows(shard, comm)
-        return comm.windows.own.nbytes
+        assert require_bfs_buffers(shard, comm)
+        return comm.peer_buffers.own.nbytes
 
     with ThreadPoolExecutor(num_ranks) as pool:
         found = list(pool.map(opened, open_threads(num_ranks)))
@@ -271,8 +271,8 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_shortest_paths_through_windows_are_planned_for_all_arcs_of_a_rank(num_ranks, monkeypatch):
     source, planned = Rmat(7), []
-    work_words = sssp_peers.work_words
-    monkeypatch.setattr(sssp_peers, "work_words", lambda *args: planned.append(args) or work_words(*args))
+    work_words = sssp_multi_gpu.work_words
+    monkeypatch.setattr(sssp_multi_gpu, "work_words", lambda *args: planned.append(args) or work_words(*args))
     plan_graph(source, num_ranks, "cuda", 1 << 30)
     for partition, arcs in planned:
         assert partition.num_ranks == num_ranks

@@ -24,7 +24,7 @@ from mgraph.planning.memory import plan_graph
 from mgraph.planning.placement import Placement, place_graph
 
 LARGE = 139 << 30
-FEW_ARCS = 1 << 10
+SMALL_ARCS = 1 << 10
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def workers():
 @pytest.fixture
 def ranks_count(monkeypatch):
     """Let ranks without GPUs be chosen as those with GPUs are, for small graphs."""
-    monkeypatch.setitem(placement.ARCS_A_RANK, "cpu", FEW_ARCS)
+    monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", SMALL_ARCS)
 
 
 @pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (24, 1), (26, 1), (27, 2), (28, 4), (30, 4)])

@@ -94,7 +94,7 @@ def job_program(_, comm, case):
         spec = TraversalSpec(algorithm, "frontier", (int(case.sources[0]),), dtype)
         (stats,) = jobs.traverse(rank, "graph", [algorithm], [spec])
         answers.append((stats["form"], rank.objects[algorithm].columns["distances"]))
-    assert comm.size > 1 or comm.windows is None, "one rank has nobody to share memory with"
+    assert comm.size > 1 or comm.peer_buffers is None, "one rank has nobody to share memory with"
     return answers
 
 
@@ -103,7 +103,7 @@ def test_what_a_queue_could_not_count_is_searched_step_by_step(num_ranks, fused,
     case = random_case(0, num_vertices=150)
     before = run_on_ranks(job_program, [None] * num_ranks, case)
     for kernel in bfs_kernel, sssp_kernel:
-        monkeypatch.setattr(kernel, "MOST_ROWS", 8)
+        monkeypatch.setattr(kernel, "MAX_ROWS", 8)
     for found, again in zip(before, run_on_ranks(job_program, [None] * num_ranks, case), strict=True):
         assert [form for form, _ in found] == [fused, fused]
         # Shortest paths on one rank count no vertices beside arcs.

@@ -11,10 +11,10 @@ import tiers
 from kernel_files import INCLUDED, SOURCES, source_of, stem_of, stems, text_of, typedefs_of
 from nvrtc import compile_text
 
-from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_peers
-from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
-from mgraph.algorithms.common import multi_gpu_search as search_peers
-from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_peers
+from mgraph.algorithms.bfs import persistent_multi_gpu_kernels as bfs_multi_gpu
+from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
+from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
+from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_multi_gpu
 from mgraph.algorithms.sssp.delta_stepping import LAST_SHARE, TAIL_SHARE
 from mgraph.backends.cuda_source import module_text
 from mgraph.backends.kernel import TYPEDEFS, kernel
@@ -107,15 +107,15 @@ def test_the_tail_and_the_last_bucket_are_one_share():
 
 
 def test_vertices_of_a_queue_are_counted_beside_its_arcs():
-    assert 1 << (63 - constant("ARC_BITS", text_of("backends/device/frontiers"))) == MOST_QUEUED
+    assert 1 << (63 - constant("ARC_BITS", text_of("backends/device/frontiers"))) == MAX_QUEUED
 
 
 def test_windows_begin_alike():
-    assert constant("MOST_RANKS", text_of("backends/device/ranks")) == peers.MOST_RANKS
+    assert constant("MAX_RANKS", text_of("backends/device/ranks")) == peers.MAX_RANKS
     assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peers.HEAD_BYTES
-    assert constant("FEW_SOURCES", text_of("backends/device/ranks")) == search_peers.FEW_SOURCES
-    assert bfs_peers.SIZES.num_windows == peers.MOST_RANKS
-    for kernels in bfs_peers, sssp_peers:
+    assert constant("MAX_SHARED_SOURCES", text_of("backends/device/ranks")) == multi_gpu_search.MAX_SHARED_SOURCES
+    assert bfs_multi_gpu.SIZES.num_windows == peers.MAX_RANKS
+    for kernels in bfs_multi_gpu, sssp_multi_gpu:
         assert constant("ROW", text_of("backends/device/frontiers")) == len(kernels.LAYOUT.record)
         assert kernels.LAYOUT.report[:2] == ("done", "num_rows")
 

@@ -22,7 +22,7 @@ from twins.case import check, cpu
 
 from mgraph.backends.create import make_backend
 from mgraph.backends.kernel import Kernel
-from mgraph.backends.numba_helpers import order_of
+from mgraph.backends.numba_helpers import weight_sort_key
 
 KERNELS = {"lightest.find_lightest": find_lightest} | {
     f"{stem}.{name}": kernel
@@ -67,7 +67,7 @@ def test_the_order_of_weights_is_that_of_their_integers(dtype):
         weights = np.array([-np.inf, -2.5, -1, -1e-40, 0, 1e-40, 0.5, np.inf], dtype)
     else:
         weights = np.array([np.iinfo(dtype).min, 3, 7, np.iinfo(dtype).max], dtype)
-    orders = [order_of(weight) for weight in weights]
+    orders = [weight_sort_key(weight) for weight in weights]
     assert orders == sorted(set(orders))
     if dtype.itemsize <= 4:
         assert [np.int32(order) for order in orders] == orders

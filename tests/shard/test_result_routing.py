@@ -8,11 +8,11 @@ from naive_shard import build_shards
 from on_ranks import run_on_ranks
 from zoo import make_case, random_case
 
-from mgraph.shard.result_routing import PART_ALIGNMENT, require_homes, starts_of
+from mgraph.shard.result_routing import PART_ALIGNMENT, aligned_starts, require_result_routing
 
 
 def test_parts_begin_at_aligned_starts():
-    assert starts_of([0, 1, 16, 17, 0]) == [0, 0, 16, 32, 64, 64]
+    assert aligned_starts([0, 1, 16, 17, 0]) == [0, 0, 16, 32, 64, 64]
 
 
 def places(bits, before):
@@ -26,7 +26,7 @@ def places(bits, before):
 @pytest.mark.parametrize("case", [random_case(5), make_case("few", 40, [(0, 39), (7, 8)])], ids=lambda case: case.name)
 def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
     shards = build_shards(case, num_ranks, "degree")
-    homes = run_on_ranks(require_homes, shards)
+    homes = run_on_ranks(require_result_routing, shards)
     for r, (shard, own) in enumerate(zip(shards, homes, strict=True)):
         stride = shard.partition.stride
         for bits, before, nums in (
@@ -34,7 +34,7 @@ def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
             (own.recv_bits, own.recv_before, own.recv_counts),
         ):
             states, at = places(bits, before)
-            starts = starts_of(nums)
+            starts = aligned_starts(nums)
             assert all(start % PART_ALIGNMENT == 0 for start in starts)
             assert at.tolist() == [start + k for start, num in zip(starts, nums, strict=False) for k in range(num)]
             assert np.bincount(states // stride, minlength=num_ranks).tolist() == nums

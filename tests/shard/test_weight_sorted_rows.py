@@ -9,7 +9,7 @@ from zoo import random_case
 
 import mgraph as mg
 from mgraph.backends.numba_helpers import class_edge, class_of, light_end
-from mgraph.shard.weight_sorted_rows import class_scale, require_rows_by_weight
+from mgraph.shard.weight_sorted_rows import class_scale, require_weight_sorted_rows
 
 WEIGHTS = {
     "uint8": [0, 1, 7, 255],
@@ -27,8 +27,8 @@ def test_rows_are_sorted_by_class_with_the_same_arcs(dtype):
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, case.directed)
     (shard,) = build_shards(case, 1, "degree")
     before = shard.nbytes
-    require_rows_by_weight(shard)
-    rows, light, scale = shard.rows, shard.by_weight, class_scale(shard.info)
+    require_weight_sorted_rows(shard)
+    rows, light, scale = shard.rows, shard.weight_sorted_rows, class_scale(shard.info)
     assert shard.nbytes == before + light.targets.nbytes + light.weights.nbytes
     assert class_of(np.dtype(dtype).type(shard.info.max_weight), scale) in (0, 254, 255)
     for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
@@ -44,8 +44,8 @@ def test_rows_are_sorted_by_class_with_the_same_arcs(dtype):
 def test_sorted_rows_are_not_built_without_memory(monkeypatch):
     (shard,) = build_shards(random_case(0, 300), 1, "degree")
     monkeypatch.setattr(type(shard.backend), "free_bytes", lambda self: 10_000)
-    require_rows_by_weight(shard)
-    assert shard.by_weight is None
+    require_weight_sorted_rows(shard)
+    assert shard.weight_sorted_rows is None
 
 
 @pytest.mark.parametrize(("g", "wanted"), [("rmat", True), ("grid", False), ("light", False)])
@@ -58,6 +58,6 @@ def test_sorted_rows_are_built_for_many_arcs_with_heavy_weights(g, wanted):
         }[g]()
         with graph, mg.sssp(graph, 0) as found, mg.sssp(graph, 0, method="sweep") as swept:
             (shard,) = graph.cluster.run(lambda rank, key: rank.objects[key], graph.key)
-            assert (shard.by_weight is not None) == wanted
+            assert (shard.weight_sorted_rows is not None) == wanted
             assert found.distances.digest() == swept.distances.digest()
             assert found.predecessors.digest() == swept.predecessors.digest()

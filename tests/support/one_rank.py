@@ -9,15 +9,15 @@ from on_ranks import run_on_ranks
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
-from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 
 
-def distances(search, case, sources, order="degree", backend=None, *, by_weight=False, **options):
+def distances(search, case, sources, order="degree", backend=None, *, weight_sorted=False, **options):
     """Return one rank's distances, and its trace."""
     backend = backend or CpuBackend(1)
     shards = build_shards(case, 1, order, backend)
-    if by_weight:
-        require_rows_by_weight(shards[0])
+    if weight_sorted:
+        require_weight_sorted_rows(shards[0])
     positions = oracles.positions(case, order)[sources].tolist()
     starts = [p for p in positions if p < shards[0].partition.num_positions]
 

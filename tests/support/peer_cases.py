@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 from emulator.model.primitives import pass_on
 
-from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bfs_buffers
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_buffers, sssp_multi_gpu
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import Windows, require_windows, wait_for_ranks
+from mgraph.comm.peers import PeerBuffers, require_peer_buffers, wait_for_ranks
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
@@ -39,9 +39,9 @@ def _backend_of(thread: int, name: str, rank: int) -> Backend:
     return EmulatedBackend(seed=rank, block=32, blocks=1 + rank) if name == "numpy" else make_backend("cuda")
 
 
-def open_both(comm: Communicator, xp: ModuleType) -> tuple[Backend, Windows]:
+def open_both(comm: Communicator, xp: ModuleType) -> tuple[Backend, PeerBuffers]:
     backend = _backend_of(threading.get_ident(), xp.__name__, comm.rank)
-    windows = require_windows(comm, backend, 3 * N * 4)
+    windows = require_peer_buffers(comm, backend, 3 * N * 4)
     assert windows is not None
     return backend, windows
 
@@ -82,7 +82,7 @@ def twice(comm: Communicator, xp: ModuleType) -> list[dict[str, Any]]:
     """Two launches over the same windows, of different lengths, and one over larger ones."""
     answers = [hand_round(comm, xp, 3), hand_round(comm, xp)]
     before = comm.windows
-    grown = require_windows(comm, open_both(comm, xp)[0], 64 * N * 4)
+    grown = require_peer_buffers(comm, open_both(comm, xp)[0], 64 * N * 4)
     assert grown is comm.windows is not before
     return [*answers, hand_round(comm, xp, 4)]
 
@@ -123,7 +123,7 @@ def die_in_the_loop(comm: Communicator, xp: ModuleType) -> tuple[int, float]:
 
 def loop_until_lost(rank: Rank, marker: str) -> None:
     """Write into the other ranks' memory, with barriers, until the gang is lost."""
-    windows = require_windows(rank.comm, rank.backend, 3 * N * 4)
+    windows = require_peer_buffers(rank.comm, rank.backend, 3 * N * 4)
     rounds, xp = 10_000_000, rank.backend.xp
     out = xp.zeros(2 * rounds + 1, np.int64)
     rank.comm.barrier()
@@ -137,8 +137,8 @@ def search_until_lost(rank: Rank, marker: str, algorithm: str) -> None:
     comm, backend = rank.comm, rank.backend
     shard = build(parse_spec("rmat:14"), backend, comm)
     dtype, trace = state_dtype(shard.info), Trace(backend, comm)
-    assert require_bfs_windows(shard, comm) if algorithm == "bfs" else require_sssp_windows(shard, comm, dtype)
+    assert require_bfs_buffers(shard, comm) if algorithm == "bfs" else require_sssp_buffers(shard, comm, dtype)
     comm.barrier()
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     while True:
-        bfs_peers(shard, comm, [0], trace) if algorithm == "bfs" else sssp_peers(shard, comm, [0], trace, dtype)
+        bfs_multi_gpu(shard, comm, [0], trace) if algorithm == "bfs" else sssp_multi_gpu(shard, comm, [0], trace, dtype)

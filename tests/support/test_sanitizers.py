@@ -45,7 +45,7 @@ def test_no_kernel_has_a_fault():
 
 
 # What covers each fused loop and does not take long.
-FUSED = {
+PERSISTENT = {
     "algorithms/bfs/persistent_kernels": "depth or deeper or walked",
     "algorithms/sssp/persistent_kernels": "any_grid and 128-2-1",
     "algorithms/spanning_forest/persistent_kernels": "lists or vertices or way",
@@ -56,10 +56,10 @@ FUSED = {
 
 @pytest.mark.ci
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("stem", FUSED)
+@pytest.mark.parametrize("stem", PERSISTENT)
 def test_no_fused_loop_has_a_fault(stem):
-    look_at(str(test_of(stem)), "-k", f"({FUSED[stem]}) and not gpu")
+    look_at(str(test_of(stem)), "-k", f"({PERSISTENT[stem]}) and not gpu")
 
 
 def test_every_fused_loop_is_looked_at():
-    assert set(persistent_stems()) == FUSED.keys()
+    assert set(persistent_stems()) == PERSISTENT.keys()

@@ -27,13 +27,13 @@ from mgraph.shard.shard import Rows, Shard
 from mgraph.types import LEVEL, Array, signed
 
 # Roots of one word.
-MOST_ROOTS = 64
+MAX_ROOTS = 64
 # An arc that is pushed is an atomic operation, and one that is pulled a read.
 PUSH_COST = 2
 
 
 @dataclass
-class Together:
+class MultiSourceLevels:
     """One rank's result: the roots that have reached each owned vertex, and their levels in planes."""
 
     seen: Array
@@ -51,7 +51,7 @@ class Together:
 
 def bfs_together(
     shard: Shard, comm: Communicator, roots: list[int | None], trace: Trace, depth_limit: int | None = None
-) -> Together:
+) -> MultiSourceLevels:
     """Find the levels from each of `roots`, which are positions; None is a root without arcs."""
     search = _Search(shard, comm, roots)
     while search.num_front and search.level != depth_limit:
@@ -60,7 +60,7 @@ def bfs_together(
         arcs = search.pull() if pulls else search.push()
         search.settle()
         trace.superstep(method="pull" if pulls else "push", frontier=num_front, arcs=arcs)
-    return Together(search.seen, search.planes, search.num_planes)
+    return MultiSourceLevels(search.seen, search.planes, search.num_planes)
 
 
 class _Search:
@@ -168,7 +168,7 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "bfs.multi_source",
-    when=f"for bfs_together, {MOST_ROOTS} roots in one search, on any ranks",
+    when=f"for bfs_together, {MAX_ROOTS} roots in one search, on any ranks",
     applies=lambda setting: setting.layout == "rows",
     needs=(IN_ROWS,),
     bytes=_bytes,

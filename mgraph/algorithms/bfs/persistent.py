@@ -17,33 +17,33 @@ from mgraph.algorithms.bfs import persistent_kernels as kernel
 from mgraph.algorithms.bfs.persistent_kernels import (
     COSTS,
     LAYOUT,
+    MAX_QUEUED,
     METHODS,
-    MOST_QUEUED,
     ROW,
     queue_capacity,
     search_levels,
     work_words,
 )
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
-from mgraph.algorithms.common.control_block import Orders
+from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first, may_be_deep
-from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
+from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first, may_exceed_uint8_levels
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.base import Fresh, FusingBackend
+from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.shard.in_rows import require_firsts
-from mgraph.shard.shard import Shard, once_a_shard
+from mgraph.shard.in_rows import require_first_neighbors
+from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.types import LEVEL, Array
 
 # Degrees are uniform where the largest is at most so many times the mean.
 UNIFORM_DEGREE_RATIO = 4
 
 
-def bfs_fused(
+def bfs_persistent(
     shard: Shard,
     comm: Communicator,
     sources: list[int],
@@ -80,11 +80,11 @@ def _search(
         wait()
     done, num_rows, reached, reached_arcs = search.orders.report()
     if not done:
-        assert isinstance(run, FusingBackend), "the caller checks this"
+        assert isinstance(run, PersistentBackend), "the caller checks this"
         run.arrived[:] = 0
         raise CommAborted("the search was ended while its blocks waited for each other")
     trace.end_phase()
-    trace.fused(partial(_steps, search.orders.rows(num_rows)))
+    trace.add_persistent(partial(_steps, search.orders.rows(num_rows)))
     return Traversal(levels, parents, reached, reached_arcs, in_user_ids, num_rows=num_rows)
 
 
@@ -96,19 +96,19 @@ class _Search:
 
     def __init__(self, shard: Shard, num_sources: int, dtype: np.dtype) -> None:
         run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
-        assert isinstance(run, FusingBackend), "the caller checks this"
+        assert isinstance(run, PersistentBackend), "the caller checks this"
         vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
         # Arcs of a frontier that were not counted are counted when the whole frontier is queued.
-        uniform_degree = num < MOST_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE_RATIO * num_arcs
+        uniform_degree = num < MAX_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE_RATIO * num_arcs
         # From this vertex on all rows have one arc, where that is known.
-        require_firsts(shard)
+        require_first_neighbors(shard)
         degree_one_from = num - incoming.singles if shard.info.order == "degree" and not shard.info.directed else num
         parts, *costs = bfs_costs(require_rates(run), num, vertex.itemsize)
         shared = {
             "num_arcs": num_arcs,
             "num_sources": num_sources,
             "capacity": capacity,
-            "trace_rows": TRACE_ROWS,
+            "trace_records": TRACE_RECORDS,
             "growth": GROWTH,
             "uniform_degree": uniform_degree,
             "degree_one_from": degree_one_from,
@@ -119,20 +119,20 @@ class _Search:
         empty = {"done": num == 0, "num_rows": 0, "reached": 0, "reached_arcs": 0}
         # One source is a launch parameter.
         listed = num_sources if num_sources > 1 else 0
-        self.orders = Orders(run, LAYOUT, shared, empty, TRACE_ROWS, listed)
-        work = Fresh(work_words(num, capacity, vertex.itemsize, TRACE_ROWS), np.dtype(np.uint32))
+        self.orders = ControlBlock(run, LAYOUT, shared, empty, TRACE_RECORDS, listed)
+        work = Allocated(work_words(num, capacity, vertex.itemsize, TRACE_RECORDS), np.dtype(np.uint32))
         # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
         # counted by records: so only with full-width levels.
-        walks = dtype == LEVEL and may_be_deep(shard)
+        walks = dtype == LEVEL and may_exceed_uint8_levels(shard)
         self.launch = run.prepared(
             search_levels, 0, num, run.abort_word,
-            rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_firsts(shard),
-            Fresh(num, dtype), Fresh(num, vertex), work, Fresh(num, np.dtype(np.int64)) if walks else None,
+            rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_first_neighbors(shard),
+            Allocated(num, dtype), Allocated(num, vertex), work, Allocated(num, np.dtype(np.int64)) if walks else None,
             run.arrived, self.orders.words,
         )  # fmt: skip
 
 
-@once_a_shard
+@cached_on_shard
 def _search_from_one(shard: Shard, dtype: np.dtype) -> _Search:
     return _Search(shard, 1, dtype)
 
@@ -148,21 +148,21 @@ def _steps(log: bytes) -> list[dict]:
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of levels in 8 and in 32 bits, parents, first neighbors, and of walks and queues."""
     deep = sizes.row_arcs <= DEEP_DEGREE * sizes.owned
-    work = 4 * work_words(sizes.owned, queue_capacity(sizes.owned), sizes.vertex, TRACE_ROWS)
+    work = 4 * work_words(sizes.owned, queue_capacity(sizes.owned), sizes.vertex, TRACE_RECORDS)
     return (1 + 4 + 2 * sizes.vertex + (8 if deep else 0)) * sizes.owned + work
 
 
 VARIANT = Variant(
     "bfs.persistent",
-    when=f"on one GPU, up to 2^{kernel.MOST_ROWS.bit_length() - 1} vertices with arcs, in one launch",
+    when=f"on one GPU, up to 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs, in one launch",
     applies=lambda setting: (
         setting.layout == "rows"
         and setting.has_persistent_kernels
         and setting.num_ranks == 1
-        and setting.stride < kernel.MOST_ROWS
+        and setting.stride < kernel.MAX_ROWS
     ),
     needs=(DEVICE_RATES, IN_ROWS, FIRST_NEIGHBORS),
     bytes=_bytes,
-    run=bfs_fused,
+    run=bfs_persistent,
     translates=True,
 )

@@ -1,6 +1,6 @@
 // A whole breadth-first search in one launch: the loop of algorithms/bfs/step.py, and one for deep
-// graphs with narrow frontiers. bfs_fused.py describes the parameters. One rank holds the graph, so
-// that a state index is a position.
+// graphs with narrow frontiers. bfs_persistent.py describes the parameters. One rank holds the
+// graph, so that a state index is a position.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
@@ -194,7 +194,7 @@ struct PersistentBfs : ChunkedBfs {
 // Find levels and parents from the sources in `host`.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     search_levels(i64 lo, i64 hi, const u32* abort, const i64* indptr, const vertex_t* targets,
-                  const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
+                  const i64* in_indptr, const vertex_t* in_targets, const vertex_t* first_neighbors,
                   dist_t* levels, vertex_t* parents, u32* work, i64* packed, i64* arrived,
                   i64* host) {
   __shared__ BfsShared block;
@@ -209,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
   search.targets = targets;
   search.in_indptr = in_indptr;
   search.in_targets = in_targets;
-  search.firsts = firsts;
+  search.first_neighbors = first_neighbors;
   search.levels = levels;
   search.parents = parents;
   search.work = work;

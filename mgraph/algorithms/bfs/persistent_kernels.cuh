@@ -1,4 +1,4 @@
-// State and phases of the search of bfs_fused.cu. Grid barriers separate phases.
+// State and phases of the search of bfs_persistent.cu. Grid barriers separate phases.
 //
 // State of a search (n vertices). V = visited(), O = other_visited(); they swap in finish_level().
 //   array or flag    holds                                  written by                valid
@@ -73,7 +73,7 @@ struct BfsState : Work<BfsState> {
   const vertex_t* targets;
   const i64* in_indptr;
   const vertex_t* in_targets;
-  const vertex_t* firsts;
+  const vertex_t* first_neighbors;
   dist_t* levels;
   vertex_t* parents;
   u32* work;
@@ -93,7 +93,7 @@ struct BfsState : Work<BfsState> {
   __device__ i64 parameter(Parameter which) const { return block->parameters[which]; }
   __device__ i64 cost(Cost which) { return block->parameters[NUM_PARAMETERS + which]; }
   __device__ i64 words() const { return (n + 63) >> 6 << 1; }
-  __device__ i64 num_records() const { return parameter(TRACE_ROWS); }
+  __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
   __device__ u32* visited() { return bitmap(side); }
@@ -203,7 +203,7 @@ struct BfsState : Work<BfsState> {
     for (i64 group = warp_index() << 5; group < sources; group += warp_count() << 5) {
       bool there = group + lane_index() < sources;
       vertex_t v =
-          there ? (vertex_t)host[RECORDS_AT + parameter(TRACE_ROWS) * ROW + group + lane_index()]
+          there ? (vertex_t)host[RECORDS_AT + parameter(TRACE_RECORDS) * ROW + group + lane_index()]
                 : 0;
       if (there) {
         set_bit(other_visited(), v);
@@ -284,7 +284,7 @@ struct BfsState : Work<BfsState> {
   __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {
     if (!is_reporter() || threadIdx.x != blockDim.x - 1) return;
     i64 now = clock_ns();
-    bool beyond = num_rows == parameter(TRACE_ROWS);
+    bool beyond = num_rows == parameter(TRACE_RECORDS);
     i64* row = trace_records() + (beyond ? num_rows - 1 : num_rows++) * ROW;
     note(row, beyond, {method, frontier, scanned, now - started, num_levels});
     started = now;

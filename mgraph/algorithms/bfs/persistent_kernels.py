@@ -1,17 +1,17 @@
 """A whole breadth-first search in one launch, on one rank: the persistent variant of algorithms/bfs/step.py.
 
 Its control block is in host memory that the kernel reads and writes, so that a search is one launch and one wait:
-`ORDERS` and `COSTS`, `REPORT`, a record of `ROW` for each superstep, then the sources.
+`LAUNCH_PARAMETERS` and `COSTS`, `REPORT`, a record of `ROW` for each superstep, then the sources.
 """
 
 from __future__ import annotations
 
-from mgraph.backends.kernel import fused
+from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, WorkArea
 
-ORDERS = Names(
+LAUNCH_PARAMETERS = Names(
     "Parameter",
-    "depth_limit source num_arcs num_sources capacity trace_rows growth uniform_degree degree_one_from parts",
+    "depth_limit source num_arcs num_sources capacity trace_records growth uniform_degree degree_one_from parts",
 )
 # Costs by which a level's variant is chosen, in femtoseconds (algorithms/common/cost_model.py): a phase, an arc pushed to a queue,
 # an arc proposed to parents, a vertex found so, a vertex passed over, a vertex whose first arc a pull scans, and a
@@ -19,7 +19,7 @@ ORDERS = Names(
 COSTS = Names("Cost", "phase queueing proposing settling passing opening scanning")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
-LAYOUT = ControlLayout(ORDERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
 METHODS = Names("Method", "push pull walk")
 # What blocks count in a phase: COUNT, ARCS and LOOKED are summed over threads first. Counters rotate over three phases.
 COUNTERS = Names("Counter", "count arcs scanned found queued taken")
@@ -39,10 +39,10 @@ WORK = WorkArea(
 QUEUE_PART = 4
 QUEUE_LEAST = 1024
 # A queue's counter, which also counts vertices over capacity, is exact below this: see ARC_BITS in frontiers.cuh.
-MOST_QUEUED = 1 << 27
+MAX_QUEUED = 1 << 27
 # A rank with so many vertices is searched step by step. Below, queued frontiers (at most a quarter of the vertices) and
-# listed vertices (at most an eighth) stay below MOST_QUEUED.
-MOST_ROWS = 2 * MOST_QUEUED
+# listed vertices (at most an eighth) stay below MAX_QUEUED.
+MAX_ROWS = 2 * MAX_QUEUED
 
 
 def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
@@ -50,19 +50,19 @@ def queue_capacity(num_positions: int, num_sources: int = 1) -> int:
     return max(num_positions // QUEUE_PART + QUEUE_LEAST, num_sources)
 
 
-def work_words(num_positions: int, capacity: int, itemsize: int, trace_rows: int) -> int:
+def work_words(num_positions: int, capacity: int, itemsize: int, trace_records: int) -> int:
     """Return the length of the work area in 32-bit words."""
-    sizes = {"num_records": trace_rows, "words": 2 * -(-num_positions // 64), "capacity": capacity}
+    sizes = {"num_records": trace_records, "words": 2 * -(-num_positions // 64), "capacity": capacity}
     return WORK.num_bytes(sizes, {"vertex_t": itemsize}) // 4
 
 
-@fused(block=640, vertex_t="targets", dist_t="levels")
+@persistent(block=640, vertex_t="targets", dist_t="levels")
 def search_levels(
-    lo, hi, abort, indptr, targets, in_indptr, in_targets, firsts, levels, parents, work, packed, arrived, host
+    lo, hi, abort, indptr, targets, in_indptr, in_targets, first_neighbors, levels, parents, work, packed, arrived, host
 ) -> None:
     """Find levels and parents of vertices 0 .. hi from the sources in `host`.
 
-    `firsts` are those of the in-rows (first_targets in rows.py). `levels`, `parents` and
+    `first_neighbors` are those of the in-rows (first_targets in rows.py). `levels`, `parents` and
     `work` need not be initialised. With `packed`, a word per vertex, narrow frontiers are expanded in chunks: each
     block runs over many levels independently, up to a common goal.
     """

@@ -1,4 +1,5 @@
-// The variants of a level of bfs_fused.cu: push to a queue, push to parents, pull, scan of a list.
+// The variants of a level of bfs_persistent.cu: push to a queue, push to parents, pull, scan of a
+// list.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
@@ -135,7 +136,7 @@ struct BfsSteps : BfsState {
   __device__ u32 scan_first(i64 word, i64 run, u32 seen) {
     i64 v = word * 32;
     my_scanned += __popc(~seen);
-    u32 found = scan_first_neighbors(visited(), firsts + v, parents + v, levels + v, ~seen,
+    u32 found = scan_first_neighbors(visited(), first_neighbors + v, parents + v, levels + v, ~seen,
                                      (int)run, (dist_t)(level + 1), IdentityPosition());
     my_count += __popc(found);
     return found;

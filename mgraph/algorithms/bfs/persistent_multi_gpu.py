@@ -26,17 +26,17 @@ from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
 from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first
-from mgraph.algorithms.common.multi_gpu_search import SearchPeers
-from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
+from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
-from mgraph.backends.base import Fresh, FusingBackend
+from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.backends.kernel import for_ranks
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import HEAD_BYTES, require_windows
+from mgraph.comm.peers import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import ALIGNMENT, Partition
-from mgraph.shard.in_rows import require_firsts
-from mgraph.shard.shard import Shard, once_a_shard
+from mgraph.shard.in_rows import require_first_neighbors
+from mgraph.shard.shard import Shard, cached_on_shard
 
 # An inbox holds candidates for 1 / INBOX_PART of its rank's vertices: enough for one arc per 8 vertices, if no rank
 # receives more than twice its share. More arcs are pushed as bits.
@@ -45,13 +45,13 @@ INBOX_PART = 4
 HUB_ARCS = 1 << 14
 
 
-def require_bfs_windows(shard: Shard, comm: Communicator) -> bool:
-    """Open the peer buffers that bfs_peers() needs; return whether all ranks have access."""
-    assert isinstance(shard.backend, FusingBackend), "the variant applies to no other"
-    return require_windows(comm, shard.backend, window_bytes(shard.partition)) is not None
+def require_bfs_buffers(shard: Shard, comm: Communicator) -> bool:
+    """Open the peer buffers that bfs_multi_gpu() needs; return whether all ranks have access."""
+    assert isinstance(shard.backend, PersistentBackend), "the variant applies to no other"
+    return require_peer_buffers(comm, shard.backend, peer_buffer_bytes(shard.partition)) is not None
 
 
-def bfs_peers(
+def bfs_multi_gpu(
     shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find the levels and parents that bfs() finds, from distinct user ids."""
@@ -68,8 +68,13 @@ def _search(
     return Traversal(levels, parents, reached, reached_arcs, num_rows=num_rows, sources=sources)
 
 
-def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
-    partition, rows, incoming, firsts = shard.partition, shard.rows, shard.incoming, require_firsts(shard)
+def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:
+    partition, rows, incoming, first_neighbors = (
+        shard.partition,
+        shard.rows,
+        shard.incoming,
+        require_first_neighbors(shard),
+    )
     shared = {
         "num_starts": num_sources,
         "stride": partition.stride,
@@ -87,19 +92,19 @@ def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers
         "growth": GROWTH,
     }
     args = (
-        rows.indptr, rows.targets, incoming.indptr, incoming.targets, firsts,
-        Fresh(shard.num_owned, dtype), Fresh(shard.num_owned, partition.dtype),
+        rows.indptr, rows.targets, incoming.indptr, incoming.targets, first_neighbors,
+        Allocated(shard.num_owned, dtype), Allocated(shard.num_owned, partition.dtype),
     )  # fmt: skip
     kernel = for_ranks(search_ranks, partition.num_ranks)
-    return SearchPeers(shard, num_sources, kernel, METHODS, LAYOUT, shared, args)
+    return MultiGpuSearch(shard, num_sources, kernel, METHODS, LAYOUT, shared, args)
 
 
-@once_a_shard
-def _search_from_one(shard: Shard, dtype: np.dtype) -> SearchPeers:
+@cached_on_shard
+def _search_from_one(shard: Shard, dtype: np.dtype) -> MultiGpuSearch:
     return _search_from(shard, dtype, 1)
 
 
-@once_a_shard
+@cached_on_shard
 def _num_hubs(shard: Shard) -> int:
     """Return how many of the first in-rows are hubs'; 0 in any order but by degree."""
     indptr = shard.incoming.indptr
@@ -107,13 +112,13 @@ def _num_hubs(shard: Shard) -> int:
     return int((longest[1:] - longest[:-1] > HUB_ARCS).sum()) if shard.info.order == "degree" else 0
 
 
-def window_bytes(partition: Partition) -> int:
+def peer_buffer_bytes(partition: Partition) -> int:
     """Return the bytes of a rank's peer buffer after its head."""
     sizes = {
         "words": partition.stride // 32,
         "num_ranks": partition.num_ranks,
         "inbox": _inbox(partition),
-        "num_records": TRACE_ROWS,
+        "num_records": TRACE_RECORDS,
         "capacity": queue_capacity(partition.stride),
     }
     itemsize = partition.dtype.itemsize
@@ -132,23 +137,23 @@ def _bytes(sizes: GraphSizes) -> int:
 
 PEER_BUFFERS = Derived(
     "peer_buffers",
-    lambda shard, comm, dtype: require_bfs_windows(shard, comm),
-    lambda sizes: HEAD_BYTES + window_bytes(sizes.partition),
+    lambda shard, comm, dtype: require_bfs_buffers(shard, comm),
+    lambda sizes: HEAD_BYTES + peer_buffer_bytes(sizes.partition),
 )
 VARIANT = Variant(
     "bfs.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, up to "
-        f"2^{one_gpu.MOST_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+        f"2^{one_gpu.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
     applies=lambda setting: (
         setting.layout == "rows"
         and setting.has_persistent_kernels
         and setting.has_peer_memory
-        and setting.stride < one_gpu.MOST_ROWS
+        and setting.stride < one_gpu.MAX_ROWS
     ),
     needs=(IN_ROWS, PEER_BUFFERS, FIRST_NEIGHBORS),
     bytes=_bytes,
-    run=bfs_peers,
+    run=bfs_multi_gpu,
     takes_user_ids=True,
 )

@@ -1,5 +1,5 @@
 // A whole breadth-first search in one launch a rank, where the ranks' kernels access each other's
-// memory: the loop of algorithms/bfs/step.py. bfs_peers.py describes the parameters.
+// memory: the loop of algorithms/bfs/step.py. bfs_multi_gpu.py describes the parameters.
 //
 // A frontier of few arcs is pushed as candidate parents, of which the owner keeps the smallest. Of
 // many arcs only target bits are exchanged, and a marked vertex scans its own row for a parent, as
@@ -164,7 +164,7 @@ struct MultiGpuBfs : MultiGpuPush {
   __device__ bool list_level() {
     if (!listed) {
       list_unreached();
-      if (!ranks.meet_here()) return false;
+      if (!ranks.sync_blocks()) return false;
     }
     scan_list();
     if (!sync_ranks()) return false;
@@ -195,7 +195,7 @@ struct MultiGpuBfs : MultiGpuPush {
     queued = few;
     has_deferred = true;
     if (!few) {
-      if (!ranks.meet_here()) return false;
+      if (!ranks.sync_blocks()) return false;
       settle_slice();
     }
     return sync_ranks();
@@ -225,15 +225,15 @@ struct MultiGpuBfs : MultiGpuPush {
   // Not in host memory: the next barrier would wait for that write.
   __device__ void trace(i64 frontier) {
     if (thread_index() != 0) return;
-    bool beyond = level > parameter(TRACE_ROWS);
-    i64 ended = clock_ns(), *row = rows() + ((beyond ? parameter(TRACE_ROWS) : level) - 1) * ROW;
+    bool beyond = level > parameter(TRACE_RECORDS);
+    i64 ended = clock_ns(), *row = rows() + ((beyond ? parameter(TRACE_RECORDS) : level) - 1) * ROW;
     note(row, beyond,
          {pulling, frontier, block->ranks.own[SCANNED], ended - started, block->ranks.own[SENT]});
     started = ended;
   }
   // Write report and trace to host memory, by all threads of a block.
   __device__ void report_to_host(i64* report) const {
-    i64 num_rows = level < parameter(TRACE_ROWS) ? level : parameter(TRACE_ROWS);
+    i64 num_rows = level < parameter(TRACE_RECORDS) ? level : parameter(TRACE_RECORDS);
     for (i64 i = threadIdx.x; i < num_rows * ROW; i += blockDim.x)
       report[NUM_REPORTS + i] = load_relaxed(rows() + i);
     if (threadIdx.x > 0) return;
@@ -270,24 +270,24 @@ struct MultiGpuBfs : MultiGpuPush {
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window,
+    search_ranks(i64 lo, i64 hi, const u32* abort, const i64* peer_buffers, const u8* buffer,
                  const id_t* positions, const i64* indptr, const vertex_t* targets,
-                 const i64* in_indptr, const vertex_t* in_targets, const vertex_t* firsts,
+                 const i64* in_indptr, const vertex_t* in_targets, const vertex_t* first_neighbors,
                  dist_t* levels, vertex_t* parents, i64* host) {
   __shared__ MultiGpuShared block;
   if (threadIdx.x < REPORT_AT) block.parameters[threadIdx.x] = host[threadIdx.x];
   MultiGpuBfs search = {{{{},
                           &block,
-                          Ranks(&block.ranks, windows, window, abort),
+                          Ranks(&block.ranks, peer_buffers, buffer, abort),
                           indptr,
                           targets,
                           in_indptr,
                           in_targets,
-                          firsts,
+                          first_neighbors,
                           levels,
                           parents}}};
   Sources sources = {block.parameters[NUM_STARTS], block.sources,
-                     host + RECORDS_AT + block.parameters[TRACE_ROWS] * ROW,
+                     host + RECORDS_AT + block.parameters[TRACE_RECORDS] * ROW,
                      block.parameters[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
                    block.parameters[NUM_USERS], host + FOUND))

@@ -1,4 +1,4 @@
-// State of the search of bfs_peers.cu: the layout of the peer buffers, and how vertices find
+// State of the search of bfs_multi_gpu.cu: the layout of the peer buffers, and how vertices find
 // parents.
 //
 // The reached states are a bitmap over all ranks. Every rank has two copies of it in its peer
@@ -72,7 +72,7 @@ struct Positions {
   vertex_t stride, multiplier, gap;
   __device__ vertex_t operator()(vertex_t state) const {
     vertex_t position = state * multiplier;
-    for (vertex_t r = MOST_RANKS / 2; r; r /= 2)
+    for (vertex_t r = MAX_RANKS / 2; r; r /= 2)
       if (r < RANKS && state >= r * stride) {
         state -= r * stride;
         position -= r * gap;
@@ -83,21 +83,21 @@ struct Positions {
 // Shared memory of a block.
 struct MultiGpuShared {
   i64 scratch[(1 + sizeof(vertex_t) / 4) * BLOCK];  // rows of a push, words of a pull
-  u32 num_candidates[MOST_RANKS];
-  i64 counts_from[MOST_RANKS];
-  i64 sources[FEW_SOURCES];
+  u32 num_candidates[MAX_RANKS];
+  i64 counts_from[MAX_RANKS];
+  i64 sources[MAX_SHARED_SOURCES];
   i64 parameters[REPORT_AT];
-  RanksHere ranks;
+  RankScratch ranks;
 };
 
-struct MultiGpuState : Window<MultiGpuState> {
+struct MultiGpuState : PeerBuffer<MultiGpuState> {
   MultiGpuShared* block;
   Ranks ranks;
   const i64* indptr;
   const vertex_t* targets;
   const i64* in_indptr;
   const vertex_t* in_targets;
-  const vertex_t* firsts;
+  const vertex_t* first_neighbors;
   dist_t* levels;
   vertex_t* parents;
 
@@ -112,30 +112,30 @@ struct MultiGpuState : Window<MultiGpuState> {
   __device__ i64 words() const { return parameter(STRIDE) >> 5; }  // of a slice
   __device__ i64 own_words() const { return rank() * words(); }
   // Addresses in a peer buffer: this rank's, or that of rank r.
-  __device__ u8* window() const { return ranks.window; }
-  __device__ u8* window(i64 r) const { return ranks.window_of(r); }
+  __device__ u8* buffer() const { return ranks.buffer; }
+  __device__ u8* buffer(i64 r) const { return ranks.buffer_of(r); }
   // A copy of the reached bitmap: the one that is read, and the one that is written.
   __device__ u32* copy(u8* in, bool which) const {
     return reached(in) + which * words() * num_ranks();
   }
-  __device__ u32* current_copy() const { return copy(window(), side); }
-  __device__ u32* next_copy() const { return copy(window(), !side); }
+  __device__ u32* current_copy() const { return copy(buffer(), side); }
+  __device__ u32* next_copy() const { return copy(buffer(), !side); }
   // Candidates that rank `from` sends to the owner of buffer `in`; and deferred candidates, no more
   // than half of what all inboxes hold, since all ranks push no more.
   __device__ Candidate* inbox(u8* in, i64 from) const {
     return inboxes(in) + from * parameter(INBOX);
   }
-  __device__ Candidate* deferred() const { return deferred_candidates(window()); }
+  __device__ Candidate* deferred() const { return deferred_candidates(buffer()); }
   // Counts of the candidates that rank `from` sends. After these are parts of this rank alone:
   // counters, trace, queue. The next level's queue replaces this one after a barrier, and the list
   // does where no queue is to be read.
   __device__ i64* counts_from(u8* in, i64 from) const {
     return (i64*)(inbox(in, num_ranks()) + inbox() * num_ranks() / 2) + from * COUNT_WORDS;
   }
-  __device__ i64* counters() const { return counts_from(window(), MOST_RANKS); }
+  __device__ i64* counters() const { return counts_from(buffer(), MAX_RANKS); }
   __device__ i64 inbox() const { return parameter(INBOX); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
-  __device__ i64 num_records() const { return parameter(TRACE_ROWS); }
+  __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
   __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
   __device__ i64* list_counter() const { return counters() + LIST_COUNTER; }
   __device__ i64* runs_taken(i64 of_level) const {
@@ -155,7 +155,7 @@ struct MultiGpuState : Window<MultiGpuState> {
   // ---- phases ----------------------------------------------------------------------------------------
   __device__ bool sync_ranks() {
     bool synced = sync_call(ranks, tally[COUNT], tally[ARCS], tally[SCANNED], tally[SENT]);
-    ranks.meetings++;
+    ranks.barriers++;
     for (int k = 0; k < NUM_SUMS; k++) tally[k] = 0;
     return synced;
   }
@@ -164,7 +164,7 @@ struct MultiGpuState : Window<MultiGpuState> {
   static __device__ __noinline__ bool sync_call(Ranks ranks, i64 count, i64 arcs, i64 looked,
                                                 i64 sent) {
     i64 mine[NUM_SUMS] = {count, arcs, looked, sent};
-    return ranks.meet(mine);
+    return ranks.barrier(mine);
   }
   // A barrier within a level: of this level's counts only one sum is published, the others are kept
   // for its end.
@@ -181,7 +181,7 @@ struct MultiGpuState : Window<MultiGpuState> {
 
   __device__ vertex_t owner_of(vertex_t state) const {
     vertex_t owner = 0, stride = (vertex_t)parameter(STRIDE);
-    for (vertex_t r = MOST_RANKS / 2; r; r /= 2)
+    for (vertex_t r = MAX_RANKS / 2; r; r /= 2)
       owner += r < RANKS && state >= (owner + r) * stride ? r : 0;
     return owner;
   }
@@ -244,7 +244,7 @@ struct MultiGpuState : Window<MultiGpuState> {
     }
   }
   __device__ void broadcast_word(i64 at, u32 word) {
-    for (i64 r = 0; r < num_ranks(); r++) copy(window(r), side)[at] = word;
+    for (i64 r = 0; r < num_ranks(); r++) copy(buffer(r), side)[at] = word;
     tally[SENT] += 4 * (num_ranks() - 1);
   }
   // Mark an owned vertex as reached in the copies of all other ranks.
@@ -252,7 +252,7 @@ struct MultiGpuState : Window<MultiGpuState> {
     tally[SENT] += 4 * (num_ranks() - 1);
     for (i64 r = 0; r < num_ranks(); r++)
       if (r != rank())
-        atomic_or_system(copy(window(r), which) + own_words() + (v >> 5), 1u << (v & 31));
+        atomic_or_system(copy(buffer(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
 
   // ---- scans for parents -----------------------------------------------------------------------------
@@ -282,7 +282,7 @@ struct MultiGpuState : Window<MultiGpuState> {
       if (pushed) {
         if (here) tally[SENT] += 4 * (num_ranks() - 1);
         u32 theirs[RANKS];
-        ranks.from_all(theirs, [&](i64 r) { return here ? copy(window(r), !side)[at] : 0; });
+        ranks.from_all(theirs, [&](i64 r) { return here ? copy(buffer(r), !side)[at] : 0; });
 #pragma unroll
         for (int r = 0; r < RANKS; r++) {
           any_rank_mask |= theirs[r];
@@ -292,7 +292,7 @@ struct MultiGpuState : Window<MultiGpuState> {
       u32 all =
           seen | find_parents(word, run, pushed ? any_rank_mask & ~seen : ~seen, mode, pushed);
       if (here && all != all_ranks_mask) {
-        for (i64 r = 0; r < num_ranks(); r++) copy(window(r), !side)[at] = all;
+        for (i64 r = 0; r < num_ranks(); r++) copy(buffer(r), !side)[at] = all;
         tally[SENT] += 4 * (num_ranks() - 1);
       }
       __syncwarp();  // the next words are loaded by the whole warp
@@ -306,7 +306,7 @@ struct MultiGpuState : Window<MultiGpuState> {
     u32 seen = current_copy()[at], any_rank_mask = 0, all_ranks_mask = ~0u;
     if (threadIdx.x == 0) tally[SENT] += 4 * (num_ranks() - 1);
     for (i64 r = 0; r < num_ranks(); r++) {
-      u32 theirs = copy(window(r), !side)[at];
+      u32 theirs = copy(buffer(r), !side)[at];
       any_rank_mask |= theirs;
       all_ranks_mask &= theirs;
     }
@@ -325,7 +325,7 @@ struct MultiGpuState : Window<MultiGpuState> {
     __syncthreads();
     u32 all = seen | *hits;
     if (threadIdx.x >= num_ranks() || all == all_ranks_mask) return;
-    copy(window(threadIdx.x), !side)[at] = all;
+    copy(buffer(threadIdx.x), !side)[at] = all;
     if (threadIdx.x != rank()) tally[SENT] += 4;
   }
   // The index of the first reached neighbor of a row, which exists; by a whole warp.
@@ -377,8 +377,8 @@ struct MultiGpuState : Window<MultiGpuState> {
   __device__ u32 scan_firsts_by_word(i64 word, i64 run, u32 open, bool counts_arcs) {
     tally[SCANNED] += __popc(open);
     i64 v = word * 32;
-    u32 found = scan_first_neighbors(current_copy(), firsts + v, parents + v, levels + v, open,
-                                     (int)run, (dist_t)(level + 1), positions());
+    u32 found = scan_first_neighbors(current_copy(), first_neighbors + v, parents + v, levels + v,
+                                     open, (int)run, (dist_t)(level + 1), positions());
     if (counts_arcs) tally[ARCS] += count_arcs(indptr + v, found, (int)run);
     return found;
   }
@@ -389,7 +389,7 @@ struct MultiGpuState : Window<MultiGpuState> {
     vertex_t first[2];
     u32 near[2];
     for (int half = 0; half < 2; half++)
-      first[half] = open[half] ? load_readonly(firsts + v[half]) : 0;
+      first[half] = open[half] ? load_readonly(first_neighbors + v[half]) : 0;
     for (int half = 0; half < 2; half++) near[half] = reached[first[half] >> 5];
     for (int half = 0; half < 2; half++) {
       tally[SCANNED] += open[half];

@@ -1,7 +1,7 @@
-// Pushes of bfs_peers.cu. Few arcs are sent as candidates, contiguously, into the owners' inboxes:
-// after a small push the owner settles, queues and broadcasts each found vertex at once; after a
-// larger one it does so word by word of its slice. Of many arcs only target bits are marked, in
-// this rank's next_copy(), from which the owners gather their slices.
+// Pushes of bfs_multi_gpu.cu. Few arcs are sent as candidates, contiguously, into the owners'
+// inboxes: after a small push the owner settles, queues and broadcasts each found vertex at once;
+// after a larger one it does so word by word of its slice. Of many arcs only target bits are
+// marked, in this rank's next_copy(), from which the owners gather their slices.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
@@ -34,7 +34,7 @@ struct MultiGpuPush : MultiGpuState {
   __device__ void push(u32 block_capacity) {
     i64 queued = *queue_counter(parity);
     BlockShare share(0, queued_arcs(queued));
-    if (threadIdx.x < MOST_RANKS) block->num_candidates[threadIdx.x] = 0;
+    if (threadIdx.x < MAX_RANKS) block->num_candidates[threadIdx.x] = 0;
     __syncthreads();
     if (threadIdx.x == 0 && share.begin < share.end) tally[SCANNED] += share.end - share.begin;
     if (block_capacity)
@@ -73,7 +73,7 @@ struct MultiGpuPush : MultiGpuState {
     __syncthreads();
     i64 num_blocks = num_sending_blocks();
     if (threadIdx.x >= num_ranks()) return;
-    i64* here = counts_from(window(threadIdx.x), rank());
+    i64* here = counts_from(buffer(threadIdx.x), rank());
     u32 own = block->num_candidates[threadIdx.x];
     if (blockIdx.x == 0) here[0] = num_blocks << 32 | block_capacity;
     if (blockIdx.x < num_blocks) here[1 + blockIdx.x] = own < block_capacity ? own : block_capacity;
@@ -93,7 +93,7 @@ struct MultiGpuPush : MultiGpuState {
     if (owner >= num_ranks()) return;
     if (owner != rank()) tally[SENT] += sizeof(Candidate);
     if (at < block_capacity && blockIdx.x < MAX_BLOCKS)
-      inbox(window(owner), rank())[blockIdx.x * (i64)block_capacity + at] = {
+      inbox(buffer(owner), rank())[blockIdx.x * (i64)block_capacity + at] = {
           v - owner * (vertex_t)parameter(STRIDE), u};
     else
       tally[COUNT]++;
@@ -105,7 +105,7 @@ struct MultiGpuPush : MultiGpuState {
     for (i64 of = blockIdx.x; of < most; of += gridDim.x) {
       __syncthreads();
       if (threadIdx.x < num_ranks()) {
-        const i64* from = counts_from(window(), threadIdx.x);
+        const i64* from = counts_from(buffer(), threadIdx.x);
         block->counts_from[threadIdx.x] = from[0];
         block->num_candidates[threadIdx.x] = of < from[0] >> 32 ? (u32)from[1 + of] : 0;
       }
@@ -123,7 +123,7 @@ struct MultiGpuPush : MultiGpuState {
           i64 from = 0;
           there[k] = i < total;
           while (there[k] && i >= block->num_candidates[from]) i -= block->num_candidates[from++];
-          candidate[k] = there[k] ? inbox(window(), from)[of * (u32)block->counts_from[from] + i]
+          candidate[k] = there[k] ? inbox(buffer(), from)[of * (u32)block->counts_from[from] + i]
                                   : Candidate{0, 0};
         }
         accept(candidate, there);

@@ -1,24 +1,24 @@
 """A whole breadth-first search in one launch a rank: the persistent multi-GPU variant of algorithms/bfs/step.py.
 
-Its control block is in host memory that the kernel reads and writes: `FACTS`, `REPORT`, a record of `ROW` for each
+Its control block is in host memory that the kernel reads and writes: `LAUNCH_PARAMETERS`, `REPORT`, a record of `ROW` for each
 level, then the sources.
 """
 
 from __future__ import annotations
 
-from mgraph.backends.kernel import fused
+from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
 # `found` is written by the kernel once it has translated the sources itself.
-FACTS = Names(
+LAUNCH_PARAMETERS = Names(
     "Parameter",
     "depth_limit found num_starts stride multiplier first num_owned num_positions num_arcs last_arc degree_one_from "
-    "num_hubs capacity inbox beta growth first_user num_users trace_rows",
+    "num_hubs capacity inbox beta growth first_user num_users trace_records",
 )
 METHODS = Names("Method", "push pull")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-LAYOUT = ControlLayout(FACTS, own="depth_limit found", report=REPORT, record=ROW)
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found", report=REPORT, record=ROW)
 # Of the queue and of deferred candidates there are two counters, for alternating levels, and of runs of words.
 COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_counters=2)
 # At most so many blocks of a rank send candidates.
@@ -42,13 +42,26 @@ WORK = WorkArea(
 )
 
 
-@fused(block=768, vertex_t="targets", id_t="positions", dist_t="levels")
+@persistent(block=768, vertex_t="targets", id_t="positions", dist_t="levels")
 def search_ranks(
-    lo, hi, abort, windows, window, positions, indptr, targets, in_indptr, in_targets, firsts, levels, parents, host
+    lo,
+    hi,
+    abort,
+    peer_buffers,
+    buffer,
+    positions,
+    indptr,
+    targets,
+    in_indptr,
+    in_targets,
+    first_neighbors,
+    levels,
+    parents,
+    host,
 ) -> None:
     """Find levels and parents of owned vertices; lo .. hi decides the number of blocks.
 
     Sources that are not `found` are user ids, and are translated: `positions` holds those of this rank's range of user
-    ids, from `first_user` on (None in natural order, where they are the ids themselves). `firsts` are those of the
+    ids, from `first_user` on (None in natural order, where they are the ids themselves). `first_neighbors` are those of the
     in-rows (first_targets in rows.py). `levels`, `parents` and the peer buffers need not be initialised.
     """

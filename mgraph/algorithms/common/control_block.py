@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.backends.shared_names import ControlLayout
 
 WORD = 8
@@ -24,7 +24,7 @@ def word_of(value: float | int, dtype: np.dtype) -> int:
     return int(word[0])
 
 
-class Orders:
+class ControlBlock:
     """The control block of searches that share most launch parameters.
 
     Parameters
@@ -48,7 +48,7 @@ class Orders:
 
     def __init__(
         self,
-        run: FusingBackend,
+        run: PersistentBackend,
         layout: ControlLayout,
         shared: Mapping[str, int],
         report: Mapping[str, int],

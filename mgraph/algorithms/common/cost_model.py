@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 
-from mgraph.algorithms.bfs import persistent_kernels as bfs_fused
-from mgraph.algorithms.sssp import persistent_kernels as sssp_fused
+from mgraph.algorithms.bfs import persistent_kernels as bfs_persistent
+from mgraph.algorithms.sssp import persistent_kernels as sssp_persistent
 from mgraph.backends.device_model import Rates
 
 # Candidates are pushed to the parents in at most so many parts, each of which scans all arcs.
-MOST_PARTS = 8
+MAX_PARTS = 8
 # Bytes of a vertex's level, in its widest dtype, and of the bounds of its row.
 LEVEL_BYTES, BOUNDS_BYTES = 4, 8
 # Fitted factors. A phase costs several barriers: its first accesses depend on each other. Passing over a vertex costs
@@ -34,9 +34,9 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     def proposing(parts: int) -> float:
         return parts * scan + rates.atomic(parents / parts) / 2
 
-    parts = min(range(1, MOST_PARTS + 1), key=proposing)
+    parts = min(range(1, MAX_PARTS + 1), key=proposing)
     queueing = word + 3 * load + 2 * atomic + rates.atomic(num / 8)
-    costs = bfs_fused.COSTS.arranged(
+    costs = bfs_persistent.COSTS.arranged(
         phase=BARRIERS_PER_PHASE * rates.grid_barrier,
         queueing=queueing,
         proposing=proposing(parts),
@@ -54,7 +54,7 @@ def sssp_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     load, atomic, word = rates.load(num * itemsize), rates.atomic(num * itemsize), rates.stream * itemsize / 1024
     # Both load a distance; a push lowers that of the target, a pull its own.
     pulling = 2 * word + load
-    costs = sssp_fused.COSTS.arranged(
+    costs = sssp_persistent.COSTS.arranged(
         splitting=load + rates.atomic(num / 8), scanning=word, pushing=pulling + atomic, pulling=pulling
     )
     return tuple(round(cost) for cost in costs)

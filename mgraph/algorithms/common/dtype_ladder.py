@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
-from mgraph.algorithms.common.traversal import TRACE_ROWS, Traversal
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Traversal
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.backends.totals import count_between
 from mgraph.comm.base import Communicator
@@ -26,37 +26,37 @@ from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
 # A search with so many trace records, one per level, may not have reached all vertices.
-MOST_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
-assert MOST_IN_BYTES < TRACE_ROWS, "a level of its own has a row of its own"
+MAX_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
+assert MAX_IN_BYTES < TRACE_RECORDS, "a level of its own has a row of its own"
 # A dtype that a path of so few arcs could exceed is not tried.
 FEWEST_ARCS = 64
 
 
-def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_windows: bool) -> list[np.dtype]:
+def dtypes_to_try(dtype: np.dtype, heaviest: float | int, degree: float, *, has_peer_buffers: bool) -> list[np.dtype]:
     """Return the smaller dtypes worth trying before `dtype`, the smallest first.
 
     `degree` is the mean one of vertices that have arcs: on meshes and road maps paths have too many arcs for 16 bits.
     """
     if dtype.kind == "f":
         return []
-    may = NARROW if has_windows and degree >= SPARSE_DEGREE else NARROW[1:]
+    may = NARROW if has_peer_buffers and degree >= SPARSE_DEGREE else NARROW[1:]
     return [d for d in may if d.itemsize < dtype.itemsize and heaviest * FEWEST_ARCS < farthest(d, heaviest)]
 
 
-def first_dtypes(shard: Shard, dtype: np.dtype, *, has_windows: bool) -> list[np.dtype]:
+def first_dtypes(shard: Shard, dtype: np.dtype, *, has_peer_buffers: bool) -> list[np.dtype]:
     """Return the smaller dtypes to try that no search of this graph has exceeded."""
     info = shard.info
-    tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_windows=has_windows)
-    return [narrow for narrow in tried if narrow.itemsize > shard.outgrown_bytes]
+    tried = dtypes_to_try(dtype, info.max_weight, info.mean_degree, has_peer_buffers=has_peer_buffers)
+    return [narrow for narrow in tried if narrow.itemsize > shard.overflowed_itemsize]
 
 
-def searched_bytes(sizes: GraphSizes, *, has_windows: bool) -> int:
+def searched_bytes(sizes: GraphSizes, *, has_peer_buffers: bool) -> int:
     """Return the bytes of a distance in a search by frontiers, unless paths are too long for that."""
     dtype = sizes.weight_dtype
     if dtype is None or dtype.kind == "f":
         return sizes.state
     degree = sizes.row_arcs * sizes.partition.num_ranks / max(sizes.partition.num_positions, 1)
-    tried = dtypes_to_try(np.dtype(f"i{sizes.state}"), sizes.heaviest, degree, has_windows=has_windows)
+    tried = dtypes_to_try(np.dtype(f"i{sizes.state}"), sizes.heaviest, degree, has_peer_buffers=has_peer_buffers)
     return tried[0].itemsize if tried else sizes.state
 
 
@@ -78,7 +78,7 @@ def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
 
 
-def may_be_deep(shard: Shard) -> bool:
+def may_exceed_uint8_levels(shard: Shard) -> bool:
     """Return whether so few arcs per vertex allow searches of many levels."""
     return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
 
@@ -87,15 +87,15 @@ def levels_in_bytes_first(
     shard: Shard, search: Callable[[np.dtype, int | None], Traversal], depth_limit: int | None
 ) -> Traversal:
     """Search for levels in bytes first; `search` receives their dtype and a depth limit."""
-    limit = MOST_IN_BYTES if depth_limit is None else min(depth_limit, MOST_IN_BYTES)
+    limit = MAX_IN_BYTES if depth_limit is None else min(depth_limit, MAX_IN_BYTES)
     suffices = limit == depth_limit
-    if not may_be_deep(shard) and (suffices or not shard.is_deep):
+    if not may_exceed_uint8_levels(shard) and (suffices or not shard.exceeds_uint8_levels):
         found = search(NARROW_LEVEL, limit)
         assert found.num_rows is not None, "a search in one launch counts them"
-        if suffices or found.num_rows < MOST_IN_BYTES:
+        if suffices or found.num_rows < MAX_IN_BYTES:
             return found
         del found
-        shard.is_deep = True
+        shard.exceeds_uint8_levels = True
     return search(LEVEL, depth_limit)
 
 

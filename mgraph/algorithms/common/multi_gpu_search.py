@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.common.control_block import Orders
-from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace
-from mgraph.backends.base import GIVEN_WINDOWS, FusingBackend
+from mgraph.algorithms.common.control_block import ControlBlock
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace
+from mgraph.backends.base import BOUND_PEER_BUFFERS, PersistentBackend
 from mgraph.backends.kernel import Kernel
 from mgraph.backends.shared_names import ControlLayout
 from mgraph.comm.base import Communicator
@@ -26,10 +26,10 @@ from mgraph.shard.user_ids import positions_of
 from mgraph.types import Array
 
 # backends/device/ranks.cuh: a barrier translates four sources; more are translated sooner by one NCCL reduction.
-FEW_SOURCES = 64
+MAX_SHARED_SOURCES = 64
 
 
-class SearchPeers:
+class MultiGpuSearch:
     """The prepared launch of multi-GPU searches of a shard from so many sources.
 
     Parameters
@@ -57,13 +57,13 @@ class SearchPeers:
         args: Sequence[Any],
     ) -> None:
         run, (lo, hi) = shard.backend, shard.user_range
-        assert isinstance(run, FusingBackend), "the caller checks this"
-        self._shard, self._methods, self._few = shard, methods, num_sources <= FEW_SOURCES
+        assert isinstance(run, PersistentBackend), "the caller checks this"
+        self._shard, self._methods, self._few = shard, methods, num_sources <= MAX_SHARED_SOURCES
         self._found_at, self._record_words = layout.own.index("found"), len(layout.record)
-        shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_rows": TRACE_ROWS}
-        self._orders = Orders(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_ROWS, num_sources)
+        shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_records": TRACE_RECORDS}
+        self._orders = ControlBlock(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_RECORDS, num_sources)
         self._launch = run.prepared(
-            kernel, 0, shard.partition.stride, *GIVEN_WINDOWS, shard.position_of_user, *args, self._orders.words
+            kernel, 0, shard.partition.stride, *BOUND_PEER_BUFFERS, shard.position_of_user, *args, self._orders.words
         )
 
     def __call__(
@@ -74,15 +74,15 @@ class SearchPeers:
         Return the kernel's results; the number of trace records and the rest of its report; the positions of the users.
         The current phase begins when these are known.
         """
-        orders, windows, found_at = self._orders, comm.windows, self._found_at
-        assert windows is not None, "the caller opens them"
+        orders, peer_buffers, found_at = self._orders, comm.peer_buffers, self._found_at
+        assert peer_buffers is not None, "the caller opens them"
         if self._few:
             orders.give(users, found=0, **own)
         else:
             orders.give(positions_of(self._shard, comm, users), found=1, **own)
             comm.barrier()
             trace.begin_phase()
-        results = self._launch(*windows.given)
+        results = self._launch(*peer_buffers.bound)
         try:
             if self._few:
                 comm.wait(until=lambda: orders.on_host[found_at])
@@ -94,7 +94,7 @@ class SearchPeers:
         trace.end_phase()
         rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, self._record_words)
         comm.bytes_sent += int(rows[:, -1].sum())
-        trace.fused(partial(_steps_of, self._methods, rows), "windows")
+        trace.add_persistent(partial(_steps_of, self._methods, rows), "windows")
         return results, [num_rows, *reported], orders.on_host[orders.sources_at :][: len(users)].tolist()
 
 

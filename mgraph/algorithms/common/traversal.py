@@ -12,7 +12,7 @@ from mgraph.comm.base import Communicator
 from mgraph.types import Array
 
 # Supersteps of a launch that have a trace record each; later ones are accumulated in the last.
-TRACE_ROWS = 1 << 12
+TRACE_RECORDS = 1 << 12
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Trace:
         self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
         self._stepped, self._bytes_stepped = now, sent
 
-    def fused(self, records: Callable[[], list[dict]], form: str = "fused") -> None:
+    def add_persistent(self, records: Callable[[], list[dict]], form: str = "fused") -> None:
         """Record the supersteps of one launch; `records` formats them when they are read."""
         noted, self.form = self.supersteps, form
         # Supersteps after the launch count time and bytes from here.
@@ -130,7 +130,7 @@ class Traversal:
     sources
         Positions of the sources of a search that was given user ids, with or without arcs.
     num_rows
-        Trace records of a breadth-first search in one launch: one for each level, up to `TRACE_ROWS`, except in chunked
+        Trace records of a breadth-first search in one launch: one for each level, up to `TRACE_RECORDS`, except in chunked
         expansion.
     """
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.algorithms.bfs.persistent_multi_gpu import VARIANT as SEARCH
-from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.kernels import (
@@ -45,16 +45,16 @@ from mgraph.algorithms.components.kernels import (
 from mgraph.algorithms.components.union_find import Roots, Union
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.comm.base import Communicator
-from mgraph.shard.shard import Shard, once_a_shard
+from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.types import Array, none_of
 
 # A search for the giant ends after so many levels: on RMAT and uniform graphs it is complete before.
-MOST_LEVELS = 16
+MAX_LEVELS = 16
 # Capacity for edges outside the giant, per rank: so many, and one more for every so many vertices.
 EDGES, EDGE_SHARE = 1 << 10, 32
 
 
-@once_a_shard
+@cached_on_shard
 def find_hub(shard: Shard, comm: Communicator) -> int:
     """Return the user id of a vertex of the most arcs, the same on every rank."""
     degrees, partition = shard.degrees, shard.partition
@@ -172,7 +172,7 @@ class _Components(Union):
 def _find_around_giant(shard: Shard, comm: Communicator, trace: Trace) -> Roots:
     """Search a few levels from a hub, then find components around what that reached."""
     with trace.phase("traverse"):
-        searched = bfs_peers(shard, comm, [find_hub(shard, comm)], trace, MOST_LEVELS)
+        searched = bfs_multi_gpu(shard, comm, [find_hub(shard, comm)], trace, MAX_LEVELS)
     with trace.phase("find"):
         return find_components(shard, comm, trace, searched)
 

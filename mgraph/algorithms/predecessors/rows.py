@@ -123,8 +123,8 @@ def _find_nearer(
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
     # A rank without memory for weight-sorted rows scans whole rows that have a candidate: as if arcs were of one class.
-    light, scale = (rows, 0.0) if shard.by_weight is None else (shard.by_weight, class_scale(info))
-    if _may_be_light(shard, weights) and (threshold is not None or shard.by_weight is not None):
+    light, scale = (rows, 0.0) if shard.weight_sorted_rows is None else (shard.weight_sorted_rows, class_scale(info))
+    if _may_be_light(shard, weights) and (threshold is not None or shard.weight_sorted_rows is not None):
         find_nearer_by_weight[run](
             0, shard.num_owned, int(falls), light.indptr, light.targets, light.weights, scale, dist, threshold, *shape,
             parents,

@@ -12,7 +12,7 @@
 Edges are ordered by (weight, lower position, higher position), so that the result is one set of edges for any number of
 ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may drop edges outside its own
 forest, and the bytes exchanged are proportional to the number of trees. On a GPU all rounds of a rank by itself take
-one launch (msf_fused.py). Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
+one launch (msf_persistent.py). Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from mgraph.algorithms.spanning_forest.kernels import (
     take_edges,
 )
 from mgraph.algorithms.spanning_forest.local_edges import MIN_KEY, OwnEdges, forest_weights, order_keys
-from mgraph.algorithms.spanning_forest.persistent import boruvka_fused, join_vertices_fused
+from mgraph.algorithms.spanning_forest.persistent import boruvka_persistent, join_vertices_persistent
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.user_ids import gather_states, translated
@@ -69,9 +69,9 @@ class _Forest:
     def __init__(self, shard: Shard, comm: Communicator, trace: Trace, weights: Array, is_persistent: bool) -> None:
         self.shard, self.comm, self.trace, self.run = shard, comm, trace, shard.backend
         self.weights = weights
-        self.persistent: FusingBackend | None = None
+        self.persistent: PersistentBackend | None = None
         if is_persistent:
-            assert isinstance(self.run, FusingBackend), "the variant applies to no other"
+            assert isinstance(self.run, PersistentBackend), "the variant applies to no other"
             self.persistent = self.run
 
     def take_lightest_arcs(self) -> Array:
@@ -85,7 +85,7 @@ class _Forest:
         runs = max(-(-hubs // RUN), min(hubs, RUNS))
         lightest_arcs_of_hubs[run](0, runs, hubs, runs, *of_rows, LIGHTEST_BLOCK_ROW, own, arcs)
         if self.comm.size == 1 and self.persistent is not None:
-            taken, self.labels, self.num_trees = join_vertices_fused(self.persistent, own, arcs)
+            taken, self.labels, self.num_trees = join_vertices_persistent(self.persistent, own, arcs)
             self.trace.superstep("rows", num_owned, len(rows.targets))
             return taken
         above = gather_states(self.shard, self.comm, own)
@@ -124,7 +124,7 @@ class _Forest:
     def join(self, work: WorkList, num_trees: int, last: bool = False) -> tuple[Array, Array | None, int]:
         """Join trees over edges of this rank, in one launch where possible: as boruvka()."""
         if self.persistent is not None and len(work):
-            return boruvka_fused(self.persistent, work, num_trees, last)
+            return boruvka_persistent(self.persistent, work, num_trees, last)
         return boruvka(self.run, work, num_trees)
 
     def merge(self, own: OwnEdges, edges: Array) -> Array:

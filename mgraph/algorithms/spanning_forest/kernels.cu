@@ -37,10 +37,10 @@ __device__ inline void update_by_arcs(Lightest& best, i64 begin, i64 end, const 
     if (i >= begin && i + Pack::size <= end) {
       Pack pack = *(const Pack*)&weights[i];
 #pragma unroll
-      for (int k = 0; k < Pack::size; k++) best.update(order_of(pack.of[k]), i + k);
+      for (int k = 0; k < Pack::size; k++) best.update(weight_sort_key(pack.of[k]), i + k);
     } else {
       for (i64 k = i < begin ? begin : i; k < i + Pack::size && k < end; k++)
-        best.update(order_of(weights[k]), k);
+        best.update(weight_sort_key(weights[k]), k);
     }
   }
 }
@@ -147,7 +147,7 @@ extern "C" __global__ void sample_edges(i64 lo, i64 hi, i64 step, i64 packed, co
                                         i64* keys) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     i64 e = i * step, row = row_of_arc(offsets, num_rows, e), arc = uppers[row] + e - offsets[row];
-    i64 key = order_of(weights[arc]);
+    i64 key = weight_sort_key(weights[arc]);
     if (packed) key = pack(key, e);
     keys[i] = labels[base + row] == labels[targets[arc]] ? TOP : key;
   }
@@ -271,7 +271,7 @@ extern "C" __global__ void list_edges(i64 lo, i64 hi, const i64* offsets, const 
   Appender list(bounds[2], &counters[0], ends, keys, edges);
   EdgeStage stage;
   auto key_of = [&](i64 arc, i64 e) {
-    return edges ? order_of(weights[arc]) : pack(order_of(weights[arc]), e);
+    return edges ? weight_sort_key(weights[arc]) : pack(weight_sort_key(weights[arc]), e);
   };
   auto is_requested = [&](i64 arc, i64 e) {
     i64 key = key_of(arc, e);

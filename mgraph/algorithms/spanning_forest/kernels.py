@@ -3,7 +3,7 @@
 A rank has the edges at their lower ends: edge e of its row u is arc `uppers[u] + e - offsets[u]`, so that e rises with
 (lower position, higher position). A work list holds for each edge the trees of its ends, adjacent in `ends`, and its
 place in the total order: `keys` is weight << 32 | edge where both fit 32 bits; else `keys` is the weight and `edges`
-the edge. Weights are integers of the same order: `order_of`.
+the edge. Weights are integers of the same order: `weight_sort_key`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
-from mgraph.backends.numba_helpers import BUFFER, has_bit, order_of, position_of, row_of_arc
+from mgraph.backends.numba_helpers import BUFFER, has_bit, position_of, row_of_arc, weight_sort_key
 
 # No edge: larger than any key.
 TOP = np.iinfo(np.int64).max
@@ -35,7 +35,7 @@ def lightest_arcs(lo, hi, indptr, targets, weights, base, longest, above, arcs):
         above[v] = base + v
         arcs[v] = TOP
         for i in range(indptr[v], indptr[v + 1]):
-            if arcs[v] == TOP or order_of(weights[i]) < order_of(weights[arcs[v]]):
+            if arcs[v] == TOP or weight_sort_key(weights[i]) < weight_sort_key(weights[arcs[v]]):
                 arcs[v] = i
         if arcs[v] != TOP:
             above[v] = targets[arcs[v]]
@@ -53,7 +53,7 @@ def lightest_arcs_of_hubs(lo, hi, num_rows, num_runs, indptr, targets, weights, 
                 continue
             first = indptr[v]
             for i in range(indptr[v], indptr[v + 1]):
-                if order_of(weights[i]) < order_of(weights[first]):
+                if weight_sort_key(weights[i]) < weight_sort_key(weights[first]):
                     first = i
             arcs[v] = first
             above[v] = targets[first]
@@ -96,7 +96,7 @@ def sample_edges(lo, hi, step, packed, offsets, num_rows, uppers, targets, weigh
         arc = uppers[row] + e - offsets[row]
         keys[i] = TOP
         if labels[base + row] != labels[targets[arc]]:
-            key = order_of(weights[arc])
+            key = weight_sort_key(weights[arc])
             keys[i] = key << 32 | e if packed else key
 
 
@@ -142,7 +142,7 @@ def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, 
         for e in range(start, end):
             if u == bounds[4] and has_bit(inside, np.int64(targets[e + shift])):
                 continue
-            key = order_of(weights[e + shift])
+            key = weight_sort_key(weights[e + shift])
             if edges is None:
                 key = key << 32 | e
             if key < min_key or key > max_key:

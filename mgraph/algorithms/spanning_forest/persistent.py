@@ -9,12 +9,12 @@ import numpy as np
 
 from mgraph.algorithms.spanning_forest.boruvka import WorkList
 from mgraph.algorithms.spanning_forest.persistent_kernels import COUNTERS, join_trees, join_vertices
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.errors import CommAborted
 from mgraph.types import Array
 
 
-def join_vertices_fused(run: FusingBackend, above: Array, arcs: Array) -> tuple[Array, Array, int]:
+def join_vertices_persistent(run: PersistentBackend, above: Array, arcs: Array) -> tuple[Array, Array, int]:
     """Join vertices, each hooked to the one that its arc leads to.
 
     Return the arcs taken, the tree of every vertex, and the number of trees.
@@ -27,8 +27,8 @@ def join_vertices_fused(run: FusingBackend, above: Array, arcs: Array) -> tuple[
     return taken[:num_taken], labels, size - num_taken
 
 
-def boruvka_fused(
-    run: FusingBackend, work: WorkList, num_trees: int, last: bool = False
+def boruvka_persistent(
+    run: PersistentBackend, work: WorkList, num_trees: int, last: bool = False
 ) -> tuple[Array, Array | None, int]:
     """Join trees 0 .. num_trees - 1 over the edges of a list, as boruvka() does; the list is lost.
 
@@ -47,7 +47,7 @@ def boruvka_fused(
     return words[-num_trees:][:num_taken], tree_of, num_trees - num_taken
 
 
-def _num_taken(run: FusingBackend, counters: Array) -> int:
+def _num_taken(run: PersistentBackend, counters: Array) -> int:
     """Wait for the launch; return the number of edges taken."""
     words = run.to_host(counters)
     if not words[COUNTERS["done"]]:

@@ -7,7 +7,7 @@ fewer trees.
 
 from __future__ import annotations
 
-from mgraph.backends.kernel import fused
+from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, Offsets
 
 # `counters` are cache lines apart; those of three lines are triple-buffered.
@@ -18,7 +18,7 @@ COUNTERS = Offsets(
 )
 
 
-@fused(block=256, vertex_t="above")
+@persistent(block=256, vertex_t="above")
 def join_vertices(lo, hi, abort, arcs, above, numbers, labels, taken, counters) -> None:
     """Join vertices 0 .. hi, each hooked to the one that its lightest arc leads to, and take the arcs.
 
@@ -26,7 +26,7 @@ def join_vertices(lo, hi, abort, arcs, above, numbers, labels, taken, counters) 
     """
 
 
-@fused(block=256, vertex_t="ends")
+@persistent(block=256, vertex_t="ends")
 def join_trees(
     lo, hi, abort, num_trees, ends, keys, edges, more_ends, more_keys, more_edges, words, trees, tree_of, counters
 ) -> None:

@@ -37,7 +37,7 @@ from mgraph.types import unreached_of
 TAIL_SHARE, LAST_SHARE = 16, 8
 
 
-def sssp_by_weight(
+def sssp_delta_stepping(
     shard: Shard,
     comm: Communicator,
     sources: list[int],
@@ -68,10 +68,10 @@ class _Search:
         cutoff: float | int | None,
         delta: float | int,
     ) -> None:
-        assert shard.by_weight is not None, "the caller has built them"
+        assert shard.weight_sorted_rows is not None, "the caller has built them"
         run, n, partition = shard.backend, shard.num_owned, shard.partition
         xp = run.xp
-        self.run, self.trace, self.n, self.delta, self.rows = run, trace, n, delta, shard.by_weight
+        self.run, self.trace, self.n, self.delta, self.rows = run, trace, n, delta, shard.weight_sorted_rows
         self.scale, self.pulls = class_scale(shard.info), not shard.info.directed
         self.top = unreached_of(dtype)
         self.settled: float | int = 0
@@ -185,5 +185,5 @@ VARIANT = Variant(
     applies=lambda setting: setting.layout == "rows" and setting.num_ranks == 1 and setting.has_heavy_arcs,
     needs=(WEIGHT_SORTED_ROWS,),
     bytes=step_bytes,
-    run=sssp_by_weight,
+    run=sssp_delta_stepping,
 )

@@ -35,7 +35,7 @@ from mgraph.algorithms.sssp.near_far_kernels import (
 from mgraph.algorithms.variant import GraphSizes, Variant
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import Shard
-from mgraph.shard.weight_sorted_rows import DELTA_BY_WEIGHT, SPARSE_DEGREE
+from mgraph.shard.weight_sorted_rows import DELTA_WEIGHT_SORTED, SPARSE_DEGREE
 from mgraph.types import Array, smallest_of, unreached_of
 
 # Delta in mean weights per mean degree: few vertices are relaxed twice, and the rounds are long enough to wait for
@@ -68,10 +68,12 @@ def sssp(
     return Traversal(search.dist[search.base : search.base + shard.num_owned], None)
 
 
-def default_delta(shard: Shard, dtype: np.dtype, by_weight: float = DELTA_BY_WEIGHT) -> float | int:
+def default_delta(shard: Shard, dtype: np.dtype, weight_sorted: float = DELTA_WEIGHT_SORTED) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
     info, num_ranks = shard.info, shard.partition.num_ranks
-    widths = (DELTA if num_ranks > 1 else DELTA_ALONE if shard.by_weight is None else by_weight) / info.mean_degree
+    widths = (
+        DELTA if num_ranks > 1 else DELTA_ALONE if shard.weight_sorted_rows is None else weight_sorted
+    ) / info.mean_degree
     if num_ranks == 1 and info.mean_degree < SPARSE_DEGREE:
         widths = DELTA_SPARSE
     delta = max(widths * info.mean_weight, info.min_weight)
@@ -189,7 +191,7 @@ def step_bytes(sizes: GraphSizes) -> int:
     """Return the bytes of a search by steps: distances, queues of all states and of owned ones, offsets, marks."""
     states, owned, vertex = sizes.states, sizes.owned, sizes.vertex
     queues = 2 * vertex * states + 2 * vertex * sizes.partition.stride
-    search = searched_bytes(sizes, has_windows=False) * states + queues + 8 * owned + states // 4
+    search = searched_bytes(sizes, has_peer_buffers=False) * states + queues + 8 * owned + states // 4
     # Predecessors, and sums of degrees. A pool keeps freed memory: parts add up.
     return search + (8 + 12) * owned
 

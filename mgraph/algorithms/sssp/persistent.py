@@ -1,6 +1,6 @@
 """Find shortest paths on one rank in one launch, near before far.
 
-The loop is that of sssp_by_weight.py where the shard has weight-sorted rows, else that of sssp.py, and so are the
+The loop is that of sssp_delta_stepping.py where the shard has weight-sorted rows, else that of sssp.py, and so are the
 distances: the fixed point is unique. algorithms/sssp/persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
 microseconds.
 """
@@ -19,8 +19,8 @@ from mgraph.algorithms.sssp.persistent_kernels import (
     COUNTERS,
     HUB_BYTES,
     KINDS,
+    LAUNCH_PARAMETERS,
     MAX_RECORDS,
-    ORDERS,
     PIECE_ARCS,
     RECORD_WORDS,
     REPORT,
@@ -30,7 +30,7 @@ from mgraph.algorithms.sssp.persistent_kernels import (
     work_lengths,
 )
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.base import FusingBackend
+from mgraph.backends.base import PersistentBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
@@ -41,10 +41,10 @@ from mgraph.types import unreached_of
 # Widths of a bucket over weight-sorted rows, as in sssp.py: in one launch arcs cost little and rounds much. Wider in
 # natural order, where no vertex has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24
 # 2.8 and 2.6).
-DELTA_FUSED, DELTA_EVEN = 5.0, 7.0
+DELTA_PERSISTENT, DELTA_EVEN = 5.0, 7.0
 
 
-def sssp_fused(
+def sssp_persistent(
     shard: Shard,
     comm: Communicator,
     sources: list[int],
@@ -56,18 +56,18 @@ def sssp_fused(
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
     assert comm.size == 1, "one rank alone runs in one launch"
     run, n = shard.backend, shard.num_owned
-    assert isinstance(run, FusingBackend), "the caller has checked"
+    assert isinstance(run, PersistentBackend), "the caller has checked"
     dist = run.xp.empty(n, dtype)
     if not n:
         return Traversal(dist, None)
-    by_weight = shard.by_weight is not None
-    rows = shard.by_weight or shard.rows
-    delta = delta or default_delta(shard, dtype, DELTA_FUSED if shard.info.order == "degree" else DELTA_EVEN)
+    weight_sorted = shard.weight_sorted_rows is not None
+    rows = shard.weight_sorted_rows or shard.rows
+    delta = delta or default_delta(shard, dtype, DELTA_PERSISTENT if shard.info.order == "degree" else DELTA_EVEN)
     counters = run.to_device(_launch_words(shard, sources, dtype, cutoff, delta))
     words, on_host = run.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
     on_host[0] = 0
-    bits, queues, tags, log = work_lengths(n, len(rows.targets), by_weight=by_weight)
-    (find_distances_by_weight if by_weight else find_distances)[run](
+    bits, queues, tags, log = work_lengths(n, len(rows.targets), weight_sorted=weight_sorted)
+    (find_distances_by_weight if weight_sorted else find_distances)[run](
         0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, dist,
         run.xp.empty(bits, np.uint32), run.xp.empty(queues, rows.targets.dtype), run.xp.empty(tags, np.uint32),
         counters, run.xp.empty(log, np.int64), words,
@@ -77,7 +77,7 @@ def sssp_fused(
     if not done:
         raise CommAborted("the search was aborted at a grid barrier")
     records = on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
-    trace.fused(lambda: _rounds(started, records))
+    trace.add_persistent(lambda: _rounds(started, records))
     return Traversal(dist, None)
 
 
@@ -87,7 +87,7 @@ def _launch_words(
     """Return the kernel's counters, with the launch parameters and the sources in them."""
     states = sorted({int(shard.partition.state(p)) for p in sources})
     hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
-    parameters = ORDERS.arranged(
+    parameters = LAUNCH_PARAMETERS.arranged(
         cutoff=word_of(unreached_of(dtype) if cutoff is None else cutoff, dtype),
         delta=word_of(delta, dtype),
         num_sources=len(states),
@@ -97,7 +97,7 @@ def _launch_words(
         long_rows=long_rows(shard, PIECE_ARCS),
     )
     run = shard.backend
-    assert isinstance(run, FusingBackend), "the caller has checked"
+    assert isinstance(run, PersistentBackend), "the caller has checked"
     costs = sssp_costs(require_rates(run), shard.num_owned, dtype.itemsize)
     counters = np.zeros(COUNTERS["sources"] + len(states), np.int64)
     counters[: len(parameters) + len(costs)] = (*parameters, *costs)
@@ -118,8 +118,8 @@ def _rounds(started: int, log: np.ndarray) -> list[dict]:
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of distances, queues and marks, and of predecessors; sums of degrees fit the freed queues."""
     owned, arcs, vertex = sizes.owned, sizes.row_arcs, sizes.vertex
-    work = work_bytes(owned, arcs, vertex, by_weight=arcs >= SPARSE_DEGREE * owned)
-    return searched_bytes(sizes, has_windows=False) * owned + work + (vertex + 9) * owned
+    work = work_bytes(owned, arcs, vertex, weight_sorted=arcs >= SPARSE_DEGREE * owned)
+    return searched_bytes(sizes, has_peer_buffers=False) * owned + work + (vertex + 9) * owned
 
 
 VARIANT = Variant(
@@ -129,5 +129,5 @@ VARIANT = Variant(
     needs=(DEVICE_RATES,),
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
-    run=sssp_fused,
+    run=sssp_persistent,
 )

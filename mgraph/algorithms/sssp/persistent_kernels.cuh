@@ -1,4 +1,4 @@
-// The rounds that both loops of sssp_fused.cu share. In a round every warp relaxes its part of
+// The rounds that both loops of sssp_persistent.cu share. In a round every warp relaxes its part of
 // near; a grid barrier ends the round.
 //
 // State, `r` the round and `b` the bucket; what one round or bucket writes is valid behind the

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgraph.backends.kernel import fused
+from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, Names, Offsets
 
 # Arcs of a queue entry: longer rows are queued in pieces, so that no warp finishes long after the others. Words of a
@@ -14,7 +14,7 @@ COUNTER_STRIDE, TRIPLE = SIZES.counter_stride, SIZES.triple
 # Launch parameters, at the head of `counters`: the first two are distances, `scale` is a float64. COSTS follow, in
 # femtoseconds (algorithms/common/cost_model.py), by which each round is done one way or the other: to look up a vertex of the far
 # queue, to scan one of all, and to push or to pull an arc of a bucket's remainder. REPORT precedes the log on the host.
-ORDERS = Names("Parameter", "cutoff delta num_sources hubs pulls scale long_rows")
+LAUNCH_PARAMETERS = Names("Parameter", "cutoff delta num_sources hubs pulls scale long_rows")
 COSTS = Names("Cost", "splitting scanning pushing pulling")
 REPORT = Names("Report", "done num_records started")
 COUNTERS = Offsets(
@@ -31,24 +31,24 @@ KINDS = Names("Kind", "push split scan heavy pull")
 HUB_BYTES = 40 << 10
 
 
-def work_lengths(num_rows: int, num_arcs: int, *, by_weight: bool) -> tuple[int, int, int, int]:
+def work_lengths(num_rows: int, num_arcs: int, *, weight_sorted: bool) -> tuple[int, int, int, int]:
     """Return the lengths of `bits`, `queues`, `tags` and `log`.
 
     Near has two bitmaps and two queues; far has a bitmap and two queues where it is queued.
     """
-    has_far_queue, pieces = not by_weight, MAX_PIECES * (num_arcs // PIECE_ARCS)
+    has_far_queue, pieces = not weight_sorted, MAX_PIECES * (num_arcs // PIECE_ARCS)
     bits = (2 + has_far_queue) * -(-num_rows // 32)
     queues = (2 + 2 * has_far_queue) * num_rows + pieces
     return bits, queues, pieces, RECORD_WORDS * MAX_RECORDS
 
 
-def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, by_weight: bool) -> int:
+def work_bytes(num_rows: int, num_arcs: int, vertex_bytes: int, *, weight_sorted: bool) -> int:
     """Return the bytes of a launch's work area, without the distances."""
-    bits, queues, tags, log = work_lengths(num_rows, num_arcs, by_weight=by_weight)
+    bits, queues, tags, log = work_lengths(num_rows, num_arcs, weight_sorted=weight_sorted)
     return 4 * bits + vertex_bytes * queues + 4 * tags + 8 * log
 
 
-@fused(
+@persistent(
     block=512,
     shared_bytes=lambda dist, **_: min(HUB_BYTES, dist.nbytes),
     vertex_t="targets",
@@ -64,7 +64,7 @@ def find_distances(lo, hi, abort, indptr, targets, weights, dist, bits, queues, 
     """
 
 
-@fused(
+@persistent(
     block=512,
     shared_bytes=lambda dist, **_: min(HUB_BYTES, dist.nbytes),
     vertex_t="targets",

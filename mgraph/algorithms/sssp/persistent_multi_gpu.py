@@ -1,6 +1,6 @@
 """Find shortest paths in one launch per rank, on ranks with kernels that access each other's memory.
 
-The loop of sssp_by_weight.py runs inside algorithms/sssp/persistent_multi_gpu_kernels.cu, or that of sssp.py where no arc counts as heavy, with
+The loop of sssp_delta_stepping.py runs inside algorithms/sssp/persistent_multi_gpu_kernels.cu, or that of sssp.py where no arc counts as heavy, with
 no host in between. Every rank relaxes its arcs in a copy of all distances and marks those that fell; the owners read
 the marked ones from all copies. Before a pull owners write settled distances into the other copies, before the last
 pull all that are reached, and afterwards those that fall. There are two barriers over all ranks a round, and one where
@@ -15,8 +15,8 @@ import numpy as np
 
 from mgraph.algorithms.common.control_block import word_of
 from mgraph.algorithms.common.dtype_ladder import first_dtypes, nearest_beyond, searched_bytes
-from mgraph.algorithms.common.multi_gpu_search import SearchPeers
-from mgraph.algorithms.common.traversal import TRACE_ROWS, Trace, Traversal
+from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch
+from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import WEIGHT_SORTED_ROWS
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as kernel
 from mgraph.algorithms.sssp.near_far import default_delta
@@ -28,12 +28,12 @@ from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
     find_distances_on_ranks,
 )
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
-from mgraph.backends.base import Fresh, FusingBackend
+from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import HEAD_BYTES, require_windows
+from mgraph.comm.peers import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import Partition
-from mgraph.shard.shard import Shard, long_rows, once_a_shard
-from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_rows_by_weight
+from mgraph.shard.shard import Shard, cached_on_shard, long_rows
+from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_weight_sorted_rows
 from mgraph.types import smallest_of, unreached_of
 
 # What a warp writes into other copies is aligned to cache lines (else rmat28 on four H200 takes 5 % longer).
@@ -45,13 +45,13 @@ MIN_ATOMIC_BYTES = 4
 DELTA_DIVISOR = 8
 
 
-def require_sssp_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
-    """Open the peer buffers of sssp_peers(), once for all graphs of a size; return whether they exist."""
-    assert isinstance(shard.backend, FusingBackend), "the variant applies to no other"
-    return require_windows(comm, shard.backend, window_bytes(shard.partition, dtype.itemsize)) is not None
+def require_sssp_buffers(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+    """Open the peer buffers of sssp_multi_gpu(), once for all graphs of a size; return whether they exist."""
+    assert isinstance(shard.backend, PersistentBackend), "the variant applies to no other"
+    return require_peer_buffers(comm, shard.backend, peer_buffer_bytes(shard.partition, dtype.itemsize)) is not None
 
 
-def sssp_peers(
+def sssp_multi_gpu(
     shard: Shard,
     comm: Communicator,
     users: Sequence[int],
@@ -61,7 +61,7 @@ def sssp_peers(
     delta: float | int | None = None,
 ) -> Traversal:
     """Find distances in `dtype` from sources, distinct user ids; predecessors are found afterwards."""
-    has_light = shard.by_weight is not None
+    has_light = shard.weight_sorted_rows is not None
     search = (
         _prepare_search_from_one(shard, dtype, has_light)
         if len(users) == 1
@@ -72,18 +72,18 @@ def sssp_peers(
     parameters = {"cutoff": word_of(farthest, dtype), "delta": word_of(width, dtype)}
     (dist, _), (_, num_beyond, is_everywhere), sources = search(comm, parameters, users, trace)
     _, first, last = _parts(shard.partition, dtype.itemsize)
-    assert comm.windows is not None, "require_sssp_windows() comes first"
-    everywhere = comm.windows.own[first:last].view(dtype) if is_everywhere else None
+    assert comm.peer_buffers is not None, "require_sssp_buffers() comes first"
+    everywhere = comm.peer_buffers.own[first:last].view(dtype) if is_everywhere else None
     return Traversal(dist, None, num_beyond=num_beyond, everywhere=everywhere, sources=sources)
 
 
-def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPeers:
+def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:
     """Return the prepared search, and its work area behind the distances."""
     partition, info = shard.partition, shard.info
     # A rank without memory for weight-sorted rows relaxes whole ones, in the rounds of the others.
-    has_heavy = wants_rows_by_weight(info)
-    by_weight = shard.by_weight if has_heavy else None
-    rows, scale = (shard.rows, np.inf) if by_weight is None else (by_weight, class_scale(info))
+    has_heavy = wants_weight_sorted_rows(info)
+    weight_sorted = shard.weight_sorted_rows if has_heavy else None
+    rows, scale = (shard.rows, np.inf) if weight_sorted is None else (weight_sorted, class_scale(info))
     summary, distances, _ = _parts(partition, dtype.itemsize)
     num_arcs = len(rows.targets)
     shared = {
@@ -103,13 +103,13 @@ def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> SearchPe
     }
     args = (
         rows.indptr, rows.targets, rows.weights, scale,
-        Fresh(shard.num_owned, dtype), Fresh(work_words(partition, num_arcs), np.dtype(np.uint32)),
+        Allocated(shard.num_owned, dtype), Allocated(work_words(partition, num_arcs), np.dtype(np.uint32)),
     )  # fmt: skip
-    return SearchPeers(shard, num_sources, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
+    return MultiGpuSearch(shard, num_sources, find_distances_on_ranks, METHODS, LAYOUT, shared, args)
 
 
-@once_a_shard
-def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> SearchPeers:
+@cached_on_shard
+def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> MultiGpuSearch:
     """Return the prepared search from one source.
 
     `has_light` is part of the key: weight-sorted rows may be added later.
@@ -125,7 +125,7 @@ def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     return max(width / DELTA_DIVISOR if dtype.kind == "f" else int(width) // DELTA_DIVISOR, smallest_of(dtype))
 
 
-def window_bytes(partition: Partition, itemsize: int) -> int:
+def peer_buffer_bytes(partition: Partition, itemsize: int) -> int:
     """Return the bytes of a peer buffer behind its header: its parts, and the lowest distances of three buckets."""
     return _parts(partition, itemsize)[-1] + 3 * max(itemsize, MIN_ATOMIC_BYTES)
 
@@ -145,41 +145,41 @@ def queue_capacity(partition: Partition, num_arcs: int) -> int:
 
 def work_words(partition: Partition, num_arcs: int) -> int:
     """Return the 32-bit words of a rank's work area: counters, trace records, and a queue with its entries' rows."""
-    sizes = {"num_records": TRACE_ROWS, "capacity": queue_capacity(partition, num_arcs)}
+    sizes = {"num_records": TRACE_RECORDS, "capacity": queue_capacity(partition, num_arcs)}
     return -(-WORK.num_bytes(sizes, {"vertex_t": partition.dtype.itemsize}) // 4)
 
 
-def _require_first_windows(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
+def _require_first_buffers(shard: Shard, comm: Communicator, dtype: np.dtype) -> bool:
     """Open peer buffers for the dtype that a search tries first."""
-    return require_sssp_windows(shard, comm, (*first_dtypes(shard, dtype, has_windows=True), dtype)[0])
+    return require_sssp_buffers(shard, comm, (*first_dtypes(shard, dtype, has_peer_buffers=True), dtype)[0])
 
 
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of distances and of queues, of predecessors and of sums of degrees."""
-    state = searched_bytes(sizes, has_windows=True)
+    state = searched_bytes(sizes, has_peer_buffers=True)
     return state * sizes.owned + 4 * work_words(sizes.partition, sizes.row_arcs) + (8 + 12) * sizes.owned
 
 
 PEER_BUFFERS = Derived(
     "peer_buffers",
-    _require_first_windows,
-    lambda sizes: HEAD_BYTES + window_bytes(sizes.partition, searched_bytes(sizes, has_windows=True)),
+    _require_first_buffers,
+    lambda sizes: HEAD_BYTES + peer_buffer_bytes(sizes.partition, searched_bytes(sizes, has_peer_buffers=True)),
 )
 VARIANT = Variant(
     "sssp.persistent_multi_gpu",
     when=(
         "on 2 to 8 GPUs with access to each other's memory, up to "
-        f"2^{kernel.MOST_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
+        f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
     applies=lambda setting: (
         setting.layout == "rows"
         and setting.has_persistent_kernels
         and setting.has_peer_memory
-        and setting.stride < kernel.MOST_ROWS
+        and setting.stride < kernel.MAX_ROWS
     ),
     needs=(PEER_BUFFERS,),
     wants=(WEIGHT_SORTED_ROWS,),
     bytes=_bytes,
-    run=sssp_peers,
+    run=sssp_multi_gpu,
     takes_user_ids=True,
 )

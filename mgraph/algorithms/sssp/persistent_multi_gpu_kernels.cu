@@ -1,6 +1,6 @@
 // Shortest paths in one launch per rank, near before far, where the ranks' kernels access each
 // other's memory: the loop of algorithms/sssp/delta_stepping.py, or of sssp.py where no arc counts
-// as heavy. sssp_peers.py documents the parameters.
+// as heavy. sssp_multi_gpu.py documents the parameters.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
@@ -137,7 +137,7 @@ struct MultiGpuSssp : OwnedSlice {
   // Record a round, with the time since the last one; the last record adds up all that are beyond
   // the trace.
   __device__ void record_round(i64 method, i64 frontier) {
-    bool beyond = num_records == parameter(TRACE_ROWS);
+    bool beyond = num_records == parameter(TRACE_RECORDS);
     if (!beyond) num_records++;
     if (thread_index() != 0) return;
     i64 ended = clock_ns();
@@ -171,7 +171,7 @@ struct MultiGpuSssp : OwnedSlice {
   __device__ void run(const Sources& sources, i64* report) {
     started = clock_ns();
     clear();
-    if (!ranks.meet(tally)) return;
+    if (!ranks.barrier(tally)) return;
     place_sources(sources);
     if (!end_phase()) return;
     while (has_work()) {
@@ -185,26 +185,26 @@ struct MultiGpuSssp : OwnedSlice {
       }
     }
     copy_out();
-    if (!ranks.meet(tally)) return;
+    if (!ranks.barrier(tally)) return;
     if (ranks.leave(tally)) report_to_host(report);
   }
 };
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* windows, const u8* window,
-                            const id_t* positions, const i64* indptr, const vertex_t* targets,
-                            const weight_t* weights, double scale, dist_t* dist, u32* work,
-                            i64* host) {
+    find_distances_on_ranks(i64 lo, i64 hi, const u32* abort, const i64* peer_buffers,
+                            const u8* buffer, const id_t* positions, const i64* indptr,
+                            const vertex_t* targets, const weight_t* weights, double scale,
+                            dist_t* dist, u32* work, i64* host) {
   __shared__ MultiGpuBlock block;
   if (threadIdx.x < NUM_PARAMETERS) block.parameters[threadIdx.x] = host[threadIdx.x];
   if (threadIdx.x == 0) block.lowest = top_of<dist_t>::value();
-  Ranks ranks(&block.ranks, windows, window, abort);
+  Ranks ranks(&block.ranks, peer_buffers, buffer, abort);
   const dist_t *cutoff = (const dist_t*)&block.parameters[CUTOFF],
                *delta = (const dist_t*)&block.parameters[DELTA];
   MultiGpuSssp search = {
       {{{{}, &block, ranks, indptr, targets, weights, work, scale, *cutoff}}}, dist, *delta};
   Sources sources = {block.parameters[NUM_STARTS], block.sources,
-                     host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_ROWS] * ROW,
+                     host + NUM_PARAMETERS + NUM_REPORTS + block.parameters[TRACE_RECORDS] * ROW,
                      block.parameters[FOUND] != 0};
   if (sources.find(search.ranks, positions, block.parameters[FIRST_USER],
                    block.parameters[NUM_USERS], host + FOUND))

@@ -1,5 +1,5 @@
 // Shortest paths on several GPUs: the copies of distances, marks and queues that all phases of
-// sssp_peers.cu use. Between two phases is a barrier over all ranks.
+// sssp_multi_gpu.cu use. Between two phases is a barrier over all ranks.
 //
 // The peer buffer of each rank holds a copy of all distances, and a bitmap of the distances that
 // this rank lowered in the round, its own and those of other owners, with a summary that has a bit
@@ -50,11 +50,11 @@ typedef wide_of<dist_t>::type wide_t;
 
 // Shared memory of a block.
 struct MultiGpuBlock {
-  i64 scratch[3 * BLOCK];        // rows that are relaxed, or vertices that wait to pull
-  u32 marks[MOST_RANKS][BLOCK];  // words of marks, one per thread, of each rank
+  i64 scratch[3 * BLOCK];       // rows that are relaxed, or vertices that wait to pull
+  u32 marks[MAX_RANKS][BLOCK];  // words of marks, one per thread, of each rank
   wide_t lowest;
-  i64 parameters[NUM_PARAMETERS], sources[FEW_SOURCES], part;
-  RanksHere ranks;
+  i64 parameters[NUM_PARAMETERS], sources[MAX_SHARED_SOURCES], part;
+  RankScratch ranks;
 };
 
 // Which arcs of a row are queued: the light ones of a near vertex; the remainder of a settled one,
@@ -93,8 +93,8 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
   __device__ i64 slice_words() const { return parameter(STRIDE) >> 5; }
   __device__ i64 base() const { return rank() * parameter(STRIDE); }
   // The own peer buffer, or that of rank r.
-  __device__ u8* buffer() const { return ranks.window; }
-  __device__ u8* buffer(i64 r) const { return ranks.window_of(r); }
+  __device__ u8* buffer() const { return ranks.buffer; }
+  __device__ u8* buffer(i64 r) const { return ranks.buffer_of(r); }
   __device__ u32* marks_in(u8* in) const { return (u32*)(in + HEAD_BYTES); }
   // Which words of marks are not 0: of a slice, a bit for each word.
   __device__ u32* summary_in(u8* in) const { return (u32*)(in + parameter(SUMMARY)); }
@@ -108,7 +108,7 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
   __device__ i64* queue_counter(bool which) const { return counters() + QUEUE_COUNTERS + which; }
   // Parts of a queue taken beside the first of each block.
   __device__ i64* part_counter(bool which) const { return counters() + PART_COUNTERS + which; }
-  __device__ i64 num_records() const { return parameter(TRACE_ROWS); }
+  __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ Queue queue() const {
     // queue_offsets(), queue_first() and queue_vertices() in one chain: apart they spill more.
@@ -127,7 +127,7 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
     if (threadIdx.x == 0 && block->lowest < load_relaxed(lowest_waiting(buffer(), bucket)))
       for (i64 r = 0; r < size(); r++)
         atomic_min_system(lowest_waiting(buffer(r), bucket), block->lowest);
-    return ranks.meet(tally);
+    return ranks.barrier(tally);
   }
   // Append a warp's vertices, two per lane at distances d, to a queue with a range of their rows,
   // if they are `valid` and the range has arcs; count these.

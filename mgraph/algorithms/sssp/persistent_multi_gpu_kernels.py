@@ -2,22 +2,22 @@
 
 The variant of algorithms/sssp/delta_stepping.py for peer memory. The control block is host memory that the kernel reads and
 writes: the launch parameters, REPORT, a trace record of `ROW` words for each round, and the sources, of which
-bfs_peers.py says more.
+bfs_multi_gpu.py says more.
 """
 
 from __future__ import annotations
 
-from mgraph.algorithms.bfs.persistent_kernels import MOST_QUEUED
-from mgraph.backends.kernel import fused
+from mgraph.algorithms.bfs.persistent_kernels import MAX_QUEUED
+from mgraph.backends.kernel import persistent
 from mgraph.backends.shared_names import Constants, ControlLayout, Names, Offsets, WorkArea
 
 # `cutoff`, `delta` and `beyond` are distances; in the end distances from `beyond` on are counted. `found` is written by
 # the kernel where it translates the sources itself; they follow the trace. `summary` and `distances` are the byte
 # offsets of the marks' summary and of the distances in a peer buffer.
-FACTS = Names(
+LAUNCH_PARAMETERS = Names(
     "Parameter",
     "cutoff delta found beyond stride multiplier num_positions num_owned num_starts num_arcs capacity long_rows "
-    "has_heavy can_pull summary distances first_user num_users trace_rows",
+    "has_heavy can_pull summary distances first_user num_users trace_records",
 )
 REPORT = Names("Report", "done num_rows num_beyond everywhere")
 # Counters of the queue and of its parts, double-buffered.
@@ -26,7 +26,7 @@ COUNTERS = Offsets(queue_counters=2, part_counters=2)
 SIZES = Constants(num_counters=COUNTERS.total, all_warps_row=256)
 ALL_WARPS_ROW = SIZES.all_warps_row
 ROW = ("method", "frontier", "arcs", "nanoseconds", "bytes")
-LAYOUT = ControlLayout(FACTS, own="cutoff delta found", report=REPORT, record=ROW)
+LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="cutoff delta found", report=REPORT, record=ROW)
 METHODS = Names("Method", "push scan heavy pull")
 # The kernel's `work`: a queue entry is the offset of its arcs in the queue, its first arc, and its vertex.
 WORK = WorkArea(
@@ -39,12 +39,12 @@ WORK = WorkArea(
     queue_vertices=("vertex_t", lambda size: size.capacity),
 )
 # Ranks with as many vertices are searched by the step variant: all of them may be in the queue.
-MOST_ROWS = MOST_QUEUED
+MAX_ROWS = MAX_QUEUED
 
 
-@fused(block=768, vertex_t="targets", weight_t="weights", dist_t="dist", id_t="positions")
+@persistent(block=768, vertex_t="targets", weight_t="weights", dist_t="dist", id_t="positions")
 def find_distances_on_ranks(
-    lo, hi, abort, windows, window, positions, indptr, targets, weights, scale, dist, work, host
+    lo, hi, abort, peer_buffers, buffer, positions, indptr, targets, weights, scale, dist, work, host
 ) -> None:
     """Find distances of the owned vertices; lo .. hi decides the number of thread blocks.
 

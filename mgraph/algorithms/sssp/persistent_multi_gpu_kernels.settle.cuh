@@ -31,10 +31,10 @@ struct OwnedSlice : PullPhase {
     bool valid = summary_index < summary_words();
     if (is_dense) return valid ? WARP : 0;
     i64 place = rank() * summary_words() + summary_index;
-    u32 any = 0, of_ranks[MOST_RANKS];
+    u32 any = 0, of_ranks[MAX_RANKS];
     ranks.from_all(of_ranks, [&](i64 r) { return valid ? summary_in(buffer(r))[place] : 0; });
 #pragma unroll
-    for (int r = 0; r < MOST_RANKS; r++) {
+    for (int r = 0; r < MAX_RANKS; r++) {
       any |= of_ranks[r];
       if (of_ranks[r]) summary_in(buffer(r))[place] = 0;
     }
@@ -45,10 +45,10 @@ struct OwnedSlice : PullPhase {
   __device__ void settle_words(i64 word, bool valid) {
     i64 first = threadIdx.x & ~31, place = base() / 32 + word;
     valid = valid && word < slice_words();
-    u32 any = 0, of_ranks[MOST_RANKS];
+    u32 any = 0, of_ranks[MAX_RANKS];
     ranks.from_all(of_ranks, [&](i64 r) { return valid ? marks_in(buffer(r))[place] : 0; });
 #pragma unroll
-    for (int r = 0; r < MOST_RANKS; r++) {
+    for (int r = 0; r < MAX_RANKS; r++) {
       if (r >= size()) break;
       any |= block->marks[r][threadIdx.x] = of_ranks[r];
       if (of_ranks[r]) marks_in(buffer(r))[place] = 0;
@@ -76,7 +76,7 @@ struct OwnedSlice : PullPhase {
   __device__ void lower_to_smallest(i64 first, const i64 (&at)[2], const i64 (&v)[2],
                                     const bool (&marked)[2], dist_t (&fell)[2]) {
     dist_t* own = own_copy + base();
-    wide_t before[2], of_ranks[2][MOST_RANKS], top = top_of<dist_t>::value();
+    wide_t before[2], of_ranks[2][MAX_RANKS], top = top_of<dist_t>::value();
     auto marked_by = [&](i64 r, int half) {
       return marked[half] && block->marks[r][first + (at[half] >> 5)] >> (at[half] & 31) & 1;
     };
@@ -89,7 +89,7 @@ struct OwnedSlice : PullPhase {
     for (int half = 0; half < 2; half++) {
       wide_t least = before[half];
 #pragma unroll
-      for (int r = 0; r < MOST_RANKS; r++) {
+      for (int r = 0; r < MAX_RANKS; r++) {
         if (r >= size()) break;
         if (of_ranks[half][r] < least) least = of_ranks[half][r];
       }

@@ -99,12 +99,12 @@ __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
 // all of them share, instead of branching; and no bitmap word is used before all are requested (BFS
 // of rmat26 on one H200: 0.64 ms, and 0.61 ms so).
 template <class Of>
-__device__ __noinline__ u32 scan_first_neighbors(const u32* bits, const vertex_t* firsts,
+__device__ __noinline__ u32 scan_first_neighbors(const u32* bits, const vertex_t* first_neighbors,
                                                  vertex_t* parents, dist_t* levels, u32 open,
                                                  int run, dist_t level, Of position_of) {
   constexpr int WIDE = 8;
   u32 found = 0;
-  firsts = global(firsts);
+  first_neighbors = global(first_neighbors);
   bits = global(bits);
   parents = global(parents) + lane_index();
   levels = global(levels) + lane_index();
@@ -116,7 +116,8 @@ __device__ __noinline__ u32 scan_first_neighbors(const u32* bits, const vertex_t
       for (int j = 0; j < WIDE; j++)
         open_mask[j] = 0 - (__shfl_sync(WARP, open, k + j) >> lane_index() & 1);
 #pragma unroll
-      for (int j = 0; j < WIDE; j++) first[j] = firsts[(32 * j + lane_index()) & open_mask[j]];
+      for (int j = 0; j < WIDE; j++)
+        first[j] = first_neighbors[(32 * j + lane_index()) & open_mask[j]];
       __syncwarp();
 #pragma unroll
       for (int j = 0; j < WIDE; j++) near[j] = bits[first[j] >> 5];
@@ -133,7 +134,7 @@ __device__ __noinline__ u32 scan_first_neighbors(const u32* bits, const vertex_t
         }
       }
     }
-    firsts += 32 * WIDE;
+    first_neighbors += 32 * WIDE;
     parents += 32 * WIDE;
     levels += 32 * WIDE;
   }
@@ -227,11 +228,11 @@ struct BlockShare {
 // over all blocks; parts of fewer than a block's threads would take longer to locate than to
 // process.
 struct Parts {
-  static constexpr i64 EACH = 16, ARCS_A_THREAD = 4;
+  static constexpr i64 EACH = 16, ARCS_PER_THREAD = 4;
   i64 arcs, length, count;
   __device__ inline Parts(i64 num_arcs)
       : arcs(num_arcs), length((num_arcs + gridDim.x - 1) / gridDim.x) {
-    i64 least = blockDim.x, enough = ARCS_A_THREAD * blockDim.x;
+    i64 least = blockDim.x, enough = ARCS_PER_THREAD * blockDim.x;
     if (length > enough) {
       length = (length + EACH - 1) / EACH;
       least = enough;

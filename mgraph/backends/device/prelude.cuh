@@ -281,13 +281,13 @@ __device__ inline i64 state_of(i64 position, i64 stride, i64 multiplier) {
 }
 
 // An integer that orders as the weight does, of 32 bits where the weight has no more.
-template <class T> __device__ inline i64 order_of(T w) { return (i64)w; }
-__device__ inline i64 order_of(u32 w) { return (i64)w - 0x80000000ll; }
-__device__ inline i64 order_of(float w) {
+template <class T> __device__ inline i64 weight_sort_key(T w) { return (i64)w; }
+__device__ inline i64 weight_sort_key(u32 w) { return (i64)w - 0x80000000ll; }
+__device__ inline i64 weight_sort_key(float w) {
   i32 bits = __float_as_int(w);
   return bits >= 0 ? bits : bits ^ 0x7FFFFFFF;
 }
-__device__ inline i64 order_of(double w) {
+__device__ inline i64 weight_sort_key(double w) {
   i64 bits = __double_as_longlong(w);
   return bits >= 0 ? bits : bits ^ 0x7FFFFFFFFFFFFFFFll;
 }

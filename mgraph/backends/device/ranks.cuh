@@ -15,67 +15,67 @@ __device__ inline void atomic_min_system(double* p, double v) {
 }
 __device__ inline void atomic_or_system(u32* p, u32 v) { atomicOr_system(p, v); }
 
-constexpr int MOST_RANKS = 8, NUM_SUMS = 4;
+constexpr int MAX_RANKS = 8, NUM_SUMS = 4;
 // A peer buffer begins with this head and with words written to wake links; the rest is the
 // search's.
 constexpr i64 HEAD_BYTES = 65536;
-struct WindowHead {
+struct BufferHead {
   // Written by rank r: its sums above the barrier's number in the low 16 bits; double-buffered.
-  i64 received[2][MOST_RANKS][NUM_SUMS];
+  i64 received[2][MAX_RANKS][NUM_SUMS];
   // The rest is this rank's alone. Sums of its blocks, above the number of blocks that added.
   i64 sums[2][NUM_SUMS];
   i64 arrived;   // counter of barriers of this rank only
-  i64 meetings;  // number of barriers in the launches before
+  i64 barriers;  // number of barriers in the launches before
   u32 aborted;   // the first block has seen the abort word
 };
-static_assert(sizeof(WindowHead) <= HEAD_BYTES,
-              "the search's part of a window begins behind its head");
+static_assert(sizeof(BufferHead) <= HEAD_BYTES,
+              "the search's part of a buffer begins behind its head");
 // Polls of peer memory before a look at the abort word: host memory that all blocks of a rank read
 // at once is slower than a rank.
 constexpr u32 POLLS_PER_RANK_ABORT_CHECK = 4096;
 // What a block keeps of the ranks in shared memory.
-struct RanksHere {
-  i64 rank, size, windows[MOST_RANKS];  // addresses of all peer buffers
-  i64 sums[32][NUM_SUMS];               // of each warp
-  i64 total[NUM_SUMS], own[NUM_SUMS];   // sums of the last barrier: over all ranks, of this rank
+struct RankScratch {
+  i64 rank, size, peer_buffers[MAX_RANKS];  // addresses of all peer buffers
+  i64 sums[32][NUM_SUMS];                   // of each warp
+  i64 total[NUM_SUMS], own[NUM_SUMS];  // sums of the last barrier: over all ranks, of this rank
 };
 // One persistent kernel on every rank. All ranks reach the same barriers, with any number of
 // blocks.
 struct Ranks {
-  RanksHere* here;
-  u8* window;  // this rank's peer buffer: a kernel argument, known to be global memory
+  RankScratch* here;
+  u8* buffer;  // this rank's peer buffer: a kernel argument, known to be global memory
   const u32* abort;
-  u32 meetings;
+  u32 barriers;
   // By all threads of a block; `table` has rank, size and addresses of peer buffers.
-  __device__ Ranks(RanksHere* shared, const i64* table, const u8* own, const u32* abort_word)
-      : here(shared), window((u8*)own), abort(abort_word) {
-    if (threadIdx.x < 2 + MOST_RANKS)
+  __device__ Ranks(RankScratch* shared, const i64* table, const u8* own, const u32* abort_word)
+      : here(shared), buffer((u8*)own), abort(abort_word) {
+    if (threadIdx.x < 2 + MAX_RANKS)
       ((i64*)here)[threadIdx.x] = threadIdx.x < 2 + table[1] ? table[threadIdx.x] : 0;
     __syncthreads();
-    meetings = (u32)head(window)->meetings;
+    barriers = (u32)head(buffer)->barriers;
   }
-  __device__ u8* window_of(i64 r) const { return global((u8*)here->windows[r]); }
+  __device__ u8* buffer_of(i64 r) const { return global((u8*)here->peer_buffers[r]); }
   // load(r) of every rank r, with all loads in flight together: one over a link takes microseconds.
   template <int MOST, class T, class Load>
   __device__ void from_all(T (&found)[MOST], Load load) const {
 #pragma unroll
     for (int r = 0; r < MOST; r++) found[r] = r < here->size ? load(r) : T();
   }
-  __device__ WindowHead* head(u8* of) const { return (WindowHead*)of; }
+  __device__ BufferHead* head(u8* of) const { return (BufferHead*)of; }
 
   // Barrier of all threads of all ranks: writes before it, wherever, are visible after it. `mine`
   // of all threads are summed (to less than 2^47) and cleared. False for all threads of a block
   // that saw *abort: other ranks' memory may be gone, and must not be accessed.
-  __device__ bool meet(i64* mine) {
-    meetings++;
+  __device__ bool barrier(i64* mine) {
+    barriers++;
     sum_warps(mine);
     return __syncthreads_and(threadIdx.x >= 32 || (publish_sums(), await_sums()));
   }
   // Barrier of this rank's blocks only, without a sum.
-  __device__ bool meet_here() const {
-    bool passed = grid_barrier(&head(window)->arrived, abort);
+  __device__ bool sync_blocks() const {
+    bool passed = grid_barrier(&head(buffer)->arrived, abort);
     // Blocks that passed go on to a barrier that this block never reaches: abort that too.
-    if (!passed && threadIdx.x == 0) store_relaxed(&head(window)->aborted, 1u);
+    if (!passed && threadIdx.x == 0) store_relaxed(&head(buffer)->aborted, 1u);
     return passed;
   }
   __device__ void sum_warps(i64* mine) {
@@ -101,14 +101,14 @@ struct Ranks {
       if (j == k) own = sum;
     }
     if (lane_index() >= NUM_SUMS) return;
-    WindowHead* of_rank = head(window);
-    i64 before = add_ordered(&of_rank->sums[meetings & 1][k], own << 16 | 1);
+    BufferHead* of_rank = head(buffer);
+    i64 before = add_ordered(&of_rank->sums[barriers & 1][k], own << 16 | 1);
     if ((before & 0xFFFF) + 1 != gridDim.x) return;
-    store_relaxed(&of_rank->sums[~meetings & 1][k], (i64)0);
+    store_relaxed(&of_rank->sums[~barriers & 1][k], (i64)0);
     fence_system();
-    i64 word = ((before >> 16) + own) << 16 | (meetings & 0xFFFF);
+    i64 word = ((before >> 16) + own) << 16 | (barriers & 0xFFFF);
     for (i64 r = 0; r < here->size; r++)
-      store_relaxed(&head(window_of(r))->received[meetings & 1][here->rank][k], word);
+      store_relaxed(&head(buffer_of(r))->received[barriers & 1][here->rank][k], word);
   }
   // A rank can be one barrier ahead of blocks that still poll, and not two: the words are
   // double-buffered.
@@ -117,9 +117,9 @@ struct Ranks {
     bool passed = true;
     i64 sum = 0;
     if (r < here->size) {
-      const i64* place = &head(window)->received[meetings & 1][r][k];
+      const i64* place = &head(buffer)->received[barriers & 1][r][k];
       i64 word = load_acquire_system(place);
-      for (u32 polls = 1; passed && (word & 0xFFFF) != (meetings & 0xFFFF); polls++) {
+      for (u32 polls = 1; passed && (word & 0xFFFF) != (barriers & 0xFFFF); polls++) {
         if (polls % POLLS_PER_RANK_ABORT_CHECK == 0) passed = !aborted();
         pause_waiting();
         word = load_acquire_system(place);
@@ -132,7 +132,7 @@ struct Ranks {
     return passed;
   }
   __device__ bool aborted() const {
-    u32* word = &head(window)->aborted;
+    u32* word = &head(buffer)->aborted;
     if (blockIdx.x == 0 && load_relaxed(abort)) store_relaxed(word, 1u);
     return load_relaxed(word);
   }
@@ -142,7 +142,7 @@ struct Ranks {
     sum_warps(mine);
     bool last = false;
     if (threadIdx.x < 32) {
-      i64 *sums = head(window)->sums[~meetings & 1], own[NUM_SUMS];
+      i64 *sums = head(buffer)->sums[~barriers & 1], own[NUM_SUMS];
       for (int k = 0; k < NUM_SUMS; k++) own[k] = block_sum(k);
       if (lane_index() == 0) {
         for (int k = 1; k < NUM_SUMS; k++) atomic_add(&sums[k], own[k]);
@@ -155,14 +155,14 @@ struct Ranks {
         }
       }
     }
-    if (thread_index() == 0) head(window)->meetings = meetings;
+    if (thread_index() == 0) head(buffer)->barriers = barriers;
     return __syncthreads_or(last);
   }
 };
 
 // ---- sources ------------------------------------------------------------------------------------
 // At most so many sources are translated to positions by the search itself.
-constexpr i64 FEW_SOURCES = 64;
+constexpr i64 MAX_SHARED_SOURCES = 64;
 // The sources: in `listed`, in host memory, as positions where `are_positions`, else as user ids,
 // whose positions are written there and to each block's `here`.
 struct Sources {
@@ -183,7 +183,7 @@ struct Sources {
       i64 in_range = writes ? listed[group + k] - first_user : -1;
       if (0 <= in_range && in_range < num_users)
         tally[k] = positions ? (i64)positions[in_range] : first_user + in_range;
-      if (!ranks.meet(tally)) return false;
+      if (!ranks.barrier(tally)) return false;
       if (translates) here[group + k] = ranks.here->total[k];
       if (writes) listed[group + k] = ranks.here->total[k];
     }
@@ -198,9 +198,9 @@ struct Sources {
   // no rank reads, in a range that spans all links, wake all of them at once (BFS of rmat26 after
   // 50 ms idle on two H200: 1.35 ms, and 0.8 ms so).
   static __device__ void wake_links(const Ranks& ranks) {
-    i64 first = (sizeof(WindowHead) + 7) / 8 + thread_index();
+    i64 first = (sizeof(BufferHead) + 7) / 8 + thread_index();
     for (i64 r = 0; r < ranks.here->size; r++)
       for (i64 i = first; r != ranks.here->rank && i < HEAD_BYTES / 8; i += thread_count())
-        store_relaxed((i64*)ranks.window_of(r) + i, (i64)0);
+        store_relaxed((i64*)ranks.buffer_of(r) + i, (i64)0);
   }
 };

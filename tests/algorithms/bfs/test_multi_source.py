@@ -21,7 +21,7 @@ from tiers import examples
 from zoo import CASES, ZOO, make_case, random_case
 
 import mgraph as mg
-from mgraph.algorithms.bfs.multi_source import MOST_ROOTS, Together, bfs_together
+from mgraph.algorithms.bfs.multi_source import MAX_ROOTS, MultiSourceLevels, bfs_together
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.api.graph500 import Graph500, run_graph500
 from mgraph.cli.main import main
@@ -63,7 +63,7 @@ def test_levels_are_the_oracles(case, order):
 
 
 @examples(40)
-@given(graphs(), st.integers(1, MOST_ROOTS), rank_counts, orders, st.none() | st.integers(0, 3))
+@given(graphs(), st.integers(1, MAX_ROOTS), rank_counts, orders, st.none() | st.integers(0, 3))
 def test_drawn_graphs(case, count, num_ranks, order, limit):
     check(case, some_roots(case, count), num_ranks, order, limit=limit)
 
@@ -71,7 +71,7 @@ def test_drawn_graphs(case, count, num_ranks, order, limit):
 @pytest.mark.parametrize("case", [ZOO["grid"], ZOO["dag"], random_case(3, 150)], ids=lambda case: case.name)
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_levels_on_the_emulator(case, num_ranks):
-    check(case, some_roots(case, MOST_ROOTS), num_ranks, backend=EmulatedBackend(seed=5, block=32, blocks=3))
+    check(case, some_roots(case, MAX_ROOTS), num_ranks, backend=EmulatedBackend(seed=5, block=32, blocks=3))
 
 
 def test_levels_of_any_depth_are_kept():
@@ -180,13 +180,13 @@ def test_graph500_prints_roots_at_once():
 
 
 def test_levels_found_together_are_checked(cluster, monkeypatch):
-    levels = Together.levels
+    levels = MultiSourceLevels.levels
 
     def too_few(self, shard, root):
         found = levels(self, shard, root)
         found[found > 1] = unreached_of(LEVEL)
         return found
 
-    monkeypatch.setattr(Together, "levels", too_few)
+    monkeypatch.setattr(MultiSourceLevels, "levels", too_few)
     with pytest.raises(mg.ValidationFailed):
         run_graph500(Graph500(6, num_roots=3, kernels=("bfs",), roots_at_once=True), cluster=cluster)

@@ -11,8 +11,8 @@ from naive_shard import as_seen, build_shards
 from on_ranks import run_on_ranks
 from zoo import CASES, ZOO, chain_of_cliques, make_case, random_case, zoo_sources
 
-from mgraph.algorithms.bfs import persistent as fused
-from mgraph.algorithms.bfs.persistent import bfs_fused
+from mgraph.algorithms.bfs import persistent
+from mgraph.algorithms.bfs.persistent import bfs_persistent
 from mgraph.algorithms.bfs.step import bfs
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.backends.create import make_backend
@@ -49,7 +49,7 @@ def positions(shard, sources):
 def check(case, sources, order="degree", backend=None, limit=None):
     """Compare the fused form on a backend with the step form on the CPU; return the fused supersteps."""
     _, levels, parents, _ = search(bfs, case, sources, order, limit=limit)
-    found, fused_levels, fused_parents, steps = search(bfs_fused, case, sources, order, backend, limit)
+    found, fused_levels, fused_parents, steps = search(bfs_persistent, case, sources, order, backend, limit)
     np.testing.assert_array_equal(fused_levels, levels)
     np.testing.assert_array_equal(fused_parents, parents)
     reached = levels != np.iinfo(np.int32).max
@@ -101,7 +101,7 @@ def grid_with_holes(width, height, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_deep_graph_is_walked(seed, capacity, monkeypatch):
     """A queue too short loses what a stride found, which is then found anew."""
-    monkeypatch.setattr(fused, "queue_capacity", lambda num, sources: max(capacity, sources))
+    monkeypatch.setattr(persistent, "queue_capacity", lambda num, sources: max(capacity, sources))
     sources, limit = [([0], None), ([5], 60), ([3, 4], None)][seed]
     steps = check(grid_with_holes(150, 3, seed), sources, "natural", emulators()[seed], limit)
     assert "walk" in {step["method"] for step in steps}
@@ -131,8 +131,8 @@ VARIANT_COSTS = {
 @pytest.mark.parametrize(("variant", "ratio"), [("queue", 4), ("offer", 0), ("offer", 1000), ("pull", 4)])
 def test_every_variant_of_a_level_gives_the_same_result(variant, ratio, monkeypatch):
     """With a depth limit too: a push to parents leaves the arcs of the last level uncounted."""
-    monkeypatch.setattr(fused, "bfs_costs", lambda *_: VARIANT_COSTS[variant])
-    monkeypatch.setattr(fused, "UNIFORM_DEGREE_RATIO", ratio)
+    monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS[variant])
+    monkeypatch.setattr(persistent, "UNIFORM_DEGREE_RATIO", ratio)
     for backend in emulators():
         check(random_case(1, 400), [3], "degree", backend, 2)
     methods = set()
@@ -145,7 +145,7 @@ def test_every_variant_of_a_level_gives_the_same_result(variant, ratio, monkeypa
 @pytest.mark.parametrize("limit", [None, 6])
 def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
     """A dense core with a chain, and a component that is not reached."""
-    monkeypatch.setattr(fused, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
+    monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
     core = random_case(5, 700)
     edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
     edges += [(9, 700), *((u, u + 1) for u in range(700, 706)), (3, 706), (707, 708)]
@@ -160,7 +160,7 @@ def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
 @pytest.mark.parametrize("limit", [None, 6])
 def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
     """A dense core with a wide tail, and an unreached component too large for one block."""
-    monkeypatch.setattr(fused, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
+    monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
     core, width, depth = random_case(5, 3000), 7, 8
     tail = np.arange(3000, 3000 + width * depth).reshape(depth, width)
     ring = np.arange(3000 + width * depth, 3000 + width * depth + 290)
@@ -179,10 +179,10 @@ def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
 
 def test_a_trace_that_is_too_short_adds_up_what_comes_after(monkeypatch):
     # How many arcs a walk looks at is up to the order of threads.
-    monkeypatch.setattr(fused, "may_be_deep", lambda _: False)
+    monkeypatch.setattr(persistent, "may_exceed_uint8_levels", lambda _: False)
     case = ZOO["grid"]
     whole = check(case, [0], "degree", EmulatedBackend())
-    monkeypatch.setattr(fused, "TRACE_ROWS", 2)
+    monkeypatch.setattr(persistent, "TRACE_RECORDS", 2)
     short = check(case, [0], "degree", EmulatedBackend())
     assert len(whole) > len(short) == 2
     for name in ("arcs", "frontier", "levels"):
@@ -201,7 +201,7 @@ def test_an_aborted_search_raises_and_the_next_one_is_right(monkeypatch):
     backend = EmulatedBackend(blocks=3, block=32)
     with monkeypatch.context() as patch:
         # As if every block had seen the abort word: nothing is written.
-        patch.setattr(fused, "search_levels", {backend: lambda *args: None})
+        patch.setattr(persistent, "search_levels", {backend: lambda *args: None})
         backend.arrived[:] = 5
         with pytest.raises(CommAborted):
             check(random_case(0, 300), [3], backend=backend)
@@ -222,7 +222,7 @@ def test_larger_graphs_on_a_gpu(spec):
         for count, limit in ((1, None), (1, None), (5, None), (1, 3)):
             sources = rng.integers(0, shard.num_owned, count).tolist()
             wanted = bfs(shard, comm, sources, Trace(backend, comm), limit)
-            found = bfs_fused(shard, comm, sources, Trace(backend, comm), limit)
+            found = bfs_persistent(shard, comm, sources, Trace(backend, comm), limit)
             levels = as_seen(backend.to_host(found.distances))
             np.testing.assert_array_equal(levels, backend.to_host(wanted.distances))
             assert bool((found.predecessors == wanted.predecessors[: shard.num_owned]).all())
@@ -242,7 +242,7 @@ def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
 
     def search_twice(shard, comm):
         traces = [Trace(shard.backend, comm) for _ in range(2)]
-        return [(bfs_fused(shard, comm, [source], trace, limit), len(trace.supersteps)) for trace in traces]
+        return [(bfs_persistent(shard, comm, [source], trace, limit), len(trace.supersteps)) for trace in traces]
 
     ((first, again),) = run_on_ranks(search_twice, [shard])
     wide = limit is None or limit > 254
@@ -255,7 +255,7 @@ def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
 
 
 def test_graphs_of_few_arcs_are_not_searched_in_bytes():
-    found, *_ = search(bfs_fused, ZOO["grid"], [0], "degree", EmulatedBackend())
+    found, *_ = search(bfs_persistent, ZOO["grid"], [0], "degree", EmulatedBackend())
     assert found.distances.dtype == LEVEL
 
 

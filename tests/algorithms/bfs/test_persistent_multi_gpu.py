@@ -1,4 +1,4 @@
-"""Breadth-first search through windows: equal to the bit to the step form, on any number of ranks."""
+"""Breadth-first search through peer_buffers: equal to the bit to the step form, on any number of ranks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from zoo import CASES, chain_of_cliques, make_case, random_case, zoo_sources
 
 import mgraph as mg
 from mgraph.algorithms.bfs import persistent_multi_gpu as module
-from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bfs_buffers
 from mgraph.algorithms.bfs.step import bfs
-from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.run_variant import connected
 from mgraph.backends.cpu import CpuBackend
@@ -44,14 +44,14 @@ def step_form(shard, comm, sources, limit):
 
 
 def through_windows(shard, comm, sources, limit, seed):
-    """Search twice over the same windows: what the first leaves there must not matter."""
+    """Search twice over the same peer_buffers: what the first leaves there must not matter."""
     block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
     shard, trace = replace(shard, backend=backend), Trace(backend, comm)
-    assert require_bfs_windows(shard, comm)
+    assert require_bfs_buffers(shard, comm)
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
-        answer = bfs_peers(shard, comm, others, trace, limit if k else None)
+        answer = bfs_multi_gpu(shard, comm, others, trace, limit if k else None)
     return answer, trace
 
 
@@ -131,8 +131,8 @@ def test_many_blocks_offer_and_take(blocks):
     def fan_out(shard, comm):
         backend = EmulatedBackend(seed=comm.rank, block=32, blocks=blocks[comm.rank])
         shard = replace(shard, backend=backend)
-        assert require_bfs_windows(shard, comm)
-        return bfs_peers(shard, comm, [0], Trace(backend, comm), 3)
+        assert require_bfs_buffers(shard, comm)
+        return bfs_multi_gpu(shard, comm, [0], Trace(backend, comm), 3)
 
     for ours, wanted in zip(
         run_on_ranks(fan_out, shards), run_on_ranks(step_form, shards, [positions_of(shards)[0]], 3), strict=True
@@ -220,8 +220,8 @@ def test_many_are_pushed_behind_a_list_that_is_given_up():
 def test_levels_beyond_the_trace_are_added_up(monkeypatch):
     case = make_case("line", 12, [(v, v + 1) for v in range(11)])
     _, whole = search(case, [0], 2, "degree")
-    for name in (module, search_peers):
-        monkeypatch.setattr(name, "TRACE_ROWS", 3)
+    for name in (module, multi_gpu_search):
+        monkeypatch.setattr(name, "TRACE_RECORDS", 3)
     _, short = search(case, [0], 2, "degree")
     for (_, all_rows), (_, rows) in zip(whole, short, strict=True):
         assert (len(all_rows.supersteps), len(rows.supersteps)) == (12, 3)
@@ -247,13 +247,13 @@ def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
 
 
 def search_both(comm, xp, spec, num_roots):
-    """Search through windows and by steps; return for each root whether the answers are equal, and both traces."""
+    """Search through peer_buffers and by steps; return for each root whether the answers are equal, and both traces."""
     backend, facts = make_backend("cuda"), []
     shard = build(parse_spec(spec), backend, comm)
-    assert require_bfs_windows(shard, comm)
+    assert require_bfs_buffers(shard, comm)
     for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
         traces = Trace(backend, comm), Trace(backend, comm)
-        ours = bfs_peers(shard, comm, [root], traces[0])
+        ours = bfs_multi_gpu(shard, comm, [root], traces[0])
         theirs = bfs(shard, comm, connected(shard, ours.sources), traces[1])
         levels, wanted = as_seen(backend.to_host(ours.distances)), backend.to_host(theirs.distances)
         equal = np.array_equal(levels, wanted) and bool((ours.predecessors == theirs.predecessors).all())
@@ -280,9 +280,9 @@ def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
     def search_again(shard, comm):
         backend = EmulatedBackend(seed=comm.rank, block=32)
         shard = replace(shard, backend=backend)
-        assert require_bfs_windows(shard, comm)
+        assert require_bfs_buffers(shard, comm)
         traces = [Trace(backend, comm) for _ in range(2)]
-        answers = [bfs_peers(shard, comm, [0], trace, limit) for trace in traces]
+        answers = [bfs_multi_gpu(shard, comm, [0], trace, limit) for trace in traces]
         return answers, [len(trace.supersteps) for trace in traces]
 
     wide = limit is None or limit > 254

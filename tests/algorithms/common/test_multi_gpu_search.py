@@ -1,4 +1,4 @@
-"""Sources looked up through windows: where the verbs find them, on every rank, and searches go on from there."""
+"""Sources looked up through peer_buffers: where the verbs find them, on every rank, and searches go on from there."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from zoo import make_case
 
 import mgraph as mg
 from mgraph.algorithms import run_variant
-from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
-from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bfs_buffers
+from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_buffers, sssp_multi_gpu
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.create import make_backend
 from mgraph.cluster.in_process import InProcessCluster
@@ -42,10 +42,10 @@ def search_from(shard, comm, lists):
     """Return the positions of each list of user ids, and what both searches reach from it."""
     found, dtype = [], state_dtype(shard.info)
     for users in lists:
-        assert require_bfs_windows(shard, comm)
-        near = bfs_peers(shard, comm, users, Trace(shard.backend, comm))
-        assert require_sssp_windows(shard, comm, dtype)
-        far = sssp_peers(shard, comm, users, Trace(shard.backend, comm), dtype)
+        assert require_bfs_buffers(shard, comm)
+        near = bfs_multi_gpu(shard, comm, users, Trace(shard.backend, comm))
+        assert require_sssp_buffers(shard, comm, dtype)
+        far = sssp_multi_gpu(shard, comm, users, Trace(shard.backend, comm), dtype)
         assert near.sources == far.sources
         found.append((near.sources, near.distances, far.distances))
     return found
@@ -64,7 +64,7 @@ def emulate(shard, comm, seed, lists):
 def test_searches_find_their_sources(case, num_ranks, order, monkeypatch):
     """One, another, one without arcs, as many as a barrier translates, one more, and all (by collectives)."""
     n = case.num_vertices
-    monkeypatch.setattr(search_peers, "FEW_SOURCES", n - 1)
+    monkeypatch.setattr(multi_gpu_search, "MAX_SHARED_SOURCES", n - 1)
     everyone = np.random.default_rng(num_ranks).permutation(n).tolist()
     lists = [[0], [n - 1], [everyone[0]], everyone[:4], everyone[:5], everyone]
     shards = build_shards(case, num_ranks, order)
@@ -83,12 +83,12 @@ def test_searches_find_their_sources(case, num_ranks, order, monkeypatch):
 def test_a_rank_that_is_gone_ends_the_wait_of_the_others(users):
     def come_alone(shard, comm):
         shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
-        assert require_bfs_windows(shard, comm)
+        assert require_bfs_buffers(shard, comm)
         if comm.rank == 1:
             threading.Timer(0.3, comm.abort, ("rank 1 is gone",)).start()
             return
         with pytest.raises(CommAborted, match="rank 1 is gone"):
-            bfs_peers(shard, comm, users, Trace(shard.backend, comm))
+            bfs_multi_gpu(shard, comm, users, Trace(shard.backend, comm))
 
     run_on_ranks(come_alone, build_shards(THIRDS, 3, "degree"))
 
@@ -98,13 +98,13 @@ def test_what_is_not_done_is_refused():
 
     def end_the_waits(shard, comm):
         shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
-        assert require_bfs_windows(shard, comm)
-        comm.windows.given[0][:] = 1
+        assert require_bfs_buffers(shard, comm)
+        comm.peer_buffers.bound[0][:] = 1
         if comm.rank == 1:
             comm.barrier()
             return
         with pytest.raises(CommAborted, match="was ended while its ranks waited"):
-            bfs_peers(shard, comm, [3], Trace(shard.backend, comm))
+            bfs_multi_gpu(shard, comm, [3], Trace(shard.backend, comm))
 
     run_on_ranks(end_the_waits, build_shards(THIRDS, 2, "degree"))
 

@@ -19,7 +19,7 @@ from zoo import CASES, make_case, random_case, zoo_sources
 from mgraph.algorithms.predecessors import rows as predecessors
 from mgraph.algorithms.predecessors.rows import find_predecessors, find_roots
 from mgraph.shard.user_ids import gather_states
-from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 
 
 def predecessors_and_roots(shard, comm, dist, sources):
@@ -31,7 +31,7 @@ def check(case, sources, num_ranks, order, *, num_by_weight=0):
     """Compare predecessors and nearest sources with the oracles'; some ranks have weight-sorted rows."""
     shards = build_shards(case, num_ranks, order)
     for shard in shards[:num_by_weight]:
-        require_rows_by_weight(shard)
+        require_weight_sorted_rows(shard)
     positions, num_positions = positions_of(shards), shards[0].partition.num_positions
     dist = oracles.sssp(case, sources)
     chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)

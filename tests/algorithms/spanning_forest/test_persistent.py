@@ -16,7 +16,7 @@ from zoo import random_case
 
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest import filter_boruvka as loop
-from mgraph.algorithms.spanning_forest import persistent as fused
+from mgraph.algorithms.spanning_forest import persistent
 from mgraph.algorithms.spanning_forest.boruvka import WorkList, boruvka, join_and_renumber
 from mgraph.algorithms.spanning_forest.kernels import TOP, remove_cycles, take_edges
 from mgraph.backends.cpu import CpuBackend
@@ -54,13 +54,13 @@ def as_parts(labels):
 def check_list(work, num_trees, backend):
     """Compare one launch with the rounds on the host."""
     taken, tree_of, left = boruvka(HOST, work, num_trees)
-    got = fused.boruvka_fused(backend, copy_of(work, backend), num_trees)
+    got = persistent.boruvka_persistent(backend, copy_of(work, backend), num_trees)
     np.testing.assert_array_equal(np.sort(backend.to_host(got[0])), np.sort(taken))
     labels = backend.to_host(got[1])
     assert set(labels.tolist()) == set(range(left))
     assert got[2] == left
     np.testing.assert_array_equal(as_parts(labels), as_parts(tree_of))
-    last = fused.boruvka_fused(backend, copy_of(work, backend), num_trees, last=True)
+    last = persistent.boruvka_persistent(backend, copy_of(work, backend), num_trees, last=True)
     assert (last[1], last[2]) == (None, left)
     np.testing.assert_array_equal(np.sort(backend.to_host(last[0])), np.sort(taken))
 
@@ -101,7 +101,7 @@ def test_vertices(seed):
         if len(below):
             above[root], arcs[root] = below[0], 5 + n + root
     backend = EmulatedBackend(seed=seed, block=64, blocks=3)
-    taken, labels, num_trees = fused.join_vertices_fused(backend, above.copy(), arcs)
+    taken, labels, num_trees = persistent.join_vertices_persistent(backend, above.copy(), arcs)
     expected = above.copy()
     remove_cycles[HOST](0, n, expected)
     joined, _ = join_and_renumber(HOST, expected)
@@ -137,7 +137,7 @@ def test_an_aborted_launch_raises(monkeypatch):
     # As if every block had seen the abort word: nothing is written.
     backend, case = EmulatedBackend(), random_case(1, directed=False)
     for name in ("join_vertices", "join_trees"):
-        monkeypatch.setattr(fused, name, {backend: lambda *args: None})
+        monkeypatch.setattr(persistent, name, {backend: lambda *args: None})
         with pytest.raises(CommAborted):
             forest_arcs(case, backend)
         monkeypatch.undo()

@@ -13,14 +13,14 @@ from sweep_checks import of_users
 from tiers import examples
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
-from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
+from mgraph.algorithms.sssp.delta_stepping import sssp_delta_stepping
 from mgraph.backends.cpu import CpuBackend
 
 
 def check(case, sources, order="degree", backend=None, **options):
     """Compare with the oracle; return the trace."""
     backend = backend or CpuBackend(2)
-    (got, trace), shards = distances(sssp_by_weight, case, sources, order, backend, by_weight=True, **options)
+    (got, trace), shards = distances(sssp_delta_stepping, case, sources, order, backend, weight_sorted=True, **options)
     np.testing.assert_array_equal(of_users(shards, sources, [got]), oracles.sssp(case, sources, options.get("cutoff")))
     return trace
 

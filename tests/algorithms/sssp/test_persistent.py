@@ -16,14 +16,14 @@ from tiers import examples
 from zoo import CASES, ZOO, make_case, random_case, trailing_chains, zoo_sources
 
 from mgraph.algorithms.common.traversal import Trace
-from mgraph.algorithms.sssp import persistent as fused
-from mgraph.algorithms.sssp.delta_stepping import sssp_by_weight
+from mgraph.algorithms.sssp import persistent
+from mgraph.algorithms.sssp.delta_stepping import sssp_delta_stepping
 from mgraph.algorithms.sssp.near_far import sssp
-from mgraph.algorithms.sssp.persistent import sssp_fused
+from mgraph.algorithms.sssp.persistent import sssp_persistent
 from mgraph.api.traversal import state_dtype
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
-from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 from mgraph.types import unreached_of
 
 pytestmark = pytest.mark.interleavings
@@ -33,8 +33,10 @@ def check(case, sources, order="degree", backend=None, **options):
     """Compare both forms with the oracle, which every other form is compared with."""
     backend = backend or EmulatedBackend(block=64, blocks=3)
     wanted, answers = oracles.sssp(case, sources, options.get("cutoff")), []
-    for by_weight in (False, True):
-        answer, shards = distances(sssp_fused, case, sources, order, backend, by_weight=by_weight, **options)
+    for weight_sorted in (False, True):
+        answer, shards = distances(
+            sssp_persistent, case, sources, order, backend, weight_sorted=weight_sorted, **options
+        )
         np.testing.assert_array_equal(of_users(shards, sources, [answer[0]]), wanted)
         answers.append(answer)
     return answers
@@ -103,7 +105,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS, ids="-".join)
 def test_result_does_not_depend_on_the_way_of_a_round(form, monkeypatch):
-    monkeypatch.setattr(fused, "sssp_costs", lambda *_: FORMS[form])
+    monkeypatch.setattr(persistent, "sssp_costs", lambda *_: FORMS[form])
     methods = set()
     for case, sources in ((random_case(4, 300), [3, 150]), (hubs(), [7])):
         for _, trace in check(case, sources, delta=20):
@@ -152,9 +154,9 @@ def test_large_graphs_on_a_gpu(spec, order):
             dtype = state_dtype(shard.info)
             return [form(shard, comm, own, Trace(backend, comm), dtype, cutoff).distances for own, cutoff in starts]
 
-        found = [all_of(sssp), all_of(sssp_fused)]
-        require_rows_by_weight(shard)
-        found += [all_of(sssp_by_weight), all_of(sssp_fused)]
+        found = [all_of(sssp), all_of(sssp_persistent)]
+        require_weight_sorted_rows(shard)
+        found += [all_of(sssp_delta_stepping), all_of(sssp_persistent)]
         for expected, *others in zip(*found, strict=True):
             assert all(bool((other == expected).all()) for other in others)
 

@@ -1,4 +1,4 @@
-"""Shortest paths through windows: equal to the bit to the oracle and the step form, on any number of ranks."""
+"""Shortest paths through peer_buffers: equal to the bit to the oracle and the step form, on any number of ranks."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from variant_checks import wrap_run
 from zoo import CASES, ZOO, GraphCase, make_case, random_case, trailing_chains, zoo_sources
 
 import mgraph as mg
-from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_peers, require_bfs_windows
+from mgraph.algorithms.bfs.persistent_multi_gpu import bfs_multi_gpu, require_bfs_buffers
 from mgraph.algorithms.common import dtype_ladder as narrowing
-from mgraph.algorithms.common import multi_gpu_search as search_peers
+from mgraph.algorithms.common import multi_gpu_search as multi_gpu_search
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.run_variant import connected
 from mgraph.algorithms.sssp import persistent_multi_gpu as module
 from mgraph.algorithms.sssp.near_far import sssp
-from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_windows, sssp_peers
+from mgraph.algorithms.sssp.persistent_multi_gpu import require_sssp_buffers, sssp_multi_gpu
 from mgraph.api.traversal import state_dtype
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
@@ -35,7 +35,7 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
-from mgraph.shard.weight_sorted_rows import require_rows_by_weight
+from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
 from mgraph.types import unreached_of
 
 pytestmark = pytest.mark.interleavings
@@ -46,18 +46,18 @@ SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed
 
 
 def through_windows(shard, comm, sources, dtype, seed, options):
-    """Search from one source and then from all, over the same windows: what the first leaves there must not matter."""
+    """Search from one source and then from all, over the same peer_buffers: what the first leaves there must not matter."""
     options = dict(options)
     block, blocks = 32 << seed % 2, options.pop("blocks", 1 + (seed + comm.rank) % 3)
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
     shard = replace(shard, backend=backend)
     # Now and then a rank has no room for rows by weight.
     if (seed + comm.rank) % 3:
-        require_rows_by_weight(shard)
-    assert require_sssp_windows(shard, comm, dtype)
+        require_weight_sorted_rows(shard)
+    assert require_sssp_buffers(shard, comm, dtype)
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
-        answer = sssp_peers(shard, comm, others, trace, dtype, **(options if k else {}))
+        answer = sssp_multi_gpu(shard, comm, others, trace, dtype, **(options if k else {}))
     return answer.distances, trace, None if answer.everywhere is None else answer.everywhere.copy()
 
 
@@ -77,7 +77,7 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
     if options.pop("narrow", True) and fits:
         dtype = NARROWEST
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "wants_rows_by_weight", lambda info: heavies)
+        patch.setattr(module, "wants_weight_sorted_rows", lambda info: heavies)
         answers = run_on_ranks(through_windows, shards, users, dtype, seed, options)
     np.testing.assert_array_equal(of_users(shards, sources, [found for found, *_ in answers]), wanted)
     known = [everywhere.reshape(num_ranks, -1) for _, _, everywhere in answers if everywhere is not None]
@@ -240,8 +240,8 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
 def test_rounds_beyond_the_trace_are_added_up(monkeypatch):
     case = make_case("line", 12, [(v, v + 1, 1) for v in range(11)], np.uint8)
     whole = search(case, [0], delta=2)
-    for name in (module, search_peers):
-        monkeypatch.setattr(name, "TRACE_ROWS", 3)
+    for name in (module, multi_gpu_search):
+        monkeypatch.setattr(name, "TRACE_RECORDS", 3)
     for (_, all_rows), (_, rows) in zip(whole, search(case, [0], delta=2), strict=True):
         assert len(rows.supersteps) == 3 < len(all_rows.supersteps)
         for fact in ("frontier", "arcs", "bytes"):
@@ -249,14 +249,14 @@ def test_rounds_beyond_the_trace_are_added_up(monkeypatch):
 
 
 def in_turn(shard, comm, sources):
-    """Search breadth first, then for shortest paths, then breadth first again, in the same windows."""
+    """Search breadth first, then for shortest paths, then breadth first again, in the same peer_buffers."""
     shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
     levels = []
     for _ in range(2):
-        assert require_bfs_windows(shard, comm)
-        levels.append(bfs_peers(shard, comm, sources, Trace(shard.backend, comm)).distances)
-        assert require_sssp_windows(shard, comm, state_dtype(shard.info))
-        sssp_peers(shard, comm, sources, Trace(shard.backend, comm), state_dtype(shard.info))
+        assert require_bfs_buffers(shard, comm)
+        levels.append(bfs_multi_gpu(shard, comm, sources, Trace(shard.backend, comm)).distances)
+        assert require_sssp_buffers(shard, comm, state_dtype(shard.info))
+        sssp_multi_gpu(shard, comm, sources, Trace(shard.backend, comm), state_dtype(shard.info))
     return levels
 
 
@@ -278,7 +278,7 @@ def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
 
 
 def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
-    """The first of two searches fits; the second is repeated, over windows that are opened anew."""
+    """The first of two searches fits; the second is repeated, over peer_buffers that are opened anew."""
     monkeypatch.setattr(narrowing, "FEWEST_ARCS", 1)
     backends = iter(range(2))
     ends = np.arange(6)
@@ -316,13 +316,13 @@ def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searc
 
 
 def test_which_widths_are_tried():
-    def tried(dtype, heaviest, degree, has_windows=True):
-        found = narrowing.dtypes_to_try(np.dtype(dtype), heaviest, degree, has_windows=has_windows)
+    def tried(dtype, heaviest, degree, has_peer_buffers=True):
+        found = narrowing.dtypes_to_try(np.dtype(dtype), heaviest, degree, has_peer_buffers=has_peer_buffers)
         return "".join(d.char for d in found)
 
     assert tried("int64", 488, 16) == "HI" and tried("int64", 489, 16) == "I"
     assert tried("uint32", 255, 6) == "H" and tried("uint32", 489, 6) == ""
-    assert tried("int64", 255, 5.9) == tried("int64", 255, 16, has_windows=False) == "I"
+    assert tried("int64", 255, 5.9) == tried("int64", 255, 16, has_peer_buffers=False) == "I"
     assert tried("int64", 2**26, 16) == tried("float32", 1, 16) == ""
 
 
@@ -330,29 +330,29 @@ def come_alone(shard, comm, search):
     """Search on rank 0, which rank 1 has left for good."""
     shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
     dtype = state_dtype(shard.info)
-    assert require_sssp_windows(shard, comm, dtype) and require_bfs_windows(shard, comm)
+    assert require_sssp_buffers(shard, comm, dtype) and require_bfs_buffers(shard, comm)
     if comm.rank == 1:
         threading.Timer(0.3, comm.abort, ("rank 1 is gone",)).start()
         return
     with pytest.raises(CommAborted, match="rank 1 is gone"):
-        search(shard, comm, [3], Trace(shard.backend, comm), *([dtype] if search is sssp_peers else []))
+        search(shard, comm, [3], Trace(shard.backend, comm), *([dtype] if search is sssp_multi_gpu else []))
 
 
-@pytest.mark.parametrize("search", [bfs_peers, sssp_peers])
+@pytest.mark.parametrize("search", [bfs_multi_gpu, sssp_multi_gpu])
 def test_a_rank_that_is_gone_ends_the_search_of_the_others(search):
     run_on_ranks(come_alone, build_shards(random_case(1, 60), 2, "degree"), search)
 
 
 def search_both(comm, xp, spec, num_roots):
-    """Search through windows and by steps; return for each root whether the answers are equal, and the trace."""
+    """Search through peer_buffers and by steps; return for each root whether the answers are equal, and the trace."""
     backend, facts = make_backend("cuda"), []
     shard = build(parse_spec(spec), backend, comm)
     dtype = state_dtype(shard.info)
-    assert require_sssp_windows(shard, comm, dtype)
-    require_rows_by_weight(shard)
+    assert require_sssp_buffers(shard, comm, dtype)
+    require_weight_sorted_rows(shard)
     for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
         trace = Trace(backend, comm)
-        ours = sssp_peers(shard, comm, [root], trace, dtype)
+        ours = sssp_multi_gpu(shard, comm, [root], trace, dtype)
         theirs = sssp(shard, comm, connected(shard, ours.sources), Trace(backend, comm), dtype)
         facts.append((bool((ours.distances == theirs.distances).all()), trace.supersteps))
     return facts

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from emulator.compile import CACHE, build, source_line
 
-from mgraph.backends.base import FusingBackend, Limits
+from mgraph.backends.base import Limits, PersistentBackend
 from mgraph.backends.cuda_source import module_text
 from mgraph.backends.rates_file import H200
 
@@ -107,7 +107,7 @@ def poisoned(shape: Any, dtype: Any, pattern: int = POISONS[0]) -> np.ndarray:
     return array
 
 
-class EmulatedBackend(FusingBackend):
+class EmulatedBackend(PersistentBackend):
     """CUDA on the CPU.
 
     Parameters

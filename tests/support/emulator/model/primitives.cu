@@ -59,7 +59,7 @@ extern "C" __global__ void miss_meeting(i64 lo, i64 hi, const u32* abort, u32* m
 // what they have.
 extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows,
                                    const u8* window, i64 num_rounds, i64* out) {
-  __shared__ RanksHere here;
+  __shared__ RankScratch here;
   Ranks ranks(&here, windows, window, abort);
   i64 next = (here.rank + 1) % here.size;
   u32 *own = (u32*)(ranks.window + HEAD_BYTES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgraph.backends.kernel import fused, kernel
+from mgraph.backends.kernel import kernel, persistent
 
 
 @kernel()
@@ -13,15 +13,15 @@ def shuffle(lo, hi, values, out): ...
 def block_sums(lo, hi, values, out): ...
 
 
-@fused(block=256)
+@persistent(block=256)
 def rounds(lo, hi, abort, n, state, arrived): ...
 
 
-@fused(block=256)
+@persistent(block=256)
 def miss_meeting(lo, hi, abort, met, arrived): ...
 
 
-@fused(block=256)
+@persistent(block=256)
 def pass_on(lo, hi, abort, windows, window, num_rounds, out): ...
 
 
@@ -41,9 +41,9 @@ def wait_for_flag(lo, hi, flag, abort, out): ...
 def read_own(lo, hi, values, words, out): ...
 
 
-@fused(block=256)
+@persistent(block=256)
 def read_after_meeting(lo, hi, abort, values, words, arrived, out): ...
 
 
-@fused(block=256)
+@persistent(block=256)
 def read_since_meeting(lo, hi, abort, values, words, arrived, out): ...

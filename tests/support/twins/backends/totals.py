@@ -1,4 +1,4 @@
-"""Arguments for the kernels of totals.py."""
+"""Arguments for the kernels of backends/totals.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernel of grid.py."""
+"""Arguments for the kernel of generate/grid_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernel of rmat.py."""
+"""Arguments for the kernel of generate/rmat_kernels.py."""
 
 from __future__ import annotations
 

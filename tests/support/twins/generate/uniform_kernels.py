@@ -1,4 +1,4 @@
-"""Arguments for the kernels of uniform.py."""
+"""Arguments for the kernels of generate/uniform_kernels.py."""
 
 from __future__ import annotations
 

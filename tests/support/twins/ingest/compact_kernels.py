@@ -1,4 +1,4 @@
-"""Arguments for the kernels of compact.py."""
+"""Arguments for the kernels of ingest/compact_kernels.py."""
 
 from __future__ import annotations
 

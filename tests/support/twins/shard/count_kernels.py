@@ -1,4 +1,4 @@
-"""Arguments for the kernels of count.py."""
+"""Arguments for the kernels of shard/count_kernels.py."""
 
 from __future__ import annotations
 

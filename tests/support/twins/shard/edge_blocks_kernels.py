@@ -1,4 +1,4 @@
-"""Arguments for the kernels of blocks.py."""
+"""Arguments for the kernels of shard/edge_blocks_kernels.py."""
 
 from __future__ import annotations
 

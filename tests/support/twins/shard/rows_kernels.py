@@ -1,4 +1,4 @@
-"""Arguments for the kernels of rows.py."""
+"""Arguments for the kernels of shard/rows_kernels.py."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def unpack_rows(draw: st.DrawFn) -> Case:
 def first_targets(draw: st.DrawFn) -> Case:
     r = draw(rows())
     rows_given = {"indptr": r.indptr, "targets": r.targets, "num_rows": r.num_owned, "base": r.base}
-    found = {"firsts": Unwritten(r.num_owned, r.types.vertex), "singles": np.full(1, r.num_owned)}
+    found = {"first_neighbors": Unwritten(r.num_owned, r.types.vertex), "singles": np.full(1, r.num_owned)}
     return Case({"lo": 0, "hi": r.num_owned, **rows_given, **found})

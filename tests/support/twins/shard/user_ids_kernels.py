@@ -1,4 +1,4 @@
-"""Arguments for the kernels of translate.py."""
+"""Arguments for the kernels of shard/user_ids_kernels.py."""
 
 from __future__ import annotations
 

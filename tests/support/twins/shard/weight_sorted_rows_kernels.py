@@ -1,4 +1,4 @@
-"""Arguments for the kernels of by_weight.py."""
+"""Arguments for the kernels of shard/weight_sorted_rows_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of validation_components.py."""
+"""Arguments for the kernels of validation/components_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of validation_forests.py."""
+"""Arguments for the kernels of validation/spanning_forest_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernel of validation.py."""
+"""Arguments for the kernel of validation/traversal_kernels.py."""
 
 from __future__ import annotations
 

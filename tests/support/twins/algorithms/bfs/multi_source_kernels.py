@@ -1,4 +1,4 @@
-"""Arguments for the kernels of bfs_together.py."""
+"""Arguments for the kernels of algorithms/bfs/multi_source_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of bfs.py."""
+"""Arguments for the kernels of algorithms/bfs/step_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernel of bfs_sweep.py."""
+"""Arguments for the kernel of algorithms/bfs/sweep_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of components.py.
+"""Arguments for the kernels of algorithms/components/kernels.py.
 
 How far paths are shortened depends on the order of threads, and so does what an entry holds; the trees
 do not. So entries are replaced by their roots before answers are compared, but for `compress`.

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of predecessors.py."""
+"""Arguments for the kernels of algorithms/predecessors/rows_kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of predecessors_sweep.py."""
+"""Arguments for the kernels of algorithms/predecessors/sweep_kernels.py."""
 
 from __future__ import annotations
 

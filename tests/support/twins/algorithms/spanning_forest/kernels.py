@@ -1,4 +1,4 @@
-"""Arguments for the kernels of msf.py."""
+"""Arguments for the kernels of algorithms/spanning_forest/kernels.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments for the kernels of sssp_by_weight.py."""
+"""Arguments for the kernels of algorithms/sssp/delta_stepping_kernels.py."""
 
 from __future__ import annotations
 

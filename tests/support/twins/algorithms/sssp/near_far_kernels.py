@@ -1,4 +1,4 @@
-"""Arguments for the kernels of sssp.py."""
+"""Arguments for the kernels of algorithms/sssp/near_far_kernels.py."""
 
 from __future__ import annotations
 

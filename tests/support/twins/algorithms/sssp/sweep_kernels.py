@@ -1,4 +1,4 @@
-"""Arguments for the kernel of sssp_sweep.py."""
+"""Arguments for the kernel of algorithms/sssp/sweep_kernels.py."""
 
 from __future__ import annotations
 
