@@ -27,7 +27,7 @@ SIZES = Constants(num_windows=8, max_blocks=1024, num_counters=COUNTERS.total)
 # the bitmap of reached states; candidates from each rank; for each rank how many blocks send candidates, above the
 # capacity of each, and how many each sent.
 WORK = WorkArea(
-    "Window",
+    "PeerBuffer",
     "in + HEAD_BYTES",
     "u8* in",
     reached=("u32", lambda size: 2 * size.words * size.num_ranks),
