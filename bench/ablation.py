@@ -102,7 +102,8 @@ def _expected(g: Graph, algorithm: str, roots: list[int]) -> list[tuple[int, cup
 
 
 def _own_times(g: Graph, algorithm: str, method: str, roots: list[int]) -> list[float]:
-    search, times = KERNELS[algorithm], []
+    search = KERNELS[algorithm]
+    times = []
     search(g, roots[0], method=method, return_predecessors=False).close()
     for root in roots:
         with search(g, root, method=method, return_predecessors=False) as result:
@@ -118,14 +119,19 @@ class _EdgeList:
         rows = shard.rows
         ends = cupy.searchsorted(rows.indptr, cupy.arange(len(rows.targets)), side="right") - 1
         once = cupy.flatnonzero(ends < rows.targets)
-        sources, targets, weights = ends[once].astype(np.uint32), rows.targets[once], rows.weights[once]
+        sources = ends[once].astype(np.uint32)
+        targets = rows.targets[once]
+        weights = rows.weights[once]
         del ends, once
         if sorted_edges:
             segment = np.uint32(SEGMENT_BYTES // self.dtype.itemsize)
             order = cupy.argsort((targets // segment).astype(np.uint64) << 32 | sources // segment)
-            sources, targets, weights = sources[order], targets[order], weights[order]
+            sources = sources[order]
+            targets = targets[order]
+            weights = weights[order]
         self.edges = sources, targets, weights
-        self.num_states, self.read_only = shard.partition.num_states, read_only
+        self.num_states = shard.partition.num_states
+        self.read_only = read_only
         self.top = np.iinfo(self.dtype).max
         options = (f"-Dstate_t={state}", f"-DREAD_ONLY={int(read_only)}", f"-DWEIGHTED={int(algorithm == 'sssp')}")
         options += (f"-DUNREACHED={self.top}u",)
@@ -134,7 +140,8 @@ class _EdgeList:
     def check(self, source: int, expected: cupy.ndarray) -> float:
         """Search from a source, compare with the expected result, and return the milliseconds."""
         self._search(source)
-        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin = cupy.cuda.Event()
+        end = cupy.cuda.Event()
         begin.record()
         state = self._search(source)
         end.record()

@@ -40,7 +40,8 @@ COUNTERS = {
     "occupancy": "sm__warps_active.avg.pct_of_peak_sustained_active",
 }
 # Stall reasons, from a section of ncu: the average number of warps stalled for each, per issued instruction.
-SECTION, WAITS = "WarpStateStats", ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
+SECTION = "WarpStateStats"
+WAITS = ("smsp__average_warps_issue_stalled_", "_per_issue_active.ratio")
 SECTOR_BYTES = 32
 
 
@@ -94,7 +95,8 @@ def search_usual(g: Graph, algorithm: str, roots: list[int]) -> None:
     """Search from all roots, the first as warm-up; profile the median one."""
     import cupy
 
-    search, times = KERNELS[algorithm], []
+    search = KERNELS[algorithm]
+    times = []
     for root in roots:
         with search(g, root) as result:
             times.append(result.stats.seconds["traverse"])

@@ -86,7 +86,8 @@ def main(scale: int, gap_dir: pathlib.Path, sources: int, root_seed: int | None,
 
 def measure(find: Callable[..., Result], g: mg.Graph, roots: list[tuple[int, ...]]) -> tuple[list[float], list[float]]:
     """Return times without translation, and of whole calls, from every root."""
-    times, calls = [], []
+    times = []
+    calls = []
     find(g, *roots[0]).close()
     for root in roots:
         started = time.perf_counter()
@@ -129,7 +130,8 @@ def scipy_ms(path: pathlib.Path, roots: list[int]) -> dict[str, float]:
     file = read_source(path)
     arcs = file.chunk(0, 1, CpuBackend(1))
     n = file.num_vertices
-    indices, weights = arcs.targets.astype(np.int32), arcs.weights.astype(np.float64)
+    indices = arcs.targets.astype(np.int32)
+    weights = arcs.weights.astype(np.float64)
     indptr = np.searchsorted(arcs.sources, np.arange(n + 1))
     matrix = scipy.sparse.csr_array((weights, indices, indptr), shape=(n, n))
     searches = {

@@ -83,7 +83,8 @@ def results(g: Graph, algorithm: str) -> Iterator[Result]:
     """
     roots = random_roots(g, 3, seed=1)
     if algorithm in SEARCHES:
-        search, method = KERNELS[algorithm.partition("_")[0]], SEARCHES[algorithm]
+        search = KERNELS[algorithm.partition("_")[0]]
+        method = SEARCHES[algorithm]
         yield search(g, roots[0], method=method)
         if method == "frontier":
             yield search(g, roots, method=method)

@@ -36,9 +36,16 @@ from mgraph.types import Array
 # NVIDIA H200: bytes per second of a stream; seconds of a dependent load, of a dependent atomic, and of a launch with a
 # word read back.
 STREAM = 1.024e18 / H200.stream
-LOAD, ATOMIC, LAUNCH = 1e-15 * H200.load_wait, 1e-15 * H200.atomic_wait, 19e-6
+LOAD = 1e-15 * H200.load_wait
+ATOMIC = 1e-15 * H200.atomic_wait
+LAUNCH = 19e-6
 # Bytes of an arc, of its target, of a row's offset, of a distance and a predecessor, of a forest's edge, of a label.
-ARC, TARGET, PLACE, ANSWER, EDGE, LABEL = 5, 4, 8, 8, 8, 4
+ARC = 5
+TARGET = 4
+PLACE = 8
+ANSWER = 8
+EDGE = 8
+LABEL = 4
 SECTOR = 32
 AT_ONCE = 1 << 25
 
@@ -68,7 +75,8 @@ def show(name: str, algorithm: str, terms: list[tuple[str, float]]) -> None:
 
 def floors(name: str, shard: Shard, arcs: float, hops: float) -> dict[str, list[tuple[str, float]]]:
     """Return the terms of every algorithm's floor: description and seconds."""
-    n, edges = shard.num_owned, shard.info.num_edges
+    n = shard.num_owned
+    edges = shard.info.num_edges
     rate = lookup_seconds(name, n)
     lookup = " and a lookup" if rate else ""
     heads = shard.backend.xp.minimum(SECTOR, TARGET * shard.degrees).sum().item()
@@ -114,16 +122,19 @@ def proof_of(g: Graph, root: int) -> tuple[int, int]:
 
 
 def count_proof(rank: Any, key: str, graph: str) -> tuple[int, int]:
-    shard, found = rank.objects[graph], rank.objects[key].traversal
+    shard = rank.objects[graph]
+    found = rank.objects[key].traversal
     return fewest_arcs(shard, found.distances), longest_path(shard, found.predecessors)
 
 
 def fewest_arcs(shard: Shard, distances: Array) -> int:
     """Return the smallest number of arcs that verify all distances, over all bounds."""
-    xp, top = shard.backend.xp, np.iinfo(np.int32).max
+    xp = shard.backend.xp
+    top = np.iinfo(np.int32).max
     dist = xp.where(distances < np.inf, distances, 0).astype(np.int32)
     most = int(dist.max()) + 1
-    below, light = xp.zeros(most + 1, np.int64), xp.zeros(most + 1, np.int64)
+    below = xp.zeros(most + 1, np.int64)
+    light = xp.zeros(most + 1, np.int64)
     for own, weights in parts(shard, xp.where(distances < np.inf, dist, top)):
         own, weights = own[own != top], weights[own != top]
         below += xp.bincount(xp.minimum(own + weights, most), minlength=most + 1)
@@ -135,7 +146,8 @@ def fewest_arcs(shard: Shard, distances: Array) -> int:
 
 def parts(shard: Shard, values: Array) -> Iterator[tuple[Array, Array]]:
     """Yield the values of the arcs' rows and their weights, in pieces."""
-    xp, rows = shard.backend.xp, shard.rows
+    xp = shard.backend.xp
+    rows = shard.rows
     for lo in range(0, len(rows.targets), AT_ONCE):
         hi = min(lo + AT_ONCE, len(rows.targets))
         of_arc = xp.searchsorted(rows.indptr, xp.arange(lo, hi), side="right") - 1

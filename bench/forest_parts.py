@@ -131,7 +131,8 @@ def ranks(rank: Rank, weights: Array) -> Array:
 
 def sort_rows(rank: Rank, shard: Shard) -> Array:
     """Sort the arcs by row, then by weight, which fits a byte here."""
-    xp, rows = rank.backend.xp, shard.rows
+    xp = rank.backend.xp
+    rows = shard.rows
     owners = xp.empty(len(rows.targets), rows.targets.dtype)
     unpack_rows[rank.backend](0, len(owners), rows.indptr, shard.num_owned, 0, 1, 0, owners)
     return xp.argsort(owners.astype(np.int64) << 8 | rows.weights)

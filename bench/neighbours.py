@@ -25,7 +25,9 @@ from mgraph.api.graph import Graph
 from mgraph.shard.shard import Shard
 
 CODE = (pathlib.Path(__file__).parent / "papers" / "neighbours.cu").read_text()
-GROUP, THREADS, RUNS = 128, 256, 9
+GROUP = 128
+THREADS = 256
+RUNS = 9
 NO_BASE = 0xFFFFFFFF
 
 
@@ -58,9 +60,11 @@ def measure(shard: Shard) -> Iterator[dict]:
         for look_up in (False, True):
             options = (f"-DBITS={bits}", f"-DLOOK_UP={int(look_up)}")
             kernel = cupy.RawKernel(CODE, "read_neighbours", options=options)
-            times, outside = [], 0
+            times = []
+            outside = 0
             for _ in range(RUNS):
-                found, (begin, end) = cupy.zeros(1, np.uint64), (cupy.cuda.Event(), cupy.cuda.Event())
+                found = cupy.zeros(1, np.uint64)
+                (begin, end) = (cupy.cuda.Event(), cupy.cuda.Event())
                 begin.record()
                 blocks = 2048 // THREADS * cupy.cuda.Device().attributes["MultiProcessorCount"]
                 kernel((blocks,), (THREADS,), (np.int64(len(ids)), ids, packed, bases, trees, np.uint32(1), found))
@@ -82,7 +86,8 @@ def compressed(ids: cupy.ndarray, num_vertices: int) -> Iterator[tuple[int, tupl
         low_bytes = cupy.ascontiguousarray(ids.view(np.uint8).reshape(-1, 4)[:, :3])
         yield 24, (low_bytes.ravel().view(np.uint32), nothing, 3.0)
     groups = ids.reshape(-1, GROUP)
-    bases, fits = groups.min(axis=1), groups.max(axis=1) - groups.min(axis=1) < 1 << 16
+    bases = groups.min(axis=1)
+    fits = groups.max(axis=1) - groups.min(axis=1) < 1 << 16
     packed = (groups - bases[:, None]).astype(np.uint16).ravel().view(np.uint32)
     bases[~fits] = NO_BASE
     share = float(fits.mean())

@@ -30,7 +30,8 @@ def main() -> None:
     for name, value in rates.described().items():
         print(f"{name}: {value}")
     empty = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
-    word, taken = cupy.zeros(1, cupy.uint32), []
+    word = cupy.zeros(1, cupy.uint32)
+    taken = []
     for _ in range(LAUNCHES):
         started = time.perf_counter()
         empty((1,), (1,), ())

@@ -129,7 +129,8 @@ def _goals(machine: str, lines: list[dict]) -> list[str]:
     if peers.pop("machine") != machine:
         return []
     found = [line for line in lines if line.get("gpus") == 1 and "bench" not in line]
-    cells, reasons = [], []
+    cells = []
+    reasons = []
     for algorithm, graphs in peers.items():
         for graph, cell in graphs.items():
             own = [line for line in found if (line["algorithm"], line["graph"]) == (algorithm, graph)]

@@ -142,7 +142,11 @@ def measure(g: Graph, algorithm: str, method: str, roots: list[int]) -> dict:
     search = KERNELS[algorithm]
     with search(g, roots[0], method=method) as first:
         prep_ms = 1e3 * first.stats.seconds["prepare"]
-    searched, translated, edges, stats, digest = [], [], 0, [], hashlib.sha256()
+    searched = []
+    translated = []
+    edges = 0
+    stats = []
+    digest = hashlib.sha256()
     for before, root in zip([roots[-1], *roots], roots, strict=False):
         search(g, before, method=method).close()
         with search(g, root, method=method) as result:
@@ -168,7 +172,9 @@ def measure_whole(g: Graph, algorithm: str, repeats: int) -> dict:
     """Run an algorithm without roots several times, validate it, return its times."""
     find, fact = WHOLE[algorithm]
     find(g).close()
-    found, translated, digests = [], [], set()
+    found = []
+    translated = []
+    digests = set()
     for _ in range(repeats):
         with find(g) as result:
             translated.append(1e3 * result.stats.seconds["translate"])

@@ -79,7 +79,8 @@ class Run:
     """Run one process under a tool, with a log of each."""
 
     def __init__(self, tool: str, number: int, logs: pathlib.Path) -> None:
-        self.log, self.output = logs / f"{tool}-{number}.log", logs / f"{tool}-{number}.out"
+        self.log = logs / f"{tool}-{number}.log"
+        self.output = logs / f"{tool}-{number}.out"
         words = ["compute-sanitizer", "--tool", tool, "--report-api-errors", "no", "--show-backtrace", "no"]
         words += ["--log-file", str(self.log), sys.executable, str(pathlib.Path(__file__).with_name("every_kernel.py"))]
         self.words = [*words, *RUNS[number]]

@@ -118,7 +118,9 @@ def _measured(lines: list[dict]) -> str:
     times = {(*_curve(line), line["commit"], _scale(line), line["ranks"]): line["median_ms"] for line in lines}
     rows = []
     for line in lines:
-        curve, scale, ranks = (*_curve(line), line["commit"]), _scale(line), line["ranks"]
+        curve = (*_curve(line), line["commit"])
+        scale = _scale(line)
+        ranks = line["ranks"]
         strong = times.get((*curve, scale, 1), 0.0) / line["median_ms"] / ranks
         weak = times.get((*curve, scale - (ranks.bit_length() - 1), 1), 0.0) / line["median_ms"]
         several = ranks > 1
@@ -165,7 +167,8 @@ def _memory(lines: list[dict]) -> str:
     """Return the measured and the planned memory of builds."""
     large = [line for line in lines if line.get("build_peak_bytes", 0) >= 1 << 30]
     newest = {(line["graph"], line["layout"], line["weights"] or "none", line["ranks"]): line for line in large}
-    rows, errors = [], []
+    rows = []
+    errors = []
     for kind, line in sorted(newest.items(), key=lambda item: (_size(item[0][0]), item[0][1:])):
         graph, layout, weights, ranks = kind
         source = source_of(graph, "none" if weights == "none" else "int")

@@ -99,7 +99,9 @@ def forget(rank: Rank, graph: str) -> None:
 
 def kernel_times(g: Graph, algorithm: str, roots: list[int]) -> tuple[list[float], list[int]]:
     """Return for every root the milliseconds and the digest of its search."""
-    search, times, digests = KERNELS[algorithm], [], []
+    search = KERNELS[algorithm]
+    times = []
+    digests = []
     search(g, roots[0], return_predecessors=False).close()
     for root in roots:
         with search(g, root, return_predecessors=False) as result:

@@ -47,7 +47,8 @@ def main(turns: int, large_turns: int) -> None:
 
 def run(size: int, turns: int, large_turns: int) -> dict[str, float]:
     """Measure the verbs on ranks in separate processes; return the times of rank 0."""
-    ends, processes = [], []
+    ends = []
+    processes = []
     secret = secrets.token_bytes(32)
     for rank in range(size):
         end, process = start(serve_rank, rank, size, secret, (turns, large_turns))
@@ -67,7 +68,8 @@ def serve_rank(end: Any, rank: int, size: int, secret: bytes, turns: tuple[int, 
     endpoint = SocketEndpoint(rank, size, host=HOST, secret=secret)
     end.send(endpoint.address)
     comm = open_sockets(endpoint, end.recv())
-    word, large = np.ones(1, np.int64), np.zeros(LARGE_BYTES if turns[1] else 0, np.uint8)
+    word = np.ones(1, np.int64)
+    large = np.zeros(LARGE_BYTES if turns[1] else 0, np.uint8)
     found = {
         "small": median(turns[0], lambda: comm.allreduce(word, "min")),
         "barrier": median(turns[0], comm.barrier),
@@ -84,7 +86,8 @@ def ping_pong(turns: int, nbytes: int) -> float:
         link, _ = listener.accept()
     with link:
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        message, answer = bytes(nbytes), memoryview(bytearray(nbytes))
+        message = bytes(nbytes)
+        answer = memoryview(bytearray(nbytes))
 
         def once() -> None:
             link.sendall(message)

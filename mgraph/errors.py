@@ -64,7 +64,9 @@ class GangLost(ClusterError):
         super().__init__(
             f"rank {rank} on {worker} was lost ({cause}); its part of every graph is gone: build the graph again"
         )
-        self.rank, self.worker, self.cause = rank, worker, cause
+        self.rank = rank
+        self.worker = worker
+        self.cause = cause
 
 
 class GraphClosed(MgraphError, RuntimeError):

@@ -30,9 +30,13 @@ def describe(partition: Partition) -> str:
 
 @pytest.mark.parametrize("partition", PARTITIONS, ids=describe)
 def test_states_are_a_bijection_and_each_owner_has_a_contiguous_slice(partition):
-    n, p, stride = partition.num_positions, partition.num_ranks, partition.stride
+    n = partition.num_positions
+    p = partition.num_ranks
+    stride = partition.stride
     positions = np.arange(n)
-    states, owners, locals_ = partition.state(positions), partition.owner(positions), partition.local(positions)
+    states = partition.state(positions)
+    owners = partition.owner(positions)
+    locals_ = partition.local(positions)
 
     assert np.array_equal(states, owners * stride + locals_)
     assert np.array_equal(partition.position(states), positions), "position() is not the inverse of state()"
@@ -87,7 +91,8 @@ def test_ranges_keep_neighbors_together(partition):
 @pytest.mark.parametrize("partition", LARGE, ids=describe)
 def test_arithmetic_does_not_overflow_its_dtype(partition):
     # The dtype must hold every state index below its sentinel; arrays of it must agree with Python's integers.
-    n, dtype = partition.num_positions, partition.dtype
+    n = partition.num_positions
+    dtype = partition.dtype
     assert partition.num_states - 1 < none_of(dtype)
     assert dtype == (np.uint32 if partition.num_states < 2**32 - 1 else np.int64)
     edges = [0, 1, n // 3, n // 2, n - 2, n - 1, *(partition.offset(r) for r in range(partition.num_ranks))]

@@ -26,7 +26,9 @@ def test_results_and_errors_come_from_another_thread():
 
 
 def test_work_of_an_interrupted_caller_completes_and_is_undone():
-    begun, may_finish, undone = threading.Event(), threading.Event(), []
+    begun = threading.Event()
+    may_finish = threading.Event()
+    undone = []
 
     def make() -> str:
         begun.set()
@@ -47,7 +49,9 @@ def test_work_of_an_interrupted_caller_completes_and_is_undone():
 
 
 def test_work_that_fails_after_an_interrupt_is_not_undone():
-    begun, may_fail, undone = threading.Event(), threading.Event(), []
+    begun = threading.Event()
+    may_fail = threading.Event()
+    undone = []
 
     def make() -> None:
         begun.set()

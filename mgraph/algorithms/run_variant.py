@@ -17,7 +17,8 @@ from mgraph.types import LEVEL, Array
 
 def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Variant:
     """Select the variant of a traversal and make what it needs; the same variant on every rank."""
-    rows, finds_tree = TABLE[spec.algorithm], spec.predecessors or len(spec.sources) > 1
+    rows = TABLE[spec.algorithm]
+    finds_tree = spec.predecessors or len(spec.sources) > 1
     key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize)
     ready = shard.kept.get(key)
     # A search of another graph may have replaced the peer buffers, or lost them.

@@ -29,7 +29,8 @@ class Components(Result):
 
     def __init__(self, stored: Stored, num_components: int, stats: Costs) -> None:
         super().__init__(stored)
-        self.num_components, self.stats = num_components, stats
+        self.num_components = num_components
+        self.stats = stats
         self.labels = Column(self._stored, "labels", np.dtype(np.int64))
 
     @property
@@ -43,7 +44,8 @@ class Components(Result):
         head = f"components of {self.graph.name}"
         if self.closed:
             return f"<{head}: closed>"
-        components, vertices = counted(self.num_components, "component"), counted(self.graph.num_vertices, "vertex")
+        components = counted(self.num_components, "component")
+        vertices = counted(self.graph.num_vertices, "vertex")
         return f"<{head}: {components} of {vertices}, {readable_seconds(self.stats.total_s)}>"
 
 

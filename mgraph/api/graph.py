@@ -54,7 +54,11 @@ class Graph:
     def __init__(
         self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict], placement: Placement
     ) -> None:
-        self.cluster, self.key, self.name, self.info, self.build_stats = cluster, key, name, info, build_stats
+        self.cluster = cluster
+        self.key = key
+        self.name = name
+        self.info = info
+        self.build_stats = build_stats
         self.placement = placement
         self._finalizer = cluster.hold(self, key)
 

@@ -203,7 +203,8 @@ def run_graph500(
         pass
     progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
     with Graph.from_source(source, cluster=cluster, layout=layout) as g:
-        where, roots = g.cluster, random_roots(g, spec.num_roots, spec.root_seed)
+        where = g.cluster
+        roots = random_roots(g, spec.num_roots, spec.root_seed)
         run = Graph500Run(
             graph=g.name,
             launcher=where.launcher,
@@ -240,7 +241,8 @@ def _search_multi_source(g: Graph, roots: list[int], edges: _ComponentEdges, che
     # Warm up: the first result also compiles the translation to user ids.
     with bfs_together(g, roots) as warm:
         warm[0].close()
-    translate_s, num_edges = 0.0, 0
+    translate_s = 0.0
+    num_edges = 0
     with bfs_together(g, roots) as found:
         for i in range(len(roots)):
             with found[i] as result:
@@ -286,7 +288,8 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     connected = g.num_vertices - g.info.num_isolated
     if not connected:
         raise InputError(f"{g.name} has no edges: there is no root to search from")
-    count, roots = min(count, connected), dict[int, None]()
+    count = min(count, connected)
+    roots = dict[int, None]()
     # Each round draws twice as many, so that few rounds suffice where few vertices have arcs.
     draws = 4 * count + 16
     for _ in range(ROUNDS):
@@ -322,7 +325,8 @@ def smallest_reached(rank: Rank, key: str) -> int:
 
 def count_input_edges(rank: Rank, key: str, graph: str, source: EdgeSource) -> int:
     """Return the number of reached input edges among those that this rank generates."""
-    stride, own = rank.objects[graph].user_stride, _reached(rank.objects[key])
+    stride = rank.objects[graph].user_stride
+    own = _reached(rank.objects[key])
     part = rank.backend.xp.zeros(stride, np.uint8)
     part[: len(own)] = own
     reached = rank.comm.allgather(part, rank.backend.xp.empty(stride * rank.size, np.uint8))

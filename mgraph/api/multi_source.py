@@ -37,7 +37,10 @@ class TraversedTogether:
     """
 
     def __init__(self, g: Graph, roots: list[int], stored: list[Stored], limit: int | None, stats: Costs) -> None:
-        self.graph, self.roots, self.stats, self._limit = g, roots, stats, limit
+        self.graph = g
+        self.roots = roots
+        self.stats = stats
+        self._limit = limit
         self._stored = stored
 
     def answer(self, index: int, *, return_predecessors: bool = True) -> Traversed:
@@ -126,7 +129,9 @@ def search_all_roots(
 
     Store the levels as `keys` and return this rank's stats.
     """
-    shard, comm, trace = shard_of(rank, graph), rank.comm, Trace(rank.backend, rank.comm)
+    shard = shard_of(rank, graph)
+    comm = rank.comm
+    trace = Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
         variant = require_variant(MULTI_SOURCE, shard, comm, LEVEL)
     for key, roots in zip(keys, batches, strict=True):
@@ -148,7 +153,8 @@ def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec
 
     Store it as `key` and return this rank's stats.
     """
-    shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
+    shard = shard_of(rank, graph)
+    trace = Trace(rank.backend, rank.comm)
     found: MultiSourceLevels = rank.objects[together]
     # A call that failed since the search has discarded the in-rows on all ranks.
     with trace.phase("prepare"):

@@ -105,7 +105,8 @@ class Stored:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.graph, self.key = graph, f"result-{uuid.uuid4().hex}"
+        self.graph = graph
+        self.key = f"result-{uuid.uuid4().hex}"
         self.close = graph.cluster.hold(self, self.key)
 
     @property
@@ -139,7 +140,9 @@ class Column:
     """
 
     def __init__(self, stored: Stored, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
-        self._stored, self.name, self.dtype = stored, name, dtype
+        self._stored = stored
+        self.name = name
+        self.dtype = dtype
         self._length = stored.graph.num_vertices if num_edges is None else num_edges
         self._item = "vertex" if num_edges is None else "edge"
 
@@ -232,7 +235,8 @@ class Result(ABC):
     stats: Costs
 
     def __init__(self, stored: Stored) -> None:
-        self.graph, self._stored = stored.graph, stored
+        self.graph = stored.graph
+        self._stored = stored
 
     @property
     @abstractmethod

@@ -51,10 +51,12 @@ class Forest(Result):
     def __init__(self, stored: Stored, maximum: bool, parts: Sequence[dict]) -> None:
         super().__init__(stored)
         graph = stored.graph
-        self.maximum, self.stats = maximum, Costs(**costs_of_ranks(graph, parts))
+        self.maximum = maximum
+        self.stats = Costs(**costs_of_ranks(graph, parts))
         self.num_edges = sum(part["edges"] for part in parts)
         self.num_trees = graph.num_vertices - self.num_edges
-        ids, weights = np.dtype(np.int64), np.dtype(str(graph.info.weight_dtype))
+        ids = np.dtype(np.int64)
+        weights = np.dtype(str(graph.info.weight_dtype))
         total = sum(part["total"] for part in parts)
         self.total_weight: int | float = as_float(total) if weights.kind == "f" else total
         self.sources = Column(self._stored, "sources", ids, self.num_edges)
@@ -75,7 +77,8 @@ class Forest(Result):
         head = f"{'maximum' if self.maximum else 'minimum'} spanning forest of {self.graph.name}"
         if self.closed:
             return f"<{head}: closed>"
-        edges, trees = counted(self.num_edges, "edge"), counted(self.num_trees, "tree")
+        edges = counted(self.num_edges, "edge")
+        trees = counted(self.num_trees, "tree")
         seconds = readable_seconds(self.stats.total_s)
         return f"<{head}: {edges} in {trees}, total weight {self.total_weight:,}, {seconds}>"
 
@@ -96,7 +99,8 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
     require_spannable(g.info)
-    maximum, stored = as_flag(maximum, "maximum"), Stored(g)
+    maximum = as_flag(maximum, "maximum")
+    stored = Stored(g)
     return Forest(stored, maximum, g.run(span, [stored], stored.key, maximum))
 
 

@@ -213,7 +213,8 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
         g.require_rows(f"method={method!r}")
     if method not in METHODS and g.cluster.backend in LIMITS:
         # Whether GPUs have access to each other's memory is known on the ranks.
-        info, has_persistent_kernels = g.info, LIMITS[g.cluster.backend].has_persistent_kernels
+        info = g.info
+        has_persistent_kernels = LIMITS[g.cluster.backend].has_persistent_kernels
         has_order = info.order == "degree"
         partition = Partition(info.num_vertices - has_order * info.num_isolated, g.num_ranks, has_order)
         facts = Setting.of_graph(

@@ -49,7 +49,8 @@ class Stats(Costs):
         return self.num_edges / self.total_s if self.total_s else 0.0
 
     def __repr__(self) -> str:
-        steps, arcs = counted(len(self.supersteps), "superstep"), counted(sum(self.arcs), "arc")
+        steps = counted(len(self.supersteps), "superstep")
+        arcs = counted(sum(self.arcs), "arc")
         return (
             f"<Stats: {self.method} ({self.reason}), {self.num_reached:,} reached, {steps}, {arcs} scanned, "
             f"{readable_seconds(self.total_s)}>"
@@ -93,7 +94,9 @@ class Traversed(Result):
 
     def __init__(self, stored: Stored, spec: TraversalSpec, stats: Stats) -> None:
         super().__init__(stored)
-        self.spec, self.stats, self.sources = spec, stats, spec.sources
+        self.spec = spec
+        self.stats = stats
+        self.sources = spec.sources
         ids = np.dtype(np.int64)
         self.distances = Column(self._stored, "distances", user_dtype(spec.dtype))
         self.predecessors = Column(self._stored, "predecessors", ids) if spec.predecessors else None

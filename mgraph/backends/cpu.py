@@ -42,7 +42,8 @@ class CpuBackend(Backend):
     ) -> None:
         self.threads = threads or available_cores()
         # Ranks that share the memory of this host, and of this process, this rank included.
-        self.sharers, self.sharers_of_process = sharers, sharers_of_process or sharers
+        self.sharers = sharers
+        self.sharers_of_process = sharers_of_process or sharers
         # A further limit of this process's memory.
         self.own_limit = own_limit
         self._helpers = Helpers(self.threads - 1)

@@ -111,7 +111,9 @@ class _Prepared:
     """
 
     def __init__(self, shape: Shape, kernel: Kernel, args: tuple) -> None:
-        self._shape, self._cooperative, self._empty = shape, kernel.cooperative, args[1] <= args[0]
+        self._shape = shape
+        self._cooperative = kernel.cooperative
+        self._empty = args[1] <= args[0]
         self._bound = [i for i, a in enumerate(args) if type(a) is Bound]
         allocated = [(i, a) for i, a in enumerate(args) if type(a) is Allocated]
         self._allocated = [(i, a.count * a.dtype.itemsize) for i, a in allocated]
@@ -162,7 +164,8 @@ class _PeakHook(cupy.cuda.MemoryHook):
     name = "mgraph high water"
 
     def __init__(self, pool: cupy.cuda.MemoryPool) -> None:
-        self.pool, self.peak = pool, pool.total_bytes()
+        self.pool = pool
+        self.peak = pool.total_bytes()
 
     def malloc_postprocess(self, **event: object) -> None:
         self.peak = max(self.peak, self.pool.total_bytes())
@@ -208,7 +211,8 @@ class CudaBackend(PersistentBackend):
 
     def _shape(self, kernel: Kernel, args: tuple) -> Shape:
         function = _function(kernel, kernel.dtypes(args), self.device).ptr
-        grid, shared_bytes = self.grid(kernel, args[1] - args[0]), kernel.shared_bytes(args)
+        grid = self.grid(kernel, args[1] - args[0])
+        shared_bytes = kernel.shared_bytes(args)
         if kernel.cooperative:
             grid = min(grid, self.multiprocessors * _blocks_at_once(function, kernel.block, shared_bytes))
         return function, grid, 1, 1, kernel.block, 1, 1, shared_bytes

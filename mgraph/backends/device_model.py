@@ -8,7 +8,8 @@ import numpy as np
 
 # Upper bounds of a plausible time or size, and of the time of one access: kernels multiply an access by the number of
 # arcs in 64 bits.
-MAX_WORD, MAX_ACCESS = 1 << 40, 1 << 24
+MAX_WORD = 1 << 40
+MAX_ACCESS = 1 << 24
 FEMTO = 1_000_000  # femtoseconds of a nanosecond
 
 

@@ -84,7 +84,8 @@ def control_groups(root: Path = Path("/")) -> list[tuple[Path, int]]:
 @functools.lru_cache(maxsize=8)
 def _groups(root: Path, of_process: str) -> tuple[tuple[Path, int], ...]:
     mounted = (root / "proc/self/mountinfo").read_text().splitlines()
-    mounts, groups = list(filter(None, map(_group_mount, mounted))), []
+    mounts = list(filter(None, map(_group_mount, mounted)))
+    groups = []
     for line in of_process.splitlines():
         number, controllers, path = line.split(":", 2)
         version = 2 if number == "0" and not controllers else 1 if "memory" in controllers.split(",") else 0
@@ -105,7 +106,8 @@ def _groups(root: Path, of_process: str) -> tuple[tuple[Path, int], ...]:
 def _group_mount(line: str) -> tuple[int, str, str] | None:
     """Return version, topmost group and folder if a line of mountinfo mounts memory control groups, else None."""
     mount, _, kind = line.partition(" - ")
-    fields, (kind, _, options) = mount.split(), (kind.split() + 3 * [""])[:3]
+    fields = mount.split()
+    (kind, _, options) = (kind.split() + 3 * [""])[:3]
     version = 2 if kind == "cgroup2" else 1 if kind == "cgroup" and "memory" in options.split(",") else None
     return None if version is None or len(fields) < 5 else (version, _unescaped(fields[3]), _unescaped(fields[4]))
 

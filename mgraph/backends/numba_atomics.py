@@ -31,10 +31,8 @@ def _rmw(name: str, operation: Callable[[types.Type], str]) -> Callable:
             if not isinstance(dtype, types.Float):
                 return builder.atomic_rmw(operation(dtype), pointer, new, "monotonic")
             bits = ir.IntType(dtype.bitwidth)
-            pointer, value = (
-                builder.bitcast(pointer, bits.as_pointer()),
-                builder.bitcast(new, bits),
-            )
+            pointer = builder.bitcast(pointer, bits.as_pointer())
+            value = builder.bitcast(new, bits)
             old = builder.atomic_rmw(operation(types.int64), pointer, value, "monotonic")
             return builder.bitcast(old, new.type)
 

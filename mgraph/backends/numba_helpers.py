@@ -110,7 +110,8 @@ def ones_before(bits, before, i):
 @inline
 def row_of_arc(offsets, num_rows, arc):
     """Return the row of an arc: the last row with an offset not above it."""
-    lo, hi = 0, num_rows
+    lo = 0
+    hi = num_rows
     while hi - lo > 1:
         middle = (lo + hi) >> 1
         if offsets[middle] <= arc:

@@ -45,7 +45,8 @@ def reach(name: bytes) -> int | None:
     if process == os.getpid() or boot != _boot():
         return None
     try:
-        here, there = runtime.getDevice(), runtime.deviceGetByPCIBusId(bus.rstrip(b"\0").decode())
+        here = runtime.getDevice()
+        there = runtime.deviceGetByPCIBusId(bus.rstrip(b"\0").decode())
         if here == there or not runtime.deviceCanAccessPeer(here, there) or not _has_atomics(here, there):
             return None
         return runtime.ipcOpenMemHandle(handle)
@@ -59,6 +60,7 @@ def _boot() -> bytes:
 
 def _has_atomics(here: int, there: int) -> bool:
     """Query the driver for peer atomics, which CuPy has no call for."""
-    driver, value = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0)
+    driver = ctypes.CDLL("libcuda.so.1")
+    value = ctypes.c_int(0)
     failed = driver.cuDeviceGetP2PAttribute(ctypes.byref(value), NATIVE_ATOMICS, here, there)
     return not failed and bool(value.value)

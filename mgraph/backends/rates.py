@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 SIZES_MIB = (1, 16, 32, 64, 128, 1024)
 # The constants of the CUDA file: random accesses of a thread, length of the chain that one thread follows, grid
 # barriers.
-EACH, STEPS, BARRIERS = 64, 2048, 64
+EACH = 64
+STEPS = 2048
+BARRIERS = 64
 # The words of the report; all but the first two are nanoseconds. Behind them are the times of the random loads by
 # table size, then those of the random atomics.
 REPORT = Names("Report", "done threads stream grid_barrier load_wait atomic_wait")
@@ -36,7 +38,9 @@ def measure_rates(lo, hi, abort, sizes, num_sizes, table, arrived, report) -> No
 def measure(run: PersistentBackend, sizes_bytes: tuple[int, ...], launches: int = LAUNCHES) -> Rates | None:
     """Measure the device; return None if a launch was aborted."""
     words = np.array(sizes_bytes, np.int64) // 4
-    table, sizes, arrived = run.xp.empty(int(words[-1]), np.uint32), run.to_device(words), run.xp.zeros(1, np.int64)
+    table = run.xp.empty(int(words[-1]), np.uint32)
+    sizes = run.to_device(words)
+    arrived = run.xp.zeros(1, np.int64)
     report, on_host = run.host_words(len(REPORT) + 2 * len(words))
     reports = []
     for _ in range(launches):

@@ -97,7 +97,9 @@ class ControlLayout(Shared):
 
     def __init__(self, *parameters: Names, own: str, report: Names, record: Sequence[str]) -> None:
         names = tuple(itertools.chain.from_iterable(parameters))
-        self.own, self.report, self.record = tuple(own.split()), report, tuple(record)
+        self.own = tuple(own.split())
+        self.report = report
+        self.record = tuple(record)
         self.shared = names[len(self.own) :]
         if names[: len(self.own)] != self.own or len(set(names)) < len(names):
             raise TypeError(f"{own!r} are not the first of {names}, or names repeat")
@@ -132,7 +134,10 @@ class WorkArea(Shared):
     """
 
     def __init__(self, c_name: str, start: str, argument: str = "", **parts: Part) -> None:
-        self._c_name, self._start, self._argument, self._parts = c_name, start, argument, parts
+        self._c_name = c_name
+        self._start = start
+        self._argument = argument
+        self._parts = parts
 
     def offsets(self, sizes: Mapping[str, int], item_bytes: Mapping[str, int]) -> dict[str, int]:
         """Return the byte at which each part begins, and `end`.
@@ -140,7 +145,8 @@ class WorkArea(Shared):
         `item_bytes` has the sizes of C types that depend on the module: vertex_t, dist_t, structs of them.
         """
         bytes_of = {**ITEM_BYTES, **item_bytes}
-        at, begins = 0, {}
+        at = 0
+        begins = {}
         for name, (item, count) in self._parts.items():
             if at % bytes_of[item]:
                 raise ValueError(f"{self._c_name}: {name} would begin at byte {at}, between items of {bytes_of[item]}")

@@ -19,7 +19,8 @@ class Helpers:
     """Up to `max_threads` threads, started by the first call of run() and ended with this object."""
 
     def __init__(self, max_threads: int) -> None:
-        self._max_threads, self._started = max_threads, 0
+        self._max_threads = max_threads
+        self._started = 0
         self._queue: SimpleQueue[Work | None] = SimpleQueue()
         # One None ends all threads: each puts it back for the next.
         self._end = weakref.finalize(self, self._queue.put, None)

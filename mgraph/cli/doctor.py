@@ -153,7 +153,8 @@ def _check_rates(found: Findings) -> None:
     try:
         run = make_backend("cuda")
         assert isinstance(run, PersistentBackend)
-        rates, kept = require_rates(run), stored_rates_file(run)
+        rates = require_rates(run)
+        kept = stored_rates_file(run)
         run.close()
     except Exception as error:
         found.problems.append(f"the GPU cannot be measured: {type(error).__name__}: {str(error).splitlines()[0]}")

@@ -83,7 +83,8 @@ def _print(run: Graph500Run) -> None:
     columns = ["kernel", "min ms", "median ms", "max ms", "million edges/s: median", "harmonic mean"]
     print_table(f"{counted(len(run.roots), 'root')}, {judged}", columns, rows)
     if (found := run.at_once) is not None:
-        steps, roots = counted(found.supersteps, "superstep"), counted(found.num_roots, "root")
+        steps = counted(found.supersteps, "superstep")
+        roots = counted(found.num_roots, "root")
         parts = f"{found.search_s * 1e3:.3g} in {steps}, {found.translate_s * 1e3:.3g} translation to user ids"
         per_s = f"{found.num_roots / found.total_s:,.4g} roots/s, {found.num_edges / found.total_s / 1e6:,.4g} million"
         total_ms = f"{found.total_s * 1e3:.3g} ms"

@@ -36,7 +36,8 @@ COMMANDS = {
     "plan": ("plan", "Print the memory that a graph needs, and whether it fits."),
     "doctor": ("doctor", "Report packages, GPUs, the ranks that would be used, and problems."),
 }
-INTERRUPTED, TERMINATED = 130, 143
+INTERRUPTED = 130
+TERMINATED = 143
 
 
 class Terminated(KeyboardInterrupt):

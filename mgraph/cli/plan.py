@@ -64,7 +64,8 @@ def plan(input: str | None, scale: int | None, layout: str, as_json: bool, **opt
     if gpus and memory is None:
         raise click.UsageError(f"how much memory does each GPU have? Give it, as in --gpus {gpus} --memory 139GiB")
     source = source_of(input or f"rmat:{scale}", *(options[name] for name in FILE_OPTIONS))
-    num_ranks, backend = gpus or ranks or 1, "cuda" if gpus else "cpu"
+    num_ranks = gpus or ranks or 1
+    backend = "cuda" if gpus else "cpu"
     made = plan_graph(source, num_ranks, backend, memory, layout)
     placement = place_graph(source, num_ranks, backend, made.memory_bytes, layout) if made.fits else None
     if as_json:

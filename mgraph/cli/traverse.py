@@ -80,7 +80,8 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         refuse_input_as_output(options["input"], options["plot"])
     edges = source_of_options(options)
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
-    algorithm, method = search.__name__, options["method"]
+    algorithm = search.__name__
+    method = options["method"]
     if options["layout"] == "compact" and method not in ("auto", "sweep"):
         raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
 

@@ -47,7 +47,8 @@ class Objects(dict[str, Any]):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Keep the objects that a call adds only if it succeeds, without those forgotten meanwhile."""
-        added, self._forgotten = self.begin_call(), []
+        added = self.begin_call()
+        self._forgotten = []
         try:
             yield
             # A key that is forgotten after this line is stored already, and `forget` drops it at once.

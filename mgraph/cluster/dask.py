@@ -80,7 +80,8 @@ class DaskCluster(Cluster):
         # Started by `connect` for this cluster, and stopped by close().
         self.owned = ExitStack()
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
-        self._session, self._pid = uuid.uuid4().hex, os.getpid()
+        self._session = uuid.uuid4().hex
+        self._pid = os.getpid()
         _install(client)
         # Sends a message alone: the objects of ranks are freed even without close().
         self._finalizer = weakref.finalize(
@@ -93,7 +94,8 @@ class DaskCluster(Cluster):
             lambda: self._sync(client.scheduler.mgraph_open, **request, **self._timeouts),
             undo=lambda _: self._finalizer(),
         )
-        self.num_ranks, self.backend = reply["num_ranks"], reply["backend"]
+        self.num_ranks = reply["num_ranks"]
+        self.backend = reply["backend"]
         self.may_narrow = num_ranks is None
         # Weak references to parts. A part refers to this cluster, so that what `connect` started outlives the part.
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
@@ -180,8 +182,12 @@ class _Call:
     """A running call: its lease, the futures of its tasks, and those of parts that were sent separately."""
 
     def __init__(self, client: Client, session: str, name: str, on_stored: bool) -> None:
-        self._client, self._session, self._name, self._on_stored = client, session, name, on_stored
-        self._lease, self._pid = uuid.uuid4().hex, os.getpid()
+        self._client = client
+        self._session = session
+        self._name = name
+        self._on_stored = on_stored
+        self._lease = uuid.uuid4().hex
+        self._pid = os.getpid()
         self._tasks: list[Future] = []
         self._parts: list[Future] = []
 
@@ -193,7 +199,8 @@ class _Call:
         The error of a rank is returned, not raised: its traceback would hold the frames of this coroutine.
         """
         lease_request = asyncio.ensure_future(self._request_lease(gather))
-        succeeded, cause = False, "the call failed"
+        succeeded = False
+        cause = "the call failed"
         try:
             ticket = await asyncio.shield(lease_request)
             error = await self._submit(ticket, call, parts) or await self._failure()

@@ -71,9 +71,11 @@ class InProcessCluster(Cluster):
                 f"num_ranks is {num_ranks}: one process has at most {MAX_THREADS}, which share its cores (--workers)"
             )
         make = self._make = make_backend or _shared_backend(backend, num_ranks)
-        self.num_ranks, self._pid = num_ranks, os.getpid()
+        self.num_ranks = num_ranks
+        self._pid = os.getpid()
         self.timeout_s = timeout_s = check_deadline(timeout_s, "verb_timeout_s")
-        backends, open_comms = [make() for _ in range(num_ranks)], self.open_comms
+        backends = [make() for _ in range(num_ranks)]
+        open_comms = self.open_comms
         self.backend = backends[0].name
         self._narrowed: dict[int, InProcessCluster] = {}
         self._threads = RankThreads(backends, lambda: open_comms(num_ranks, timeout_s))

@@ -132,7 +132,8 @@ def _open_sockets(
     tls = None
     # Ranks use TLS if their workers do.
     if worker.address.startswith("tls://"):
-        connect, listen = worker.security.get_connection_args("worker"), worker.security.get_listen_args("worker")
+        connect = worker.security.get_connection_args("worker")
+        listen = worker.security.get_listen_args("worker")
         tls = TlsContexts(connect["ssl_context"], listen["ssl_context"])
     endpoint = SocketEndpoint(
         index,

@@ -33,7 +33,8 @@ class Pauses:
     scheduler: Scheduler
 
     def __init__(self, call_of: dict[str, Call], fail_task: Callable[[str, Exception], None]) -> None:
-        self._call_of, self._fail_task = call_of, fail_task
+        self._call_of = call_of
+        self._fail_task = fail_task
         # By worker that its nanny ended: why.
         self._ended: dict[str, str] = {}
 
@@ -79,7 +80,8 @@ class Pauses:
 
 
 def _describe(worker: WorkerState) -> str:
-    used, limit = readable_bytes(worker.metrics.get("memory", 0)), worker.memory_limit
+    used = readable_bytes(worker.metrics.get("memory", 0))
+    limit = worker.memory_limit
     of = f" of its memory limit, {readable_bytes(limit)}" if limit else ""
     return (
         f"worker {worker.address} is paused by Dask, so that no call begins on it: it uses {used}{of}; "

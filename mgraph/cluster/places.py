@@ -36,7 +36,8 @@ class Places:
 
     def install(self, scheduler: Scheduler) -> None:
         """Send the plugin to all workers in the background, since a stopped worker does not answer."""
-        self._scheduler, self._changed = scheduler, asyncio.Condition()
+        self._scheduler = scheduler
+        self._changed = asyncio.Condition()
         plugin = pickle.dumps(RankPlugin())
         # Workers that join later receive it when they register.
         scheduler.worker_plugins[PLUGIN] = plugin
@@ -118,7 +119,8 @@ class Heartbeats:
         """Record the time of each worker's last heartbeat; any clock serves, as only changes count."""
         now = time.monotonic()
         # If this process was suspended, heartbeats wait unread: cap the silence that one update can add.
-        elapsed_s, self._updated_at = min(now - self._updated_at, 2 * TICK_S), now
+        elapsed_s = min(now - self._updated_at, 2 * TICK_S)
+        self._updated_at = now
         before = self._silent
         self._silent = {
             worker: (seen, before[worker][1] + elapsed_s if before.get(worker, (None,))[0] == seen else 0.0)

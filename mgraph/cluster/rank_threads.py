@@ -43,10 +43,13 @@ class RankThreads:
     """
 
     def __init__(self, backends: Sequence[Backend], open_comms: Callable[[], list[Communicator]]) -> None:
-        self.backends, self.objects = backends, [Objects() for _ in backends]
-        self._open_comms, self._pid = open_comms, os.getpid()
+        self.backends = backends
+        self.objects = [Objects() for _ in backends]
+        self._open_comms = open_comms
+        self._pid = os.getpid()
         self.ranks = self._open_ranks()
-        self.is_closed, self._has_ended = False, False
+        self.is_closed = False
+        self._has_ended = False
         self.calls: SimpleQueue[Call | _Closing | _OwnerGone] = SimpleQueue()
         # By key, the references to living owners.
         self.holds: dict[str, _OwnerGone] = {}
@@ -99,7 +102,8 @@ class RankThreads:
 
     def _open_ranks(self) -> list[Rank]:
         """Open a new communicator; return the ranks that use it."""
-        size, parts = len(self.backends), zip(self._open_comms(), self.backends, self.objects, strict=True)
+        size = len(self.backends)
+        parts = zip(self._open_comms(), self.backends, self.objects, strict=True)
         return [Rank(r, size, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
 
     def _start(self) -> None:
@@ -200,11 +204,14 @@ class Call:
     """
 
     def __init__(self, threads: RankThreads, function: Callable[..., Any], args: list[tuple]) -> None:
-        self._threads, self._args = threads, args
+        self._threads = threads
+        self._args = args
         self._function: Callable[..., Any] | None = function
         self.results: list[Any] = [None] * len(args)
         self.errors: list[BaseException] = []
-        self.answered, self.settled, self.over = locked_lock(), locked_lock(), locked_lock()
+        self.answered = locked_lock()
+        self.settled = locked_lock()
+        self.over = locked_lock()
         # Never acquired in the main thread, where an interrupt could leave it locked.
         self._lock = threading.Lock()
         self._ranks: list[Rank] = []
@@ -224,7 +231,9 @@ class Call:
 
     def run(self, r: int) -> None:
         """Run one rank's function in its thread; the first failure aborts the other ranks."""
-        rank, function, args = self._ranks[r], self._function, self._args[r]
+        rank = self._ranks[r]
+        function = self._function
+        args = self._args[r]
         assert function is not None
         try:
             if self._is_aborted:
@@ -233,7 +242,8 @@ class Call:
         except BaseException as error:
             with self._lock:
                 self.errors.append(error)
-                is_first, self._has_failed = not self._has_failed, True
+                is_first = not self._has_failed
+                self._has_failed = True
             if is_first:
                 self.abort(f"another rank failed: {type(error).__name__}: {error}")
                 self.answered.release()
@@ -246,7 +256,8 @@ class Call:
             if self._is_aborted or self._is_over or not self._ranks:
                 return
             # Under the lock, like the end of the call: no later call is stopped, or uses this communicator.
-            self._is_aborted, ranks = True, self._ranks
+            self._is_aborted = True
+            ranks = self._ranks
             for rank in ranks:
                 rank.backend.stopped = cause
         for rank in ranks:
@@ -269,7 +280,8 @@ class Call:
 
     def failure(self) -> BaseException:
         """Return the error that caused the failure; drop all others, since their tracebacks refer to this call."""
-        errors, self.errors = self.errors, []
+        errors = self.errors
+        self.errors = []
         return first_cause(errors) or errors[0]
 
     def _end_rank(self) -> None:
@@ -288,7 +300,9 @@ class Call:
                 self._threads.ranks = []
             for rank in self._ranks:
                 rank.backend.stopped = None
-            self._ranks, self._args, self._function = [], [], None
+            self._ranks = []
+            self._args = []
+            self._function = None
         (self.settled if self._has_failed else self.answered).release()
         self.over.release()
 
@@ -308,7 +322,8 @@ class KeyHold:
     """
 
     def __init__(self, owner: object, threads: RankThreads, key: str) -> None:
-        self._threads, self._key = threads, key
+        self._threads = threads
+        self._key = key
         reference = _OwnerGone(owner, threads.calls.put)
         reference.key = key
         # Held here, since a weak reference that is collected before its referent calls nothing.

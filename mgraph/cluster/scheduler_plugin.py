@@ -151,7 +151,9 @@ class GangPlugin(SchedulerPlugin):
         found = self._gangs.get(gang)
         if found is None or found.epoch != epoch:
             raise CommAborted("the gang was ended before it opened")
-        ready, all_ready, size = found.ready, found.all_ready, len(found.members)
+        ready = found.ready
+        all_ready = found.all_ready
+        size = len(found.members)
         ready[rank] = address
         if len(ready) == size and not all_ready.done():
             all_ready.set_result(None)
@@ -307,11 +309,14 @@ class GangPlugin(SchedulerPlugin):
         if call.aborted or not self._leases.held(call.lease) or call.gang is None:
             return
         call.aborted = True
-        gang, epoch = call.gang, call.gang.epoch
+        gang = call.gang
+        epoch = call.gang.epoch
         if not gang.all_ready.done():
             gang.all_ready.set_exception(CommAborted(cause))
             gang.all_ready.exception()
-        gang.epoch, gang.ready, gang.all_ready = epoch + 1, {}, asyncio.Future()
+        gang.epoch = epoch + 1
+        gang.ready = {}
+        gang.all_ready = asyncio.Future()
         self._send(gang.workers, {"op": "mgraph-abort", "gang": gang.name, "epoch": epoch, "cause": cause})
 
     def _lose_gang(self, gang: Gang, rank: int, worker: str, cause: str) -> None:
@@ -325,7 +330,8 @@ class GangPlugin(SchedulerPlugin):
         self._send(gang.workers, {"op": "mgraph-drop", "gang": gang.name, "cause": str(error)})
         for session in self._sessions.values():
             if session.gang is gang:
-                session.gang, session.loss = None, (rank, worker, cause)
+                session.gang = None
+                session.loss = (rank, worker, cause)
         # Finished calls too: Dask must not recompute their lost results.
         lost = [call for call in self._calls.values() if call.gang is gang]
         # Reject all waiting calls before ending any lease, which would grant the lost gang to the next of them.

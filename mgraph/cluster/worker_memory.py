@@ -23,7 +23,8 @@ def free_of_worker(worker: Worker) -> FreeMemory | None:
     fractions = [fraction for fraction in (manager.memory_pause_fraction, ends_at) if fraction is not False]
     if not manager.memory_limit or not fractions:
         return None
-    limit, fraction = manager.memory_limit, min(fractions)
+    limit = manager.memory_limit
+    fraction = min(fractions)
     left = int(fraction * limit) - worker.monitor.get_process_memory()
     action = "pauses" if fraction == manager.memory_pause_fraction else "ends"
     reason = (

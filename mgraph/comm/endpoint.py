@@ -81,9 +81,12 @@ class SocketEndpoint:
     ) -> None:
         if len(secret) < MIN_SECRET_BYTES:
             raise UsageError(f"a secret of {len(secret)} bytes can be guessed: give at least {MIN_SECRET_BYTES}")
-        self.rank, self.size, self.names = rank, size, tuple(names)
+        self.rank = rank
+        self.size = size
+        self.names = tuple(names)
         self.links: dict[int, Link] = {}
-        self.me, self.tls = Identity(rank, size, network, secret), tls
+        self.me = Identity(rank, size, network, secret)
+        self.tls = tls
         # Guards the two flags: while `link` runs, no other thread closes the descriptors that it waits on.
         self._lock = threading.Lock()
         self._closed = self._linking = False
@@ -112,7 +115,8 @@ class SocketEndpoint:
             raise
         finally:
             with self._lock:
-                self._linking, self._closed = False, True
+                self._linking = False
+                self._closed = True
                 self._close_listener()
 
     def close(self) -> None:
@@ -143,13 +147,18 @@ class _Connection:
     """A connection in its handshake; `peer` is None for an incoming one, which may be any stranger's."""
 
     def __init__(self, sock: socket.socket, handshake: Handshake, tls: ssl.SSLContext | None, peer: int | None) -> None:
-        self.sock, self.fd, self.peer = sock, sock.fileno(), peer
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.peer = peer
         self.deadline = math.inf if peer is not None else time.monotonic() + STRANGER_S
         # The peer's rank, when both sides are authenticated.
         self.proven: int | None = None
-        self._handshake, self._tls = handshake, tls
-        self._connecting, self._secured = True, tls is None
-        self._to_send, self._received = b"", b""
+        self._handshake = handshake
+        self._tls = tls
+        self._connecting = True
+        self._secured = tls is None
+        self._to_send = b""
+        self._received = b""
         self._num_wanted = 0
         self._begun = False
 
@@ -195,7 +204,8 @@ class _Connection:
         except StopIteration as end:
             self.proven = end.value
             return
-        self._begun, self._received = True, b""
+        self._begun = True
+        self._received = b""
         self._to_send, self._num_wanted = (step, 0) if isinstance(step, bytes) else (b"", step)
 
 
@@ -203,7 +213,9 @@ class _Linking:
     """Links one rank with all others, in one thread."""
 
     def __init__(self, endpoint: SocketEndpoint, selector: selectors.BaseSelector, addresses: Sequence[str]) -> None:
-        self._endpoint, self._selector, self._addresses = endpoint, selector, addresses
+        self._endpoint = endpoint
+        self._selector = selector
+        self._addresses = addresses
         self._links = endpoint.links
         # By lower rank without a connection: when to connect, or to connect again.
         self._connect_at = dict.fromkeys(range(endpoint.rank), 0.0)
@@ -212,7 +224,8 @@ class _Linking:
 
     def run(self, timeout_s: float) -> None:
         """Link with every rank; an error names the ranks that are missing."""
-        endpoint, deadline = self._endpoint, time.monotonic() + timeout_s
+        endpoint = self._endpoint
+        deadline = time.monotonic() + timeout_s
         self._selector.register(endpoint.listener, selectors.EVENT_READ)
         self._selector.register(endpoint.awake, selectors.EVENT_READ)
         try:

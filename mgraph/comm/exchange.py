@@ -43,9 +43,13 @@ class _Exchange:
     """One round of a verb: the peers still to receive from or to send to, and the target arrays."""
 
     def __init__(self, number: int, call: str, targets: Mapping[int, Array | None], dtype: np.dtype) -> None:
-        self.number, self.call, self.targets, self.dtype = number, call, targets, dtype
+        self.number = number
+        self.call = call
+        self.targets = targets
+        self.dtype = dtype
         self.description = call.encode()[:MAX_DESCRIPTION_BYTES]
-        self.waiting, self.unsent = set(targets), set[int]()
+        self.waiting = set(targets)
+        self.unsent = set[int]()
         self.received: dict[int, np.ndarray] = {}
 
 
@@ -54,7 +58,8 @@ class Network:
 
     def __init__(self, endpoint: SocketEndpoint, timeout_s: float) -> None:
         self.rank = endpoint.rank
-        self._names, self._timeout_s = endpoint.names, timeout_s
+        self._names = endpoint.names
+        self._timeout_s = timeout_s
         # Set once, under `_failing`, and read without it: assigning a reference is atomic.
         self._failure: CommAborted | CommTimeout | None = None
         self._failing = threading.Lock()
@@ -123,7 +128,8 @@ class Network:
 
     def forget_in_child(self) -> None:
         # The parent's threads do not exist here, and may have held the locks during the fork.
-        self._failing, self._driving = threading.Lock(), threading.Lock()
+        self._failing = threading.Lock()
+        self._driving = threading.Lock()
         self._failure = CommAborted("this process was forked from a rank and cannot use its links")
         self._close_all()
 

@@ -33,7 +33,8 @@ HELLO = struct.Struct(f"!8sII{NONCE_BYTES}s")
 CHALLENGE = struct.Struct(f"!8s{NONCE_BYTES}s")
 PROOF = struct.Struct(f"!{PROOF_BYTES}s")
 ANSWER = struct.Struct(f"!B{PROOF_BYTES}s")
-REFUSED, ADMITTED = 0, 1
+REFUSED = 0
+ADMITTED = 1
 
 # Yields bytes to write or a number of bytes to read; returns the peer's rank.
 Handshake = Generator[bytes | int, bytes, int]

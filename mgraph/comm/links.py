@@ -20,7 +20,9 @@ from mgraph.errors import CommAborted
 
 # Frame kind, length of the description, number of the exchange, length of the payload.
 HEAD = struct.Struct("!BxxxIQQ")
-DATA, ABORT, BYE = 1, 2, 3
+DATA = 1
+ABORT = 2
+BYE = 3
 # Of a verb, a dtype and a shape; or of the cause of a failure.
 MAX_DESCRIPTION_BYTES = 4096
 # More than the memory of any host.
@@ -57,7 +59,8 @@ class Link:
     """One rank's end of the connection to a peer."""
 
     def __init__(self, peer: int, sock: socket.socket) -> None:
-        self.peer, self.sock = peer, sock
+        self.peer = peer
+        self.sock = sock
         self.fd = sock.fileno()
         self._tls = sock if isinstance(sock, ssl.SSLSocket) else None
         # Set by `read` if TLS must write before it can read.
@@ -96,7 +99,8 @@ class Link:
 
     def flush(self) -> bool:
         """Send at most CHUNK_BYTES; return whether nothing is left to send."""
-        out, budget = self._outgoing, CHUNK_BYTES
+        out = self._outgoing
+        budget = CHUNK_BYTES
         # Even if the socket accepts no byte: TLS may have encrypted some already.
         self._begun = self._begun or len(out)
         try:
@@ -179,7 +183,9 @@ class Link:
 
     def drain(self) -> bool:
         """Discard received bytes; return whether the connection has ended."""
-        self._target, self._begin, self._end = None, 0, 0
+        self._target = None
+        self._begin = 0
+        self._end = 0
         try:
             # Bounded, however fast the peer sends: the caller has a deadline.
             for _ in range(DRAINED_AT_ONCE):
@@ -208,5 +214,6 @@ class Link:
         elif self._end > BUFFER_BYTES - HEAD.size - MAX_DESCRIPTION_BYTES:
             rest = bytes(self._buffer[self._begin : self._end])
             self._buffer[: len(rest)] = rest
-            self._begin, self._end = 0, len(rest)
+            self._begin = 0
+            self._end = len(rest)
         return self._buffer[self._end :]

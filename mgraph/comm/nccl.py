@@ -122,9 +122,12 @@ class NcclCommunicator(Communicator):
     may_reach = True
 
     def __init__(self, rank: int, size: int, handle: Any, timeout_s: float, names: Sequence[str] = ()) -> None:
-        self.rank, self.size, self._names = rank, size, names
+        self.rank = rank
+        self.size = size
+        self._names = names
         self.bytes_sent = 0
-        self._handle, self._timeout_s = handle, timeout_s
+        self._handle = handle
+        self._timeout_s = timeout_s
         self._device = runtime.getDevice()
         self._failure: CommAborted | CommTimeout | None = None
         self._failing = threading.Lock()

@@ -27,7 +27,8 @@ class PeerBuffers:
     """
 
     def __init__(self, own: Array, given: tuple[Array, Array, Array], unmap: Callable[[], None]) -> None:
-        self.own, self.bound = own, given
+        self.own = own
+        self.bound = given
         self.leave = weakref.finalize(self, unmap)
         # At exit the order of finalizers is unknown, and the process gives up its mappings in any case.
         self.leave.atexit = False

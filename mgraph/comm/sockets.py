@@ -57,7 +57,8 @@ class SocketCommunicator(Communicator):
     """One process's end of a network of sockets."""
 
     def __init__(self, endpoint: SocketEndpoint, timeout_s: float) -> None:
-        self.rank, self.size = endpoint.rank, endpoint.size
+        self.rank = endpoint.rank
+        self.size = endpoint.size
         self.bytes_sent = 0
         self._network = Network(endpoint, timeout_s)
         # The other ranks, starting at the next, so that not all send to the same one first.

@@ -65,7 +65,8 @@ def even_slices(count: int, size: int) -> list[slice]:
 class SoleRank(Communicator):
     """The communicator of a single rank: every verb returns its input."""
 
-    rank, size = 0, 1
+    rank = 0
+    size = 1
     may_reach = True
 
     def __init__(self) -> None:
@@ -117,7 +118,9 @@ class _Group:
     """The state that the threads share: one rendezvous after another, and the failure."""
 
     def __init__(self, size: int, timeout_s: float, names: Sequence[str]) -> None:
-        self.size, self.timeout_s, self.names = size, timeout_s, names
+        self.size = size
+        self.timeout_s = timeout_s
+        self.names = names
         self._changed = threading.Condition()  # over a reentrant lock
         # By rank, the call and the value of each rank that has arrived at the current rendezvous.
         self._arrived: dict[int, tuple[tuple, Any]] = {}
@@ -181,7 +184,8 @@ class ThreadCommunicator(Communicator):
     may_reach = True
 
     def __init__(self, group: _Group, rank: int) -> None:
-        self.rank, self.size = rank, group.size
+        self.rank = rank
+        self.size = group.size
         self.bytes_sent = 0
         self._group = group
 

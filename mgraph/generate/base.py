@@ -86,7 +86,8 @@ class Output:
     def __init__(self, generator: Any, backend: Backend, num_edges: int) -> None:
         dtype = vertex_dtype(generator.num_vertices)
         empty = backend.xp.empty
-        self.sources, self.targets = empty(num_edges, dtype), empty(num_edges, dtype)
+        self.sources = empty(num_edges, dtype)
+        self.targets = empty(num_edges, dtype)
         self.weights = None if generator.weights is None else empty(num_edges, generator.weight_dtype)
         self.none = none_of(dtype)
         self.backend = backend

@@ -13,10 +13,14 @@ GRID = np.uint64(33)
 @kernel(vertex_t="sources", weight_t="weights")
 def grid_edges(lo, hi, first, rows, columns, seed, drop, max_weight, none, sources, targets, weights):
     """Write the edges lo..hi (2 v to the right of v, 2 v + 1 down); the source of a missing edge is `none`."""
-    seed, threshold, max_weight = np.uint64(seed), np.uint64(drop), np.uint64(max_weight)
-    stream, weights_key = mix(seed + GRID), weight_key(seed)
+    seed = np.uint64(seed)
+    threshold = np.uint64(drop)
+    max_weight = np.uint64(max_weight)
+    stream = mix(seed + GRID)
+    weights_key = weight_key(seed)
     for i in range(lo, hi):
-        v, j = i >> 1, i - first
+        v = i >> 1
+        j = i - first
         at_border = v // columns + 1 >= rows if i & 1 else v % columns + 1 >= columns
         if at_border or mix(stream ^ mix(np.uint64(i))) < threshold:
             sources[j] = none

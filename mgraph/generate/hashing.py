@@ -33,7 +33,10 @@ def mix(z):
 @inline
 def multiply_high(a, b):
     """Return the upper 64 bits of a * b: for a uniform 64-bit a, a nearly uniform number below b."""
-    a_low, a_high, b_low, b_high = a & LOW_32, a >> U32, b & LOW_32, b >> U32
+    a_low = a & LOW_32
+    a_high = a >> U32
+    b_low = b & LOW_32
+    b_high = b >> U32
     middle = a_high * b_low + (a_low * b_low >> U32)
     return a_high * b_high + (middle >> U32) + ((middle & LOW_32) + a_low * b_high >> U32)
 

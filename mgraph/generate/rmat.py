@@ -76,7 +76,8 @@ class Rmat:
         It is a sum over the set bits of a label before scrambling, which determine the vertex's probability.
         """
         ends = 2 * self.num_input_edges
-        zeros, ones = 0.76, 0.24
+        zeros = 0.76
+        ones = 0.24
         return round(
             sum(
                 math.comb(self.scale, k) * -math.expm1(-ends * zeros ** (self.scale - k) * ones**k)

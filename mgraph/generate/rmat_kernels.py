@@ -16,10 +16,16 @@ ABC = np.uint64(int((0.57 + 0.19 + 0.19) * 2**32))
 @kernel(vertex_t="sources", weight_t="weights")
 def rmat_edges(lo, hi, first, scale, seed, scramble, max_weight, sources, targets, weights):
     """Write the edges lo..hi; edge `first` is written to index 0."""
-    seed, bits, max_weight = np.uint64(seed), np.uint64(scale), np.uint64(max_weight)
-    stream, weights_key, one = mix(seed), weight_key(seed), np.uint64(1)
-    k0, k1 = permutation_key(seed, np.uint64(0)), permutation_key(seed, np.uint64(1))
-    k2, k3 = permutation_key(seed, np.uint64(2)), permutation_key(seed, np.uint64(3))
+    seed = np.uint64(seed)
+    bits = np.uint64(scale)
+    max_weight = np.uint64(max_weight)
+    stream = mix(seed)
+    weights_key = weight_key(seed)
+    one = np.uint64(1)
+    k0 = permutation_key(seed, np.uint64(0))
+    k1 = permutation_key(seed, np.uint64(1))
+    k2 = permutation_key(seed, np.uint64(2))
+    k3 = permutation_key(seed, np.uint64(3))
     for i in range(lo, hi):
         state = stream ^ mix(np.uint64(i))
         a = b = word = np.uint64(0)
@@ -35,7 +41,8 @@ def rmat_edges(lo, hi, first, scale, seed, scramble, max_weight, sources, target
             a = a << one | down
             b = b << one | (np.uint64(x >= A) ^ down ^ np.uint64(x >= ABC))
         if scramble:
-            a, b = scrambled(a, bits, k0, k1, k2, k3), scrambled(b, bits, k0, k1, k2, k3)
+            a = scrambled(a, bits, k0, k1, k2, k3)
+            b = scrambled(b, bits, k0, k1, k2, k3)
         sources[i - first] = a
         targets[i - first] = b
         if weights is not None:

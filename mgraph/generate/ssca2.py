@@ -84,7 +84,8 @@ class Ssca2:
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_vertices, k, num_chunks)
         output = Output(self, backend, (hi - lo) * self._slots)
-        clique, scramble = self.largest_clique, int(self.scramble)
+        clique = self.largest_clique
+        scramble = int(self.scramble)
         window = CLIQUES_PER_WINDOW * clique
         return output.fill(
             ssca2_edges, lo, hi, lo, self.scale, self.seed, clique, window, scramble, self.max_weight, output.none

@@ -31,11 +31,18 @@ def ssca2_edges(lo, hi, first, scale, seed, max_clique, window, scramble, max_we
 
     The source of a missing edge is `none`.
     """
-    seed, bits, max_weight = np.uint64(seed), np.uint64(scale), np.uint64(max_weight)
-    size_stream, join_stream, weights_key = mix(seed + SIZES), mix(seed + JOINS), weight_key(seed)
-    k0, k1 = permutation_key(seed, np.uint64(0)), permutation_key(seed, np.uint64(1))
-    k2, k3 = permutation_key(seed, np.uint64(2)), permutation_key(seed, np.uint64(3))
-    n, slots = 1 << scale, max_clique // 2 + 1
+    seed = np.uint64(seed)
+    bits = np.uint64(scale)
+    max_weight = np.uint64(max_weight)
+    size_stream = mix(seed + SIZES)
+    join_stream = mix(seed + JOINS)
+    weights_key = weight_key(seed)
+    k0 = permutation_key(seed, np.uint64(0))
+    k1 = permutation_key(seed, np.uint64(1))
+    k2 = permutation_key(seed, np.uint64(2))
+    k3 = permutation_key(seed, np.uint64(3))
+    n = 1 << scale
+    slots = max_clique // 2 + 1
     for v in range(lo, hi):
         # Draw the sizes of the window's cliques in order, until one contains v.
         end = v // window * window
@@ -55,7 +62,8 @@ def ssca2_edges(lo, hi, first, scale, seed, max_clique, window, scramble, max_we
                 u = start + (v - start + step) % size
                 missing = 2 * step > size or (2 * step == size and v - start >= step)
             else:
-                word, octave = mix(join_stream ^ mix(np.uint64(v))), 0
+                word = mix(join_stream ^ mix(np.uint64(v)))
+                octave = 0
                 while octave < scale and (word >> np.uint64(octave)) & np.uint64(1) == 0:
                     octave += 1
                 far = np.int64(1) << octave
@@ -65,9 +73,11 @@ def ssca2_edges(lo, hi, first, scale, seed, max_clique, window, scramble, max_we
             if missing:
                 sources[j] = none
                 continue
-            a, b = np.uint64(v), np.uint64(u)
+            a = np.uint64(v)
+            b = np.uint64(u)
             if scramble:
-                a, b = scrambled(a, bits, k0, k1, k2, k3), scrambled(b, bits, k0, k1, k2, k3)
+                a = scrambled(a, bits, k0, k1, k2, k3)
+                b = scrambled(b, bits, k0, k1, k2, k3)
             sources[j] = a
             targets[j] = b
             if weights is not None:

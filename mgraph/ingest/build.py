@@ -80,17 +80,23 @@ def build(
 
 def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
     """Read the input again, in step with the other ranks, and add every arc to the builder."""
-    backend, source, table = builder.backend, survey.source, survey.position_of_user
+    backend = builder.backend
+    source = survey.source
+    table = survey.position_of_user
     dtype = builder.partition.dtype
     for k in steps(builder.comm, num_chunks):
         backend.release()
         u, v, w = read_chunk(source, backend, k, num_chunks, survey.weight_dtype)
         no_loop = u != v
         if total(backend, no_loop) < len(no_loop):
-            u, v, w = u[no_loop], v[no_loop], None if w is None else w[no_loop]
+            u = u[no_loop]
+            v = v[no_loop]
+            w = None if w is None else w[no_loop]
         if table is not None:
-            u, v = translated(backend, u, table), translated(backend, v, table)
-        u, v = u.astype(dtype, copy=False), v.astype(dtype, copy=False)
+            u = translated(backend, u, table)
+            v = translated(backend, v, table)
+        u = u.astype(dtype, copy=False)
+        v = v.astype(dtype, copy=False)
         builder.add(u, v, w)
         if not source.directed:
             builder.add(v, u, w)

@@ -39,7 +39,8 @@ from mgraph.types import Array
 def would_fit(survey: Survey, backend: Backend, comm: Communicator, num_chunks: int) -> bool:
     """Return whether the compact layout would fit if the ranks had equal shares of the edges."""
     width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
-    edges, partition = -(-survey.num_input_edges // comm.size), survey.partition
+    edges = -(-survey.num_input_edges // comm.size)
+    partition = survey.partition
     layout = key_layout(choose_shape(backend, width), partition.num_states, range(partition.stride), edges)
     plan = plan_compact(survey.sizes(edges), partition, layout, backend.limits, num_chunks, width)
     return layout.fits and refusal(plan, backend, comm) is None
@@ -49,7 +50,8 @@ def build_compact(
     survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, shape: BlockShape | None = None
 ) -> Shard:
     """Build this rank's shard of blocks alone; every rank calls it."""
-    xp, partition = backend.xp, survey.partition
+    xp = backend.xp
+    partition = survey.partition
     width = state_bytes(survey.weight_dtype, survey.source.num_vertices, survey.totals.max_weight)
     shape = shape or choose_shape(backend, width)
     base = comm.rank * partition.stride
@@ -92,7 +94,8 @@ def build_compact(
         degrees = degrees[: partition.num_owned(0)]
     info = survey.describe(backend, comm, "compact", degrees, blocks.weights, both_ways, dropped << both_ways)
     shard = Shard(backend, info, partition, comm.rank, None, survey.user_of_local, position_of_user)
-    shard.blocks[width], shard.stored_degrees = blocks, degrees
+    shard.blocks[width] = blocks
+    shard.stored_degrees = degrees
     return shard
 
 
@@ -111,12 +114,18 @@ class _Edges:
         layout: KeyLayout,
         positions: Positions,
     ) -> None:
-        self.survey, self.backend, self.comm = survey, backend, comm
-        self.num_chunks, self.layout, self.positions = num_chunks, layout, positions
+        self.survey = survey
+        self.backend = backend
+        self.comm = comm
+        self.num_chunks = num_chunks
+        self.layout = layout
+        self.positions = positions
 
     def __iter__(self) -> Iterator[tuple[Array, Array | None]]:
-        backend, survey = self.backend, self.survey
-        xp, partition = backend.xp, survey.partition
+        backend = self.backend
+        survey = self.survey
+        xp = backend.xp
+        partition = survey.partition
         # In natural order the larger positions, at which edges start, are mostly on the last ranks: start at either.
         by_parity = int(partition.num_ranks > 1 and not partition.cyclic)
         for k in steps(self.comm, self.num_chunks):

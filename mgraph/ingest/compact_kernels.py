@@ -39,13 +39,15 @@ def orient_edges(
     """
     none = np.iinfo(sources.dtype).max
     for i in range(lo, hi):
-        u, v = np.int64(from_ids[i]), np.int64(to_ids[i])
+        u = np.int64(from_ids[i])
+        v = np.int64(to_ids[i])
         if u == v:
             sources[i] = none
             targets[i] = none
             continue
         if table is not None:
-            u, v = position_at(bits, before, table, u), position_at(bits, before, table, v)
+            u = position_at(bits, before, table, u)
+            v = position_at(bits, before, table, v)
         if not directed and (u < v) != ((u + v) & by_parity == 1):
             u, v = v, u
         sources[i] = state_of(u, stride, multiplier)
@@ -62,7 +64,8 @@ def key_edges(
         if sources[i] == none:
             keys[i] = -1
             continue
-        u, v = np.int64(sources[i]), np.int64(targets[i])
+        u = np.int64(sources[i])
+        v = np.int64(targets[i])
         in_window = u & ((1 << window_bits) - 1)
         tile = (v >> segment_bits) << (window_bits - subwindow_bits) | in_window >> subwindow_bits
         start = (((u >> window_bits) - first_window) << tile_bits | tile) << subwindow_bits

@@ -72,8 +72,12 @@ def plan_compact(
 
     `sizes.row_arcs` is the number of edges of the fullest rank, with parallel ones.
     """
-    n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
-    user, given, weight = vertex_dtype(n).itemsize, sizes.input_weight_bytes, sizes.weight_bytes
+    n = sizes.num_vertices
+    owned = partition.num_owned(0)
+    position = partition.dtype.itemsize
+    user = vertex_dtype(n).itemsize
+    given = sizes.input_weight_bytes
+    weight = sizes.weight_bytes
     edges = sizes.row_arcs + (sizes.row_arcs & 1)
     tables = (ranked_bytes(n, partition) or position * n) + user * owned if partition.cyclic else 0
     own_tables = position * -(-n // partition.num_ranks) + user * owned if partition.cyclic else 0
@@ -86,7 +90,8 @@ def plan_compact(
         edge = max(edge, 8 * position + 4 * weight + 17)
     batch = min(edges, max(edges // COMPACT_PARTS, MIN_BATCH_ARCS), limits.batch_arcs)
     buckets = 16 * layout.num_buckets
-    place, sort = buckets + edge * -(-sizes.num_input_edges // num_chunks), buckets + sort_bytes(weight, limits) * batch
+    place = buckets + edge * -(-sizes.num_input_edges // num_chunks)
+    sort = buckets + sort_bytes(weight, limits) * batch
     degrees = 4 * owned
     count = 4 * partition.num_states + (degrees if partition.num_ranks > 1 else 0)
     result = own_tables + words + headers + degrees

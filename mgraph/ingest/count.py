@@ -44,7 +44,8 @@ class Counts:
 
 def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: int) -> Counts:
     """Count degrees and loops over the whole input and check every id and weight."""
-    xp, n = backend.xp, source.num_vertices
+    xp = backend.xp
+    n = source.num_vertices
     out_degrees = xp.zeros(n, np.uint32)
     in_degrees = xp.zeros(n, np.uint32) if source.directed else out_degrees
     num_loops = xp.zeros(1, np.int64)
@@ -56,12 +57,14 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
             _check_ids(chunk, n)
             if chunk.weights is not None:
                 low, high = _weight_bounds(chunk.weights)
-                lightest[0], heaviest[0] = min(lightest[0], low), max(heaviest[0], high)
+                lightest[0] = min(lightest[0], low)
+                heaviest[0] = max(heaviest[0], high)
         count_degrees[backend](0, len(chunk), chunk.sources, chunk.targets, out_degrees, in_degrees, num_loops)
     comm.allreduce(out_degrees, "sum")
     if source.directed:
         comm.allreduce(in_degrees, "sum")
-    low, high = comm.allreduce(lightest, "min").item(), comm.allreduce(heaviest, "max").item()
+    low = comm.allreduce(lightest, "min").item()
+    high = comm.allreduce(heaviest, "max").item()
     weighted = source.weight_dtype is not None and low <= high
     totals = Totals(
         total(backend, out_degrees),
@@ -77,7 +80,8 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
 def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
     """Refuse an id that is not a vertex: kernels would write out of bounds."""
     for ends in (chunk.sources, chunk.targets):
-        lowest, highest = int(ends.min()), int(ends.max())
+        lowest = int(ends.min())
+        highest = int(ends.max())
         if lowest < 0 or highest >= num_vertices:
             offender = lowest if lowest < 0 else highest
             raise InputError(f"vertex id {offender} is not in 0..{num_vertices - 1}")
@@ -85,7 +89,8 @@ def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
 
 def _weight_bounds(weights: Array) -> tuple[float | int, float | int]:
     """Return the lightest weight and the heaviest."""
-    lowest, highest = weights.min().item(), weights.max().item()
+    lowest = weights.min().item()
+    highest = weights.max().item()
     # A NaN anywhere makes both of them NaN.
     if not (np.isfinite(lowest) and np.isfinite(highest)):
         raise InputError(f"edge weights must be finite, but there is {lowest if not np.isfinite(lowest) else highest}")

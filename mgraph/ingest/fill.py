@@ -22,7 +22,8 @@ SPLIT_BITS = 16
 
 def keys_of(backend: Backend, layout: KeyLayout, sources: Array, targets: Array) -> Array:
     """Return the keys of edges between state indices, -1 for a loop."""
-    keys, shape = backend.xp.empty(len(sources), np.int64), layout.shape
+    keys = backend.xp.empty(len(sources), np.int64)
+    shape = layout.shape
     key_edges[backend](
         0, len(keys), sources, targets, layout.first_window, shape.window_bits, shape.subwindow_bits,
         shape.segment_bits, layout.tile_bits, keys,
@@ -51,8 +52,12 @@ class Filler:
         passes: list[Pass],
         batch_keys: int,
     ) -> None:
-        self.backend, self.layout, self.ends, self.batch_keys = backend, layout, ends, batch_keys
-        xp, num_edges = backend.xp, int(ends[-1])
+        self.backend = backend
+        self.layout = layout
+        self.ends = ends
+        self.batch_keys = batch_keys
+        xp = backend.xp
+        num_edges = int(ends[-1])
         # Even length, so that the keys of two words at its end are aligned.
         self.words = xp.empty(num_edges + (num_edges & 1), np.uint32)
         self.weights = None if weight_dtype is None else xp.empty(len(self.words), weight_dtype)
@@ -60,12 +65,14 @@ class Filler:
         self._keys = xp.empty(capacity, np.int64)
         self._key_weights = None if weight_dtype is None else xp.empty(capacity, weight_dtype)
         self._headers = Headers(layout.shape, layout.num_states)
-        self._window, self._tiles = 0, np.zeros(layout.num_tiles, np.int64)
+        self._window = 0
+        self._tiles = np.zeros(layout.num_tiles, np.int64)
         self._done = 0
 
     def fill(self, todo: Pass, edges: Edges) -> None:
         """Read the input once, and append the edges in the buckets of this pass."""
-        backend, shift = self.backend, self.layout.bucket_shift
+        backend = self.backend
+        shift = self.layout.bucket_shift
         regions = [region for region in (self._behind_words(todo), self._in_buffer(todo)) if region[0] < region[1]]
         all_cursors = [
             backend.to_device(self.ends[first:last] - self.ends[first]) for first, last, _, _ in regions
@@ -109,9 +116,11 @@ class Filler:
 
     def _batches(self, first: int, last: int, keys: Array, weights: Array | None) -> Iterator[tuple[int, list[Array]]]:
         """Yield (window, copies of keys and any weights) by runs of buckets, rising, each within one window."""
-        ends, shift = self.ends[first : last + 1] - self.ends[first], self.layout.window_shift
+        ends = self.ends[first : last + 1] - self.ends[first]
+        shift = self.layout.window_shift
         for low, high in _cut(ends, self.batch_keys, first, 1 << shift):
-            begin, end = int(ends[low]), int(ends[high])
+            begin = int(ends[low])
+            end = int(ends[high])
             window = (first + low) >> shift
             columns = [keys[begin:end]] if weights is None else [keys[begin:end], weights[begin:end]]
             if end - begin <= self.batch_keys or self.layout.bucket_shift == 0:
@@ -121,10 +130,13 @@ class Filler:
 
     def _split(self, bucket: int, columns: list[Array]) -> Iterator[list[Array]]:
         """Yield the keys of one large bucket in batches, with their weights."""
-        backend, xp, keys = self.backend, self.backend.xp, columns[0]
+        backend = self.backend
+        xp = self.backend.xp
+        keys = columns[0]
         weights = columns[1] if len(columns) > 1 else None
         bits = min(SPLIT_BITS, self.layout.bucket_shift)
-        shift, base = self.layout.bucket_shift - bits, bucket << bits
+        shift = self.layout.bucket_shift - bits
+        base = bucket << bits
         counts = xp.zeros(1 << bits, np.int64)
         count_keys[backend](0, len(keys), keys, shift, base, base + len(counts), counts)
         ends = np.concatenate([[0], np.cumsum(backend.to_host(counts))])
@@ -139,7 +151,8 @@ class Filler:
 
     def _append(self, window: int, columns: list[Array]) -> None:
         """Sort a batch, drop its parallel edges and append the rest; empties `columns`."""
-        xp, layout = self.backend.xp, self.layout
+        xp = self.backend.xp
+        layout = self.layout
         keys, weights = drop_parallel(self.backend, columns)
         out = slice(self._done, self._done + len(keys))
         # The word is the low bits of the key; the assignment keeps the lower 32, the mask removes those of the tile.
@@ -167,7 +180,8 @@ def _cut(ends: np.ndarray, max_keys: int, first: int = 0, multiple: int = 1 << 6
 
     The buckets are numbered from `first`. A bucket of more keys is a run of its own; empty runs are omitted.
     """
-    low, num_buckets = 0, len(ends) - 1
+    low = 0
+    num_buckets = len(ends) - 1
     while low < num_buckets and ends[low] < ends[-1]:
         reach = int(np.searchsorted(ends, ends[low] + max_keys, side="right")) - 1
         end_of_multiple = (first + low) // multiple * multiple + multiple - first

@@ -95,7 +95,9 @@ def plan_passes(ends: np.ndarray, buffer_keys: int, batch_keys: int) -> list[Pas
     batch_keys
         A bucket of more keys is appended in parts before its last key is read: the words for all of it are reserved.
     """
-    passes, first, total = [], 0, int(ends[-1])
+    passes = []
+    first = 0
+    total = int(ends[-1])
     largest = np.maximum.accumulate(np.diff(ends, append=total)[::-1])[::-1]
 
     def reach(begin: int, capacity: int) -> int:

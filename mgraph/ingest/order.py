@@ -25,7 +25,8 @@ def choose_order(order: str, counts: Counts) -> str:
         raise UsageError(f"order {order!r} is not one of {', '.join(ORDERS)}")
     if order != "auto" or len(counts.out_degrees) == 0:
         return "natural" if order == "auto" else order
-    degrees, connected = total_degrees(counts), counts.num_connected
+    degrees = total_degrees(counts)
+    connected = counts.num_connected
     if connected == 0:
         return "natural"
     ends = counts.totals.num_arcs * (1 if degrees is counts.out_degrees else 2)
@@ -41,7 +42,8 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
     degree in earlier runs, plus its rank within its run. One run is sorted at a time, so that no array but the two
     tables is as long as the graph.
     """
-    xp, n = backend.xp, len(degrees)
+    xp = backend.xp
+    n = len(degrees)
     if n == 0:
         return xp.empty(0, vertex_dtype(0)), xp.empty(0, vertex_dtype(0))
     step = order_run(n, backend.limits)
@@ -62,7 +64,8 @@ def degree_order(backend: Backend, degrees: Array, partition: Partition, rank: i
             keys |= (np.iinfo(np.uint32).max - degrees[first:last].astype(np.int64)) << step.bit_length()
             keys.sort()
             keys &= (1 << step.bit_length()) - 1
-        of_degree, sizes = np.searchsorted(falling, -values[::-1]), counts[::-1]
+        of_degree = np.searchsorted(falling, -values[::-1])
+        sizes = counts[::-1]
         starts = backend.to_device(places[of_degree] - (np.cumsum(sizes) - sizes))
         places[of_degree] += sizes
         positions = xp.arange(last - first, dtype=np.int64)

@@ -73,8 +73,12 @@ class Plan:
 
 def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int) -> Plan:
     """Plan the build of a graph in rows on the ranks of `partition`."""
-    n, owned, position = sizes.num_vertices, partition.num_owned(0), partition.dtype.itemsize
-    user, given, weight = vertex_dtype(n).itemsize, sizes.input_weight_bytes, sizes.weight_bytes
+    n = sizes.num_vertices
+    owned = partition.num_owned(0)
+    position = partition.dtype.itemsize
+    user = vertex_dtype(n).itemsize
+    given = sizes.input_weight_bytes
+    weight = sizes.weight_bytes
     degrees = degrees_bytes(n, sizes.directed)
     order = degrees + (order_bytes(n, partition, limits) if partition.cyclic else 0)
     tables = position * n + user * owned if partition.cyclic else 0

@@ -63,9 +63,12 @@ def rank_positions(backend: Backend, partition: Partition, position_of_user: Arr
     if position_of_user is None or ranked_bytes(len(position_of_user), partition) is None:
         return Positions(None, None, position_of_user)
     n = len(position_of_user)
-    xp, words = backend.xp, -(-n // WORD)
-    bits, before = xp.empty(words, np.uint32), xp.empty(words, partition.dtype)
-    table, filled = xp.empty(partition.num_positions, partition.dtype), 0
+    xp = backend.xp
+    words = -(-n // WORD)
+    bits = xp.empty(words, np.uint32)
+    before = xp.empty(words, partition.dtype)
+    table = xp.empty(partition.num_positions, partition.dtype)
+    filled = 0
     for first in range(0, n, PIECE):
         piece = position_of_user[first : first + PIECE]
         has = xp.zeros(-(-len(piece) // WORD) * WORD, bool)

@@ -47,7 +47,8 @@ class Survey:
     def sizes(self, row_arcs: int) -> Sizes:
         """Return the sizes from which a build is planned."""
         source = self.source
-        given, stored = bytes_of(source.weight_dtype), bytes_of(self.weight_dtype)
+        given = bytes_of(source.weight_dtype)
+        stored = bytes_of(self.weight_dtype)
         return Sizes(source.num_vertices, self.num_input_edges, row_arcs, source.directed, given, stored)
 
     def user_range(self, rank: int) -> tuple[int, int]:

@@ -165,7 +165,8 @@ def csr_source(
     name
         The name of the graph in results.
     """
-    indptr, indices = as_ids(on_host(indptr, "indptr"), "indptr"), as_ids(on_host(indices, "indices"), "indices")
+    indptr = as_ids(on_host(indptr, "indptr"), "indptr")
+    indices = as_ids(on_host(indices, "indices"), "indices")
     check_indptr(indptr, len(indices), "indptr")
     check_ids(indices, len(indptr) - 1, lambda i: f"indices[{i}]")
     checked = None if weights is None else as_weights(on_host(weights, "weights"), len(indices))

@@ -95,7 +95,8 @@ def check_weights(weights: np.ndarray, where: Callable[[int], str]) -> None:
         bad = ~np.isfinite(weights)
         problem = "is not a finite number"
     elif weights.dtype.newbyteorder("=") == np.uint64:
-        bad, problem = weights > np.iinfo(np.int64).max, "is beyond 64 signed bits"
+        bad = weights > np.iinfo(np.int64).max
+        problem = "is beyond 64 signed bits"
     else:
         return
     if bad.any():
@@ -110,7 +111,8 @@ def check_ids(ids: np.ndarray, num_vertices: int | None, where: Callable[[int], 
     """
     if ids.size == 0:
         return -1
-    low, high = int(ids.min()), int(ids.max())
+    low = int(ids.min())
+    high = int(ids.max())
     if low < 0:
         raise InputError(f"{where(int(np.argmin(ids)))} = {low} is negative: vertices are numbered from 0")
     if num_vertices is not None and high >= num_vertices:

@@ -58,7 +58,8 @@ class CsrFile:
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
-        start, weights = HEADER.size + 8 * (self.num_vertices + 1), None
+        start = HEADER.size + 8 * (self.num_vertices + 1)
+        weights = None
         with opened(self.path) as raw:
             targets = read_range(self.path, raw, "<u4", start + 4 * lo, hi - lo)
             if self.read_weights:
@@ -74,7 +75,8 @@ class CsrFile:
         if lo == hi:
             return np.empty(0, np.int64)
         offsets = Offsets(self.path, raw, self.num_vertices + 1)
-        first, last = bisect.bisect_right(offsets, lo) - 1, bisect.bisect_left(offsets, hi)
+        first = bisect.bisect_right(offsets, lo) - 1
+        last = bisect.bisect_left(offsets, hi)
         if 0 <= first < last <= self.num_vertices:
             part = offsets.part(first, last + 1)
             if part[0] <= lo and hi <= part[-1] and (part[1:] >= part[:-1]).all():
@@ -86,7 +88,9 @@ class Offsets:
     """The offsets of a file's rows, read on access: a sequence for bisect."""
 
     def __init__(self, path: InputPath, raw: Any, count: int) -> None:
-        self._path, self._raw, self._count = path, raw, count
+        self._path = path
+        self._raw = raw
+        self._count = count
 
     def __len__(self) -> int:
         return self._count
@@ -100,7 +104,8 @@ class Offsets:
 
     def check(self, num_arcs: int) -> None:
         """Refuse offsets that do not rise from 0 to the number of arcs."""
-        what, step = f"{self._path}: offsets", PIECE_BYTES // 8
+        what = f"{self._path}: offsets"
+        step = PIECE_BYTES // 8
         check_ends_of_indptr(self[0], self[self._count - 1], num_arcs, what)
         for lo in range(0, self._count - 1, step):
             check_rising(self.part(lo, min(lo + step + 1, self._count)), what, lo)
@@ -121,7 +126,8 @@ def read_csr(
 def _checked(
     path: InputPath, raw: Any, weight: str | int | bool | None, directed: bool | None, num_vertices: int | None
 ) -> CsrFile:
-    header, actual = raw.read(HEADER.size), os.fstat(raw.fileno()).st_size
+    header = raw.read(HEADER.size)
+    actual = os.fstat(raw.fileno()).st_size
     if len(header) < HEADER.size or not header.startswith(MAGIC):
         raise InputError(f"{path} does not begin as a .csr file does, with MGCSR001 and {HEADER.size} bytes of header")
     _, n, m, has_weights, flags = HEADER.unpack(header)
@@ -160,7 +166,8 @@ def _arcs(source: EdgeSource, chunks: list[EdgeChunk]) -> tuple[np.ndarray, np.n
     u = np.concatenate([chunk.sources for chunk in chunks]).astype(np.uint64)
     v = np.concatenate([chunk.targets for chunk in chunks]).astype(np.uint64)
     edges = u != v
-    u, v = u[edges], v[edges]
+    u = u[edges]
+    v = v[edges]
     keys = u << _32 | v
     if not source.directed:
         keys = np.concatenate((keys, v << _32 | u))

@@ -36,7 +36,8 @@ class BadLine(Exception):
 
     def __init__(self, at: int, problem: str) -> None:
         super().__init__(at, problem)
-        self.at, self.problem = at, problem
+        self.at = at
+        self.problem = problem
 
 
 @contextmanager
@@ -48,11 +49,14 @@ def placing_errors(path: object, file: InputFile) -> Iterator[None]:
     try:
         yield
     except BadLine as bad:
-        line, left, last = 1, bad.at, b""
+        line = 1
+        left = bad.at
+        last = b""
         with file.open("rb") as raw:
             while left > 0 and (piece := raw.read(min(left, 1 << 20))):
                 line += piece.count(b"\n") + piece.count(b"\r") - (last + piece).count(b"\r\n")
-                left, last = left - len(piece), piece[-1:]
+                left = left - len(piece)
+                last = piece[-1:]
         raise InputError(f"{path}:{line}: {bad.problem}") from None
 
 
@@ -74,7 +78,8 @@ def first_lines(path: object, file: InputFile, begin: int, *, comments: bool = T
     CR LF yields an additional empty line. Without `comments` most blank lines and comments are skipped, as there may be
     millions of them.
     """
-    at, rest = begin, b""
+    at = begin
+    rest = b""
     with placing_errors(path, file), file.open("rb") as raw:
         raw.seek(begin)
         while piece := raw.read(FIRST_BYTES):
@@ -82,7 +87,8 @@ def first_lines(path: object, file: InputFile, begin: int, *, comments: bool = T
             if not comments and (blank := _BLANK_LINES.match(text)):
                 if b"\0" in blank[0]:
                     raise BadLine(at + blank[0].index(b"\0"), NO_TEXT)
-                at, text = at + blank.end(), text[blank.end() :]
+                at = at + blank.end()
+                text = text[blank.end() :]
             *lines, rest = re.split(rb"[\r\n]", text)
             for line in lines:
                 _check_line(at, line)
@@ -122,7 +128,8 @@ def bounded_lines(path: object, pieces: Iterator[bytes]) -> Iterator[bytes]:
 
     Refuse a line that is too long before the rest is decompressed.
     """
-    at, begin = 0, 0
+    at = 0
+    begin = 0
     for piece in pieces:
         end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
         begin = at + end + 1 if end >= 0 else begin

@@ -61,7 +61,8 @@ def read_parquet(
     `weight` is a column as in a text file.
     """
     file = _open(path)
-    schema, about = file.schema_arrow, _metadata(path, file)
+    schema = file.schema_arrow
+    about = _metadata(path, file)
     if directed is None:
         directed = bool(about.get("directed"))
     names = schema.names
@@ -73,7 +74,8 @@ def read_parquet(
         # The dtype without rows: the empty column of the schema has the same type as one with rows.
         kind = schema.empty_table().column(columns[2]).to_numpy().dtype
         dtype = as_weights(np.zeros(1, kind), 1, f"{path}: {columns[2]}").dtype
-    n, top = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices), -1
+    n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
+    top = -1
     for first, arrays in _rows(path, columns, 0, file.metadata.num_rows):
         for name, ids in zip(columns[:2], arrays, strict=False):
             top = max(top, check_ids(as_ids(ids, f"{path}: {name}"), n, _place(path, name, first)))
@@ -106,11 +108,13 @@ def _metadata(path: pathlib.Path, file: Any) -> dict[str, Any]:
 
 def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Iterator[tuple[int, list[np.ndarray]]]:
     """Yield (number of the first row, columns) for the rows lo..hi, one row group at a time."""
-    file, begin = _open(path), 0
+    file = _open(path)
+    begin = 0
     for group in range(file.metadata.num_row_groups):
         end = begin + file.metadata.row_group(group).num_rows
         if begin < hi and lo < end:
-            first, last = max(lo, begin), min(hi, end)
+            first = max(lo, begin)
+            last = min(hi, end)
             yield first, [_values(path, file, group, name, begin)[first - begin : last - begin] for name in columns]
         begin = end
 

@@ -27,9 +27,21 @@ POWER_LOW = np.array([float(power - Fraction(float(power))) for power in _powers
 _SPLITTER = 134217729.0  # 2^27 + 1 splits a double into two halves (Dekker, Veltkamp)
 _ERROR_BOUND = 2.0**-95  # relative; the arithmetic below has a smaller error
 
-_TEN, _U0, _SIGN = np.uint64(10), np.uint64(0), np.uint64(1 << 63)
-_SPACE, _TAB, _RETURN, _NEWLINE, _COMMA = 32, 9, 13, 10, 44
-_HASH, _PERCENT, _MINUS, _PLUS, _DOT, _ZERO, _NINE = 35, 37, 45, 43, 46, 48, 57
+_TEN = np.uint64(10)
+_U0 = np.uint64(0)
+_SIGN = np.uint64(1 << 63)
+_SPACE = 32
+_TAB = 9
+_RETURN = 13
+_NEWLINE = 10
+_COMMA = 44
+_HASH = 35
+_PERCENT = 37
+_MINUS = 45
+_PLUS = 43
+_DOT = 46
+_ZERO = 48
+_NINE = 57
 _LARGEST_ID = 4 * 10**17  # one more digit fits int64
 
 
@@ -42,7 +54,8 @@ def to_double(mantissa, power):
         return 0.0, False
     high = np.float64(mantissa)
     rest = np.float64(np.int64(mantissa - np.uint64(high)))
-    ten, ten_rest = POWER_HIGH[power + _MAX_POWER], POWER_LOW[power + _MAX_POWER]
+    ten = POWER_HIGH[power + _MAX_POWER]
+    ten_rest = POWER_LOW[power + _MAX_POWER]
     # The product and its rounding error by Dekker's algorithm, without fused multiply-add.
     product = high * ten
     t = _SPLITTER * high
@@ -54,7 +67,8 @@ def to_double(mantissa, power):
     error = ((high_1 * ten_1 - product) + high_1 * ten_2 + high_2 * ten_1) + high_2 * ten_2
     error += high * ten_rest + rest * ten
     bound = product * _ERROR_BOUND
-    low, top = product + (error - bound), product + (error + bound)
+    low = product + (error - bound)
+    top = product + (error + bound)
     return top, low == top
 
 
@@ -64,11 +78,16 @@ def parse_number(text, i, end):
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
         i += 1
-    mantissa, digits, seen, power, kind = _U0, 0, 0, 0, INTEGER
+    mantissa = _U0
+    digits = 0
+    seen = 0
+    power = 0
+    kind = INTEGER
     fraction = False
     while i < end and (_ZERO <= text[i] <= _NINE or (text[i] == _DOT and not fraction)):
         if text[i] == _DOT:
-            fraction, kind = True, FLOAT
+            fraction = True
+            kind = FLOAT
         else:
             seen += 1
             if digits > 0 or text[i] != _ZERO:
@@ -79,7 +98,8 @@ def parse_number(text, i, end):
         i += 1
     certain = seen > 0 and digits <= 19
     if i < end and (text[i] == 69 or text[i] == 101):  # E, e
-        kind, i = FLOAT, i + 1
+        kind = FLOAT
+        i = i + 1
         sign = -1 if i < end and text[i] == _MINUS else 1
         if i < end and (text[i] == _MINUS or text[i] == _PLUS):
             i += 1
@@ -99,7 +119,8 @@ def parse_number(text, i, end):
 @inline
 def parse_id(text, begin, end, base, limit):
     """Return (the id in text[begin:end] less `base`, OK or the problem)."""
-    value, i = 0, begin
+    value = 0
+    i = begin
     while i < end and _ZERO <= text[i] <= _NINE and value < _LARGEST_ID:
         value = value * 10 + (text[i] - _ZERO)
         i += 1
@@ -152,17 +173,22 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
     integer beyond 64 signed bits, zeros if there is none.
     """
     num_fields, source_field, target_field, weight_field = fields
-    i, size, edge = 0, len(text), 0
+    i = 0
+    size = len(text)
+    edge = 0
     report[:] = 0
     while i < size:
         line = i
         i = after_blanks(text, i)
-        field, comma, problem = 0, False, OK
+        field = 0
+        comma = False
+        problem = OK
         if i == size or text[i] == _NEWLINE or text[i] == _RETURN or text[i] == _HASH or text[i] == _PERCENT:
             i = after_line(text, i)
             if i - line <= MAX_LINE_BYTES:
                 continue
-            problem, begin = TOO_LONG, line
+            problem = TOO_LONG
+            begin = line
         while problem == OK:
             begin = i
             while i < size and (text[i] > _COMMA or not ends_field(text[i])):
@@ -179,9 +205,12 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
                 weights[edge], integers[edge], kind, sure = parse_number(text, begin, i)
                 report[5] += kind == FLOAT
                 if kind == BEYOND and report[7] == 0:
-                    report[6], report[7] = begin, i
+                    report[6] = begin
+                    report[7] = i
                 if not sure:
-                    slow[0, report[4]], slow[1, report[4]], slow[2, report[4]] = edge, begin, i
+                    slow[0, report[4]] = edge
+                    slow[1, report[4]] = begin
+                    slow[2, report[4]] = i
                     report[4] += 1
             if problem == OK:
                 field += 1
@@ -189,11 +218,16 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
                 comma = i < size and text[i] == _COMMA
                 i = after_blanks(text, i + comma)
         if problem == OK and field != num_fields:
-            problem, begin = FIELDS, line
+            problem = FIELDS
+            begin = line
         if (problem != OK or i - line >= MAX_LINE_BYTES) and after_line(text, i) - line > MAX_LINE_BYTES:
-            problem, begin = TOO_LONG, line
+            problem = TOO_LONG
+            begin = line
         if problem != OK:
-            report[0], report[1], report[2], report[3] = problem, begin, i, field
+            report[0] = problem
+            report[1] = begin
+            report[2] = i
+            report[3] = field
             return edge
         edge += 1
         i += 1

@@ -51,7 +51,8 @@ class PartEdges:
 
 def in_parts(source: ArrayEdges | CsrEdges, num_ranks: int) -> list[PartEdges]:
     """Divide edges in memory into one part per rank."""
-    parts, host = [], CpuBackend(threads=1)
+    parts = []
+    host = CpuBackend(threads=1)
     for rank in range(num_ranks):
         chunk = source.chunk(rank, num_ranks, host)
         edges = ArrayEdges(

@@ -31,7 +31,8 @@ def opened(file: InputFile) -> Iterator[Any]:
 def read_range(file: InputFile, raw: Any, dtype: np.dtype | str, at: int, count: int) -> np.ndarray:
     """Return the `count` values that begin at byte `at`."""
     values = np.empty(count, dtype)
-    view, filled = values.view(np.uint8).data, 0
+    view = values.view(np.uint8).data
+    filled = 0
     raw.seek(at)
     while filled < len(view):
         try:

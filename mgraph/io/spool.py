@@ -153,7 +153,8 @@ class Unpacked:
 
     def __init__(self, path: InputPath, unpack: Callable[..., None], *args: Any) -> None:
         self.path = path
-        self._unpack, self._args = unpack, args
+        self._unpack = unpack
+        self._args = args
         self._copy: _Copy | None = None
 
     def __reduce__(self) -> tuple:

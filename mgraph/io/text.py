@@ -185,7 +185,8 @@ def _whole_dtype(bounds: list[_Bounds]) -> np.dtype:
             f"weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a float: write it as "
             f"{token[:40]}.0 where the nearest float will do",
         )
-    low, high = min((found.low for found in bounds), default=0), max((found.high for found in bounds), default=0)
+    low = min((found.low for found in bounds), default=0)
+    high = max((found.high for found in bounds), default=0)
     names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int32", "int64")
     return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
 
@@ -197,12 +198,14 @@ def _blocks(layout: TextEdges, file: InputFile, lo: int, hi: int) -> Iterator[tu
         def start(at: int) -> int:
             return line_start(raw, at, layout.begin)
 
-        at, hi = start(lo), start(hi)
+        at = start(lo)
+        hi = start(hi)
         while at < hi:
             end = min(start(at + BLOCK_BYTES), hi)
             raw.seek(at)
             text = np.empty(end - at, np.uint8)
-            view, filled = text.data, 0
+            view = text.data
+            filled = 0
             while filled < len(text):
                 count = raw.readinto(view[filled:])
                 if not count:
@@ -216,9 +219,12 @@ def _parse(layout: TextEdges, at: int, text: np.ndarray, limit: int) -> _Part:
     """Parse the lines at byte `at` of the file."""
     max_edges = count_lines(text)
     weighted = max_edges if layout.weight_field >= 0 else 0
-    sources, targets = np.empty(max_edges, np.int64), np.empty(max_edges, np.int64)
-    weights, integers = np.empty(weighted, np.float64), np.empty(weighted, np.int64)
-    slow, report = np.empty((3, weighted), np.int64), np.zeros(8, np.int64)
+    sources = np.empty(max_edges, np.int64)
+    targets = np.empty(max_edges, np.int64)
+    weights = np.empty(weighted, np.float64)
+    integers = np.empty(weighted, np.int64)
+    slow = np.empty((3, weighted), np.int64)
+    report = np.zeros(8, np.int64)
     fields = layout.num_fields, *layout.ends, layout.weight_field
     count = parse_lines(text, fields, layout.base, limit, sources, targets, weights, integers, slow, report)
     for edge, begin, end in slow[:, : report[4]].T.tolist():
@@ -262,7 +268,8 @@ def _refuse(layout: TextEdges, at: int, text: np.ndarray, limit: int, report: li
 
 def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -> tuple[int, list[str], list[str]]:
     """Return the offset of the first edge, the fields of its line, and the column names of a header or []."""
-    begin, header = text_begin(path, file), list[str]()
+    begin = text_begin(path, file)
+    header = list[str]()
     for end, line in first_lines(path, file, begin, comments=False):
         text = line.decode(errors="replace").strip()
         if not text or text[0] in "#%":
@@ -271,7 +278,8 @@ def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -
         if header or not (may_have_header or "," in text) or not _are_names(fields):
             return begin, fields, header
         # Names that are separated by tabs may contain blanks.
-        header, begin = _fields(text.split("\t")) if "\t" in text and "," not in text else fields, end
+        header = _fields(text.split("\t")) if "\t" in text and "," not in text else fields
+        begin = end
     return begin, header, header
 
 

@@ -31,7 +31,9 @@ from mgraph.shard.shard import Shard
 ASKED_BYTES = 1 << 26
 # The least share of the input that is not loops: of generated graphs, of generated and sampled ones, and of all others.
 # With fewer than FEWEST_VERTICES all edges may be loops.
-GENERATED, SAMPLED, OTHER = 0.95, 0.8, 0.5
+GENERATED = 0.95
+SAMPLED = 0.8
+OTHER = 0.5
 FEWEST_VERTICES = 1 << 10
 
 

@@ -37,8 +37,10 @@ WINDOWS = "peer buffers"
 # Routing table between owners and user ids, of several ranks in degree order; made by the first search or forest.
 HOMES = "result routing"
 # Structures beside the rows that only some searches make.
-BLOCKS, BY_WEIGHT = "edge blocks for sweeps", "weight-sorted rows for sssp"
-CHECKED, SPANNED = "while components are validated", "while a forest is validated"
+BLOCKS = "edge blocks for sweeps"
+BY_WEIGHT = "weight-sorted rows for sssp"
+CHECKED = "while components are validated"
+SPANNED = "while a forest is validated"
 EXTRAS = {
     BLOCKS: "edge blocks, if a sweep is requested",
     BY_WEIGHT: "weight-sorted rows, if there is room for them",
@@ -149,9 +151,11 @@ def plan_graph(
     if made.layout == "rows" and compact.fits:
         made = dataclasses.replace(made, compact_bytes=compact.needed_bytes)
     # Replicated arrays, such as those of all states, do not shrink with more ranks.
-    least, most = num_ranks, num_ranks
+    least = num_ranks
+    most = num_ranks
     while not plan(most, made.layout).fits:
-        least, most = most, 2 * most
+        least = most
+        most = 2 * most
         if most > MAX_PLANNED:
             return made
     while most - least > 1:
@@ -162,7 +166,8 @@ def plan_graph(
 
 def rows_in_use_bytes(survey: Survey, limits: Limits, *, peer_memory: bool) -> int:
     """Return the bytes of rows on the fullest rank with the largest step that runs on them, as the plan counts them."""
-    totals, source = survey.totals, survey.source
+    totals = survey.totals
+    source = survey.source
     num_edges = totals.num_arcs // (1 if source.directed else 2)
     weights = survey.weight_dtype, totals.max_weight
     sizes = GraphSizes(source.num_vertices, num_edges, source.directed, survey.partition, *weights)
@@ -177,7 +182,9 @@ def _in_use_bytes(parts: dict[str, int]) -> int:
 
 def _sizes_of(source: EdgeSource, num_edges: int, num_ranks: int) -> GraphSizes:
     """Return the expected sizes of a graph on `num_ranks` ranks."""
-    n, connected, dtype = source.num_vertices, expected_connected(source), source.weight_dtype
+    n = source.num_vertices
+    connected = expected_connected(source)
+    dtype = source.weight_dtype
     top = 0 if dtype is None or dtype.kind == "f" else int(np.iinfo(dtype).max)
     heaviest = getattr(source, "max_weight", None) or top
     return GraphSizes(n, num_edges, source.directed, Partition(connected, num_ranks, connected < n), dtype, heaviest)
@@ -190,7 +197,11 @@ def _build_sizes(sizes: GraphSizes, row_arcs: int) -> Sizes:
 
 def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict[str, int]:
     """Plan the layout of rows: the build, structures beside the rows, and what runs on them."""
-    partition, owned, vertex, weight, arcs = sizes.partition, sizes.owned, sizes.vertex, sizes.weight, sizes.row_arcs
+    partition = sizes.partition
+    owned = sizes.owned
+    vertex = sizes.vertex
+    weight = sizes.weight
+    arcs = sizes.row_arcs
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks)
     build = plan_build(_build_sizes(sizes, arcs), partition, limits, chunks)
     user_table = vertex * sizes.users + sizes.id_bytes * owned if partition.cyclic else 0
@@ -285,5 +296,6 @@ def expected_edges(source: EdgeSource) -> int:
     """Return the number of edges of the input, estimated from a sample where the source cannot tell."""
     if source.num_input_edges is not None:
         return source.num_input_edges
-    host, step = CpuBackend(1), max(source.num_vertices // (SAMPLES * SAMPLE_VERTICES), 1)
+    host = CpuBackend(1)
+    step = max(source.num_vertices // (SAMPLES * SAMPLE_VERTICES), 1)
     return step * sum(len(source.chunk(k * step, SAMPLES * step, host)) for k in range(SAMPLES))

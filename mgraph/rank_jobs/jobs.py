@@ -92,7 +92,9 @@ def build_graph(
     rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
     """Build this rank's shard and store it as `key`."""
-    backend, comm, started = rank.backend, rank.comm, time.perf_counter()
+    backend = rank.backend
+    comm = rank.comm
+    started = time.perf_counter()
     in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
     with backend.high_water() as peak_bytes:
         shard = build(
@@ -111,7 +113,9 @@ def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[Graph
 
 def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
     """Run each traversal; store the results as `keys` and return this rank's stats."""
-    shard, comm, parts = shard_of(rank, graph), rank.comm, []
+    shard = shard_of(rank, graph)
+    comm = rank.comm
+    parts = []
     for key, spec in zip(keys, specs, strict=True):
         trace = Trace(rank.backend, comm)
         with trace.phase("prepare"):
@@ -166,7 +170,8 @@ def store_traversal(
 
 def label_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     """Find the components; store their labels as `key` and return this rank's stats."""
-    shard, trace = shard_of(rank, graph), Trace(rank.backend, rank.comm)
+    shard = shard_of(rank, graph)
+    trace = Trace(rank.backend, rank.comm)
     variant, roots = compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
@@ -185,7 +190,8 @@ def span(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     """Find a spanning forest; store its edges as `key` and return this rank's stats."""
     shard = shard_of(rank, graph)
     refuse_forest_without_room(shard, rank.comm)
-    comm, trace = rank.comm, Trace(rank.backend, rank.comm)
+    comm = rank.comm
+    trace = Trace(rank.backend, rank.comm)
     variant, arcs = compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)
@@ -213,7 +219,9 @@ def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list
 
     Return how many of these this rank stores.
     """
-    comm, columns, traversal = rank.comm, result.columns, result.traversal
+    comm = rank.comm
+    columns = result.columns
+    traversal = result.traversal
     predecessors = traversal.predecessors if result.spec.predecessors else None
     tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
     columns |= zip(("distances", "predecessors"), tree, strict=False)
@@ -238,7 +246,8 @@ def shard_bytes(rank: Rank, graph: str) -> int:
 def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
     """Return for each of a few user ids whether it has arcs out."""
     shard: Shard = rank.objects[graph]
-    partition, degrees = shard.partition, shard.degrees
+    partition = shard.partition
+    degrees = shard.degrees
     lengths = []
     for position in positions_of(shard, rank.comm, users):
         own = position < partition.num_positions and partition.owner(position) == rank.index
@@ -249,7 +258,8 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     """Return this rank's values of a column for user ids or edges lo..hi."""
     result: StoredColumns = rank.objects[key]
-    first, values = result.first, result.columns[column]
+    first = result.first
+    values = result.columns[column]
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
@@ -270,7 +280,9 @@ def take(rank: Rank, key: str, column: str) -> np.ndarray:
 def digest(rank: Rank, key: str, column: str) -> int:
     """Return the sum of hashes of (vertex, value) in this rank's column."""
     result: StoredColumns = rank.objects[key]
-    values, xp, hashes = result.columns[column], rank.backend.xp, 0
+    values = result.columns[column]
+    xp = rank.backend.xp
+    hashes = 0
     # In pieces: the hashes of a whole column would need several times its memory.
     for lo in range(0, len(values), HASHED_AT_ONCE):
         part = values[lo : lo + HASHED_AT_ONCE]
@@ -287,7 +299,8 @@ def digest(rank: Rank, key: str, column: str) -> int:
 def follow(rank: Rank, key: str, target: int) -> list[int]:
     """Return the path from a source to the target, over all ranks' predecessors."""
     result: StoredTraversal = rank.objects[key]
-    first, values = result.first, result.columns["predecessors"]
+    first = result.first
+    values = result.columns["predecessors"]
     path: list[int] = []
     vertex = target
     while vertex >= 0 and (not path or vertex != path[-1]):
@@ -299,7 +312,8 @@ def follow(rank: Rank, key: str, target: int) -> list[int]:
 
 def check(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a traversal by rules; every rank returns the same violations."""
-    shard, result = shard_of(rank, graph), rank.objects[key]
+    shard = shard_of(rank, graph)
+    result = rank.objects[key]
     sources = positions_of(shard, rank.comm, result.spec.sources)
     return validate_traversal(
         shard,
@@ -314,7 +328,8 @@ def check(rank: Rank, key: str, graph: str) -> list[Violation]:
 
 def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check the labels of components by rules; every rank returns the same violations."""
-    shard, labels = shard_of(rank, graph), rank.objects[key].columns["labels"]
+    shard = shard_of(rank, graph)
+    labels = rank.objects[key].columns["labels"]
     needed = labels_check_bytes(shard.partition, shard.info.num_vertices)
     refuse_check_without_room("components", needed, shard, rank.comm)
     return validate_labels(shard, rank.comm, labels)
@@ -322,8 +337,10 @@ def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
 
 def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a spanning forest by rules; every rank returns the same violations."""
-    shard, forest = shard_of(rank, graph), rank.objects[key]
-    info, weight = shard.info, np.dtype(shard.info.weight_dtype).itemsize
+    shard = shard_of(rank, graph)
+    forest = rank.objects[key]
+    info = shard.info
+    weight = np.dtype(shard.info.weight_dtype).itemsize
     needed = forest_check_bytes(shard.partition, info.num_vertices, -(-info.num_edges // rank.size), weight)
     refuse_check_without_room("a spanning forest", needed, shard, rank.comm)
     return validate_forest(shard, rank.comm, forest.columns, forest.maximum)

@@ -14,7 +14,8 @@ def count_degrees(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
     """
     loops = 0
     for i in range(lo, hi):
-        u, v = sources[i], targets[i]
+        u = sources[i]
+        v = targets[i]
         if u == v:
             loops += 1
         else:

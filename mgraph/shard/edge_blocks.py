@@ -47,7 +47,9 @@ def require_blocks(shard: Shard, comm: Communicator, dtype: np.dtype) -> Blocks:
 def build_blocks(shard: Shard, comm: Communicator, shape: BlockShape) -> Blocks:
     """Build this rank's blocks; every rank calls it, and shapes may differ between ranks."""
     share = _Share(shard, comm)
-    backend, xp, num_states = shard.backend, shard.backend.xp, shard.partition.num_states
+    backend = shard.backend
+    xp = shard.backend.xp
+    num_states = shard.partition.num_states
     words = xp.empty(share.num_edges, np.uint32)
     weights = None if shard.rows.weights is None else xp.empty(share.num_edges, shard.rows.weights.dtype)
     headers = Headers(shape, num_states)
@@ -96,7 +98,8 @@ def _place_piece(
     weights: Array | None,
 ) -> None:
     """Write a piece's edges: the i-th in order of tiles, in tile t, at offsets[t] + i. Empties `columns`."""
-    xp, shape = shard.backend.xp, headers.shape
+    xp = shard.backend.xp
+    shape = headers.shape
     sources, targets = columns[:2]
     del columns[:2]
     tiles = _tiles_of(headers, first, sources, targets)
@@ -120,12 +123,15 @@ class _Share:
     """
 
     def __init__(self, shard: Shard, comm: Communicator) -> None:
-        xp, rank = shard.backend.xp, comm.rank
-        self.shard, self.base = shard, rank * shard.partition.stride
+        xp = shard.backend.xp
+        rank = comm.rank
+        self.shard = shard
+        self.base = rank * shard.partition.stride
         self.offsets = _edge_offsets(shard)
         listed = int(self.offsets[-1])
         counts = comm.allgather(np.array([listed], np.int64), np.empty(comm.size, np.int64))
-        start, total = int(counts[:rank].sum()), int(counts.sum())
+        start = int(counts[:rank].sum())
+        total = int(counts.sum())
         shares = [total * r // comm.size for r in range(comm.size + 1)]
         self.num_edges = shares[rank + 1] - shares[rank]
         cuts = [min(max(share - start, 0), listed) for share in shares]
@@ -154,7 +160,9 @@ class _Share:
         return [column[low:high] for column in columns]
 
     def _list(self, begin: int, end: int) -> list[Array]:
-        xp, rows, count = self.shard.backend.xp, self.shard.rows, end - begin
+        xp = self.shard.backend.xp
+        rows = self.shard.rows
+        count = end - begin
         sources, targets = (xp.empty(count, rows.targets.dtype) for _ in range(2))
         weights = None if rows.weights is None else xp.empty(count, rows.weights.dtype)
         list_ends[self.shard.backend](
@@ -166,7 +174,8 @@ class _Share:
 
 def _edge_offsets(shard: Shard) -> Array:
     """Return the offset of each row's edges in the list of all of this rank's edges, and the list's length."""
-    rows, partition = shard.rows, shard.partition
+    rows = shard.rows
+    partition = shard.partition
     if shard.info.directed:
         return rows.indptr
     offsets = shard.backend.xp.zeros(shard.num_owned + 1, np.int64)

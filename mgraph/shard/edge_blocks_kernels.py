@@ -14,7 +14,8 @@ def count_lower(lo, hi, indptr, targets, first, stride, multiplier, counts):
     """
     for u in range(lo, hi):
         own = u * multiplier + first
-        below, above = indptr[u], indptr[u + 1]
+        below = indptr[u]
+        above = indptr[u + 1]
         while below < above:
             middle = (below + above) >> 1
             if position_of(targets[middle], stride, multiplier) < own:

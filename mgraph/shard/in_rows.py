@@ -17,7 +17,9 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     """Build the shard's in-rows; an undirected graph's rows are its in-rows."""
     if not shard.info.directed or shard.in_rows is not None or shard.is_compact:
         return
-    run, partition, rows = shard.backend, shard.partition, shard.rows
+    run = shard.backend
+    partition = shard.partition
+    rows = shard.rows
     xp = run.xp
     lengths = xp.zeros(partition.num_states, np.int64)
     count_values[run](0, len(rows.targets), rows.targets, lengths)
@@ -51,9 +53,14 @@ def require_first_neighbors(shard: Shard) -> Array:
 
     An empty row has its own vertex. Also counts the trailing rows of degree at most one.
     """
-    rows, base, num, xp = shard.incoming, shard.rank * shard.partition.stride, shard.num_owned, shard.backend.xp
+    rows = shard.incoming
+    base = shard.rank * shard.partition.stride
+    num = shard.num_owned
+    xp = shard.backend.xp
     if rows.first_neighbors is None:
-        first_neighbors, singles = xp.empty(num, rows.targets.dtype), xp.full(1, num, np.int64)
+        first_neighbors = xp.empty(num, rows.targets.dtype)
+        singles = xp.full(1, num, np.int64)
         first_targets[shard.backend](0, num, rows.indptr, rows.targets, num, base, first_neighbors, singles)
-        rows.first_neighbors, rows.singles = first_neighbors, int(singles[0])
+        rows.first_neighbors = first_neighbors
+        rows.singles = int(singles[0])
     return rows.first_neighbors

@@ -29,11 +29,14 @@ def require_result_routing(shard: Shard, comm: Communicator) -> ResultRouting | 
     if comm.size == 1 or not shard.partition.cyclic:
         return None
     if shard.result_routing is None:
-        run, xp, partition = shard.backend, shard.backend.xp, shard.partition
+        run = shard.backend
+        xp = shard.backend.xp
+        partition = shard.partition
         send_bits, recv_bits = xp.zeros((2, partition.num_states // 32), np.uint32)
         mark_homes[run](0, shard.num_owned, shard.user_of_local, shard.user_stride, partition.stride, send_bits)
         comm.alltoallv(list(send_bits.reshape(comm.size, -1)), list(recv_bits.reshape(comm.size, -1)))
-        (send_before, send_counts), (recv_before, recv_counts) = _prefix(shard, send_bits), _prefix(shard, recv_bits)
+        (send_before, send_counts) = _prefix(shard, send_bits)
+        (recv_before, recv_counts) = _prefix(shard, recv_bits)
         shard.result_routing = ResultRouting(send_bits, send_before, recv_bits, recv_before, send_counts, recv_counts)
     return shard.result_routing
 
@@ -45,7 +48,9 @@ def aligned_starts(counts: list[int]) -> list[int]:
 
 def _prefix(shard: Shard, bits: Array) -> tuple[Array, list[int]]:
     """Return for each word of a bitmap the index of its first value, and the number of values of each rank."""
-    run, xp, partition = shard.backend, shard.backend.xp, shard.partition
+    run = shard.backend
+    xp = shard.backend.xp
+    partition = shard.partition
     counts = xp.empty(len(bits), partition.dtype)
     count_ones[run](0, len(bits), bits, counts)
     ends = xp.cumsum(counts, dtype=np.int64)

@@ -32,7 +32,9 @@ class RowsBuilder:
         weight_dtype: np.dtype | None,
     ) -> None:
         xp = backend.xp
-        self.backend, self.comm, self.partition = backend, comm, partition
+        self.backend = backend
+        self.comm = comm
+        self.partition = partition
         self.indptr = xp.zeros(len(row_lengths) + 1, np.int64)
         xp.cumsum(row_lengths, out=self.indptr[1:])
         self._cursors = self.indptr[:-1].copy()
@@ -70,8 +72,12 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
     Return the number of arcs left. The keys of a batch are a temporary array; its result overwrites arcs that have been
     read already.
     """
-    backend, indptr, positions, weights = builder.backend, builder.indptr, builder.positions, builder.weights
-    xp, partition = backend.xp, builder.partition
+    backend = builder.backend
+    indptr = builder.indptr
+    positions = builder.positions
+    weights = builder.weights
+    xp = backend.xp
+    partition = builder.partition
     num_rows = len(indptr) - 1
     lengths = xp.zeros(num_rows, np.int64)
     shift = max(partition.num_positions - 1, 1).bit_length()
@@ -81,7 +87,8 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
             raise UsageError(f"{partition.num_positions} vertices are too many for rows of {last - first}")
         # Batches differ in length: memory that a pool keeps of the last one would not serve this one.
         backend.release()
-        begin, end = int(indptr[first]), int(indptr[last])
+        begin = int(indptr[first])
+        end = int(indptr[last])
         keys = xp.empty(end - begin, np.int64)
         pack_keys[backend](first, last, indptr, positions, shift, first, keys)
         columns = [keys] if weights is None else [keys, weights[begin:end]]
@@ -104,7 +111,8 @@ def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
 
     A longer row is a run of its own.
     """
-    cuts, num_rows = [0], len(indptr) - 1
+    cuts = [0]
+    num_rows = len(indptr) - 1
     while cuts[-1] < num_rows:
         first = cuts[-1]
         last = int(np.searchsorted(indptr, indptr[first] + batch_arcs, side="right")) - 1
@@ -116,7 +124,8 @@ def route(
     backend: Backend, comm: Communicator, owners: Array, rows: Array, targets: Array, weights: Array | None
 ) -> tuple[Array, Array, Array | None]:
     """Send every arc to its owner; return the arcs received."""
-    xp, size = backend.xp, comm.size
+    xp = backend.xp
+    size = comm.size
     ends = np.cumsum([int(xp.count_nonzero(owners == r)) for r in range(size)])
     cursors = backend.to_device(np.concatenate([[0], ends[:-1]]))
     columns = [rows, targets] if weights is None else [rows, targets, weights]

@@ -37,7 +37,8 @@ def drop_parallel(backend: Backend, columns: list[Array]) -> tuple[Array, Array 
     Empties `columns` (keys, any weights).
     """
     xp = backend.xp
-    keys, weights = columns.pop(0), columns.pop() if columns else None
+    keys = columns.pop(0)
+    weights = columns.pop() if columns else None
     if weights is None:
         keys.sort()
         return keys[_are_first(xp, keys)], None

@@ -177,7 +177,8 @@ class Shard:
             return
         self.made_over = weakref.ref(comm)
         self.in_rows = self.weight_sorted_rows = self.result_routing = None
-        self.overflowed_itemsize, self.exceeds_uint8_levels = 0, False
+        self.overflowed_itemsize = 0
+        self.exceeds_uint8_levels = False
         self.kept.clear()
         if not self.is_compact:
             self.blocks.clear()

@@ -19,7 +19,9 @@ def positions_of(shard: Shard, comm: Communicator, users: Sequence[int]) -> list
     """Return the positions of a few user ids, the same on every rank."""
     if shard.position_of_user is None:
         return list(users)
-    run, (lo, hi), num = shard.backend, shard.user_range, len(users)
+    run = shard.backend
+    (lo, hi) = shard.user_range
+    num = len(users)
     words, on_host = run.host_words(num)  # written and read by both sides without a copy
     on_host[:num] = users
     find_positions[run](0, num, shard.position_of_user, lo, hi - lo, words)
@@ -48,7 +50,8 @@ def tree_of_users(shard: Shard, comm: Communicator, distances: Array | None, pre
     Float distances keep their dtype, inf if unreached; levels are int32 and integer distances int64, -1 if unreached.
     Predecessors are user ids, int64, -1 for none.
     """
-    routing, step = require_result_routing(shard, comm), 1
+    routing = require_result_routing(shard, comm)
+    step = 1
     columns = [distances, predecessors]
     if routing is not None:
         step, columns = _send_to_servers(shard, comm, routing, distances, predecessors)
@@ -61,7 +64,9 @@ def _translation(
     shard: Shard, step: int, distance: np.dtype | None, parent: np.dtype | None
 ) -> Callable[..., list[Array]]:
     """Return a prepared launch that writes distances and predecessors in order of user ids."""
-    (lo, hi), partition, routing = shard.user_range, shard.partition, shard.result_routing
+    (lo, hi) = shard.user_range
+    partition = shard.partition
+    routing = shard.result_routing
     out = (
         None if distance is None else Allocated(hi - lo, user_dtype(distance)),
         None if parent is None else Allocated(hi - lo, np.dtype(np.int64)),
@@ -94,7 +99,9 @@ def _send_to_servers(
     Return the step and the columns received. Columns of equal width are interleaved, so that both values of a vertex
     are in one cache line: then the step, the distance between values of a column, is 2.
     """
-    run, partition, ids = shard.backend, shard.partition, vertex_dtype(shard.info.num_vertices)
+    run = shard.backend
+    partition = shard.partition
+    ids = vertex_dtype(shard.info.num_vertices)
     dtypes = [None if distances is None else distances.dtype, None if predecessors is None else ids]
     present = [dtype for dtype in dtypes if dtype is not None]
     step = 2 if [dtype.itemsize for dtype in present] == [ids.itemsize] * 2 else 1
@@ -146,10 +153,12 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
     `arcs` index this rank's rows. Sources are below targets, and the edges of all ranks are sorted by both: so the
     result does not depend on which rank had an edge.
     """
-    xp, rows = shard.backend.xp, shard.rows
+    xp = shard.backend.xp
+    rows = shard.rows
     local = xp.searchsorted(rows.indptr, arcs, side="right") - 1
     if shard.user_of_local is None:
-        near, far = shard.partition.offset(comm.rank) + local, rows.targets[arcs].astype(np.int64)
+        near = shard.partition.offset(comm.rank) + local
+        far = rows.targets[arcs].astype(np.int64)
     else:
         near = shard.user_of_local[local].astype(np.int64)
         far = _users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
@@ -169,7 +178,8 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
 
 def _in_order(shard: Shard, columns: list[Array]) -> list[Array]:
     """Sort edges by source, then target."""
-    xp, n = shard.backend.xp, shard.info.num_vertices
+    xp = shard.backend.xp
+    n = shard.info.num_vertices
     # Up to 3 billion vertices one 64-bit key sorts by both ends.
     packed = n * n < 1 << 63
     order = xp.argsort(columns[0] * n + columns[1]) if packed else xp.lexsort(xp.stack(columns[1::-1]))
@@ -194,6 +204,7 @@ def _gather_ranges(comm: Communicator, run: Backend, part: Array, stride: int) -
     if comm.size == 1:
         return part
     if len(part) < stride:
-        own, part = part, run.xp.zeros(stride, part.dtype)
+        own = part
+        part = run.xp.zeros(stride, part.dtype)
         part[: len(own)] = own
     return comm.allgather(part, run.xp.empty(stride * comm.size, part.dtype))

@@ -62,7 +62,8 @@ def translate_levels(lo, hi, positions, num_positions, values, parents, users, o
     """
     for i in range(lo, hi):
         position = np.int64(positions[i])
-        out_distances[i], out_parents[i] = -1, -1
+        out_distances[i] = -1
+        out_parents[i] = -1
         if position < num_positions and parents[position] != np.iinfo(parents.dtype).max:
             parent = np.int64(parents[position])
             out_distances[i] = np.int64(values[parent]) + (parent != position)

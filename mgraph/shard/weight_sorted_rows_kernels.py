@@ -16,17 +16,20 @@ def sort_rows(lo, hi, indptr, targets, weights, scale, out_targets, out_weights)
     """
     places = np.empty(WEIGHT_CLASSES + 1, np.int64)
     for row in range(lo, hi):
-        begin, end = indptr[row], indptr[row + 1]
+        begin = indptr[row]
+        end = indptr[row + 1]
         if end - begin <= 32:
             # A short row is sorted by insertion.
             for i in range(begin, end):
-                weight, target = weights[i], targets[i]
+                weight = weights[i]
+                target = targets[i]
                 arc_class = class_of(weight, scale)
                 place = i
                 while place > begin and class_of(out_weights[place - 1], scale) > arc_class:
                     out_weights[place], out_targets[place] = out_weights[place - 1], out_targets[place - 1]
                     place -= 1
-                out_weights[place], out_targets[place] = weight, target
+                out_weights[place] = weight
+                out_targets[place] = target
             continue
         places[:] = 0
         for i in range(begin, end):
@@ -36,5 +39,6 @@ def sort_rows(lo, hi, indptr, targets, weights, scale, out_targets, out_weights)
             places[c + 1] += places[c]
         for i in range(begin, end):
             arc_class = class_of(weights[i], scale)
-            out_targets[places[arc_class]], out_weights[places[arc_class]] = targets[i], weights[i]
+            out_targets[places[arc_class]] = targets[i]
+            out_weights[places[arc_class]] = weights[i]
             places[arc_class] += 1

@@ -51,15 +51,19 @@ def validate_labels(shard: Shard, comm: Communicator, labels: Array) -> list[Vio
     root = _roots_of_users(shard, comm)
     isolated = none_of(root.dtype)
     for piece, users in _users(shard):
-        label, own = labels[piece], root[lo + piece.start : lo + piece.stop]
+        label = labels[piece]
+        own = root[lo + piece.start : lo + piece.stop]
         apart.add(users[(root[label] != own) | ((own == isolated) & (label != users))])
     return count_offenders(comm, [out_of_range, not_fixed, mismatch, apart])
 
 
 def labels_check_bytes(partition: Partition, num_vertices: int) -> int:
     """Return the temporary bytes of validate_labels on the fullest rank."""
-    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
-    user, users = vertex_dtype(num_vertices).itemsize, -(-num_vertices // partition.num_ranks)
+    owned = partition.num_owned(0)
+    states = partition.num_states
+    vertex = partition.dtype.itemsize
+    user = vertex_dtype(num_vertices).itemsize
+    users = -(-num_vertices // partition.num_ranks)
     # Tables are gathered from all ranks; a single rank uses its own.
     several = partition.num_ranks > 1
     of_users, of_states = (num_vertices, states + partition.stride) if several else (0, 0)
@@ -77,7 +81,8 @@ def _users(shard: Shard) -> Iterator[tuple[slice, Array]]:
 
 def _in_range(shard: Shard, labels: Array) -> tuple[Array, Offenders]:
     """Return labels as ids, with the vertex's own id for one out of range, and the offenders of rule 1."""
-    xp, offenders = shard.backend.xp, Offenders(1, "the label is not the id of a vertex up to its own")
+    xp = shard.backend.xp
+    offenders = Offenders(1, "the label is not the id of a vertex up to its own")
     ids = xp.empty(len(labels), vertex_dtype(shard.info.num_vertices))
     for piece, users in _users(shard):
         in_range = (labels[piece] >= 0) & (labels[piece] <= users)
@@ -88,11 +93,15 @@ def _in_range(shard: Shard, labels: Array) -> tuple[Array, Offenders]:
 
 def _check_arcs(shard: Shard, comm: Communicator, labels: Array, mismatch: Offenders) -> None:
     """Record the owned vertices with an arc to a vertex of another label."""
-    xp, rows, first, n = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride, shard.num_owned
+    xp = shard.backend.xp
+    rows = shard.rows
+    first = shard.rank * shard.partition.stride
+    n = shard.num_owned
     owned = xp.empty(n, labels.dtype)
     for piece in pieces(n):
         owned[piece] = labels[users_of_owned(shard, piece)]
-    of_states, is_mismatch = gather_states(shard, comm, owned), xp.zeros(n, np.uint8)
+    of_states = gather_states(shard, comm, owned)
+    is_mismatch = xp.zeros(n, np.uint8)
     mark_torn[shard.backend](0, n, first, rows.indptr, rows.targets, of_states, is_mismatch)
     for piece in pieces(n):
         mismatch.add(users_of_owned(shard, piece)[is_mismatch[piece] != 0])
@@ -100,7 +109,8 @@ def _check_arcs(shard: Shard, comm: Communicator, labels: Array, mismatch: Offen
 
 def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
     """Return for every user id the root state of its component, the sentinel for a vertex without arcs."""
-    xp, partition = shard.backend.xp, shard.partition
+    xp = shard.backend.xp
+    partition = shard.partition
     roots = _connect(shard, comm)
     if shard.position_of_user is None:
         return roots
@@ -116,7 +126,9 @@ def _roots_of_users(shard: Shard, comm: Communicator) -> Array:
 
 def _connect(shard: Shard, comm: Communicator) -> Array:
     """Return the smallest state index of each state's component."""
-    run, rows, partition = shard.backend, shard.rows, shard.partition
+    run = shard.backend
+    rows = shard.rows
+    partition = shard.partition
     first = shard.rank * partition.stride
     roots, lower = (run.xp.arange(partition.num_states, dtype=partition.dtype) for _ in range(2))
     counters = run.xp.zeros(1, np.int64)

@@ -27,7 +27,8 @@ def hook_roots(lo, hi, first, indptr, targets, roots, lower, counters):
     num_arcs = 0
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
-            a, b = roots[first + row], roots[targets[i]]
+            a = roots[first + row]
+            b = roots[targets[i]]
             if a != b:
                 num_arcs += 1
                 # Race: an entry only falls, so that a plain read that finds it small enough remains valid.

@@ -42,7 +42,8 @@ def validate_forest(shard: Shard, comm: Communicator, columns: dict[str, Array],
     maximum
         Whether it must be a maximum spanning forest.
     """
-    xp, weights = shard.backend.xp, forest_weights(shard, comm, maximum)
+    xp = shard.backend.xp
+    weights = forest_weights(shard, comm, maximum)
     work, own_pieces, offenders = _look_up(shard, comm, columns, weights)
     num_nodes = shard.num_owned if comm.size == 1 else shard.partition.num_states
     taken, above, heaviest = _tree_of_rounds(shard, work, num_nodes, np.dtype(_key_dtype(weights)))
@@ -67,8 +68,11 @@ def forest_check_bytes(partition: Partition, num_vertices: int, edges: int, weig
     weight
         Bytes of a weight.
     """
-    owned, states, vertex = partition.num_owned(0), partition.num_states, partition.dtype.itemsize
-    user, wide = vertex_dtype(num_vertices).itemsize, weight == 8 or states >= EDGE_MASK
+    owned = partition.num_owned(0)
+    states = partition.num_states
+    vertex = partition.dtype.itemsize
+    user = vertex_dtype(num_vertices).itemsize
+    wide = weight == 8 or states >= EDGE_MASK
     # Weights of 64 bits are replaced by keys of 32 bits if their order allows it.
     tried, narrowed = (24 * edges, 8 * edges) if weight == 8 else (0, 0)
     table = user * num_vertices if partition.num_ranks > 1 else 0
@@ -90,15 +94,19 @@ def _look_up(
 
     Gather those found on every rank.
     """
-    xp, partition = shard.backend.xp, shard.partition
+    xp = shard.backend.xp
+    partition = shard.partition
     no_end = Offenders(1, "an end is not a vertex")
     no_edge = Offenders(1, "the edge is not in the graph")
     no_weight = Offenders(1, "the edge has another weight in the graph")
     own = len(columns["sources"])
     ids = vertex_dtype(shard.info.num_vertices)
-    num_edges, longest = comm.sum(own)[0], int(comm.allreduce(np.array([own]), "max")[0])
+    num_edges = comm.sum(own)[0]
+    longest = int(comm.allreduce(np.array([own]), "max")[0])
     wide = weights.dtype.itemsize == 8 or num_edges >= EDGE_MASK
-    work, own_pieces, found = WorkList.empty(shard.backend, num_edges, partition.dtype, wide), [], 0
+    work = WorkList.empty(shard.backend, num_edges, partition.dtype, wide)
+    own_pieces = []
+    found = 0
     positions = None if shard.position_of_user is None else gather_users(shard, comm, shard.position_of_user)
     for piece in pieces(longest):
         claimed = [columns[name][piece] for name in ("sources", "targets", "weights")]
@@ -137,7 +145,8 @@ def _to_owners(shard: Shard, comm: Communicator, positions: Array | None, edges:
 
     Return those received: positions of both ends, source, weight.
     """
-    xp, partition = shard.backend.xp, shard.partition
+    xp = shard.backend.xp
+    partition = shard.partition
     sources, targets, weights = edges
     near, far = (ends if positions is None else positions[ends].astype(np.int64) for ends in (sources, targets))
     # Vertices without arcs have a position beyond the last, and no owner: rank 0 reports that the edge is not there.
@@ -152,8 +161,11 @@ def _find(shard: Shard, near: Array, far: Array) -> Array:
 
     It is TOP if there is none.
     """
-    xp, partition, rows = shard.backend.xp, shard.partition, shard.rows
-    arcs, is_position = xp.full(len(near), TOP), near < partition.num_positions
+    xp = shard.backend.xp
+    partition = shard.partition
+    rows = shard.rows
+    arcs = xp.full(len(near), TOP)
+    is_position = near < partition.num_positions
     if not shard.num_owned:
         return arcs
     local = xp.where(is_position, partition.local(near), 0)
@@ -169,9 +181,11 @@ def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.
     Return the edges taken, and the parent and key of each tree node. The nodes are the states, then the trees of each
     round. A node's key is that of the edge by which it joined its parent.
     """
-    xp, wide = shard.backend.xp, work.edges is not None
+    xp = shard.backend.xp
+    wide = work.edges is not None
     lowest = np.iinfo(key_dtype).min
-    trees, heaviest = [], []
+    trees = []
+    heaviest = []
 
     def record_round(_: int, __: int, labels: Array, best: Array) -> None:
         keys = xp.empty(len(best), key_dtype)
@@ -198,10 +212,14 @@ def _tree_of_rounds(shard: Shard, work: WorkList, num_nodes: int, key_dtype: np.
 
 def _check_arcs(shard: Shard, weights: Array, above: Array, heaviest: Array) -> list[Offenders]:
     """Check rules 3 and 4 on this rank's arcs."""
-    xp, rows, base, n = shard.backend.xp, shard.rows, shard.rank * shard.partition.stride, shard.num_owned
+    xp = shard.backend.xp
+    rows = shard.rows
+    base = shard.rank * shard.partition.stride
+    n = shard.num_owned
     crossing = Offenders(3, "an edge of the vertex leads to another tree")
     better = Offenders(4, "an edge of the vertex is better than one on the path that it closes")
-    crosses, lighter = xp.zeros(n, np.uint8), xp.zeros(n, np.uint8)
+    crosses = xp.zeros(n, np.uint8)
+    lighter = xp.zeros(n, np.uint8)
     check_outside[shard.backend](0, n, rows.indptr, rows.targets, weights, base, above, heaviest, crosses, lighter)
     for piece in pieces(n):
         users = users_of_owned(shard, piece)

@@ -19,7 +19,8 @@ from mgraph.backends.numba_helpers import position_of, weight_sort_key
 def find_claimed(lo, hi, rows, positions, indptr, targets, stride, multiplier, arcs):
     """Find the arc from rows[i] to positions[i] by binary search, TOP if there is none."""
     for i in range(lo, hi):
-        first, end = indptr[rows[i]], indptr[rows[i] + 1]
+        first = indptr[rows[i]]
+        end = indptr[rows[i] + 1]
         last = end
         while first < last:
             middle = (first + last) >> 1
@@ -37,10 +38,13 @@ def check_outside(lo, hi, indptr, targets, weights, base, above, heaviest, cross
     lowest = np.iinfo(np.int64).min
     for row in range(lo, hi):
         for i in range(indptr[row], indptr[row + 1]):
-            u, v, path_max = np.int64(base + row), np.int64(targets[i]), np.int64(lowest)
+            u = np.int64(base + row)
+            v = np.int64(targets[i])
+            path_max = np.int64(lowest)
             while u != v and (above[u] != u or above[v] != v):
                 path_max = max(path_max, heaviest[u], heaviest[v])
-                u, v = above[u], above[v]
+                u = above[u]
+                v = above[v]
             if u != v:
                 crosses[row] = 1
             elif weight_sort_key(weights[i]) < path_max:

@@ -130,7 +130,8 @@ def validate_traversal(
     check = _Check(shard, sources)
     dist, bound = _clean_distances(check, distances, weighted, limit)
     parent, has_parent = _clean_parents(check, dist, predecessors)
-    parent, dist = gather_states(shard, comm, parent), gather_states(shard, comm, dist)
+    parent = gather_states(shard, comm, parent)
+    dist = gather_states(shard, comm, dist)
 
     parent_reached = dist[parent[check.owned]] != unreached_of(dist.dtype)
     check.refuse(2, "the predecessor is not reached", has_parent & ~parent_reached)
@@ -149,8 +150,10 @@ class _Check:
     """The sources and owned vertices of this rank, and the offenders found so far."""
 
     def __init__(self, shard: Shard, sources: Sequence[int]) -> None:
-        partition, xp = shard.partition, shard.backend.xp
-        self.shard, self.xp = shard, xp
+        partition = shard.partition
+        xp = shard.backend.xp
+        self.shard = shard
+        self.xp = xp
         self.first = shard.rank * partition.stride
         self.owned = slice(self.first, self.first + shard.num_owned)
         self.positions = partition.position(xp.arange(self.owned.start, self.owned.stop, dtype=np.int64))
@@ -177,10 +180,13 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
 
     Return them, unreached where out of range, and their upper bound.
     """
-    info, xp, dtype = check.shard.info, check.xp, np.dtype(distances.dtype)
+    info = check.shard.info
+    xp = check.xp
+    dtype = np.dtype(distances.dtype)
     heaviest = info.max_weight if weighted and info.weight_dtype is not None else 1
     if dtype.kind == "f":
-        wide, longest = dtype, float(np.finfo(dtype).max)
+        wide = dtype
+        longest = float(np.finfo(dtype).max)
     else:
         # A dtype in which the longest path plus one arc does not overflow.
         any_path = info.num_vertices * int(heaviest)
@@ -189,7 +195,8 @@ def _clean_distances(check: _Check, distances: Array, weighted: bool, limit: flo
     # If the distances have fewer bits than a path may need, a longer distance must be unreached.
     bound = np.array([longest if limit is None else min(limit, longest)]).astype(wide)
 
-    unreached, far = distances == unreached_of(dtype), distances.astype(wide)
+    unreached = distances == unreached_of(dtype)
+    far = distances.astype(wide)
     # The negation also catches NaN.
     in_range = (distances >= 0) & (distances < unreached_of(dtype)) & (far <= longest)
     within = in_range & (far <= bound[0])
@@ -228,10 +235,12 @@ def _check_arcs(
 
     A tree edge explains the distance of its target if it has the right weight.
     """
-    shard, run = check.shard, check.shard.backend
+    shard = check.shard
+    run = check.shard.backend
     num_states = shard.partition.num_states
     marks = check.xp.zeros(2 * num_states, np.uint8)
-    is_explained, is_shorter = marks[:num_states], marks[num_states:]
+    is_explained = marks[:num_states]
+    is_shorter = marks[num_states:]
     found = (parent, dist, run.to_device(bound), is_explained, is_shorter)
     if shard.is_compact:
         blocks = require_blocks(shard, comm, dist.dtype)

@@ -41,7 +41,8 @@ def check_edges(
 
     Work items are units (see Blocks).
     """
-    segment_bits, both_ways = shape[0], shape[1]
+    segment_bits = shape[0]
+    both_ways = shape[1]
     mask = (1 << segment_bits) - 1
     for unit in range(lo, hi):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):

@@ -128,8 +128,10 @@ def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
 def test_validation_finds_what_it_finds_in_rows(seed, num_ranks):
     """Right answers, and answers with a few values changed: the same rules, counts and vertices."""
     case = random_case(seed, 250)
-    compact, plain = compact_on(case, num_ranks), build_shards(case, num_ranks)
-    positions, random = oracles.positions(case, "degree"), np.random.default_rng(seed)
+    compact = compact_on(case, num_ranks)
+    plain = build_shards(case, num_ranks)
+    positions = oracles.positions(case, "degree")
+    random = np.random.default_rng(seed)
     dist = oracles.sssp(case, [3])
     chosen = oracles.predecessors(case, dist, [3], positions, weighted=True)
     dtype = oracles.state_dtype(case) if oracles.state_dtype(case).kind == "f" else np.dtype(np.int64)
@@ -162,7 +164,8 @@ def test_facts_are_those_of_rows(clusters):
                     users = list(range(case.num_vertices))
                     assert cluster.run(have_arcs, g.key, users) == cluster.run(have_arcs, rows.key, users)
                     for search in SEARCHES.values():
-                        one, other = search(g, 0).stats, search(rows, 0).stats
+                        one = search(g, 0).stats
+                        other = search(rows, 0).stats
                         assert (one.num_reached, one.num_edges) == (other.num_reached, other.num_edges)
 
 
@@ -218,7 +221,8 @@ def test_auto_is_compact_where_rows_would_not_fit(clusters, monkeypatch):
 
 @pytest.mark.parametrize("how", ["from_edges", "from_csr", "from_scipy", "grid", "read"])
 def test_every_way_to_make_a_graph_takes_a_layout(how, clusters, tmp_path):
-    u, v = np.arange(5), np.arange(1, 6)
+    u = np.arange(5)
+    v = np.arange(1, 6)
     np.savez(tmp_path / "a.npz", sources=u, targets=v)
     make = {
         "from_edges": lambda **given: mg.from_edges(u, v, **given),

@@ -187,7 +187,9 @@ def test_a_need_that_fails_on_one_rank_leaves_the_next_row_to_all(breaks, rank, 
     tried = breaks(monkeypatch, rank)
     with emulated(2) as cluster, crowd(cluster) as g:
         for _ in range(2):
-            levels, paths, found = mg.bfs(g, 3), mg.sssp(g, 3), mg.connected_components(g)
+            levels = mg.bfs(g, 3)
+            paths = mg.sssp(g, 3)
+            found = mg.connected_components(g)
             assert levels.stats.variant == "bfs.step"
             without_buffers = breaks is break_peer_buffers
             assert paths.stats.variant == ("sssp.near_far" if without_buffers else "sssp.persistent_multi_gpu")
@@ -263,7 +265,8 @@ def test_ranks_without_peer_memory_are_planned_to_search_by_steps():
 
 def test_auto_counts_the_searches_of_a_graph_whose_build_alone_would_fit():
     """Graph500's scale 29 without weights on a GPU of 80 GB: the rows are built in 75 GiB, a search takes 80."""
-    source, free = parse_spec("rmat:29,weights=none"), 79 << 30
+    source = parse_spec("rmat:29,weights=none")
+    free = 79 << 30
     rows = plan_graph(source, 1, "cuda", free, "rows")
     assert rows.parts["while it is built"] < free < rows.needed_bytes
     assert plan_graph(source, 1, "cuda", free, "auto").layout == "compact"
@@ -280,7 +283,8 @@ def test_auto_counts_the_searches_of_a_graph_whose_build_alone_would_fit():
 def test_a_graph_is_built_compact_where_searches_would_not_fit_beside_rows(num_ranks, monkeypatch):
     source = Grid(200, 200)
     made = plan_graph(source, num_ranks, "cpu", 1 << 40)
-    built, needed = made.parts["while it is built"], made.needed_bytes
+    built = made.parts["while it is built"]
+    needed = made.needed_bytes
     assert built < needed
     for free, layout in ((2 * needed, "rows"), ((3 * built + needed) // 4, "compact")):
         monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=free: free)

@@ -91,7 +91,8 @@ def test_labels_of_drawn_graphs(case, order, num_ranks):
 
 def searched_program(shard, comm, limit):
     """Return labels found after a search of so many levels from a hub, and what was done."""
-    trace, hub = Trace(shard.backend, comm), positions_of(shard, comm, [find_hub(shard, comm)])
+    trace = Trace(shard.backend, comm)
+    hub = positions_of(shard, comm, [find_hub(shard, comm)])
     searched = bfs(shard, comm, connected(shard, hub), Trace(shard.backend, comm), limit)
     labels = labels_of_users(shard, comm, find_components(shard, comm, trace, searched))
     return labels, [step["method"] for step in trace.supersteps]
@@ -117,7 +118,8 @@ def test_labels_behind_a_search_that_is_through_or_not(capacity, case, order, nu
 def test_generated_graphs(spec, num_ranks, clusters):
     make = {"rmat": lambda c: mg.rmat(12, edge_factor=2, cluster=c), "grid": lambda c: mg.grid(60, 70, cluster=c)}
     with make[spec](clusters[1]) as g, make[spec](clusters[num_ranks]) as other:
-        found, again = mg.connected_components(g), mg.connected_components(other)
+        found = mg.connected_components(g)
+        again = mg.connected_components(other)
         mg.validate(found)
         mg.validate(again)
         assert found.labels.digest() == again.labels.digest()
@@ -172,7 +174,8 @@ def test_pairs_of_few_and_many_small_components(num_ranks, hubs, clusters, monke
     monkeypatch.setattr("mgraph.algorithms.components.union_find.HUBS", hubs)
     ways = set()
     for seed, small in enumerate((0, 1, 5, 20, 60, 200)):
-        random, n = np.random.default_rng(seed), 900
+        random = np.random.default_rng(seed)
+        n = 900
         ends = random.integers(0, n, (4 * n, 2)).tolist()
         # Rings of vertices with few neighbors, so that no rank has a ring by itself.
         for ring in range(small):

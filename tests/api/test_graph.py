@@ -128,7 +128,8 @@ def test_failed_build_leaves_nothing_on_the_ranks(cluster):
 def test_closed_cluster_raises_cluster_error():
     with InProcessCluster(2) as cluster:
         g = path(cluster)
-        result, forest = mg.bfs(g, 0), mg.minimum_spanning_forest(g)
+        result = mg.bfs(g, 0)
+        forest = mg.minimum_spanning_forest(g)
         assert not (g.closed or result.closed or forest.closed)
     check_closed(g, result, forest)
     for call in (lambda: mg.bfs(g, 0), lambda: np.asarray(result.distances), lambda: path(cluster)):
@@ -153,7 +154,8 @@ def test_id_too_large_for_a_degree_array_is_refused(last, cluster):
 
 
 def test_graphs_without_a_cluster_share_one():
-    first, second = mg.from_edges([0], [1]), mg.from_edges([1], [2])
+    first = mg.from_edges([0], [1])
+    second = mg.from_edges([1], [2])
     assert first.cluster is second.cluster
     shared = weakref.ref(first.cluster)
     del first, second
@@ -162,7 +164,9 @@ def test_graphs_without_a_cluster_share_one():
 
 
 def test_all_constructors_make_valid_graphs(cluster, tmp_path):
-    sources, targets, weights = [0, 1, 1, 2], [1, 0, 2, 1], [2, 2, 5, 5]
+    sources = [0, 1, 1, 2]
+    targets = [1, 0, 2, 1]
+    weights = [2, 2, 5, 5]
     matrix = scipy.sparse.csr_array((weights, (sources, targets)), shape=(3, 3))
     np.savez(tmp_path / "edges.npz", sources=sources, targets=targets, weights=weights)
     for g in (

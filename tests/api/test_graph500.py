@@ -103,7 +103,8 @@ def test_random_roots_are_distinct_and_have_edges(cluster):
     has_edges = degrees(9, 2) > 0
     assert 0 < has_edges.sum() < 512
     with mg.rmat(9, 2, cluster=cluster) as g:
-        first, second = random_roots(g, 64, None), random_roots(g, 64, None)
+        first = random_roots(g, 64, None)
+        second = random_roots(g, 64, None)
         assert first != second
         assert random_roots(g, 64, 7) == random_roots(g, 64, 7) != random_roots(g, 64, 8)
         for roots in (first, second):
@@ -136,7 +137,8 @@ def test_multi_source_search_without_rows_is_refused_before_the_build():
 
 
 def test_multi_source_search_uses_rows_with_layout_auto(cluster, monkeypatch):
-    layouts, build = [], Graph.from_source
+    layouts = []
+    build = Graph.from_source
 
     def recorded(*args, **options):
         layouts.append(options["layout"])
@@ -155,7 +157,8 @@ def search_of(seconds, num_edges):
 
 
 def test_summary_and_output_block_follow_the_specification():
-    times, edges = [1.0, 2.0, 4.0, 8.0, 16.0], [100, 100, 300, 800, 100]
+    times = [1.0, 2.0, 4.0, 8.0, 16.0]
+    edges = [100, 100, 300, 800, 100]
     searches = {"bfs": [*map(search_of, times, edges)]}
     run = Graph500Run("g", "here", "cpu", 3, 4, 5, 9, 9, 0.5, 1.0, [1, 2, 3, 4, 5], True, searches)
     summary = run.summary("bfs")
@@ -192,7 +195,8 @@ def test_every_result_is_validated(kernel, check, cluster, monkeypatch):
             dist[np.flatnonzero((dist > 0) & (dist != np.iinfo(dist.dtype).max))[-1:]] += 1
         return num_isolated
 
-    translate, searches = jobs._translate, [0] * cluster.num_ranks
+    translate = jobs._translate
+    searches = [0] * cluster.num_ranks
     monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", corrupt)
     spec = Graph500(7, num_roots=4, kernels=(kernel,), check=check)
     if check:

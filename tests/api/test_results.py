@@ -144,7 +144,8 @@ def test_fetched_values_are_copies(result):
 
 
 def test_columns_are_indexed_by_vertices_and_slices(result):
-    column, whole = result.predecessors, result.predecessors.to_numpy()
+    column = result.predecessors
+    whole = result.predecessors.to_numpy()
     n = len(whole)
     for vertex in (0, 1, n // 2, n - 1, -1, -n, np.int32(5), np.uint64(6)):
         assert column[vertex] == whole[vertex]
@@ -186,7 +187,8 @@ def test_dask_array_has_one_chunk_for_each_rank(result, cluster):
 
 def test_dask_array_outlives_its_result(graph):
     result = mg.bfs(graph, 0)
-    wanted, array = result.distances.to_numpy(), result.distances.to_dask_array()
+    wanted = result.distances.to_numpy()
+    array = result.distances.to_dask_array()
     result.close()
     np.testing.assert_array_equal(array.compute(scheduler="synchronous"), wanted)
 

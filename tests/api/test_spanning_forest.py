@@ -93,7 +93,8 @@ def test_many_equal_weights(case, num_ranks, order, maximum, clusters):
 
 def test_the_same_bytes_for_any_number_of_ranks(clusters):
     # Said once without an oracle.
-    case, answers = random_case(1, directed=False), set()
+    case = random_case(1, directed=False)
+    answers = set()
     for cluster in clusters.values():
         with graph_of(case, cluster) as g:
             forest = mg.minimum_spanning_tree(g)

@@ -120,7 +120,8 @@ def test_cutoff_is_never_rounded_up(clusters):
 
 @pytest.mark.parametrize("num_ranks", [1, 4])
 def test_results_of_many_roots_equal_single_searches(num_ranks, clusters):
-    case, roots = random_case(3), [4, 0, 17, 4]
+    case = random_case(3)
+    roots = [4, 0, 17, 4]
     with graph_of(case, clusters[num_ranks]) as g:
         for search, search_many in ((mg.bfs, mg.bfs_many), (mg.sssp, mg.sssp_many)):
             many = search_many(g, roots)
@@ -222,7 +223,8 @@ def test_stats_record_method_reached_vertices_phases_and_supersteps(num_ranks, c
         for search in SEARCHES.values():
             for requested, ran in (("auto", "frontier"), ("frontier", "frontier"), ("sweep", "sweep")):
                 result = search(g, root, method=requested)
-                stats, reached = result.stats, np.asarray(result.predecessors) >= 0
+                stats = result.stats
+                reached = np.asarray(result.predecessors) >= 0
                 assert stats.method == ran
                 assert (stats.reason == "requested") == (requested != "auto")
                 assert stats.num_reached == reached.sum()

@@ -121,7 +121,8 @@ def test_interrupt_of_a_waiting_call_does_not_affect_other_calls(num_ranks, tmp_
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_waiting_calls_are_refused_when_the_cluster_is_closed(num_ranks, tmp_path):
-    cluster, errors = InProcessCluster(num_ranks, timeout_s=20), []
+    cluster = InProcessCluster(num_ranks, timeout_s=20)
+    errors = []
 
     def call(name):
         with pytest.raises((ClusterError, CommAborted)) as caught:
@@ -150,7 +151,8 @@ def test_threads_end_when_a_cluster_is_collected_without_close():
 
 
 def test_failure_to_start_a_thread_raises_an_error(monkeypatch):
-    real, starts = threading.Thread.start, itertools.count()
+    real = threading.Thread.start
+    starts = itertools.count()
 
     def start(thread):
         if next(starts) == 1:

@@ -175,7 +175,8 @@ def test_workers_that_join_later_become_ranks(tmp_path):
 
 def test_cluster_started_for_local_gpus_listens_on_loopback_alone(monkeypatch):
     """LocalCUDACluster passes its arguments to LocalCluster, which opens the ports."""
-    before, opened = listening(processes_below(os.getpid())), []
+    before = listening(processes_below(os.getpid()))
+    opened = []
 
     class Workers(LocalCluster):
         def __enter__(self):

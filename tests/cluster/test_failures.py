@@ -54,7 +54,9 @@ class Killer(threading.Thread):
 
     def __init__(self, pid: int, ready) -> None:
         super().__init__()
-        self.pid, self.ready, self.at = pid, ready, 0.0
+        self.pid = pid
+        self.ready = ready
+        self.at = 0.0
         self.start()
 
     def run(self) -> None:
@@ -314,7 +316,8 @@ TICKET = Ticket(
 @pytest.fixture
 def stuck(monkeypatch):
     """Make opening NCCL a call that hangs until the event is set."""
-    end, ended = threading.Event(), []
+    end = threading.Event()
+    ended = []
     monkeypatch.setattr(network, "_open_nccl", lambda *args: lambda: (end.wait(20), open_threads(1)[0])[1])
     monkeypatch.setattr(os, "_exit", ended.append)
     yield ended

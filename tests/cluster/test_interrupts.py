@@ -81,7 +81,8 @@ def test_close_interrupted_at_any_instruction_can_be_repeated(num_ranks):
 def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
     # The thread libraries too, which leave locks held if they are interrupted.
     files = *of_package("kernels"), threading.__file__, os.path.dirname(concurrent.futures.__file__)
-    values, backend = np.arange(1 << 16), CpuBackend(3)
+    values = np.arange(1 << 16)
+    backend = CpuBackend(3)
     expected = int(values.sum())
     for step in itertools.count():
         was_interrupted = interrupted_at(step, lambda: total(backend, values), files)

@@ -150,7 +150,8 @@ def test_call_interrupted_while_it_waits_for_its_lease_leaves_nothing(cluster, c
 
 def test_cluster_closed_during_its_calls_leaves_nothing(cluster, client, tmp_path):
     before = held(client)
-    marker, errors = str(tmp_path / "m"), []
+    marker = str(tmp_path / "m")
+    errors = []
     other = DaskCluster(client, 2, open_timeout_s=30)
 
     def call() -> None:
@@ -192,7 +193,8 @@ class Scattered:
 
 
 def test_large_parts_are_sent_directly_to_their_workers(cluster, client, monkeypatch):
-    before, scattered = held(client), Scattered(client, monkeypatch)
+    before = held(client)
+    scattered = Scattered(client, monkeypatch)
     through_scheduler = []
     real = client.cluster.scheduler.handlers["scatter"]
     monkeypatch.setitem(
@@ -276,7 +278,8 @@ def test_lost_workers_leave_nothing(cluster, client, tmp_path):
     """Calls wait in a verb, compute, or wait for a lease when a worker is killed; each time the next call works."""
     before = held(client)
     for i in range(12):
-        marker, errors = str(tmp_path / f"m{i}"), []
+        marker = str(tmp_path / f"m{i}")
+        errors = []
         program = (programs.wait_for, 1, marker) if i % 2 else (programs.compute, marker)
 
         def call(program=program, errors=errors) -> None:

@@ -171,7 +171,8 @@ def test_ticket_has_one_process_only_for_ranks_of_one_process_and_hides_the_secr
     assert ticket_of(here, here).one_process
     assert not ticket_of(here, "elsewhere").one_process
     assert not ticket_of("", "").one_process
-    one, other = ticket_of(here, here), ticket_of(here, here)
+    one = ticket_of(here, here)
+    other = ticket_of(here, here)
     assert len(one.secret) == 32
     assert one.secret != other.secret
     assert repr(one.secret) not in repr(one)
@@ -179,7 +180,9 @@ def test_ticket_has_one_process_only_for_ranks_of_one_process_and_hides_the_secr
 
 def test_abort_of_an_open_network_does_not_run_in_the_callback():
     """The callback runs on the event loop of a worker, where an abort would delay heartbeats."""
-    aborts, opening, aborted = [], concurrent.futures.Future(), concurrent.futures.Future()
+    aborts = []
+    opening = concurrent.futures.Future()
+    aborted = concurrent.futures.Future()
     comm = types.SimpleNamespace(sum=lambda one: [2], abort=lambda cause: aborts.append(threading.get_ident()))
     network._connect(lambda: comm, 2, opening, aborted)
     assert opening.result() is comm
@@ -189,7 +192,9 @@ def test_abort_of_an_open_network_does_not_run_in_the_callback():
 
 
 def test_abort_of_an_opening_network_runs_in_another_thread():
-    aborts, opening, aborted = queue.SimpleQueue(), concurrent.futures.Future(), concurrent.futures.Future()
+    aborts = queue.SimpleQueue()
+    opening = concurrent.futures.Future()
+    aborted = concurrent.futures.Future()
 
     def first_verb(one: int) -> list[int]:
         aborted.set_result(CommAborted("over"))

@@ -35,7 +35,8 @@ def authorities(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tls_address(authorities, tmp_path_factory):
-    folder, file = authorities[0], tmp_path_factory.mktemp("scheduler") / "scheduler.json"
+    folder = authorities[0]
+    file = tmp_path_factory.mktemp("scheduler") / "scheduler.json"
     options = ["--tls-ca-file", "certificate.pem", "--tls-cert", "certificate.pem", "--tls-key", "key.pem"]
     options = [str(folder / word) if word.endswith(".pem") else word for word in options]
     place = ["--protocol", "tls", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-dashboard"]

@@ -218,7 +218,8 @@ def test_worker_paused_after_it_received_the_task_of_a_call_is_named(paused, tmp
 def test_short_pause_of_a_worker_ends_no_call(paused, seen, monkeypatch):
     client, cluster, _, pause = paused
     monkeypatch.setattr("mgraph.cluster.pauses.RESUME_S", 30.0)
-    pauses, waiting = plugin_of(client)._pauses, threading.Event()
+    pauses = plugin_of(client)._pauses
+    waiting = threading.Event()
     refuse = pauses.refuse
 
     async def refuse_if_seen(workers):
@@ -258,7 +259,8 @@ def test_worker_ended_by_its_nanny_for_its_memory_use_is_replaced(paused, tmp_pa
 
 def test_event_of_the_nanny_is_the_cause_of_the_loss_of_its_worker(paused, tmp_path):
     client, cluster, address, _ = paused
-    marker, event = str(tmp_path / "m"), {"worker": address, "rss": 390 * MB}
+    marker = str(tmp_path / "m")
+    event = {"worker": address, "rss": 390 * MB}
     pid = client.run(os.getpid, workers=[address])[address]
 
     def log_and_kill():

@@ -38,7 +38,8 @@ def open_in_process(transport: str, size: int, timeout_s: float = AMPLE_S) -> li
 
 def open_tls(size: int, timeout_s: float) -> list:
     security = Security.temporary()
-    connect, listen = security.get_connection_args("worker"), security.get_listen_args("worker")
+    connect = security.get_connection_args("worker")
+    listen = security.get_listen_args("worker")
     contexts = TlsContexts(connect["ssl_context"], listen["ssl_context"])
     return open_socket_threads(size, timeout_s, tls=contexts)
 

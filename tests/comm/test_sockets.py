@@ -199,7 +199,8 @@ def descriptors() -> dict[str, str]:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_no_thread_descriptor_or_port_is_left_behind(transport, end):
     """Opening and verbs need no thread either."""
-    threads, before = set(threading.enumerate()), descriptors()
+    threads = set(threading.enumerate())
+    before = descriptors()
     if end == "never linked":
         from mgraph.comm.endpoint import SocketEndpoint
 

@@ -42,7 +42,8 @@ def test_chunks_may_be_more_than_edges():
 def test_quadrants_have_their_probabilities():
     edges = whole(Rmat(16, scramble=False, weights=None))
     top = 1 << 15
-    down, right = edges.sources >= top, edges.targets >= top
+    down = edges.sources >= top
+    right = edges.targets >= top
     shares = [np.mean(~down & ~right), np.mean(~down & right), np.mean(down & ~right), np.mean(down & right)]
     np.testing.assert_allclose(shares, [0.57, 0.19, 0.19, 0.05], atol=0.002)
 

@@ -50,14 +50,19 @@ def clique_labels(source):
         z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
         return z ^ z >> 31
 
-    n, window = source.num_vertices, 8 * source.largest_clique
-    labels, label = np.zeros(n, int), 0
+    n = source.num_vertices
+    window = 8 * source.largest_clique
+    labels = np.zeros(n, int)
+    label = 0
     for start in range(0, n, window):
-        end, state = start, mix(source.seed + 49) ^ mix(start // window)
+        end = start
+        state = mix(source.seed + 49) ^ mix(start // window)
         while end < min(start + window, n):
             size = 1 + (mix(state) * source.largest_clique >> 64)
             labels[end : min(end + size, start + window)] = label
-            end, label, state = end + size, label + 1, (state + 0x9E3779B97F4A7C15) % 2**64
+            end = end + size
+            label = label + 1
+            state = (state + 0x9E3779B97F4A7C15) % 2**64
     return labels
 
 
@@ -73,7 +78,8 @@ def test_edges_between_cliques_become_rarer_with_distance():
 
 
 def test_scrambling_keeps_degrees_and_number_of_components():
-    plain, hidden = Ssca2(10, scramble=False), Ssca2(10)
+    plain = Ssca2(10, scramble=False)
+    hidden = Ssca2(10)
     shapes = []
     for source in (plain, hidden):
         edges = whole(source)

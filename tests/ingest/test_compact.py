@@ -63,7 +63,8 @@ def check_positions(shard, plain):
 
 def check(case, num_ranks, order, shape=TINY):
     """Compare tables, facts, degrees and edges with those of a naively built shard."""
-    shards, naive = compact_on(case, num_ranks, order, shape), build_shards(case, num_ranks, order)
+    shards = compact_on(case, num_ranks, order, shape)
+    naive = build_shards(case, num_ranks, order)
     user_of_position = np.argsort(positions_of(naive))
     found = {}
     for shard, plain in zip(shards, naive, strict=True):
@@ -85,7 +86,8 @@ def check(case, num_ranks, order, shape=TINY):
     arcs = oracles.arcs_of(case)
     if not case.directed:
         # In natural order on several ranks either end may be the start; else the larger position is.
-        position, either = positions_of(naive), order == "natural" and num_ranks > 1
+        position = positions_of(naive)
+        either = order == "natural" and num_ranks > 1
         assert either or all(position[v] < position[u] for u, v in found)
         found |= {(v, u): w for (u, v), w in found.items()}
         assert len(found) == 2 * sum(blocks.num_edges for shard in shards for blocks in shard.blocks.values())
@@ -115,7 +117,8 @@ def test_compact_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, o
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_compact_blocks_equal_blocks_from_rows_on_one_rank(case, shape, few_keys):
     (shard,), naive = check(case, 1, "degree", shape)
-    (blocks,), (wanted,) = shard.blocks.values(), run_on_ranks(build_blocks, naive, shape)
+    (blocks,) = shard.blocks.values()
+    (wanted,) = run_on_ranks(build_blocks, naive, shape)
     for got, want in zip((*blocks.edges, blocks.weights), (*wanted.edges, wanted.weights), strict=True):
         np.testing.assert_array_equal(got, want)
 
@@ -125,7 +128,8 @@ def test_compact_blocks_are_equal_on_every_backend(backend, few_keys):
     for num_ranks in (1, 2):
         plain = compact_on(case, num_ranks)
         for shard, wanted in zip(compact_on(case, num_ranks, backend=backend), plain, strict=True):
-            (blocks,), (others,) = shard.blocks.values(), wanted.blocks.values()
+            (blocks,) = shard.blocks.values()
+            (others,) = wanted.blocks.values()
             for got, want in zip((*blocks.edges, blocks.weights), (*others.edges, others.weights), strict=True):
                 np.testing.assert_array_equal(backend.to_host(got), want)
             np.testing.assert_array_equal(backend.to_host(shard.degrees), wanted.degrees)
@@ -146,8 +150,10 @@ def test_space_of_parallel_edges_is_freed():
         targets=np.concatenate([case.targets, case.sources]),
         weights=np.concatenate([case.weights, case.weights]),
     )
-    (once,), (both,) = compact_on(case, 1), compact_on(twice, 1)
-    (blocks,), (others,) = once.blocks.values(), both.blocks.values()
+    (once,) = compact_on(case, 1)
+    (both,) = compact_on(twice, 1)
+    (blocks,) = once.blocks.values()
+    (others,) = both.blocks.values()
     np.testing.assert_array_equal(blocks.words, others.words)
     assert others.words.base is None or others.words.base.nbytes < 1.2 * others.words.nbytes
     assert both.info.num_parallel == once.info.num_edges + 2 * once.info.num_parallel

@@ -25,7 +25,8 @@ def table_of(n, connected, dtype):
 @pytest.mark.parametrize("on", [CpuBackend(threads=1), EmulatedBackend(seed=3)], ids=["cpu", "emulated"])
 @pytest.mark.parametrize(("n", "connected"), [(1, 0), (31, 5), (32, 10), (200, 90), (257, 1), (640, 0)])
 def test_positions_equal_those_of_the_plain_table(n, connected, on):
-    backend, partition = on, Partition(connected, 3, cyclic=True)
+    backend = on
+    partition = Partition(connected, 3, cyclic=True)
     whole = table_of(n, connected, partition.dtype)
     found = rank_positions(backend, partition, backend.to_device(whole))
     if ranked_bytes(n, partition) is not None:

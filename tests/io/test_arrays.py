@@ -55,7 +55,9 @@ def test_graph_without_edges(n):
 
 def test_edges_do_not_depend_on_the_number_of_chunks():
     rng = np.random.default_rng(1)
-    u, v, w = rng.integers(0, 50, 200), rng.integers(0, 50, 200), rng.random(200)
+    u = rng.integers(0, 50, 200)
+    v = rng.integers(0, 50, 200)
+    w = rng.random(200)
     assert_chunks_agree(edges_source(u, v, w))
     matrix = scipy.sparse.coo_array((w, (u, v)), shape=(60, 60)).tocsr()
     source = csr_source(matrix.indptr, matrix.indices, matrix.data)
@@ -127,7 +129,8 @@ class OnGpu:
     """A stub of an array on a GPU: it has the CUDA array interface and refuses implicit copies."""
 
     def __init__(self, values, copies=None):
-        self._values, self.dtype = np.asarray(values), np.asarray(values).dtype
+        self._values = np.asarray(values)
+        self.dtype = np.asarray(values).dtype
         self.__cuda_array_interface__ = {"shape": self._values.shape, "typestr": self._values.dtype.str, "version": 3}
         if copies:
             setattr(self, copies, lambda: OnHost(self._values) if copies == "cpu" else self._values)
@@ -172,7 +175,9 @@ def test_cupy_arrays_are_accepted():
     import cupy
     import cupyx.scipy.sparse
 
-    u, v, w = cupy.array([0, 5]), cupy.array([3, 1], "uint32"), cupy.array([0.5, 2.0], "float32")
+    u = cupy.array([0, 5])
+    v = cupy.array([3, 1], "uint32")
+    w = cupy.array([0.5, 2.0], "float32")
     expected = [(0, 3, 0.5), (5, 1, 2.0)]
     source = edges_source(u, v, w)
     assert as_rows(whole(source)) == expected
@@ -221,7 +226,9 @@ def lazy_collections():
 
 @pytest.mark.parametrize("kind", lazy_collections())
 def test_lazy_dask_collections_are_refused_in_every_argument(kind):
-    lazy, ids, indptr = lazy_collections()[kind], [0, 1, 2], [0, 1, 2, 3]
+    lazy = lazy_collections()[kind]
+    ids = [0, 1, 2]
+    indptr = [0, 1, 2, 3]
     calls = {
         "sources": lambda: mg.from_edges(lazy, ids),
         "targets": lambda: mg.from_edges(ids, lazy),

@@ -18,7 +18,9 @@ from mgraph.io.columns import PAIRS
 from mgraph.io.formats import read_source
 
 FORMATS = (".csv", ".tsv", ".parquet")
-SOURCES, TARGETS, WEIGHTS = [5, 7, 9], [1, 2, 3], [10, 20, 30]
+SOURCES = [5, 7, 9]
+TARGETS = [1, 2, 3]
+WEIGHTS = [10, 20, 30]
 EDGES = list(zip(SOURCES, TARGETS, strict=True))
 WEIGHTED = list(zip(SOURCES, TARGETS, WEIGHTS, strict=True))
 
@@ -172,7 +174,8 @@ SPELL = st.sampled_from((str, str.upper, str.title, lambda name: f" {name}"))
 @examples(60)
 @given(st.data())
 def test_any_order_of_named_columns_is_the_same_graph(data):
-    (source, target), spell = data.draw(PAIR), data.draw(SPELL)
+    (source, target) = data.draw(PAIR)
+    spell = data.draw(SPELL)
     before, after = data.draw(st.sampled_from([("", ""), ("", "_id"), ("id_", ""), ("node_", ""), ("", "_vertex")]))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     edges = {"source": rng.integers(0, 9, 20), "target": rng.integers(0, 9, 20), "weight": rng.integers(1, 5, 20)}

@@ -44,7 +44,9 @@ def whole_bytes(path, suffix):
 @pytest.mark.parametrize("suffix", [".npz", ".csr", ".csv", ".parquet", ".mtx", ".txt.gz"])
 def test_damaged_file_is_refused_or_reads_the_same(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
-    data, read, refused = whole_bytes(path, suffix), 0, 0
+    data = whole_bytes(path, suffix)
+    read = 0
+    refused = 0
     for seed in range(DAMAGES):
         path.write_bytes(damaged(data, seed))
         try:
@@ -68,7 +70,8 @@ def test_damaged_file_is_refused_or_reads_the_same(tmp_path, suffix):
 def test_file_truncated_after_the_check_is_refused(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     write_edges(path, Rmat(5))
-    source, size = read_source(path), path.stat().st_size
+    source = read_source(path)
+    size = path.stat().st_size
     for length in range(size - 1, -1, -61):
         os.truncate(path, length)
         with pytest.raises(InputError, match=str(path)):
@@ -78,8 +81,10 @@ def test_file_truncated_after_the_check_is_refused(tmp_path, suffix):
 def test_offsets_changed_after_the_check_are_refused(tmp_path):
     path = tmp_path / "graph.csr"
     write_edges(path, Rmat(5))
-    source, data = read_source(path), path.read_bytes()
-    random, refused = np.random.default_rng(1), 0
+    source = read_source(path)
+    data = path.read_bytes()
+    random = np.random.default_rng(1)
+    refused = 0
     for _ in range(200):
         changed = bytearray(data)
         at = 32 + 8 * int(random.integers(33)) + int(random.integers(8))

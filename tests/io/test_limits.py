@@ -88,7 +88,8 @@ def test_compressed_text_of_one_line_needs_neither_memory_nor_disk(tmp_path, suf
 @pytest.mark.parametrize("suffix", HEADS)
 @pytest.mark.parametrize("at", [0, 40 << 20])
 def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):
-    bomb, head = tmp_path / f"bomb{suffix}", HEADS[suffix]
+    bomb = tmp_path / f"bomb{suffix}"
+    head = HEADS[suffix]
     with open(bomb, "wb") as file:
         file.write(head)
         file.write(b"# a comment of thirty-two bytes\n" * (at // 32))

@@ -56,12 +56,14 @@ def archive(path, members: list[tuple[str, bytes]], compression=zipfile.ZIP_STOR
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_flipped_bit_is_refused_or_changes_nothing(path, save):
     save(path, **ARRAYS)
-    data, expected = path.read_bytes(), facts(read_source(path))
+    data = path.read_bytes()
+    expected = facts(read_source(path))
     seed = int(time.time())
     print(f"seed {seed}")
     # As many flips in the directory, where most bits matter, as before it.
     directory = data.index(b"PK\x01\x02")
-    random, refused = np.random.default_rng(seed), 0
+    random = np.random.default_rng(seed)
+    refused = 0
     parts = (0, directory), (directory, len(data))
     for bit in np.concatenate(
         [random.choice(range(8 * lo, 8 * hi), SAMPLE, replace=False) for lo, hi in parts]
@@ -191,7 +193,8 @@ class Unseekable(io.RawIOBase):
 
 def test_archives_of_other_programs_are_read(path):
     np.savez(path, **ARRAYS)
-    data, expected = path.read_bytes(), facts(read_source(path))
+    data = path.read_bytes()
+    expected = facts(read_source(path))
     with open(path, "wb") as file, zipfile.ZipFile(Unseekable(file), "w") as streamed:
         for key, array in ARRAYS.items():
             streamed.writestr(f"{key}.npy", npy(np.asarray(array)))
@@ -238,7 +241,8 @@ def test_checks_do_not_depend_on_the_piece_size(path, monkeypatch):
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_changed_file_is_refused(path, save):
     save(path, **ARRAYS)
-    data, source = path.read_bytes(), pickle.loads(pickle.dumps(read_source(path)))
+    data = path.read_bytes()
+    source = pickle.loads(pickle.dumps(read_source(path)))
     # A copy of the same bytes, as on the disk of another machine.
     path.unlink()
     path.write_bytes(data)

@@ -55,7 +55,9 @@ def names(folder) -> list[str]:
 def test_symbolic_link_stays_and_its_target_is_replaced(tmp_path, suffix):
     for folder in ("there", "here"):
         (tmp_path / folder).mkdir()
-    target, link, second = tmp_path / f"there/a{suffix}", tmp_path / f"here/b{suffix}", tmp_path / f"here/c{suffix}"
+    target = tmp_path / f"there/a{suffix}"
+    link = tmp_path / f"here/b{suffix}"
+    second = tmp_path / f"here/c{suffix}"
     link.symlink_to(f"../there/a{suffix}")
     second.symlink_to(link)
     for source in (Rmat(4), Rmat(5)):  # a link to nothing, and one to an old file
@@ -106,7 +108,8 @@ def test_new_file_has_the_mode_of_the_umask(tmp_path, umask):
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o660, 0o400])
 def test_a_replaced_file_keeps_its_mode_and_its_owner(tmp_path, mode):
-    path, other = tmp_path / "a.npz", tmp_path / "other.npz"
+    path = tmp_path / "a.npz"
+    other = tmp_path / "other.npz"
     path.write_text("old")
     path.chmod(mode)
     if os.geteuid() == 0:

@@ -146,7 +146,8 @@ def test_floats_equal_those_of_python_to_the_bit(write):
     tokens += [f"{x}.5" for x in rng.integers(2**52, 2**53, 200).tolist()]
     tokens += [str(2 * x + 1) for x in rng.integers(2**52, 2**53, 200).tolist()]
     source = read_source(write("a.wel", "".join(f"0 0 {token}\n" for token in tokens)))
-    found, expected = whole(source).weights, np.array([float(token) for token in tokens])
+    found = whole(source).weights
+    expected = np.array([float(token) for token in tokens])
     np.testing.assert_array_equal(found.view(np.int64), expected.view(np.int64))
 
 
@@ -211,7 +212,8 @@ def test_error_names_the_wrong_line(write, content, line, message):
 def test_first_wrong_line_of_many_blocks_is_reported(write, monkeypatch, end):
     monkeypatch.setattr(text, "BLOCK_BYTES", 64)
     lines = ["1 2"] * 300
-    lines[200], lines[250] = "1 b", "1 c"
+    lines[200] = "1 b"
+    lines[250] = "1 c"
     with pytest.raises(InputError, match=r"a.el:201: vertex 'b'"):
         read_source(write("a.el", end.join(lines)))
 

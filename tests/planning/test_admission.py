@@ -73,7 +73,8 @@ def count_fails(monkeypatch):
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: f"{s.name}-{s.num_vertices}")
 def test_what_just_fits_is_built(source, layout, num_ranks, monkeypatch):
     monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
-    plans, refusal = [], room.refusal
+    plans = []
+    refusal = room.refusal
     for module in (builder, room):
         monkeypatch.setattr(module, "refusal", lambda plan, *args: plans.append(plan) or refusal(plan, *args))
     with InProcessCluster(num_ranks) as cluster:

@@ -270,7 +270,8 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_shortest_paths_through_windows_are_planned_for_all_arcs_of_a_rank(num_ranks, monkeypatch):
-    source, planned = Rmat(7), []
+    source = Rmat(7)
+    planned = []
     work_words = sssp_multi_gpu.work_words
     monkeypatch.setattr(sssp_multi_gpu, "work_words", lambda *args: planned.append(args) or work_words(*args))
     plan_graph(source, num_ranks, "cuda", 1 << 30)

@@ -37,7 +37,8 @@ def high_water(backend):
             self.used -= event["mem_size"]
 
     backend.release()
-    before, found = pool.total_bytes(), []
+    before = pool.total_bytes()
+    found = []
     with HighWater() as seen:
         yield found
     found += [seen.most, seen.pooled - before]
@@ -47,7 +48,8 @@ def high_water(backend):
 def cuda():
     from mgraph.backends.cuda import CudaBackend
 
-    backend, comm = CudaBackend(), open_threads(1)[0]
+    backend = CudaBackend()
+    comm = open_threads(1)[0]
     for layout in ("rows", "compact"):
         for weights in ("int", "float32", None):
             require_blocks(

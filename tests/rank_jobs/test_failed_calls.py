@@ -29,7 +29,8 @@ def test_derived_data_of_some_ranks_is_recomputed_after_a_failure(clusters, monk
     place, directed, method = PARTIAL[part]
     case = random_case(7, directed=directed)
     module, _, name = place.rpartition(".")
-    real, first = getattr(importlib.import_module(module), name), iter([True])
+    real = getattr(importlib.import_module(module), name)
+    first = iter([True])
     cluster = clusters[2]
     with graph_of(case, cluster, order="degree") as g:
 
@@ -73,7 +74,8 @@ def test_failed_launch_leaves_no_uninitialized_array(num_ranks):
 
 def test_idle_graph_releases_a_failed_communicator(monkeypatch):
     with InProcessCluster(2, make_backend=lambda: EmulatedBackend(block=32)) as cluster:
-        idle, other = mg.rmat(7, cluster=cluster), graph_of(ZOO["path"], cluster)
+        idle = mg.rmat(7, cluster=cluster)
+        other = graph_of(ZOO["path"], cluster)
         for find in (mg.connected_components, partial(mg.bfs, source=0), partial(mg.sssp, source=0)):
             assert find(idle).stats.supersteps
         communicators = [weakref.ref(rank.comm) for rank in cluster._ranks]

@@ -69,7 +69,8 @@ def test_forests_on_gpus(cluster, case, order):
 def test_forests_that_filter_on_gpus(cluster):
     # Large enough for hubs, for light edges first, and for several blocks of everything.
     with mg.rmat(14, cluster=cluster) as g, mg.rmat(14, cluster=InProcessCluster(1, backend="cpu")) as same:
-        forest, wanted = mg.minimum_spanning_forest(g), mg.minimum_spanning_forest(same)
+        forest = mg.minimum_spanning_forest(g)
+        wanted = mg.minimum_spanning_forest(same)
         assert forest.stats.supersteps[1]["heavy"]
         for column, other in zip(forest, wanted, strict=True):
             assert column.digest() == other.digest()

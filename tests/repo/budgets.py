@@ -20,7 +20,7 @@ FUNCTION_LINES = 60
 PARAMETERS = 7
 KERNEL_PARAMETERS = 14
 # Functions under these decorators are compiled by Numba, which infers what they return.
-COMPILED = ("kernel", "inline", "fused")
+COMPILED = ("kernel", "inline", "persistent")
 README_LINES = 120
 CUDA_COLUMNS = 100
 ROOT_FILES = 8
@@ -147,7 +147,8 @@ def _python_faults(name: str, tree: ast.Module, explained: set[str]) -> Iterator
 
 def _is_packed(node: ast.Assign) -> bool:
     """Return whether values are assigned to names one for one, and not swapped or rotated."""
-    targets, values = node.targets[0], node.value
+    targets = node.targets[0]
+    values = node.value
     if not (isinstance(targets, ast.Tuple) and isinstance(values, ast.Tuple) and len(targets.elts) == len(values.elts)):
         return False
     if any(isinstance(part, ast.Starred) for part in (*targets.elts, *values.elts)):

@@ -132,7 +132,8 @@ def _parameter_faults(function: Function) -> Iterator[str]:
 
 def twin_faults(kernel: Any, function: Function) -> list[str]:
     """Return where a Python kernel and a CUDA function of its name differ."""
-    ours, theirs = tuple(kernel.parameters), tuple(p.name for p in function.parameters)
+    ours = tuple(kernel.parameters)
+    theirs = tuple(p.name for p in function.parameters)
     if ours != theirs:
         return [f"the Python twin takes ({', '.join(ours)}), the CUDA twin ({', '.join(theirs)})"]
     # A fused loop has a name and parameters in Python, no body.

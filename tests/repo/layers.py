@@ -121,7 +121,8 @@ def _fault(path: str, found: Import) -> str | None:
         return f"{top.library} may be imported in {where} only"
     if name.split(".")[0] != ROOT or path == "__init__.py":
         return None
-    here, there = path.split("/")[0].removesuffix(".py"), name.removeprefix(ROOT).lstrip(".").split(".")[0]
+    here = path.split("/")[0].removesuffix(".py")
+    there = name.removeprefix(ROOT).lstrip(".").split(".")[0]
     if here not in HEIGHT:
         return f"{here} is in no layer: add it to LAYERS in tests/repo/layers.py"
     if there in ("", "__version__") and HEIGHT[here] >= HEIGHT["cli"]:

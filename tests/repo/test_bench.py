@@ -11,10 +11,8 @@ import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
 
 BENCH = pathlib.Path(__file__).parents[2] / "bench"
-HEAD, END = (
-    "========= COMPUTE-SANITIZER\n",
-    "========= RACECHECK SUMMARY: {} hazards displayed (1 errors, 0 warnings)\n",
-)
+HEAD = "========= COMPUTE-SANITIZER\n"
+END = "========= RACECHECK SUMMARY: {} hazards displayed (1 errors, 0 warnings)\n"
 RACE = """========= Error: Race reported between Write access at {0}+0xaf60
 =========     and Read access at {0}+0xa8f0 [316 hazards]
 =========     and Read access at {1}+0xa940 [124 hazards]

@@ -26,7 +26,8 @@ from mgraph.comm import peers
 ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in ("sm_75", "sm_100")))
 # Of a multiprocessor, for the threads of a block, on all of them.
 REGISTERS = 1 << 16
-BFS, SSSP = "algorithms/bfs/persistent", "algorithms/sssp/persistent"
+BFS = "algorithms/bfs/persistent"
+SSSP = "algorithms/sssp/persistent"
 
 
 def test_there_are_kernels():

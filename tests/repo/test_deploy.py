@@ -113,7 +113,8 @@ def test_nothing_listens_on_other_interfaces(start):
 @pytest.mark.parametrize("program", ["dask worker", "dask cuda worker"])
 def test_cpu_and_gpu_workers_are_started_on_the_loopback_address(start, tmp_path, program):
     """Checked in the command line, since dask-cuda itself needs a GPU."""
-    python, recorded = tmp_path / "python", tmp_path / "words"
+    python = tmp_path / "python"
+    recorded = tmp_path / "words"
     # A fake interpreter: in place of the scheduler, of the workers, and of the wait for them, which fails.
     python.write_text(
         f"""#!/bin/sh

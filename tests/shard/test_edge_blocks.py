@@ -35,7 +35,8 @@ def edges_of(blocks, to_host=np.asarray):
     shape = blocks.shape
     unit_tiles, segments, tile_edges, starts, words = (to_host(a).astype(np.int64) for a in blocks.edges)
     weights = [1] * len(words) if blocks.weights is None else to_host(blocks.weights).tolist()
-    low, edges = (1 << shape.segment_bits) - 1, []
+    low = (1 << shape.segment_bits) - 1
+    edges = []
     for unit, segment in enumerate(segments):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
             for e in range(tile_edges[tile], tile_edges[tile + 1]):

@@ -28,7 +28,9 @@ def test_rows_are_sorted_by_class_with_the_same_arcs(dtype):
     (shard,) = build_shards(case, 1, "degree")
     before = shard.nbytes
     require_weight_sorted_rows(shard)
-    rows, light, scale = shard.rows, shard.weight_sorted_rows, class_scale(shard.info)
+    rows = shard.rows
+    light = shard.weight_sorted_rows
+    scale = class_scale(shard.info)
     assert shard.nbytes == before + light.targets.nbytes + light.weights.nbytes
     assert class_of(np.dtype(dtype).type(shard.info.max_weight), scale) in (0, 254, 255)
     for begin, end in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):

@@ -237,7 +237,8 @@ def large(comm, xp) -> None:
     own[...] = xp.asarray(arrays[comm.rank])
     same(comm.broadcast(own, comm.size - 1), arrays[-1])
     parts = [xp.asarray(arrays[comm.rank][r * share : (r + 1) * share - r]) for r in range(comm.size)]
-    lo, hi = comm.rank * share, (comm.rank + 1) * share - comm.rank
+    lo = comm.rank * share
+    hi = (comm.rank + 1) * share - comm.rank
     for r, part in enumerate(comm.alltoallv(parts)):
         same(part, arrays[r][lo:hi])
 

@@ -86,7 +86,8 @@ class Gang:
 
     def __init__(self, transport: str, size: int, timeout_s: float) -> None:
         context = multiprocessing.get_context("spawn")
-        self.pipes, self.processes = [], []
+        self.pipes = []
+        self.processes = []
         try:
             for rank in range(size):
                 ours, theirs = context.Pipe()

@@ -49,11 +49,14 @@ def assert_chunks_agree(source: EdgeSource) -> None:
 
 def mkgraph_bytes(source: EdgeSource) -> bytes:
     """Return mkgraph's file: both directions, no loops, no parallel edges, sorted, weights as float32."""
-    edges, n = whole(source, 3), source.num_vertices
-    u, v = edges.sources.astype(np.int64), edges.targets.astype(np.int64)
+    edges = whole(source, 3)
+    n = source.num_vertices
+    u = edges.sources.astype(np.int64)
+    v = edges.targets.astype(np.int64)
     keys, first = np.unique(np.concatenate((u * n + v, v * n + u)), return_index=True)
     weights = np.concatenate((edges.weights, edges.weights))[first]
-    sources, targets = keys // n, keys % n
+    sources = keys // n
+    targets = keys % n
     keep = sources != targets
     offsets = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(sources[keep], minlength=n), out=offsets[1:])

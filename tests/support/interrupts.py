@@ -104,14 +104,17 @@ def interrupt_often(setup: str, work: str, check: str, *, times: int, hang_s: fl
 
 
 def _interrupt_until_done(process: subprocess.Popen, draw: random.Random, hang_s: float) -> None:
-    out, seen, last = process.stdout.fileno(), b"", time.monotonic()
+    out = process.stdout.fileno()
+    seen = b""
+    last = time.monotonic()
     while not seen.endswith(b"done\n"):
         wait_s = draw.uniform(0.0005, 0.006) if b"ready" in seen else hang_s
         if select.select([out], [], [], wait_s)[0]:
             new = os.read(out, 1 << 16)
             if not new:
                 return
-            seen, last = (seen + new)[-(1 << 12) :] if b"ready" not in seen else b"ready" + new[-64:], time.monotonic()
+            seen = (seen + new)[-(1 << 12) :] if b"ready" not in seen else b"ready" + new[-64:]
+            last = time.monotonic()
         elif time.monotonic() - last > hang_s:
             # Makes faulthandler print all stacks to stderr.
             process.send_signal(signal.SIGABRT)

@@ -72,7 +72,8 @@ def graph_info(case: GraphCase, order: str, arcs: oracles.Arcs) -> GraphInfo:
     out_degrees = np.bincount([u for u, _ in arcs], minlength=n)
     num_edges = len(arcs) if case.directed else len(arcs) // 2
     num_loops = int((case.sources == case.targets).sum())
-    lightest, heaviest = min(weights, default=0), max(weights, default=0)
+    lightest = min(weights, default=0)
+    heaviest = max(weights, default=0)
     return GraphInfo(
         num_vertices=n,
         num_edges=num_edges,
@@ -148,11 +149,13 @@ def positions_of(shards: Sequence[Shard]) -> np.ndarray:
 
 def arcs_of_shards(shards: Sequence[Shard], *, incoming: bool = False) -> oracles.Arcs:
     """Return {(u, v): weight} of all rows in user ids, as `oracles.arcs_of` does; each arc is there once."""
-    partition, position = shards[0].partition, positions_of(shards)
+    partition = shards[0].partition
+    position = positions_of(shards)
     user_of_position = np.argsort(position)
     arcs: oracles.Arcs = {}
     for shard in shards:
-        rows, to_host = shard.incoming if incoming else shard.rows, shard.backend.to_host
+        rows = shard.incoming if incoming else shard.rows
+        to_host = shard.backend.to_host
         owners = np.repeat(users_of(shard), np.diff(to_host(rows.indptr)))
         targets = user_of_position[partition.position(to_host(rows.targets).astype(np.int64))]
         weights = [1] * len(owners) if rows.weights is None else to_host(rows.weights).tolist()
@@ -178,7 +181,8 @@ def assert_equal_shards(shards: Sequence[Shard], expected: Sequence[Shard]) -> N
         for got, wanted in pairs:
             assert (got is None) == (wanted is None)
             if got is not None:
-                got, wanted = shard.backend.to_host(got), naive.backend.to_host(wanted)
+                got = shard.backend.to_host(got)
+                wanted = naive.backend.to_host(wanted)
                 assert got.dtype == wanted.dtype
                 np.testing.assert_array_equal(got, wanted)
 

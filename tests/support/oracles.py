@@ -151,9 +151,11 @@ def nearest_sources(chosen: np.ndarray) -> np.ndarray:
     """Return the source at the end of each vertex's chain of predecessors, -1 where unreached."""
     roots = np.full(len(chosen), -1, np.int64)
     for v in range(len(chosen)):
-        u, steps = v, 0
+        u = v
+        steps = 0
         while u >= 0 and chosen[u] != u:
-            u, steps = int(chosen[u]), steps + 1
+            u = int(chosen[u])
+            steps = steps + 1
             assert steps <= len(chosen), f"the predecessors of {v} form a cycle"
         roots[v] = u
     return roots

@@ -21,7 +21,8 @@ def peak_of_build(monkeypatch, scale: int, num_chunks: int | None, weights: str 
     for module, name in ((builder, "plan_build"), (compact, "plan_compact")):
         plan = getattr(module, name)
         monkeypatch.setattr(module, name, lambda *args, plan=plan: plans.append(plan(*args)) or plans[-1])
-    backend, (comm,) = CpuBackend(1), open_threads(1)
+    backend = CpuBackend(1)
+    (comm,) = open_threads(1)
     # A small build first, which compiles the kernels.
     builder.build(Rmat(6, weights=weights), backend, comm, layout=layout)
     tracemalloc.start(1)

@@ -124,7 +124,8 @@ def die_in_the_loop(comm: Communicator, xp: ModuleType) -> tuple[int, float]:
 def loop_until_lost(rank: Rank, marker: str) -> None:
     """Write into the other ranks' memory, with barriers, until the gang is lost."""
     windows = require_peer_buffers(rank.comm, rank.backend, 3 * N * 4)
-    rounds, xp = 10_000_000, rank.backend.xp
+    rounds = 10_000_000
+    xp = rank.backend.xp
     out = xp.zeros(2 * rounds + 1, np.int64)
     rank.comm.barrier()
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
@@ -134,9 +135,11 @@ def loop_until_lost(rank: Rank, marker: str) -> None:
 
 def search_until_lost(rank: Rank, marker: str, algorithm: str) -> None:
     """Search in the windows, again and again, until the gang is lost."""
-    comm, backend = rank.comm, rank.backend
+    comm = rank.comm
+    backend = rank.backend
     shard = build(parse_spec("rmat:14"), backend, comm)
-    dtype, trace = state_dtype(shard.info), Trace(backend, comm)
+    dtype = state_dtype(shard.info)
+    trace = Trace(backend, comm)
     assert require_bfs_buffers(shard, comm) if algorithm == "bfs" else require_sssp_buffers(shard, comm, dtype)
     comm.barrier()
     pathlib.Path(f"{marker}-{rank.index}").write_text("")

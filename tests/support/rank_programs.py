@@ -160,7 +160,8 @@ class TooLarge(WouldNotFit):
 
     def __init__(self, needed_bytes: int, free_bytes: int) -> None:
         super().__init__(f"{needed_bytes} bytes are needed and {free_bytes} are free")
-        self.needed_bytes, self.free_bytes = needed_bytes, free_bytes
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
 
 
 class Unsendable(Exception):

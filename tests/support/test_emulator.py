@@ -101,7 +101,8 @@ def test_without_the_check_for_races_some_orders_give_another_answer(kernel):
 
 def test_arguments_that_a_real_launch_would_misread():
     backend = EmulatedBackend()
-    values, out = np.arange(N, dtype=np.uint32), np.zeros(N, np.uint32)
+    values = np.arange(N, dtype=np.uint32)
+    out = np.zeros(N, np.uint32)
     for message, args in {
         "values is an array of int64, the CUDA function declares cu4": (0, N, values.astype(np.int64), out),
         "values is not contiguous": (0, N // 2, values[::2], out),

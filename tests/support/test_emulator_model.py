@@ -27,7 +27,8 @@ def values():
 def test_shuffles_and_votes(emulator, values):
     out = emulator.xp.empty((N, 8), np.int64)
     primitives.shuffle[emulator](0, N, values, out.reshape(-1))
-    warps, lane = values.reshape(-1, 32).astype(np.int64), np.arange(32)
+    warps = values.reshape(-1, 32).astype(np.int64)
+    lane = np.arange(32)
     expected = np.stack(
         [
             np.repeat(warps[:, 5:6], 32, axis=1),
@@ -54,7 +55,8 @@ def test_shared_memory_is_each_blocks_own(emulator, values):
     out = emulator.xp.empty(N, np.int64)
     primitives.block_sums[emulator](0, N, values, out)
     blocks = values.reshape(3, 64).astype(np.int64)
-    sums, odd = blocks.sum(axis=1, keepdims=True), (blocks & 1).sum(axis=1, keepdims=True)
+    sums = blocks.sum(axis=1, keepdims=True)
+    odd = (blocks & 1).sum(axis=1, keepdims=True)
     np.testing.assert_array_equal(out.reshape(3, 64), np.roll(blocks, -1, axis=1) + 1000 * sums + 10**9 * odd)
 
 
@@ -70,7 +72,9 @@ def test_a_barrier_of_the_grid(emulator, values):
 @pytest.mark.parametrize("met", [True, False], ids=["flag", "abort"])
 def test_a_wait_for_another_rank(met):
     """What is waited for, or the word that ends all waits, is set from outside the launch."""
-    emulator, flag, abort = EmulatedBackend(limit_s=30), np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    emulator = EmulatedBackend(limit_s=30)
+    flag = np.zeros(1, np.uint32)
+    abort = np.zeros(1, np.uint32)
     setter = threading.Timer(0.05, (flag if met else abort).fill, (1,))
     setter.start()
     out = emulator.xp.empty(1, np.uint32)
@@ -80,7 +84,9 @@ def test_a_wait_for_another_rank(met):
 
 
 def test_places_in_a_queue_and_integers(emulator, values):
-    count, queue, out = np.zeros(1, np.int64), emulator.xp.empty(N, np.uint32), emulator.xp.empty(N, np.uint64)
+    count = np.zeros(1, np.int64)
+    queue = emulator.xp.empty(N, np.uint32)
+    out = emulator.xp.empty(N, np.uint64)
     primitives.queue_up[emulator](0, N, values, count, queue, out)
     expected = np.sort(values[values % 3 == 0])
     np.testing.assert_array_equal(np.sort(queue[: count[0]]), expected)
@@ -100,7 +106,8 @@ def _integers(v):
 
 def test_atomics(emulator, values):
     words = np.array([2**32 - 1, 0, 0, 0, 2**32 - 1, 0, 0, 0, 0, 0], np.uint32)
-    wide, floats = np.zeros(2, np.int64), np.full(1, np.inf, np.float32)
+    wide = np.zeros(2, np.int64)
+    floats = np.full(1, np.inf, np.float32)
     primitives.update[emulator](0, N, values, words, wide, floats)
     folded = [np.bitwise_or.reduce(values), np.bitwise_and.reduce(values | 0xFF00), np.bitwise_xor.reduce(values)]
     total = values.sum(dtype=np.uint32)
@@ -142,7 +149,8 @@ def test_a_stale_load_sees_a_value_of_this_launch_or_the_one_before_and_ones_own
     seen = set()
     for seed in range(6):
         emulator = EmulatedBackend(seed=seed)
-        words, out = np.full(N, 5000, np.uint32), emulator.xp.empty(2 * N, np.uint32)
+        words = np.full(N, 5000, np.uint32)
+        out = emulator.xp.empty(2 * N, np.uint32)
         primitives.read_own[emulator](0, N, values, words, out)
         np.testing.assert_array_equal(out[::2], values)
         new = out[1::2] == np.roll(values, -1)
@@ -155,7 +163,8 @@ def test_a_stale_load_sees_what_was_there_when_all_met_or_what_was_written_since
     seen = set()
     for seed in range(6):
         emulator = EmulatedBackend(seed=seed)
-        words, out = np.full(N, 5000, np.uint32), emulator.xp.empty(N, np.uint32)
+        words = np.full(N, 5000, np.uint32)
+        out = emulator.xp.empty(N, np.uint32)
         arrived = np.zeros(1, np.int64)
         primitives.read_since_meeting[emulator](0, N, emulator.abort_word, values, words, arrived, out)
         since = out - np.roll(values, -1)
@@ -167,7 +176,8 @@ def test_a_stale_load_sees_what_was_there_when_all_met_or_what_was_written_since
 @pytest.mark.parametrize("seed", range(6))
 def test_a_stale_load_is_not_older_than_the_last_meeting(values, seed):
     emulator = EmulatedBackend(seed=seed)
-    words, out = np.full(N, 5000, np.uint32), emulator.xp.empty(N, np.uint32)
+    words = np.full(N, 5000, np.uint32)
+    out = emulator.xp.empty(N, np.uint32)
     arrived = np.zeros(1, np.int64)
     primitives.read_after_meeting[emulator](0, N, emulator.abort_word, values, words, arrived, out)
     np.testing.assert_array_equal(out, np.roll(values, -1))

@@ -82,7 +82,8 @@ def test_an_interrupt_in_a_call_is_counted_there(run, process):
 @pytest.mark.ci
 def test_a_call_that_hangs_is_ended_with_its_stack(tmp_path):
     write_inputs(tmp_path, 6)
-    run, tally = Run(tmp_path), Tally("planted", "no seed")
+    run = Run(tmp_path)
+    tally = Tally("planted", "no seed")
     with tally.noting(run), client_process(run, ranks=1, scale=6) as process:
         strikes = Strikes(run, process, tally)
         process.request("planted", do="plant", name="hang")
@@ -94,7 +95,8 @@ def test_a_call_that_hangs_is_ended_with_its_stack(tmp_path):
 
 
 def test_a_client_that_dies_says_why(tmp_path):
-    run, tally = Run(tmp_path), Tally("planted", "no seed")
+    run = Run(tmp_path)
+    tally = Tally("planted", "no seed")
     # There are no inputs.
     with tally.noting(run), client_process(run, ranks=1, scale=6):
         pass

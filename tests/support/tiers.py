@@ -75,7 +75,8 @@ def covering(items: list[pytest.Item], width: int) -> list[pytest.Item]:
         for item in items
     }
     goals = {item: set(itertools.combinations(values, min(width, len(values)))) for item, values in parameters.items()}
-    missing, found = set().union(*goals.values()), []
+    missing = set().union(*goals.values())
+    found = []
     while missing:
         best = max(goals, key=lambda item: len(goals[item] & missing))
         missing -= goals[best]

@@ -28,7 +28,11 @@ class Result:
     """A result by the oracles, in user ids, to be corrupted and validated."""
 
     def __init__(self, case, sources, *, weighted, order="degree", limit=None):
-        self.case, self.sources, self.weighted, self.order, self.limit = case, sources, weighted, order, limit
+        self.case = case
+        self.sources = sources
+        self.weighted = weighted
+        self.order = order
+        self.limit = limit
         self.dist = oracles.sssp(case, sources, limit) if weighted else oracles.bfs(case, sources, limit)
         position = oracles.positions(case, order)
         self.pred = oracles.predecessors(case, self.dist, sources, position, weighted=weighted)
@@ -55,7 +59,8 @@ class Result:
 
     def is_valid(self):
         """Return by the oracles alone whether the result is valid, with any valid predecessors."""
-        case, sources = self.case, self.sources
+        case = self.case
+        sources = self.sources
         right = (oracles.sssp if self.weighted else oracles.bfs)(case, sources, self.limit)
         if not np.array_equal(self.dist, right):
             return False
@@ -105,7 +110,8 @@ def test_distances_at_the_top_of_their_dtype_are_refused(dtype, limit):
     weighted = dtype == np.uint16
     case = make_case("far", 80, [(v, v + 1, 1000) for v in range(79)]) if weighted else chain_of_cliques()
     result = Result(case, [0], weighted=weighted, limit=limit)
-    result.limit, result.dtype = None, np.dtype(dtype)
+    result.limit = None
+    result.dtype = np.dtype(dtype)
     assert result.rules() == {4}
 
 

@@ -67,9 +67,15 @@ class _Search:
     """The arrays of one search on one rank; counts are over all ranks."""
 
     def __init__(self, shard: Shard, comm: Communicator, roots: list[int | None]) -> None:
-        xp, partition = shard.backend.xp, shard.partition
-        self.shard, self.comm, self.run, self.xp = shard, comm, shard.backend, xp
-        self.base, self.level, self.num_planes = comm.rank * partition.stride, -1, 0
+        xp = shard.backend.xp
+        partition = shard.partition
+        self.shard = shard
+        self.comm = comm
+        self.run = shard.backend
+        self.xp = xp
+        self.base = comm.rank * partition.stride
+        self.level = -1
+        self.num_planes = 0
         self.incoming = xp.zeros(partition.num_states, np.int64)
         self.seen = xp.zeros(shard.num_owned, np.int64)
         # The owned slice of all fronts, as long as all ranks' slices are.
@@ -92,14 +98,14 @@ class _Search:
 
     def push(self) -> int:
         """Push the front's words along its arcs; return the arcs that this rank scanned."""
-        shard, xp, rows = self.shard, self.xp, self.shard.rows
+        shard = self.shard
+        xp = self.xp
+        rows = self.shard.rows
         frontier = self.frontier[: self.num_own_front]
         offsets = self._offsets(frontier, rows)
-        arcs, found, count = (
-            int(offsets[-1]),
-            xp.empty(len(self.incoming), shard.partition.dtype),
-            xp.zeros(1, np.int64),
-        )
+        arcs = int(offsets[-1])
+        found = xp.empty(len(self.incoming), shard.partition.dtype)
+        count = xp.zeros(1, np.int64)
         push_words[self.run](
             0,
             arcs,
@@ -123,7 +129,8 @@ class _Search:
 
     def pull(self) -> int:
         """Gather neighbors' words at open vertices; return the arcs that this rank scanned."""
-        rows, opened = self.shard.incoming, self.open[: self.num_own_open]
+        rows = self.shard.incoming
+        opened = self.open[: self.num_own_open]
         if self.comm.size > 1:
             self.comm.allgather(self.front, self.fronts)
         offsets = self._offsets(opened, rows)
@@ -136,7 +143,9 @@ class _Search:
 
     def settle(self) -> None:
         """Make the new bits the front of the next level, and count it over all ranks."""
-        xp, shard, owned = self.xp, self.shard, self.shard.num_owned
+        xp = self.xp
+        shard = self.shard
+        owned = self.shard.num_owned
         self.level += 1
         if self.level.bit_length() > self.num_planes:
             self.num_planes += 1

@@ -57,7 +57,8 @@ def pull_words(lo, hi, rows, num_rows, offsets, indptr, targets, fronts, seen, a
         v = rows[k]
         begin = indptr[v] - offsets[k]
         end = min(offsets[k + 1], hi)
-        wanted, word = all_roots_mask & ~seen[v], np.int64(0)
+        wanted = all_roots_mask & ~seen[v]
+        word = np.int64(0)
         for i in range(arc, end):
             if wanted & ~word == 0:
                 break
@@ -77,7 +78,10 @@ def settle_words(
     A vertex that some root has not reached is open. `counters` are: vertices of the front, arcs that leave it, open
     vertices, arcs into them.
     """
-    num_front, leaving, num_open, entering = 0, 0, 0, 0
+    num_front = 0
+    leaving = 0
+    num_open = 0
+    entering = 0
     for v in range(lo, hi):
         new = incoming[v] & ~seen[v]
         incoming[v] = 0

@@ -67,7 +67,8 @@ def _search(
     dtype: np.dtype,
     depth_limit: int | None,
 ) -> Traversal:
-    run, starts = shard.backend, sources if len(sources) == 1 else sorted(set(sources))
+    run = shard.backend
+    starts = sources if len(sources) == 1 else sorted(set(sources))
     search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
     search.orders.give(
         starts, depth_limit=-1 if depth_limit is None else depth_limit, source=starts[0] if starts else 0
@@ -95,9 +96,14 @@ class _Search:
     """
 
     def __init__(self, shard: Shard, num_sources: int, dtype: np.dtype) -> None:
-        run, rows, incoming, num = shard.backend, shard.rows, shard.incoming, shard.num_owned
+        run = shard.backend
+        rows = shard.rows
+        incoming = shard.incoming
+        num = shard.num_owned
         assert isinstance(run, PersistentBackend), "the caller checks this"
-        vertex, num_arcs, capacity = rows.targets.dtype, shard.info.num_arcs, queue_capacity(num, num_sources)
+        vertex = rows.targets.dtype
+        num_arcs = shard.info.num_arcs
+        capacity = queue_capacity(num, num_sources)
         # Arcs of a frontier that were not counted are counted when the whole frontier is queued.
         uniform_degree = num < MAX_QUEUED and shard.info.max_degree * num <= UNIFORM_DEGREE_RATIO * num_arcs
         # From this vertex on all rows have one arc, where that is known.

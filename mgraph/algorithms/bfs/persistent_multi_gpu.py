@@ -69,12 +69,10 @@ def _search(
 
 
 def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:
-    partition, rows, incoming, first_neighbors = (
-        shard.partition,
-        shard.rows,
-        shard.incoming,
-        require_first_neighbors(shard),
-    )
+    partition = shard.partition
+    rows = shard.rows
+    incoming = shard.incoming
+    first_neighbors = require_first_neighbors(shard)
     shared = {
         "num_starts": num_sources,
         "stride": partition.stride,

@@ -41,7 +41,8 @@ def bfs(
 ) -> Traversal:
     """Find levels and parents from `sources`, which are positions."""
     search = _Search(shard, comm, sources)
-    pulling, arcs_before = False, 0
+    pulling = False
+    arcs_before = 0
     while search.num_frontier and search.level != depth_limit:
         frontier = search.num_frontier
         pulling = _pull_pays(search, pulling, arcs_before)
@@ -68,14 +69,18 @@ class _Search:
     """The arrays of one search on one rank; counts are over all ranks."""
 
     def __init__(self, shard: Shard, comm: Communicator, sources: list[int]) -> None:
-        xp, partition = shard.backend.xp, shard.partition
-        self.shard, self.comm, self.run = shard, comm, shard.backend
+        xp = shard.backend.xp
+        partition = shard.partition
+        self.shard = shard
+        self.comm = comm
+        self.run = shard.backend
         self.base = comm.rank * partition.stride
         self.level = -1
         self.levels = self.run.full(shard.num_owned, unreached_of(LEVEL), LEVEL)
         self.parents = self.run.full(partition.num_states, none_of(partition.dtype), partition.dtype)
         self.visited = xp.zeros(partition.num_states // 32, np.uint32)
-        self.num_left, self.arcs_left = partition.num_positions, shard.info.num_arcs
+        self.num_left = partition.num_positions
+        self.arcs_left = shard.info.num_arcs
         self.found = xp.empty(partition.num_states, partition.dtype)
         states = sorted({int(partition.state(p)) for p in sources})
         own = np.array([s for s in states if self.base <= s < self.base + shard.num_owned], partition.dtype)
@@ -86,7 +91,8 @@ class _Search:
 
     def push(self) -> None:
         """Extend the search by one level along the frontier's arcs."""
-        shard, partition = self.shard, self.shard.partition
+        shard = self.shard
+        partition = self.shard.partition
         arcs = int(self.offsets[-1])
         counters = self.run.xp.zeros(3, np.int64)
         push_level[self.run](
@@ -101,7 +107,9 @@ class _Search:
 
     def pull(self) -> None:
         """Extend the search by one level from the rows of unreached vertices."""
-        shard, partition, rows = self.shard, self.shard.partition, self.shard.incoming
+        shard = self.shard
+        partition = self.shard.partition
+        rows = self.shard.incoming
         counters = self.run.xp.zeros(3, np.int64)
         pull_level[self.run](
             0, shard.num_owned, rows.indptr, rows.targets, self._gather_frontier(), self.visited,
@@ -121,7 +129,8 @@ class _Search:
     def _settle(self, counters: Array) -> None:
         """Give the new frontier its level, and count it and its arcs over all ranks."""
         self.level += 1
-        xp, size = self.run.xp, len(self.frontier)
+        xp = self.run.xp
+        size = len(self.frontier)
         self.offsets = xp.zeros(size + 1, np.int64)
         settle_level[self.run](
             0, size, self.frontier, self.shard.rows.indptr, self.base, self.level,
@@ -135,7 +144,9 @@ class _Search:
 
     def _gather_frontier(self) -> Array:
         """Return the frontier of all ranks as a bitmap, sent as bits or as ids, whichever is shorter."""
-        xp, partition, size = self.run.xp, self.shard.partition, self.comm.size
+        xp = self.run.xp
+        partition = self.shard.partition
+        size = self.comm.size
         bits = xp.zeros(partition.num_states // 32, np.uint32)
         states = self.frontier
         if size > 1 and self.num_frontier * partition.dtype.itemsize < bits.nbytes:

@@ -31,18 +31,22 @@ def bfs_sweep(
     shard: Shard, comm: Communicator, sources: list[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find levels from `sources`, which are positions; predecessors are found afterwards."""
-    run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, LEVEL)
+    run = shard.backend
+    partition = shard.partition
+    blocks = require_blocks(shard, comm, LEVEL)
     levels = run.full(blocks.padded(partition.num_states), unreached_of(NARROW_LEVEL), NARROW_LEVEL)
     states = np.array([partition.state(p) for p in set(sources)], partition.dtype)
     levels[run.to_device(states)] = 0
     counters = run.xp.zeros(1, np.int64)
     both_ways = 0 if shard.info.directed else 1
     before = None
-    level, improved = 0, 1
+    level = 0
+    improved = 1
     while improved and level != depth_limit:
         # The sweep writes level + 1: levels widen before that equals the value for unreached.
         if levels.dtype == NARROW_LEVEL and level + 1 == unreached_of(NARROW_LEVEL):
-            levels, before = _widen(levels), None
+            levels = _widen(levels)
+            before = None
         before = run.snapshot(levels, before)
         counters[:] = 0
         sweep_levels[run](

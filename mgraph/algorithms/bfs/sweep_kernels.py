@@ -36,7 +36,8 @@ def sweep_levels(
             for e in range(tile_edges[tile], tile_edges[tile + 1]):
                 u = start + (words[e] >> segment_bits)
                 v = segment + (words[e] & mask)
-                near, far = before[u], levels[v]
+                near = before[u]
+                far = levels[v]
                 if near == level and far > lowered:
                     levels[v] = lowered
                     improved += 1

@@ -59,15 +59,18 @@ class ControlBlock:
             unmatched = shared.keys() ^ set(layout.shared) | report.keys() ^ set(layout.report)
             raise TypeError(f"a control block: {sorted(unmatched)} are missing or unknown")
         self.sources_at = layout.sources_at(num_records)
-        self.run, self._lists_sources = run, num_sources > 0
+        self.run = run
+        self._lists_sources = num_sources > 0
         self.words, self.on_host = run.host_words(self.sources_at + num_sources)
         # Bytes are packed and copied in half the time of words.
         self._memory = self.on_host.data.cast("B")
         self._own_names = layout.own
-        self._own, self._reports = struct.Struct(f"{len(layout.own)}q"), struct.Struct(f"{len(layout.report)}q")
+        self._own = struct.Struct(f"{len(layout.own)}q")
+        self._reports = struct.Struct(f"{len(layout.report)}q")
         in_order = [*(shared[name] for name in layout.shared), *(report[name] for name in layout.report)]
         self._behind_own = struct.pack(f"{len(in_order)}q", *in_order)
-        self._report_at, self._records_at = WORD * layout.report_at, WORD * layout.records_at
+        self._report_at = WORD * layout.report_at
+        self._records_at = WORD * layout.records_at
         self._record_bytes = WORD * len(layout.record)
 
     def give(self, sources: Sequence[int], **own: int) -> None:

@@ -16,20 +16,26 @@ from mgraph.backends.device_model import Rates
 # Candidates are pushed to the parents in at most so many parts, each of which scans all arcs.
 MAX_PARTS = 8
 # Bytes of a vertex's level, in its widest dtype, and of the bounds of its row.
-LEVEL_BYTES, BOUNDS_BYTES = 4, 8
+LEVEL_BYTES = 4
+BOUNDS_BYTES = 8
 # Fitted factors. A phase costs several barriers: its first accesses depend on each other. Passing over a vertex costs
 # more than streaming its word, and scanning an arc of a row that no other thread reads more than testing a bit.
-BARRIERS_PER_PHASE, WORDS_PER_PASS, SCANS_PER_FIRST, SCANS_PER_FURTHER = 4, 3, 1.75, 2
+BARRIERS_PER_PHASE = 4
+WORDS_PER_PASS = 3
+SCANS_PER_FIRST = 1.75
+SCANS_PER_FURTHER = 2
 
 
 @functools.lru_cache(maxsize=64)
 def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     """Return the number of parts of a push to parents, then COSTS of algorithms/bfs/persistent_kernels.py."""
-    parents, word = num * itemsize, rates.stream * itemsize / 1024
+    parents = num * itemsize
+    word = rates.stream * itemsize / 1024
     scan = word + rates.load(num / 8)
     # A found vertex changes three tables, which share the cache.
     tables = parents + num * (LEVEL_BYTES + BOUNDS_BYTES)
-    load, atomic = rates.load(tables), rates.atomic(tables)
+    load = rates.load(tables)
+    atomic = rates.atomic(tables)
 
     def proposing(parts: int) -> float:
         return parts * scan + rates.atomic(parents / parts) / 2
@@ -51,7 +57,9 @@ def bfs_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=64)
 def sssp_costs(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
     """Return COSTS of algorithms/sssp/persistent_kernels.py."""
-    load, atomic, word = rates.load(num * itemsize), rates.atomic(num * itemsize), rates.stream * itemsize / 1024
+    load = rates.load(num * itemsize)
+    atomic = rates.atomic(num * itemsize)
+    word = rates.stream * itemsize / 1024
     # Both load a distance; a push lowers that of the target, a pull its own.
     pulling = 2 * word + load
     costs = sssp_persistent.COSTS.arranged(

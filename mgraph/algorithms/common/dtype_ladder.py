@@ -101,7 +101,9 @@ def levels_in_bytes_first(
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
     """Return whether a search in a smaller dtype found all distances within the cutoff."""
-    info, run, num_beyond = shard.info, shard.backend, found.num_beyond
+    info = shard.info
+    run = shard.backend
+    num_beyond = found.num_beyond
     distances = found.distances
     if cutoff is not None and cutoff <= farthest(distances.dtype, info.max_weight):
         return True

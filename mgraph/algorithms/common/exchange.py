@@ -20,12 +20,14 @@ def send_to_owners(shard: Shard, comm: Communicator, states: Array, values: Arra
     received
         Pair of arrays: owned states and the values that other ranks sent for them.
     """
-    xp, stride = shard.backend.xp, shard.partition.stride
+    xp = shard.backend.xp
+    stride = shard.partition.stride
     states.sort()
     starts = xp.arange(1, comm.size, dtype=states.dtype) * stride
     # CuPy reads before the beginning of an empty array that it searches.
     cuts = shard.backend.to_host(xp.searchsorted(states, starts)).tolist() if len(states) else [0] * len(starts)
     parts = xp.split(states, cuts)
-    own, parts[comm.rank] = parts[comm.rank], states[:0]
+    own = parts[comm.rank]
+    parts[comm.rank] = states[:0]
     received = xp.concatenate(comm.alltoallv(parts))
     return own, (received, xp.concatenate(comm.alltoallv([values[part] for part in parts])))

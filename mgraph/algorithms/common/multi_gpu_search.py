@@ -56,10 +56,14 @@ class MultiGpuSearch:
         shared: Mapping[str, int],
         args: Sequence[Any],
     ) -> None:
-        run, (lo, hi) = shard.backend, shard.user_range
+        run = shard.backend
+        (lo, hi) = shard.user_range
         assert isinstance(run, PersistentBackend), "the caller checks this"
-        self._shard, self._methods, self._few = shard, methods, num_sources <= MAX_SHARED_SOURCES
-        self._found_at, self._record_words = layout.own.index("found"), len(layout.record)
+        self._shard = shard
+        self._methods = methods
+        self._few = num_sources <= MAX_SHARED_SOURCES
+        self._found_at = layout.own.index("found")
+        self._record_words = len(layout.record)
         shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_records": TRACE_RECORDS}
         self._orders = ControlBlock(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_RECORDS, num_sources)
         self._launch = run.prepared(
@@ -74,7 +78,9 @@ class MultiGpuSearch:
         Return the kernel's results; the number of trace records and the rest of its report; the positions of the users.
         The current phase begins when these are known.
         """
-        orders, peer_buffers, found_at = self._orders, comm.peer_buffers, self._found_at
+        orders = self._orders
+        peer_buffers = comm.peer_buffers
+        found_at = self._found_at
         assert peer_buffers is not None, "the caller opens them"
         if self._few:
             orders.give(users, found=0, **own)

@@ -62,25 +62,30 @@ class Trace:
         **more
             Further numbers, of this rank.
         """
-        now, sent = time.perf_counter(), self.comm.bytes_sent
+        now = time.perf_counter()
+        sent = self.comm.bytes_sent
         if microseconds is None:
             microseconds = round(1e6 * (now - self._stepped), 1)
         facts = {"method": method, "frontier": frontier, "arcs": arcs, "microseconds": microseconds}
         self.supersteps.append({**facts, "bytes": sent - self._bytes_stepped, **more})
-        self._stepped, self._bytes_stepped = now, sent
+        self._stepped = now
+        self._bytes_stepped = sent
 
     def add_persistent(self, records: Callable[[], list[dict]], form: str = "fused") -> None:
         """Record the supersteps of one launch; `records` formats them when they are read."""
-        noted, self.form = self.supersteps, form
+        noted = self.supersteps
+        self.form = form
         # Supersteps after the launch count time and bytes from here.
-        self._stepped, self._bytes_stepped = time.perf_counter(), self.comm.bytes_sent
+        self._stepped = time.perf_counter()
+        self._bytes_stepped = self.comm.bytes_sent
         self._unread = lambda: noted + records()
 
     @property
     def supersteps(self) -> list[dict]:
         """The records of all supersteps."""
         if self._unread:
-            self._noted, self._unread = self._unread(), None
+            self._noted = self._unread()
+            self._unread = None
         return self._noted
 
     @property
@@ -93,7 +98,8 @@ class _Phase(AbstractContextManager[None]):
     """A timed block; a class, since entering a generator takes twice as long."""
 
     def __init__(self, trace: Trace, name: str) -> None:
-        self._trace, self._name = trace, name
+        self._trace = trace
+        self._name = name
 
     def __enter__(self) -> None:
         self._started = self._trace._stepped = time.perf_counter()
@@ -106,7 +112,8 @@ class _Phase(AbstractContextManager[None]):
             self._trace.backend.synchronize()
             ended = time.perf_counter()
         began = self._trace._began or self._started
-        seconds, name = self._trace.seconds, self._name
+        seconds = self._trace.seconds
+        name = self._name
         seconds[name] = seconds.get(name, 0.0) + ended - began
 
 

@@ -51,15 +51,18 @@ from mgraph.types import Array, none_of
 # A search for the giant ends after so many levels: on RMAT and uniform graphs it is complete before.
 MAX_LEVELS = 16
 # Capacity for edges outside the giant, per rank: so many, and one more for every so many vertices.
-EDGES, EDGE_SHARE = 1 << 10, 32
+EDGES = 1 << 10
+EDGE_SHARE = 32
 
 
 @cached_on_shard
 def find_hub(shard: Shard, comm: Communicator) -> int:
     """Return the user id of a vertex of the most arcs, the same on every rank."""
-    degrees, partition = shard.degrees, shard.partition
+    degrees = shard.degrees
+    partition = shard.partition
     local = int(degrees.argmax()) if len(degrees) else -1
-    most, user = 0, -1
+    most = 0
+    user = -1
     if local >= 0:
         most = int(degrees[local])
         user = partition.offset(shard.rank) + local if shard.user_of_local is None else int(shard.user_of_local[local])
@@ -97,14 +100,18 @@ class _Components(Union):
 
     def finish_around(self, searched: Traversal) -> Roots | None:
         """Use a search's reached vertices as the giant, link all others; None if they have many edges."""
-        run, xp, comm, num = self.run, self.run.xp, self.comm, self.shard.num_owned
+        run = self.run
+        xp = self.run.xp
+        comm = self.comm
+        num = self.shard.num_owned
         self.giant.fill(none_of(self.giant.dtype))
         part = xp.empty(self.shard.partition.stride // 32, np.uint32)
         mark_reached[run](0, len(part), self.base, num, *self.layout, searched.distances, self.giant, part)
         comm.allreduce(self.giant, "min")
         marked = self.allgather_bits(part)
         capacity = EDGES + self.shard.partition.stride // EDGE_SHARE
-        edges, counters = xp.zeros((2, capacity), self.parents.dtype), xp.zeros(1, np.int64)
+        edges = xp.zeros((2, capacity), self.parents.dtype)
+        counters = xp.zeros(1, np.int64)
         of_rows = (num, self.shard.rows.indptr, self.shard.rows.targets, self.base, *self.layout)
         list_edges[run](0, len(part), *of_rows, capacity, marked, self.giant, counters, *edges)
         # Enqueued before the host waits for the count.
@@ -118,9 +125,12 @@ class _Components(Union):
 
     def sample(self) -> None:
         """Link owned vertices to their first neighbors."""
-        run, rows, owned = self.run, self.shard.rows, self.shard.num_owned
+        run = self.run
+        rows = self.shard.rows
+        owned = self.shard.num_owned
         of_rows = (rows.indptr, rows.targets, self.base)
-        n, runs = len(self.parents), -(-len(self.parents) // self.layout[1])
+        n = len(self.parents)
+        runs = -(-len(self.parents) // self.layout[1])
         hook_first[run](0, runs, n, *of_rows, owned, *self.layout, self.parents)
         # Paths are long on meshes, a hundred steps: links are faster when paths are compressed first (by half on
         # grid4k). In degree order half the paths of two ranks, and more on more ranks, end after a step.
@@ -143,7 +153,8 @@ class _Components(Union):
 
     def link_all(self, marked: Array | None) -> tuple[int, int]:
         """Link both ends of every arc; return the numbers of rows and arcs scanned."""
-        rows, n = self.shard.rows, self.shard.num_owned
+        rows = self.shard.rows
+        n = self.shard.num_owned
         of_rows = (rows.indptr, rows.indptr, rows.targets, self.base)
         link_arcs[self.run](
             0, len(rows.targets), None, n, *of_rows, *self.layout, marked, self.giant, self.parents
@@ -152,8 +163,13 @@ class _Components(Union):
 
     def link_outside(self, marked: Array | None) -> tuple[int, int]:
         """Link vertices outside the giant to their other neighbors; return the numbers of rows and arcs."""
-        run, xp, rows, n = self.run, self.run.xp, self.shard.rows, self.shard.num_owned
-        outside, lengths, counters = xp.empty(n, self.parents.dtype), xp.empty(n, np.int64), xp.zeros(2, np.int64)
+        run = self.run
+        xp = self.run.xp
+        rows = self.shard.rows
+        n = self.shard.num_owned
+        outside = xp.empty(n, self.parents.dtype)
+        lengths = xp.empty(n, np.int64)
+        counters = xp.zeros(2, np.int64)
         found = (outside, lengths, counters)
         if marked is None:
             list_outside[run](0, n, rows.indptr, *self.own, self.giant, self.parents, *found)

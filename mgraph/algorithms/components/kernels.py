@@ -43,7 +43,8 @@ def find(parents, v):
 @inline
 def link(parents, u, v):
     """Join the trees of u and v: the larger root becomes a child of the smaller."""
-    high, low = find(parents, u), find(parents, v)
+    high = find(parents, u)
+    low = find(parents, v)
     while high != low:
         if high < low:
             high, low = low, high
@@ -66,7 +67,8 @@ def hook_first(lo, hi, num_positions, indptr, targets, base, num_owned, stride, 
     for item in range(lo, hi):
         for v in range(item * multiplier, min((item + 1) * multiplier, num_positions)):
             parents[v] = v
-        v, row = item * multiplier + offset, item - first_row
+        v = item * multiplier + offset
+        row = item - first_row
         if row >= 0 and row < num_owned and indptr[row] < indptr[row + 1]:
             first = position_of(np.int64(targets[indptr[row]]), stride, multiplier)
             if first < v:
@@ -119,7 +121,8 @@ def vote_giant(lo, hi, first, step, num_owned, parents, giant):
         giant[item] = np.iinfo(parents.dtype).max
         most = 0
         for i in range(VOTERS if num_owned else 0):
-            root, votes = find(parents, first + num_owned * i // VOTERS * step), 0
+            root = find(parents, first + num_owned * i // VOTERS * step)
+            votes = 0
             for k in range(VOTERS):
                 votes += find(parents, first + num_owned * k // VOTERS * step) == root
             if votes > most or (votes == most and root < giant[item]):
@@ -141,7 +144,8 @@ def list_outside(lo, hi, indptr, first, step, giant, parents, outside, lengths, 
     Empty rows are left out. `counters` are: rows listed, their arcs.
     """
     root = root_of(parents, giant)
-    rows, arcs = 0, 0
+    rows = 0
+    arcs = 0
     for row in range(lo, hi):
         length = indptr[row + 1] - indptr[row]
         if compress_path(parents, first + row * step) != root and length > 0:
@@ -209,7 +213,8 @@ def list_edges(
         if test_bit(bits, base + row):
             continue
         u = position_of(np.int64(base + row), stride, multiplier)
-        begin, end = indptr[row], indptr[row + 1]
+        begin = indptr[row]
+        end = indptr[row + 1]
         slot = atomic_add(counters, 0, end - begin)
         for arc in range(begin, end if slot + end - begin <= capacity else begin):
             v = position_of(np.int64(targets[arc]), stride, multiplier)
@@ -264,7 +269,9 @@ def list_untold(
     Work items are words of the bits from state `base` on; `root_of_giant` is from before any join here. The launch
     joins the giant and trees with marked roots alone: the root of any other tree remains.
     """
-    rows, arcs, slot = 0, 0, 0
+    rows = 0
+    arcs = 0
+    slot = 0
     for listing in (False, True):
         if listing:
             slot = atomic_add(counters, 0, rows)
@@ -347,14 +354,16 @@ def find_smallest(lo, hi, users, base, stride, multiplier, bits, giant, roots, s
 
     `users` holds their user ids. A run of vertices with one root needs one atomic.
     """
-    last, user = np.int64(-1), users[lo] if lo < hi else 0
+    last = np.int64(-1)
+    user = users[lo] if lo < hi else 0
     for i in range(lo, hi):
         marked = has_bit(bits, base + i)
         root = np.int64(roots[giant[0]] if marked else roots[position_of(np.int64(base + i), stride, multiplier)])
         if root != last:
             if last >= 0:
                 lower(smallest, last, user)
-            last, user = root, users[i]
+            last = root
+            user = users[i]
         user = min(user, users[i])
     if last >= 0:
         lower(smallest, last, user)

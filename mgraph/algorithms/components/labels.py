@@ -19,10 +19,15 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
 
     A label is the smallest user id of a component.
     """
-    run, xp, partition, roots = shard.backend, shard.backend.xp, shard.partition, found.parents
-    (lo, hi), ids = shard.user_range, vertex_dtype(shard.info.num_vertices)
+    run = shard.backend
+    xp = shard.backend.xp
+    partition = shard.partition
+    roots = found.parents
+    (lo, hi) = shard.user_range
+    ids = vertex_dtype(shard.info.num_vertices)
     labels = xp.empty(hi - lo, np.int64)
-    shape, of_states = (partition.stride, partition.multiplier), (found.marked, found.giant, roots)
+    shape = (partition.stride, partition.multiplier)
+    of_states = (found.marked, found.giant, roots)
     # In natural order a position is a user id, and a root the smallest.
     smallest = None
     if partition.cyclic:
@@ -39,9 +44,14 @@ def labels_of_users(shard: Shard, comm: Communicator, found: Roots) -> Array:
 
 def _agree(shard: Shard, comm: Communicator, found: Roots, smallest: Array) -> None:
     """Reduce the smallest user ids at the roots over all ranks."""
-    run, xp, partition, num = shard.backend, shard.backend.xp, shard.partition, shard.num_owned
-    capacity, base = num // ROOT_SHARE, shard.rank * partition.stride
-    counters, own = xp.zeros(1, np.int64), xp.empty(capacity, found.parents.dtype)
+    run = shard.backend
+    xp = shard.backend.xp
+    partition = shard.partition
+    num = shard.num_owned
+    capacity = num // ROOT_SHARE
+    base = shard.rank * partition.stride
+    counters = xp.zeros(1, np.int64)
+    own = xp.empty(capacity, found.parents.dtype)
     of_states = (partition.stride, partition.multiplier, capacity, found.marked, found.giant, found.parents)
     list_roots[run](0, -(-num // 32), num, base, *of_states, counters, own)
     ends = np.cumsum(comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)))

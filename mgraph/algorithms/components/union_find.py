@@ -41,8 +41,12 @@ class Union:
 
     def __init__(self, shard: Shard, comm: Communicator, trace: Trace) -> None:
         partition = shard.partition
-        self.shard, self.comm, self.trace, self.run = shard, comm, trace, shard.backend
-        self.base, self.layout = shard.rank * partition.stride, (partition.stride, partition.multiplier)
+        self.shard = shard
+        self.comm = comm
+        self.trace = trace
+        self.run = shard.backend
+        self.base = shard.rank * partition.stride
+        self.layout = (partition.stride, partition.multiplier)
         # The first owned position, and the step between owned positions.
         self.own = (partition.offset(shard.rank), partition.multiplier)
         self.parents = self.run.xp.empty(partition.num_positions, partition.dtype)
@@ -54,7 +58,9 @@ class Union:
 
     def exchange_hubs(self) -> None:
         """Exchange the parents of the first positions: most vertices are in the trees of these."""
-        xp, hubs, size = self.run.xp, min(HUBS, len(self.parents)), self.comm.size
+        xp = self.run.xp
+        hubs = min(HUBS, len(self.parents))
+        size = self.comm.size
         parents = self.comm.allgather(self.parents[:hubs], xp.empty(size * hubs, self.parents.dtype))
         for received in parents.reshape(size, hubs):
             link_roots[self.run](0, hubs, None, received, self.parents)
@@ -62,7 +68,8 @@ class Union:
 
     def exchange_giant(self) -> Array:
         """Exchange a bit for every owned state, whether it is in the giant; return those of all."""
-        run, n = self.run, len(self.parents)
+        run = self.run
+        n = len(self.parents)
         part = run.xp.empty(self.shard.partition.stride // 32, np.uint32)
         of_giant = (self.giant, self.parents, self.root_of_giant)
         mark_giant[run](0, len(part), self.base, n, *self.layout, *of_giant, part)
@@ -79,11 +86,15 @@ class Union:
 
         Without bits the forests themselves were exchanged.
         """
-        run, xp, comm, n = self.run, self.run.xp, self.comm, len(self.parents)
+        run = self.run
+        xp = self.run.xp
+        comm = self.comm
+        n = len(self.parents)
         # All ranks' pairs together are no more than a quarter of a forest.
         capacity = n // (8 * comm.size)
         for is_second in (False, True):
-            pairs, counters = xp.zeros((2, capacity), self.parents.dtype), xp.zeros(1, np.int64)
+            pairs = xp.zeros((2, capacity), self.parents.dtype)
+            counters = xp.zeros(1, np.int64)
             of_states = (capacity, n, *self.layout, marked, self.giant, self.parents)
             list_others[run](0, len(marked), *of_states, counters, pairs[0], pairs[1])
             counts = comm.allgather(np.array([int(counters[0]), num_rows]), np.empty((comm.size, 2), np.int64))
@@ -106,7 +117,8 @@ class Union:
         Every rank sends equally many; a pair of zeros has no effect. Afterwards all unmarked vertices are children of
         their roots.
         """
-        xp, size = self.run.xp, self.comm.size
+        xp = self.run.xp
+        size = self.comm.size
         of_all = self.comm.allgather(pairs, xp.empty((size, *pairs.shape), pairs.dtype))
         for vertices, roots in of_all:
             link_roots[self.run](0, len(vertices), vertices, roots, self.parents)
@@ -116,7 +128,8 @@ class Union:
 
     def exchange_forests(self) -> None:
         """Exchange whole forests: after 1, 2, 4, ... < size every rank has the arcs of all."""
-        size, rank = self.comm.size, self.comm.rank
+        size = self.comm.size
+        rank = self.comm.rank
         for step in [1 << k for k in range((size - 1).bit_length())]:
             self.compress_paths()
             parts = [self.parents[:0]] * size

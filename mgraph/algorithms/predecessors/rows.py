@@ -40,7 +40,9 @@ from mgraph.types import LEVEL, Array, none_of, unreached_of
 LOW_BYTES_DEGREE = 8
 # The threshold is the least distance of so many vertices, those of highest degree where these come first. Capacity is
 # one candidate for so many arcs, and on a rank so many at most (roots of rmat28 have some thousands).
-SAMPLE, CANDIDATE_SHARE, MAX_CANDIDATES = 1 << 10, 1 << 10, 1 << 17
+SAMPLE = 1 << 10
+CANDIDATE_SHARE = 1 << 10
+MAX_CANDIDATES = 1 << 17
 # With fewer arcs per rank, a graph is searched as fast as the threshold is found (rmat22 and uni24 on one H200).
 THRESHOLD_ARCS = 1 << 27
 
@@ -54,9 +56,12 @@ def find_predecessors(
     arc has weight 1. `everywhere` are those of all states, where they are known. Where every arc leads farther, the
     host does not wait to check that all were found.
     """
-    run, partition, rows = shard.backend, shard.partition, shard.incoming
+    run = shard.backend
+    partition = shard.partition
+    rows = shard.incoming
     weights = None if distances.dtype == LEVEL else rows.weights
-    xp, base = run.xp, comm.rank * partition.stride
+    xp = run.xp
+    base = comm.rank * partition.stride
     dist = gather_states(shard, comm, distances) if everywhere is None else everywhere
     shape = (base, partition.stride, partition.multiplier)
     # First, so that it runs while the host continues.
@@ -119,7 +124,9 @@ def _find_nearer(
     counters: Array,
 ) -> None:
     """Find nearer predecessors, among light arcs of weight-sorted rows; count vertices without one."""
-    run, rows, info = shard.backend, shard.incoming, shard.info
+    run = shard.backend
+    rows = shard.incoming
+    info = shard.info
     # In degree order the longest rows come first; of a directed graph that is the order by both degrees.
     falls = info.order == "degree" and not info.directed
     # A rank without memory for weight-sorted rows scans whole rows that have a candidate: as if arcs were of one class.
@@ -152,7 +159,9 @@ def _find_candidates(
     The host does not wait: each rank has a fixed capacity, and where candidates exceed it the threshold becomes 0 when
     they are merged.
     """
-    run, rows, info = shard.backend, shard.rows, shard.info
+    run = shard.backend
+    rows = shard.rows
+    info = shard.info
     threshold = _find_threshold(shard, dist)
     if threshold is None:
         return None, None
@@ -171,7 +180,9 @@ def _find_threshold(shard: Shard, dist: Array) -> Array | None:
 
     Rounding would blur it: floats have none.
     """
-    run, partition, info = shard.backend, shard.partition, shard.info
+    run = shard.backend
+    partition = shard.partition
+    info = shard.info
     if dist.dtype.kind == "f" or info.num_arcs < THRESHOLD_ARCS * partition.num_ranks:
         return None
     size = min(SAMPLE, partition.num_positions)
@@ -196,7 +207,8 @@ def find_roots(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
 
     Pointer jumping: each round doubles the length of chain that is known of every vertex.
     """
-    xp, partition = shard.backend.xp, shard.partition
+    xp = shard.backend.xp
+    partition = shard.partition
     none = none_of(partition.dtype)
     above = gather_states(shard, comm, predecessors)
     roots = predecessors.copy()

@@ -16,7 +16,8 @@ from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import class_edge, position_of, state_of, top_of
 
 # As in the CUDA file: rows of more arcs are scanned by a warp, and of so many by a thread block.
-LANE_ROW, BLOCK_ROW = 64, 1024
+LANE_ROW = 64
+BLOCK_ROW = 1024
 # Of a weight-sorted row at most one arc in so many is scanned, or none if it has no candidate.
 LIGHT_SHARE = 4
 
@@ -46,9 +47,11 @@ def find_nearer(
     """
     none = np.iinfo(parents.dtype).max
     unexplained = 0
-    top, dense_begin = top_of(dist), dist.dtype.type(0) if threshold is None else threshold[0]
+    top = top_of(dist)
+    dense_begin = dist.dtype.type(0) if threshold is None else threshold[0]
     for v in range(lo, hi):
-        own, candidate = dist[base + v], parents[v]
+        own = dist[base + v]
+        candidate = parents[v]
         is_short = indptr[v + 1] - indptr[v] <= LANE_ROW
         if own == top or (candidate != none and not (0 < dense_begin < own and is_short)):
             continue
@@ -133,12 +136,16 @@ def find_nearer_by_weight(
     stay open.
     """
     none = np.iinfo(parents.dtype).max
-    top, dense_begin = top_of(dist), dist.dtype.type(0) if threshold is None else threshold[0]
+    top = top_of(dist)
+    dense_begin = dist.dtype.type(0) if threshold is None else threshold[0]
     for v in range(lo, hi):
-        own, begin, end = dist[base + v], indptr[v], indptr[v + 1]
+        own = dist[base + v]
+        begin = indptr[v]
+        end = indptr[v + 1]
         if end - begin <= LANE_ROW or own == top or own <= dense_begin:
             continue
-        parent, last = parents[v], begin
+        parent = parents[v]
+        last = begin
         max_weight = dist.dtype.type(own - dense_begin)
         edge = class_edge(max_weight, scale)
         while last < end and np.float64(weights[last]) * scale < edge:

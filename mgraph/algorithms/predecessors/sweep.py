@@ -31,7 +31,8 @@ def find_predecessors_by_sweep(shard: Shard, comm: Communicator, sources: list[i
     Distances are those of owned vertices. In the dtype of levels, which no sum of weights has, they count hops: every
     edge has weight 1.
     """
-    run, partition = shard.backend, shard.partition
+    run = shard.backend
+    partition = shard.partition
     blocks = require_blocks(shard, comm, distances.dtype)
     weights = None if distances.dtype == LEVEL else blocks.weights
     none = none_of(partition.dtype)

@@ -31,7 +31,10 @@ def sweep_nearer(
     lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape, dist, parents
 ):  # fmt: skip
     """Find for every reached vertex the first nearer one that explains its distance."""
-    segment_bits, both_ways, stride, multiplier = shape[0], shape[1], shape[2], shape[3]
+    segment_bits = shape[0]
+    both_ways = shape[1]
+    stride = shape[2]
+    multiplier = shape[3]
     mask = (1 << segment_bits) - 1
     for unit in range(lo, hi):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):
@@ -52,7 +55,10 @@ def sweep_equal(
 
     `hops` is a byte per state, 1 where it was explained before this round.
     """
-    segment_bits, both_ways, stride, multiplier = shape[0], shape[1], shape[2], shape[3]
+    segment_bits = shape[0]
+    both_ways = shape[1]
+    stride = shape[2]
+    multiplier = shape[3]
     mask = (1 << segment_bits) - 1
     for unit in range(lo, hi):
         for tile in range(unit_tiles[unit], unit_tiles[unit + 1]):

@@ -101,7 +101,8 @@ def boruvka(
     num_trees
         The number of trees at the end.
     """
-    taken, num_taken = run.xp.empty(num_trees, np.int64), 0
+    taken = run.xp.empty(num_trees, np.int64)
+    num_taken = 0
     tables: list[Array] = []
     while more(len(work)):
         best, above = _best_edges(run, work, num_trees)
@@ -114,7 +115,8 @@ def boruvka(
         after_round(num_trees, len(work), joined.labels, best)
         tables.append(joined.labels)
         num_taken += num_trees - joined.num_trees
-        num_trees, work = joined.num_trees, rest
+        num_trees = joined.num_trees
+        work = rest
     # From the last round back: each step is as long as its round had trees.
     tree_of = tables.pop() if tables else None
     while tables:
@@ -124,13 +126,16 @@ def boruvka(
 
 def _best_edges(run: Backend, work: WorkList, num_trees: int) -> tuple[Array, Array]:
     """Return the name of every tree's lightest edge, TOP where none leaves it, and the tree it leads to."""
-    xp, dtype = run.xp, work.ends.dtype
+    xp = run.xp
+    dtype = work.ends.dtype
     best = xp.full(num_trees, TOP, np.int64)
     find_lightest[run](0, len(work), work.ends, work.keys, best)
     names = work.keys
     if work.edges is not None:
         # The weight fills the word: first the least weight, then the first edge of that weight.
-        min_key, best, names = best, xp.full(num_trees, TOP, np.int64), work.edges
+        min_key = best
+        best = xp.full(num_trees, TOP, np.int64)
+        names = work.edges
         find_first[run](0, len(work), work.ends, work.keys, work.edges, min_key, best)
     above = xp.arange(num_trees, dtype=dtype)
     hook[run](0, len(work), work.ends, names, best, above)
@@ -139,10 +144,13 @@ def _best_edges(run: Backend, work: WorkList, num_trees: int) -> tuple[Array, Ar
 
 def join_and_renumber(run: Backend, above: Array, work: WorkList | None = None) -> tuple[Joined, WorkList]:
     """Compress paths, number the roots in their order, and contract the list by these numbers."""
-    xp, dtype, size = run.xp, above.dtype, len(above)
+    xp = run.xp
+    dtype = above.dtype
+    size = len(above)
     work = work or WorkList.empty(run, 0, dtype, wide=False)
     rest = WorkList.empty(run, len(work), dtype, wide=work.edges is not None)
-    labels, numbers = xp.empty(size, dtype), xp.zeros(size + 1, dtype)
+    labels = xp.empty(size, dtype)
+    numbers = xp.zeros(size + 1, dtype)
     while True:
         counters = xp.zeros(3, np.int64)
         join[run](0, size, above, numbers[1:], counters)

@@ -47,7 +47,8 @@ SHARE = 64
 # Rows of this many arcs are processed by a whole block.
 LIGHTEST_BLOCK_ROW = 2048
 # Rows that may be long are dealt to blocks so many at a time, a thread each, or fewer if that makes fewer runs.
-RUN, RUNS = 256, 4096
+RUN = 256
+RUNS = 4096
 # Two positions below this fit one word.
 PACKED_POSITIONS = 1 << 31
 
@@ -67,7 +68,10 @@ class _Forest:
     """The trees after the first round, the same on every rank, and the steps that join them."""
 
     def __init__(self, shard: Shard, comm: Communicator, trace: Trace, weights: Array, is_persistent: bool) -> None:
-        self.shard, self.comm, self.trace, self.run = shard, comm, trace, shard.backend
+        self.shard = shard
+        self.comm = comm
+        self.trace = trace
+        self.run = shard.backend
         self.weights = weights
         self.persistent: PersistentBackend | None = None
         if is_persistent:
@@ -76,9 +80,13 @@ class _Forest:
 
     def take_lightest_arcs(self) -> Array:
         """Add every vertex's lightest edge to the forest; return the arcs of this rank's vertices."""
-        xp, run, rows, num_owned = self.run.xp, self.run, self.shard.rows, self.shard.num_owned
+        xp = self.run.xp
+        run = self.run
+        rows = self.shard.rows
+        num_owned = self.shard.num_owned
         base = self.comm.rank * self.shard.partition.stride
-        own, arcs = xp.empty(num_owned, self.shard.partition.dtype), xp.empty(num_owned, np.int64)
+        own = xp.empty(num_owned, self.shard.partition.dtype)
+        arcs = xp.empty(num_owned, np.int64)
         of_rows = (rows.indptr, rows.targets, self.weights)
         lightest_arcs[run](0, num_owned, *of_rows, base, LIGHTEST_BLOCK_ROW, own, arcs)
         hubs = long_rows(self.shard, LIGHTEST_BLOCK_ROW - 1)
@@ -91,7 +99,8 @@ class _Forest:
         above = gather_states(self.shard, self.comm, own)
         remove_cycles[run](0, len(above), above)
         joined, _ = join_and_renumber(run, above)
-        self.labels, self.num_trees = joined.labels, joined.num_trees
+        self.labels = joined.labels
+        self.num_trees = joined.num_trees
         # Every own vertex but the roots takes an edge.
         roots = joined.numbers[base : base + num_owned + 1] if self.comm.size > 1 else joined.numbers
         taken = xp.empty(num_owned, np.int64)
@@ -129,16 +138,19 @@ class _Forest:
 
     def merge(self, own: OwnEdges, edges: Array) -> Array:
         """Return those of the edges that are in the forest of all ranks' edges."""
-        xp, partition = self.run.xp, self.shard.partition
+        xp = self.run.xp
+        partition = self.shard.partition
         edges = xp.sort(edges)
         rows, arcs = own.arcs(edges)
         states = xp.stack([own.base + rows, self.shard.rows.targets[arcs].astype(np.int64)], axis=1)
-        positions, weights = partition.position(states), order_keys(xp, self.weights[arcs])
+        positions = partition.position(states)
+        weights = order_keys(xp, self.weights[arcs])
         # The total order again, in words: the names of edges are local to a rank.
         columns = [weights, positions[:, 0], positions[:, 1]]
         if partition.num_positions <= PACKED_POSITIONS:
             columns[1:] = [positions[:, 0] << 32 | positions[:, 1]]
-        names, ends = xp.arange(len(edges)), self.labels[states.ravel()]
+        names = xp.arange(len(edges))
+        ends = self.labels[states.ravel()]
         work = WorkList(ends, weights, names) if own.wide else WorkList(ends, weights << 32 | names, None)
 
         def agree(best: Array, above: Array) -> tuple[Array, Array]:
@@ -155,7 +167,8 @@ class _Forest:
 
     def _agree(self, columns: list[Array], own: Array, is_best: Array, above: Array) -> tuple[Array, Array]:
         """Return each tree's best edge, TOP where it is another rank's, and the tree that it leads to."""
-        xp, own = self.run.xp, self.run.xp.where(is_best, own, 0)
+        xp = self.run.xp
+        own = self.run.xp.where(is_best, own, 0)
         for column in columns:
             word = xp.where(is_best, column[own], TOP) if len(column) else xp.full(len(own), TOP)
             is_best = is_best & (word == self.comm.allreduce(word.copy(), "min"))
@@ -171,8 +184,12 @@ def forest_bytes(sizes: GraphSizes) -> int:
     The vertices' own lightest edges are assumed to leave a tree for every four of them: on average each tree has more.
     A weight that fits 32 bits only as a float, or not at all, is tried in a copy.
     """
-    owned, states, vertex, edges = sizes.owned, sizes.states, sizes.vertex, sizes.edges
-    trees, wide = states // 4, sizes.weight == 8 or edges >= EDGE_MASK
+    owned = sizes.owned
+    states = sizes.states
+    vertex = sizes.vertex
+    edges = sizes.edges
+    trees = states // 4
+    wide = sizes.weight == 8 or edges >= EDGE_MASK
     # A list may be longer than the light edges, by the error of a sample; a round makes another of it.
     listed = min(edges, 5 * max(LIGHT * trees, edges // SHARE) // 2)
     lists = 2 * listed * (2 * vertex + (16 if wide else 8)) + (8 * edges if sizes.weight == 8 else 0)

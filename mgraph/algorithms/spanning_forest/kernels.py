@@ -64,7 +64,8 @@ def find_uppers(lo, hi, indptr, targets, base, stride, multiplier, uppers, lengt
     """Find in every row the first arc to a higher position, and the number of arcs from there on."""
     for row in range(lo, hi):
         own = position_of(np.int64(base + row), stride, multiplier)
-        first, last = indptr[row], indptr[row + 1]
+        first = indptr[row]
+        last = indptr[row + 1]
         while first < last:
             middle = (first + last) >> 1
             if position_of(np.int64(targets[middle]), stride, multiplier) > own:
@@ -129,16 +130,21 @@ def list_edges(lo, hi, offsets, uppers, targets, weights, labels, base, inside, 
     No more than bounds[2] are written, but all of them are counted; there are bounds[3] rows. `labels` has the tree of
     every state; `inside`, if given, is a bitmap of the states in tree bounds[4], the giant: a lookup there is cheaper.
     """
-    min_key, max_key, capacity, num_rows = bounds[0], bounds[1], bounds[2], bounds[3]
+    min_key = bounds[0]
+    max_key = bounds[1]
+    capacity = bounds[2]
+    num_rows = bounds[3]
     found = np.empty((3, BUFFER), np.int64)
     names = np.empty(BUFFER, np.int64)
     length = 0
-    row, start = row_of_arc(offsets, num_rows, lo), lo
+    row = row_of_arc(offsets, num_rows, lo)
+    start = lo
     while start < hi:
         while offsets[row + 1] <= start:
             row += 1
         end = min(offsets[row + 1], hi)
-        u, shift = labels[base + row], uppers[row] - offsets[row]
+        u = labels[base + row]
+        shift = uppers[row] - offsets[row]
         for e in range(start, end):
             if u == bounds[4] and has_bit(inside, np.int64(targets[e + shift])):
                 continue
@@ -185,7 +191,8 @@ def find_first(lo, hi, ends, keys, edges, best, first):
 def hook(lo, hi, ends, names, best, above):
     """Make every tree a child of the one that its best edge leads to; one thread writes, as an edge has one name."""
     for i in range(lo, hi):
-        u, v = ends[2 * i], ends[2 * i + 1]
+        u = ends[2 * i]
+        v = ends[2 * i + 1]
         if names[i] == best[u]:
             above[u] = v
         if names[i] == best[v]:
@@ -254,7 +261,8 @@ def contract(lo, hi, ends, keys, edges, labels, counters, new_ends, new_keys, ne
     names = np.empty(BUFFER, np.int64)
     length = 0
     for i in range(lo, hi):
-        u, v = labels[ends[2 * i]], labels[ends[2 * i + 1]]
+        u = labels[ends[2 * i]]
+        v = labels[ends[2 * i + 1]]
         if u == v:
             continue
         found[0, length] = u

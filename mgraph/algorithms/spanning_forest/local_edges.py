@@ -61,8 +61,11 @@ class OwnEdges:
     """A rank's edges under weights of their rows' arcs."""
 
     def __init__(self, shard: Shard, weights: Array) -> None:
-        xp, partition = shard.backend.xp, shard.partition
-        self.shard, self.run, self.weights = shard, shard.backend, weights
+        xp = shard.backend.xp
+        partition = shard.partition
+        self.shard = shard
+        self.run = shard.backend
+        self.weights = weights
         self.base = shard.rank * partition.stride
         self.uppers = xp.empty(shard.num_owned, np.int64)
         self.offsets = xp.zeros(shard.num_owned + 1, np.int64)
@@ -78,7 +81,8 @@ class OwnEdges:
 
     def arcs(self, edges: Array) -> tuple[Array, Array]:
         """Return the rows and the arcs of edges."""
-        rows, arcs = self.run.xp.empty(len(edges), np.int64), self.run.xp.empty(len(edges), np.int64)
+        rows = self.run.xp.empty(len(edges), np.int64)
+        arcs = self.run.xp.empty(len(edges), np.int64)
         find_arcs[self.run](0, len(edges), edges, self.offsets, self.shard.num_owned, self.uppers, rows, arcs)
         return rows, arcs
 
@@ -125,14 +129,16 @@ class OwnEdges:
 
     def giant(self, labels: Array) -> Inside:
         """Return the states in the tree of the first one, a hub: the largest tree, where one has most states."""
-        tree, bits = int(labels[0]), self.run.xp.empty(-(-len(labels) // 32), np.uint32)
+        tree = int(labels[0])
+        bits = self.run.xp.empty(-(-len(labels) // 32), np.uint32)
         mark_tree[self.run](0, len(bits), len(labels), labels, tree, bits)
         return bits, tree
 
 
 def forest_weights(shard: Shard, comm: Communicator, maximum: bool) -> Array:
     """Return the weights, in 32 bits if these keep all of them apart, inverted for the heaviest forest."""
-    info, weights = shard.info, shard.rows.weights
+    info = shard.info
+    weights = shard.rows.weights
     assert weights is not None, "a forest needs weights"
     if weights.dtype == np.float64:
         with np.errstate(over="ignore"):

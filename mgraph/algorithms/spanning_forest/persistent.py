@@ -19,9 +19,11 @@ def join_vertices_persistent(run: PersistentBackend, above: Array, arcs: Array) 
 
     Return the arcs taken, the tree of every vertex, and the number of trees.
     """
-    xp, size = run.xp, len(above)
+    xp = run.xp
+    size = len(above)
     numbers, labels = (xp.empty(size, above.dtype) for _ in range(2))
-    taken, counters = xp.empty(size, np.int64), xp.zeros(COUNTERS.total, np.int64)
+    taken = xp.empty(size, np.int64)
+    counters = xp.zeros(COUNTERS.total, np.int64)
     join_vertices[run](0, size, run.abort_word, arcs, above, numbers, labels, taken, counters)
     num_taken = _num_taken(run, counters) if size else 0
     return taken[:num_taken], labels, size - num_taken
@@ -34,9 +36,12 @@ def boruvka_persistent(
 
     With `last`, the new numbers of the trees are not computed.
     """
-    xp, dtype, wide = run.xp, work.ends.dtype, work.edges is not None
+    xp = run.xp
+    dtype = work.ends.dtype
+    wide = work.edges is not None
     more = WorkList.empty(run, len(work), dtype, wide)
-    words, trees = xp.empty((3 if wide else 2) * num_trees, np.int64), xp.empty(3 * num_trees, dtype)
+    words = xp.empty((3 if wide else 2) * num_trees, np.int64)
+    trees = xp.empty(3 * num_trees, dtype)
     tree_of = None if last else xp.empty(num_trees, dtype)
     counters = xp.zeros(COUNTERS.total, np.int64)
     join_trees[run](

@@ -34,7 +34,8 @@ from mgraph.types import unreached_of
 
 # Buckets with less than this share of the arcs of the largest one are widened, and vertices with less than this share
 # of all arcs are the last bucket, as in frontiers.cuh.
-TAIL_SHARE, LAST_SHARE = 16, 8
+TAIL_SHARE = 16
+LAST_SHARE = 8
 
 
 def sssp_delta_stepping(
@@ -69,10 +70,17 @@ class _Search:
         delta: float | int,
     ) -> None:
         assert shard.weight_sorted_rows is not None, "the caller has built them"
-        run, n, partition = shard.backend, shard.num_owned, shard.partition
+        run = shard.backend
+        n = shard.num_owned
+        partition = shard.partition
         xp = run.xp
-        self.run, self.trace, self.n, self.delta, self.rows = run, trace, n, delta, shard.weight_sorted_rows
-        self.scale, self.pulls = class_scale(shard.info), not shard.info.directed
+        self.run = run
+        self.trace = trace
+        self.n = n
+        self.delta = delta
+        self.rows = shard.weight_sorted_rows
+        self.scale = class_scale(shard.info)
+        self.pulls = not shard.info.directed
         self.top = unreached_of(dtype)
         self.settled: float | int = 0
         self.bound: float | int = 0
@@ -92,7 +100,9 @@ class _Search:
 
     def push(self) -> None:
         """Relax the light arcs out of near; near is then the vertices that this lowered below the bound."""
-        run, rows, size = self.run, self.rows, self.near_size
+        run = self.run
+        rows = self.rows
+        size = self.near_size
         self.counters[:] = 0
         relax_light[run](
             0, size, self.near, rows.indptr, rows.targets, rows.weights, self.scale, self.bounds, self.dist,
@@ -116,7 +126,8 @@ class _Search:
         self.has_pulled = self.pulls and (self.has_pulled or unsettled_arcs < self.bucket_row_arcs)
         if self.bucket_arcs * TAIL_SHARE < self.max_bucket_arcs:
             self.delta += self.delta
-        self.max_bucket_arcs, self.bucket_arcs = max(self.max_bucket_arcs, self.bucket_arcs), 0
+        self.max_bucket_arcs = max(self.max_bucket_arcs, self.bucket_arcs)
+        self.bucket_arcs = 0
         self._raise_bound(self.bound if self.bucket_row_arcs else low, is_unbounded=is_last)
         self.counters[:], self.lowest[:], self.bucket_row_arcs = 0, self.top, 0
         if self.has_pulled:
@@ -126,7 +137,8 @@ class _Search:
         return True
 
     def _pull(self) -> None:
-        run, rows = self.run, self.rows
+        run = self.run
+        rows = self.rows
         pull_distances[run](
             0, self.n, rows.indptr, rows.targets, rows.weights, self.scale, self.bounds, self.dist, self.near,
             self.lowest, self.counters,
@@ -136,14 +148,16 @@ class _Search:
         self.trace.superstep("pull", self.near_size, arcs)
 
     def _push_heavy(self) -> None:
-        run, rows = self.run, self.rows
+        run = self.run
+        rows = self.rows
         list_settled[run](
             0, self.n, rows.indptr, self.dist, self.bounds, self.marked, self.bucket, self.near, self.lowest,
             self.counters,
         )  # fmt: skip
         num_near, size, settled = run.to_host(self.counters).tolist()
         self.settled_row_arcs += settled
-        begins, offsets = run.xp.empty(size, np.int64), run.xp.zeros(size + 1, np.int64)
+        begins = run.xp.empty(size, np.int64)
+        offsets = run.xp.zeros(size + 1, np.int64)
         measure_heavy[run](
             0, size, self.bucket, rows.indptr, rows.weights, self.dist, self.bounds, self.scale, begins, offsets[1:]
         )
@@ -169,7 +183,8 @@ class _Search:
 
     def _raise_bound(self, low: float | int, *, is_unbounded: bool = False) -> None:
         """Raise the bound to delta above `low`, past it in any case, or to infinity, and write the kernels' bounds."""
-        dtype, begin = self.dist.dtype, self.settled
+        dtype = self.dist.dtype
+        begin = self.settled
         bound = max(low + self.delta, just_above(low, dtype))
         is_past_all = is_unbounded or (dtype.kind == "f" and bound > float(np.finfo(dtype).max))
         self.settled, self.bound = self.bound, self.top if is_past_all else min(bound, self.top)

@@ -23,11 +23,13 @@ def relax_light(lo, hi, frontier, indptr, targets, weights, scale, bounds, dist,
     """
     buffer = np.empty(BUFFER, targets.dtype)
     length = arcs = total = 0
-    bound, cutoff = bounds[1], bounds[2]
+    bound = bounds[1]
+    cutoff = bounds[2]
     for k in range(lo, hi):
         u = frontier[k]
         d = dist[u]
-        begin, end = indptr[u], indptr[u + 1]
+        begin = indptr[u]
+        end = indptr[u + 1]
         edge = class_edge(bound - d, scale)
         i = begin
         while i < end and np.float64(weights[i]) * scale < edge:
@@ -61,9 +63,12 @@ def list_settled(lo, hi, indptr, dist, bounds, marked, settled, near, lowest, co
 
     `counters` are the lengths of near and of settled, and the sum of the settled rows' lengths.
     """
-    near_buffer, settled_buffer = np.empty(BUFFER, near.dtype), np.empty(BUFFER, near.dtype)
+    near_buffer = np.empty(BUFFER, near.dtype)
+    settled_buffer = np.empty(BUFFER, near.dtype)
     num_near = num_settled = total = 0
-    begin, end, bound = bounds[3], bounds[0], bounds[1]
+    begin = bounds[3]
+    end = bounds[0]
+    bound = bounds[1]
     best = lowest[0]
     for v in range(lo, hi):
         d = dist[v]
@@ -91,7 +96,11 @@ def pull_distances(lo, hi, indptr, targets, weights, scale, bounds, dist, near, 
     """
     buffer = np.empty(BUFFER, near.dtype)
     num_near = arcs = total = 0
-    begin, settled, bound, cutoff, pull_limit = bounds[3], bounds[0], bounds[1], bounds[2], bounds[4]
+    begin = bounds[3]
+    settled = bounds[0]
+    bound = bounds[1]
+    cutoff = bounds[2]
+    pull_limit = bounds[4]
     best = lowest[0]
     for v in range(lo, hi):
         d = before = dist[v]

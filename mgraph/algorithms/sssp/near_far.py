@@ -43,7 +43,8 @@ from mgraph.types import Array, smallest_of, unreached_of
 # ones cost little, and on meshes and road maps, of low degree, its rounds are so short that many mean weights are best
 # (rmat20 to 24, uni24 and grid4k on one H200).
 DELTA = 32.0
-DELTA_ALONE, DELTA_SPARSE = 4.0, 16.0
+DELTA_ALONE = 4.0
+DELTA_SPARSE = 16.0
 # Far is a queue up to this share of the vertices: looking up its distances costs more than scanning all.
 DENSE_SHARE = 16
 
@@ -70,7 +71,8 @@ def sssp(
 
 def default_delta(shard: Shard, dtype: np.dtype, weight_sorted: float = DELTA_WEIGHT_SORTED) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
-    info, num_ranks = shard.info, shard.partition.num_ranks
+    info = shard.info
+    num_ranks = shard.partition.num_ranks
     widths = (
         DELTA if num_ranks > 1 else DELTA_ALONE if shard.weight_sorted_rows is None else weight_sorted
     ) / info.mean_degree
@@ -96,8 +98,11 @@ class _Search:
     def __init__(
         self, shard: Shard, comm: Communicator, sources: list[int], dtype: np.dtype, cutoff: float | int | None
     ) -> None:
-        xp, partition = shard.backend.xp, shard.partition
-        self.shard, self.comm, self.run = shard, comm, shard.backend
+        xp = shard.backend.xp
+        partition = shard.partition
+        self.shard = shard
+        self.comm = comm
+        self.run = shard.backend
         self.base = comm.rank * partition.stride
         self.top = unreached_of(dtype)
         self.cutoff = self.top if cutoff is None else cutoff
@@ -120,13 +125,16 @@ class _Search:
 
     def relax(self) -> int:
         """Relax every arc out of near, queue the lowered vertices; return this rank's arcs."""
-        run, shard, bounds = self.run, self.shard, self.bounds
+        run = self.run
+        shard = self.shard
+        bounds = self.bounds
         near_size = self.near_size
         offsets = run.xp.zeros(near_size + 1, np.int64)
         begins = run.xp.empty(near_size, np.int64)
         measure_rows[run](0, near_size, self.near, shard.rows.indptr, self.base, begins, offsets[1:])
         run.xp.cumsum(offsets[1:], out=offsets[1:])
-        counters, arcs = run.xp.zeros(1, np.int64), int(offsets[-1])
+        counters = run.xp.zeros(1, np.int64)
+        arcs = int(offsets[-1])
         relax_frontier[run](
             0, arcs, self.near, near_size, offsets, begins, shard.rows.targets, shard.rows.weights,
             bounds, self.dist, self.marked, self.found, counters,
@@ -147,7 +155,8 @@ class _Search:
 
         Return whether any rank had a vertex in far.
         """
-        run, own = self.run, (self.base, self.base + self.shard.num_owned)
+        run = self.run
+        own = (self.base, self.base + self.shard.num_owned)
         lowest = self.comm.allreduce(run.to_host(self.lowest), "min")[0].item()
         if lowest == self.top:
             return False
@@ -189,7 +198,9 @@ class _Search:
 
 def step_bytes(sizes: GraphSizes) -> int:
     """Return the bytes of a search by steps: distances, queues of all states and of owned ones, offsets, marks."""
-    states, owned, vertex = sizes.states, sizes.owned, sizes.vertex
+    states = sizes.states
+    owned = sizes.owned
+    vertex = sizes.vertex
     queues = 2 * vertex * states + 2 * vertex * sizes.partition.stride
     search = searched_bytes(sizes, has_peer_buffers=False) * states + queues + 8 * owned + states // 4
     # Predecessors, and sums of degrees. A pool keeps freed memory: parts add up.

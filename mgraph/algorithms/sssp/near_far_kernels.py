@@ -69,7 +69,8 @@ def split_found(lo, hi, found, dist, bounds, keeps, in_far, near, far, lowest, c
 
     Far is appended to if it is kept as a queue and the vertex does not wait there already.
     """
-    near_buffer, far_buffer = np.empty(BUFFER, found.dtype), np.empty(BUFFER, found.dtype)
+    near_buffer = np.empty(BUFFER, found.dtype)
+    far_buffer = np.empty(BUFFER, found.dtype)
     num_near = num_far = 0
     best = lowest[0]
     for i in range(lo, hi):
@@ -89,7 +90,8 @@ def split_found(lo, hi, found, dist, bounds, keeps, in_far, near, far, lowest, c
 @kernel(vertex_t="far", dist_t="dist")
 def split_far(lo, hi, far, dist, bounds, in_far, near, next_far, lowest, counters):
     """Move vertices below the new bound from far to near, and drop those that were relaxed meanwhile."""
-    near_buffer, far_buffer = np.empty(BUFFER, far.dtype), np.empty(BUFFER, far.dtype)
+    near_buffer = np.empty(BUFFER, far.dtype)
+    far_buffer = np.empty(BUFFER, far.dtype)
     num_near = num_far = 0
     best = lowest[0]
     for i in range(lo, hi):
@@ -112,7 +114,8 @@ def scan_distances(lo, hi, dist, bounds, near, lowest, counters):
     """Find what split_far finds where far is not kept: scan the distances lo..hi."""
     buffer = np.empty(BUFFER, near.dtype)
     num_near = 0
-    settled, bound = bounds[0], bounds[1]
+    settled = bounds[0]
+    bound = bounds[1]
     best = lowest[0]
     for v in range(lo, hi):
         d = dist[v]

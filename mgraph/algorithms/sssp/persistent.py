@@ -41,7 +41,8 @@ from mgraph.types import unreached_of
 # Widths of a bucket over weight-sorted rows, as in sssp.py: in one launch arcs cost little and rounds much. Wider in
 # natural order, where no vertex has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24
 # 2.8 and 2.6).
-DELTA_PERSISTENT, DELTA_EVEN = 5.0, 7.0
+DELTA_PERSISTENT = 5.0
+DELTA_EVEN = 7.0
 
 
 def sssp_persistent(
@@ -55,7 +56,8 @@ def sssp_persistent(
 ) -> Traversal:
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
     assert comm.size == 1, "one rank alone runs in one launch"
-    run, n = shard.backend, shard.num_owned
+    run = shard.backend
+    n = shard.num_owned
     assert isinstance(run, PersistentBackend), "the caller has checked"
     dist = run.xp.empty(n, dtype)
     if not n:
@@ -117,7 +119,9 @@ def _rounds(started: int, log: np.ndarray) -> list[dict]:
 
 def _bytes(sizes: GraphSizes) -> int:
     """Return the bytes of distances, queues and marks, and of predecessors; sums of degrees fit the freed queues."""
-    owned, arcs, vertex = sizes.owned, sizes.row_arcs, sizes.vertex
+    owned = sizes.owned
+    arcs = sizes.row_arcs
+    vertex = sizes.vertex
     work = work_bytes(owned, arcs, vertex, weight_sorted=arcs >= SPARSE_DEGREE * owned)
     return searched_bytes(sizes, has_peer_buffers=False) * owned + work + (vertex + 9) * owned
 

@@ -9,8 +9,11 @@ from mgraph.backends.shared_names import Constants, Names, Offsets
 # log record, and records at most: the last one adds up all further rounds. A counter has a cache line, since some are
 # polled while others are added to; those of three lines are triple-buffered: one is read, one written, one cleared.
 SIZES = Constants(piece_arcs=128, record_words=4, max_records=1 << 14, counter_stride=16, triple=3 * 16)
-PIECE_ARCS, RECORD_WORDS, MAX_RECORDS = SIZES.piece_arcs, SIZES.record_words, SIZES.max_records
-COUNTER_STRIDE, TRIPLE = SIZES.counter_stride, SIZES.triple
+PIECE_ARCS = SIZES.piece_arcs
+RECORD_WORDS = SIZES.record_words
+MAX_RECORDS = SIZES.max_records
+COUNTER_STRIDE = SIZES.counter_stride
+TRIPLE = SIZES.triple
 # Launch parameters, at the head of `counters`: the first two are distances, `scale` is a float64. COSTS follow, in
 # femtoseconds (algorithms/common/cost_model.py), by which each round is done one way or the other: to look up a vertex of the far
 # queue, to scan one of all, and to push or to pull an arc of a bucket's remainder. REPORT precedes the log on the host.
@@ -36,7 +39,8 @@ def work_lengths(num_rows: int, num_arcs: int, *, weight_sorted: bool) -> tuple[
 
     Near has two bitmaps and two queues; far has a bitmap and two queues where it is queued.
     """
-    has_far_queue, pieces = not weight_sorted, MAX_PIECES * (num_arcs // PIECE_ARCS)
+    has_far_queue = not weight_sorted
+    pieces = MAX_PIECES * (num_arcs // PIECE_ARCS)
     bits = (2 + has_far_queue) * -(-num_rows // 32)
     queues = (2 + 2 * has_far_queue) * num_rows + pieces
     return bits, queues, pieces, RECORD_WORDS * MAX_RECORDS

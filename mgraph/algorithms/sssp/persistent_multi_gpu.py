@@ -79,7 +79,8 @@ def sssp_multi_gpu(
 
 def _prepare_search(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:
     """Return the prepared search, and its work area behind the distances."""
-    partition, info = shard.partition, shard.info
+    partition = shard.partition
+    info = shard.info
     # A rank without memory for weight-sorted rows relaxes whole ones, in the rounds of the others.
     has_heavy = wants_weight_sorted_rows(info)
     weight_sorted = shard.weight_sorted_rows if has_heavy else None
@@ -119,7 +120,8 @@ def _prepare_search_from_one(shard: Shard, dtype: np.dtype, has_light: bool) -> 
 
 def narrow_delta(shard: Shard, dtype: np.dtype) -> float | int:
     """Return the width of a bucket for this graph's weights and degrees."""
-    info, width = shard.info, default_delta(shard, dtype)
+    info = shard.info
+    width = default_delta(shard, dtype)
     if info.mean_degree < SPARSE_DEGREE:
         return width
     return max(width / DELTA_DIVISOR if dtype.kind == "f" else int(width) // DELTA_DIVISOR, smallest_of(dtype))

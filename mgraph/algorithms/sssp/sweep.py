@@ -37,7 +37,9 @@ def sssp_sweep(
     cutoff: float | int | None = None,
 ) -> Traversal:
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
-    run, partition, blocks = shard.backend, shard.partition, require_blocks(shard, comm, dtype)
+    run = shard.backend
+    partition = shard.partition
+    blocks = require_blocks(shard, comm, dtype)
     top = unreached_of(dtype)
     dist = run.full(blocks.padded(partition.num_states), top, dtype)
     states = np.array([partition.state(p) for p in set(sources)], partition.dtype)

@@ -36,7 +36,8 @@ def sweep_distances(
             for e in range(tile_edges[tile], tile_edges[tile + 1]):
                 u = start + (words[e] >> segment_bits)
                 v = segment + (words[e] & mask)
-                near, far = before[u], dist[v]
+                near = before[u]
+                far = dist[v]
                 if near < far:
                     through = dist.dtype.type(near + dist.dtype.type(weights[e]))
                     if through < far and through <= limit[0] and through < atomic_min(dist, v, through):

@@ -104,7 +104,8 @@ def test_answers_are_those_of_single_searches(cluster, order):
             assert len(found) == 71
             assert repr(found).startswith("<bfs of rmat9 from 71 roots together: ")
             for i in (0, 63, 64, 70, -1):
-                alone, answer = mg.bfs(g, roots[i]), found.answer(i)
+                alone = mg.bfs(g, roots[i])
+                answer = found.answer(i)
                 mg.validate(answer)
                 for one, other in zip(answer.columns, alone.columns, strict=True):
                     np.testing.assert_array_equal(one, other)

@@ -161,7 +161,9 @@ def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
 def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
     """A dense core with a wide tail, and an unreached component too large for one block."""
     monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
-    core, width, depth = random_case(5, 3000), 7, 8
+    core = random_case(5, 3000)
+    width = 7
+    depth = 8
     tail = np.arange(3000, 3000 + width * depth).reshape(depth, width)
     ring = np.arange(3000 + width * depth, 3000 + width * depth + 290)
     edges = [

@@ -45,9 +45,11 @@ def step_form(shard, comm, sources, limit):
 
 def through_windows(shard, comm, sources, limit, seed):
     """Search twice over the same peer_buffers: what the first leaves there must not matter."""
-    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    block = 32 << seed % 2
+    blocks = 1 + (seed + comm.rank) % 3
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
-    shard, trace = replace(shard, backend=backend), Trace(backend, comm)
+    shard = replace(shard, backend=backend)
+    trace = Trace(backend, comm)
     assert require_bfs_buffers(shard, comm)
     for k, others in enumerate((sources[-1:], sources)):
         trace = Trace(backend, comm)
@@ -124,7 +126,8 @@ def test_offers_that_find_no_room_travel_as_bits():
 @pytest.mark.parametrize("blocks", [(8, 8), (1, 8), (8, 1)], ids=["alike", "more", "fewer"])
 def test_many_blocks_offer_and_take(blocks):
     """Blocks each have a part of the arcs of one vertex, and places of their own with the owners."""
-    n, rng = 16_000, np.random.default_rng(0)
+    n = 16_000
+    rng = np.random.default_rng(0)
     near = [(0, int(v)) for v in 1 + rng.permutation(n - 1)[:700]]
     shards = build_shards(make_case("fan", n, [*near, *((v, v + 1) for v in range(1, n - 1))]), 2, "degree")
 
@@ -182,10 +185,12 @@ def test_the_last_few_are_listed():
 @pytest.mark.ci
 def test_a_list_with_a_long_row_is_given_up():
     """An unreached vertex has a long row, so that no list is made: after the core levels are pushed."""
-    random, core = np.random.default_rng(5), 72_000
+    random = np.random.default_rng(5)
+    core = 72_000
     sources = np.repeat(np.arange(1, core), 3)
     near = np.stack([sources, random.integers(0, sources)], axis=1).tolist()
-    tail, star = range(core - 1, core + 3), range(core + 5, core + 1100)
+    tail = range(core - 1, core + 3)
+    star = range(core + 5, core + 1100)
     case = make_case("star", core + 1100, [*near, *((v, v + 1) for v in tail), *((core + 4, v) for v in star)])
     # With all of the core as sources the first level is pulled while the queue, whose memory a list uses, is full.
     for starts in [0], list(range(core)):
@@ -201,14 +206,19 @@ def test_a_list_with_a_long_row_is_given_up():
 @pytest.mark.ci
 def test_many_are_pushed_behind_a_list_that_is_given_up():
     """Marked vertices of all words find parents, with the last runs fetched dynamically."""
-    random, num, width, star = np.random.default_rng(1), 92_000, 120, 1032
+    random = np.random.default_rng(1)
+    num = 92_000
+    width = 120
+    star = 1032
     core = num - 2 * width - star - 1
     sources = np.repeat(np.arange(1, core), 3)
     near = np.stack([sources, random.integers(0, sources)], axis=1)
     levels = oracles.bfs(make_case("core", core, near.tolist()), [0])
     behind = num - np.cumsum(np.bincount(levels))
     hub = int(np.flatnonzero(levels == np.argmax(behind < num / 64))[0])
-    rays, fan, last = core + 1 + np.arange(star), core + 1 + star + np.arange(width), num - width + np.arange(width)
+    rays = core + 1 + np.arange(star)
+    fan = core + 1 + star + np.arange(width)
+    last = num - width + np.arange(width)
     pairs = np.stack(np.meshgrid(fan, last), axis=-1).reshape(-1, 2)
     edges = [*near.tolist(), *((hub, int(v)) for v in fan), *((core, int(v)) for v in rays), *pairs.tolist()]
     _, answers = search(make_case("dirty", num, edges), [0], 2, "natural")
@@ -248,14 +258,16 @@ def test_a_cluster_of_ranks_that_fuse_searches_through_windows():
 
 def search_both(comm, xp, spec, num_roots):
     """Search through peer_buffers and by steps; return for each root whether the answers are equal, and both traces."""
-    backend, facts = make_backend("cuda"), []
+    backend = make_backend("cuda")
+    facts = []
     shard = build(parse_spec(spec), backend, comm)
     assert require_bfs_buffers(shard, comm)
     for root in range(0, shard.info.num_vertices, shard.info.num_vertices // num_roots):
         traces = Trace(backend, comm), Trace(backend, comm)
         ours = bfs_multi_gpu(shard, comm, [root], traces[0])
         theirs = bfs(shard, comm, connected(shard, ours.sources), traces[1])
-        levels, wanted = as_seen(backend.to_host(ours.distances)), backend.to_host(theirs.distances)
+        levels = as_seen(backend.to_host(ours.distances))
+        wanted = backend.to_host(theirs.distances)
         equal = np.array_equal(levels, wanted) and bool((ours.predecessors == theirs.predecessors).all())
         facts.append((equal, *traces))
     return [(equal, [t.supersteps for t in traces]) for equal, *traces in facts]

@@ -40,7 +40,8 @@ FEW = make_case("few", 3, [(0, 2)])
 
 def search_from(shard, comm, lists):
     """Return the positions of each list of user ids, and what both searches reach from it."""
-    found, dtype = [], state_dtype(shard.info)
+    found = []
+    dtype = state_dtype(shard.info)
     for users in lists:
         assert require_bfs_buffers(shard, comm)
         near = bfs_multi_gpu(shard, comm, users, Trace(shard.backend, comm))
@@ -52,7 +53,8 @@ def search_from(shard, comm, lists):
 
 
 def emulate(shard, comm, seed, lists):
-    block, blocks = 32 << seed % 2, 1 + (seed + comm.rank) % 3
+    block = 32 << seed % 2
+    blocks = 1 + (seed + comm.rank) % 3
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
     return search_from(replace(shard, backend=backend), comm, lists)
 
@@ -111,7 +113,8 @@ def test_what_is_not_done_is_refused():
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_only_searches_through_windows_find_their_sources(monkeypatch, order):
-    by_verbs, backends = [], iter(range(2))
+    by_verbs = []
+    backends = iter(range(2))
 
     def noted(shard, comm, users):
         by_verbs.append(users)

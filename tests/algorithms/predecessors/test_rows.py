@@ -32,7 +32,8 @@ def check(case, sources, num_ranks, order, *, num_by_weight=0):
     shards = build_shards(case, num_ranks, order)
     for shard in shards[:num_by_weight]:
         require_weight_sorted_rows(shard)
-    positions, num_positions = positions_of(shards), shards[0].partition.num_positions
+    positions = positions_of(shards)
+    num_positions = shards[0].partition.num_positions
     dist = oracles.sssp(case, sources)
     chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
     with_state = [p for p in positions[sources].tolist() if p < num_positions]
@@ -117,7 +118,8 @@ def test_dense_region_threshold_is_above_the_heavy_arc(order, monkeypatch):
 
 def test_blocks_search_long_rows_at_the_same_time():
     """Every leaf has arcs to three hubs, the nearest of them last; each block of the emulated grid processes a hub."""
-    hubs, leaves = range(3), range(3, 1103)
+    hubs = range(3)
+    leaves = range(3, 1103)
     arcs = [(v, hub, 1 + (v < 1102)) for hub in hubs for v in leaves]
     case = make_case("hubs", 1103, arcs, np.uint8, directed=True)
     (shard,) = build_shards(case, 1, "natural")

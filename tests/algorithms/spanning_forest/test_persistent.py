@@ -34,7 +34,8 @@ def draw_list(seed, num_trees, num_edges, wide, dtype=np.uint32):
     random = np.random.default_rng(seed)
     ends = random.integers(0, num_trees, (num_edges, 2)) // random.integers(1, 5, (num_edges, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
-    weights, edges = random.integers(-3, 4, len(ends)), random.permutation(len(ends))
+    weights = random.integers(-3, 4, len(ends))
+    edges = random.permutation(len(ends))
     keys = weights if wide else weights << 32 | edges
     return WorkList(ends.astype(dtype).ravel(), keys, edges if wide else None)
 
@@ -81,7 +82,8 @@ def test_path_as_long_as_the_list(wide):
     """Every tree's best edge leads to the next one, so that one round joins all."""
     n = 500
     ends = np.repeat(np.arange(n), 2)[1:-1].astype(np.uint32)
-    keys, names = np.arange(n - 1)[::-1].copy(), np.arange(n - 1)
+    keys = np.arange(n - 1)[::-1].copy()
+    names = np.arange(n - 1)
     work = WorkList(ends, keys if wide else keys << 32 | names, names if wide else None)
     for seed in range(3):
         check_list(work, n, EmulatedBackend(seed=seed, block=64, blocks=3))
@@ -89,7 +91,8 @@ def test_path_as_long_as_the_list(wide):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_vertices(seed):
-    random, n = np.random.default_rng(seed), [1, 2, 31, 64, 700, 3000][seed]
+    random = np.random.default_rng(seed)
+    n = [1, 2, 31, 64, 700, 3000][seed]
     # Every vertex below one that its lightest arc leads to; of a cycle the arcs are one edge.
     parent = random.integers(0, np.maximum(np.arange(n), 1))
     names = random.permutation(n)
@@ -135,7 +138,8 @@ def test_forests_are_those_of_the_steps(case, monkeypatch):
 
 def test_an_aborted_launch_raises(monkeypatch):
     # As if every block had seen the abort word: nothing is written.
-    backend, case = EmulatedBackend(), random_case(1, directed=False)
+    backend = EmulatedBackend()
+    case = random_case(1, directed=False)
     for name in ("join_vertices", "join_trees"):
         monkeypatch.setattr(persistent, name, {backend: lambda *args: None})
         with pytest.raises(CommAborted):

@@ -32,7 +32,8 @@ pytestmark = pytest.mark.interleavings
 def check(case, sources, order="degree", backend=None, **options):
     """Compare both forms with the oracle, which every other form is compared with."""
     backend = backend or EmulatedBackend(block=64, blocks=3)
-    wanted, answers = oracles.sssp(case, sources, options.get("cutoff")), []
+    wanted = oracles.sssp(case, sources, options.get("cutoff"))
+    answers = []
     for weight_sorted in (False, True):
         answer, shards = distances(
             sssp_persistent, case, sources, order, backend, weight_sorted=weight_sorted, **options

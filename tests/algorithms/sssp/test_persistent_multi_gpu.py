@@ -48,7 +48,8 @@ SHORT = [case for case in CASES if "chain" not in case.name] + [random_case(seed
 def through_windows(shard, comm, sources, dtype, seed, options):
     """Search from one source and then from all, over the same peer_buffers: what the first leaves there must not matter."""
     options = dict(options)
-    block, blocks = 32 << seed % 2, options.pop("blocks", 1 + (seed + comm.rank) % 3)
+    block = 32 << seed % 2
+    blocks = options.pop("blocks", 1 + (seed + comm.rank) % 3)
     backend = EmulatedBackend(seed=10 * seed + comm.rank, block=block, blocks=blocks)
     shard = replace(shard, backend=backend)
     # Now and then a rank has no room for rows by weight.
@@ -71,7 +72,8 @@ def search(case, sources, num_ranks=2, order="degree", seed=0, *, heavies=False,
     users = list(dict.fromkeys(sources))
     if not users:
         return []
-    wanted, info = oracles.sssp(case, sources, options.get("cutoff")), shards[0].info
+    wanted = oracles.sssp(case, sources, options.get("cutoff"))
+    info = shards[0].info
     dtype = state_dtype(info)
     fits = dtype.kind != "f" and max(wanted) + 2 * int(info.max_weight) < unreached_of(NARROWEST)
     if options.pop("narrow", True) and fits:
@@ -189,7 +191,8 @@ def test_all_warps_pull_long_rows():
 
 def crowd_and_chain(seed, heaviest, *, directed):
     """Return a crowd of many arcs and a chain out of it; weights lie around the edges of their classes."""
-    random, n = np.random.default_rng(seed), 150
+    random = np.random.default_rng(seed)
+    n = 150
     crowd = random.integers(0, n // 3, (2, 3 * n))
     sources, targets = np.concatenate([np.stack([np.arange(n - 1), np.arange(1, n)]), crowd], axis=1)
     classes = random.integers(0, 256, len(sources)) * heaviest // 255
@@ -286,7 +289,8 @@ def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
     cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
     with cluster, mg.from_edges(ends, ends + 1, weights, cluster=cluster) as g:
         assert state_dtype(g.info) == np.int64
-        near, all_of_it = mg.sssp(g, 0, cutoff=2**30 + 2), mg.sssp(g, 0)
+        near = mg.sssp(g, 0, cutoff=2**30 + 2)
+        all_of_it = mg.sssp(g, 0)
         assert near.distances.to_numpy().tolist() == [0, 1, 3, -1, -1, -1, -1]
         assert all_of_it.distances.to_numpy().tolist() == [0, 1, 3, *(k * 2**30 + 3 for k in range(1, 5))]
         assert near.stats.form == all_of_it.stats.form == "windows"
@@ -295,7 +299,8 @@ def test_windows_widen_where_paths_are_too_long_for_32_bits(monkeypatch):
 @pytest.mark.parametrize(("chain", "searched"), [(30, "HHHH"), (90, "HHHII")], ids=["fits", "too long"])
 def test_distances_are_of_16_bits_until_a_search_comes_to_their_end(chain, searched, monkeypatch):
     """A crowd, so that the mean degree is no mesh's, and a chain of heavy arcs that leads out of it."""
-    dtypes, heaviest = [], 400
+    dtypes = []
+    heaviest = 400
 
     def noted(loop):
         return lambda *a: (a[1].rank or dtypes.append(a[4].char), loop(*a))[1]
@@ -345,7 +350,8 @@ def test_a_rank_that_is_gone_ends_the_search_of_the_others(search):
 
 def search_both(comm, xp, spec, num_roots):
     """Search through peer_buffers and by steps; return for each root whether the answers are equal, and the trace."""
-    backend, facts = make_backend("cuda"), []
+    backend = make_backend("cuda")
+    facts = []
     shard = build(parse_spec(spec), backend, comm)
     dtype = state_dtype(shard.info)
     assert require_sssp_buffers(shard, comm, dtype)

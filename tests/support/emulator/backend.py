@@ -145,8 +145,13 @@ class EmulatedBackend(PersistentBackend):
     ) -> None:
         if block % WARP or not 0 < block <= 1024 or not 0 < block * blocks <= MAX_THREADS:
             raise EmulationError(f"block={block}, blocks={blocks}: a block has whole warps, up to 1024 threads")
-        self.seed, self.block, self.blocks, self.order = seed, block, blocks, order
-        self.races, self.poison, self.limit_s = races, poison, limit_s
+        self.seed = seed
+        self.block = block
+        self.blocks = blocks
+        self.order = order
+        self.races = races
+        self.poison = poison
+        self.limit_s = limit_s
         self.xp = PoisonedNumpy(poison)
         self.abort_word = np.zeros(1, np.uint32)
         self.arrived = np.zeros(1, np.int64)

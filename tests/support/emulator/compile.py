@@ -55,7 +55,9 @@ def build(text: str, *, sanitize: bool = False) -> pathlib.Path:
     runtime = _runtime(sanitize)
     instrument = SANITIZERS if sanitize else WATCHED
     with _scratch() as folder:
-        source, module, library = folder / "module.cpp", folder / "module.o", folder / "module.so"
+        source = folder / "module.cpp"
+        module = folder / "module.o"
+        library = folder / "module.so"
         source.write_text(unit)
         _run(COMPILER, *COMMON, *KERNEL, *instrument, "-c", str(source), "-o", str(module))
         if names := re.findall(r" [bB] (_ZZ\w+)", _run("nm", str(module))):

@@ -95,7 +95,9 @@ class Settled:
     """Resources between calls: counted before the first fault, and after each fault until they are no more."""
 
     def __init__(self, run: Run, count: Callable[[], dict[str, int]], slack: Mapping[str, int]) -> None:
-        self._run, self._count, self._slack = run, count, slack
+        self._run = run
+        self._count = count
+        self._slack = slack
         self._shared = leftovers.SharedMemory(run.mark)
         self._before = self._all()
 
@@ -151,7 +153,9 @@ class Strikes:
     """Faults of one kind on a client's calls, and the checks after each."""
 
     def __init__(self, run: Run, process: ClientProcess, tally: Tally, monitor: Monitor | None = None) -> None:
-        self.process, self.tally, self.problems = process, tally, tally.problems
+        self.process = process
+        self.tally = tally
+        self.problems = tally.problems
         self.seconds = process.ready["seconds"]
         self.outputs = Outputs(run)
         self.settled = Settled(

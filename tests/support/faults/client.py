@@ -46,7 +46,8 @@ def main() -> None:
         work.build()
         client = Client(work, late)
         if known := options.get("known"):
-            client.times, client.digests = known["times"], known["digests"]
+            client.times = known["times"]
+            client.digests = known["digests"]
         else:
             client.learn()
         seconds = known["seconds"] if known else client.measure()
@@ -63,7 +64,8 @@ def send(**facts: Any) -> None:
 @contextlib.contextmanager
 def connected(options: dict) -> Iterator[tuple[Cluster, dict[str, Callable[[], Cluster]]]]:
     """Yield a cluster, and functions that connect another, by name."""
-    ranks, file = options["ranks"], options.get("scheduler_file")
+    ranks = options["ranks"]
+    file = options.get("scheduler_file")
     if file is None:
         ways = {"in-process": lambda: mg.connect(num_ranks=ranks, backend="cpu")}
         with ways["in-process"]() as cluster:
@@ -84,7 +86,8 @@ class Client:
     """Runs phases, and compares their results with those before any fault."""
 
     def __init__(self, work: Work, late: Late) -> None:
-        self.work, self.late = work, late
+        self.work = work
+        self.late = late
         self.digests: dict[str, str] = {}
         self.times: dict[str, int] = {}
         self.begun = 0.0
@@ -110,7 +113,8 @@ class Client:
     def _timed(self, name: str, times: int) -> tuple[str, float]:
         """Run a phase; return the digest of its result, and the seconds."""
         self.work.prepare(name)
-        run, begun = self.work.phases()[name], time.monotonic()
+        run = self.work.phases()[name]
+        begun = time.monotonic()
         (found,) = {digest(*run()) for _ in range(times)}
         seconds = time.monotonic() - begun
         self.work.finish()
@@ -119,7 +123,9 @@ class Client:
     def phase(self, name: str) -> dict[str, Any]:
         """Run a phase with Python's handler of SIGINT; report when it begins."""
         self.work.prepare(name)
-        run, times, found = self.work.phases()[name], self.times[name], {}
+        run = self.work.phases()[name]
+        times = self.times[name]
+        found = {}
         self.late.was_called = False
         send(begins=name)
         self.begun = time.monotonic()

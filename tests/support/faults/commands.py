@@ -35,7 +35,8 @@ class Ended:
 
 def judge(ended: Ended, is_new: bool) -> list[str]:
     """Describe what is wrong with an end."""
-    wrong, number = [], ended.number
+    wrong = []
+    number = ended.number
     codes = {CODES[number]}
     if ended.phase == "starting":
         # Before the command line installs its handlers, the signal's default action or Python's traceback is correct.

@@ -84,7 +84,8 @@ class Work:
 
     def phases(self) -> dict[str, Callable[[], Iterator[Any]]]:
         """Return the generators of all phases' values, by name; `prepare` makes the objects that `closing` closes."""
-        graph, cluster = self.graph, self.cluster
+        graph = self.graph
+        cluster = self.cluster
         return {
             **{f"connecting {way}": lambda make=make: _connect(make) for way, make in self.open.items()},
             **{f"reading {name}": lambda name=name: _read(self.folder / name, cluster) for name in READ},

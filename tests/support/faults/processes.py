@@ -47,9 +47,13 @@ class Run:
     def __init__(
         self, folder: pathlib.Path, deadline_s: float = DEADLINE_S, settle_s: float = SETTLE_S, ending_s: float = 10.0
     ) -> None:
-        self.folder, self.deadline_s, self.settle_s, self.ending_s = folder, deadline_s, settle_s, ending_s
+        self.folder = folder
+        self.deadline_s = deadline_s
+        self.settle_s = settle_s
+        self.ending_s = ending_s
         self.mark = secrets.token_hex(8)
-        self.scratch, self.stacks = folder / "tmp", folder / "stacks"
+        self.scratch = folder / "tmp"
+        self.stacks = folder / "stacks"
         for made in (self.scratch, self.stacks):
             made.mkdir()
         variables = {"TMPDIR": self.scratch, leftovers.MARK: self.mark, stacks.FOLDER: self.stacks}
@@ -180,7 +184,10 @@ class Monitor:
     """A scheduler and its workers in separate processes, observed by a client of its own."""
 
     def __init__(self, run: Run, client: Any, file: str, num_workers: int) -> None:
-        self.run, self.client, self.file, self.num_workers = run, client, file, num_workers
+        self.run = run
+        self.client = client
+        self.file = file
+        self.num_workers = num_workers
 
     def wait_for_workers(self, without: str = "") -> None:
         """Wait until there are `num_workers` workers, `without` not among them."""

@@ -44,7 +44,8 @@ def answer(kernel: Kernel, case: Case, backend: Backend, poison: int) -> Answer:
     """Return every array argument after the launches, those not written at first with a mask of what was."""
     mine = {name: _fresh(value, poison) for name, value in case.args.items()}
     device = {name: backend.to_device(v) if isinstance(v, np.ndarray) else v for name, v in mine.items()}
-    lo, hi = device.pop("lo"), device.pop("hi")
+    lo = device.pop("lo")
+    hi = device.pop("hi")
     cut = hi if case.cut is None else min(max(case.cut, lo), hi)
     for first, last in (lo, cut), (cut, hi):
         kernel[backend](first, last, *device.values())

@@ -99,7 +99,8 @@ class DrawnRows:
 
     def lengthened(self, length: int) -> DrawnRows:
         """Return the same rows, but for one of them, which is that long."""
-        row, extra = int(self.random.integers(self.num_owned)), self.random.integers(0, self.num_states, length)
+        row = int(self.random.integers(self.num_owned))
+        extra = self.random.integers(0, self.num_states, length)
         begin = int(self.indptr[row])
         indptr = self.indptr + length * (np.arange(len(self.indptr)) > row)
         targets = np.insert(self.targets, begin, extra.astype(self.types.vertex))
@@ -146,7 +147,8 @@ def edges(
     draw: st.DrawFn, shape: dict, *, largest: int, num_edges: int, may_miss: bool = False, slots: int = 1
 ) -> Case:
     """Return the arguments of a generator's kernel: a few of its edges, from anywhere among them."""
-    vertex, weight = vertex_dtype(largest), draw(weight_types)
+    vertex = vertex_dtype(largest)
+    weight = draw(weight_types)
     n = draw(st.integers(1, min(num_edges, 150)))
     first = draw(st.integers(0, num_edges - n))
     args = {"lo": first, "hi": first + n, "first": first, **shape, "max_weight": draw(st.sampled_from([1, 7, 100]))}

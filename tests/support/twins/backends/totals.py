@@ -9,7 +9,8 @@ from twins.drawing import seeds
 
 
 def add_up(draw: st.DrawFn) -> Case:
-    random, m = np.random.default_rng(draw(seeds)), draw(st.integers(1, 400))
+    random = np.random.default_rng(draw(seeds))
+    m = draw(st.integers(1, 400))
     dtype = draw(st.sampled_from([np.dtype(np.uint8), np.dtype(np.uint32), np.dtype(np.int64)]))
     values = random.integers(0, 256, m).astype(dtype)
     return Case({"lo": 0, "hi": m, "values": values, "total": np.array([draw(st.integers(-9, 9))])})

@@ -9,7 +9,8 @@ from twins.drawing import edges
 
 def ssca2_edges(draw: st.DrawFn) -> Case:
     """Work items are vertices, each with `slots` slots."""
-    scale, max_clique = draw(st.integers(1, 33)), draw(st.integers(1, 20))
+    scale = draw(st.integers(1, 33))
+    max_clique = draw(st.integers(1, 20))
     shape = {"scale": scale, "seed": draw(st.integers(0, 2**62)), "max_clique": max_clique}
     shape |= {"window": draw(st.sampled_from([64, 1024])), "scramble": draw(st.integers(0, 1))}
     slots = max_clique // 2 + 1

@@ -13,6 +13,7 @@ def uniform_edges(draw: st.DrawFn) -> Case:
 
 
 def fixed_out_degree_arcs(draw: st.DrawFn) -> Case:
-    n, out_degree = draw(st.integers(300, 2**40)), draw(st.integers(1, 40))
+    n = draw(st.integers(300, 2**40))
+    out_degree = draw(st.integers(1, 40))
     shape = {"num_vertices": n, "out_degree": out_degree, "seed": draw(st.integers(0, 2**62))}
     return edges(draw, shape, largest=n, num_edges=n * out_degree)

@@ -28,7 +28,8 @@ def _positions(random: np.random.Generator, users: np.ndarray, n: int, dtype: np
 
 
 def unpack_positions(draw: st.DrawFn) -> Case:
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
     n = draw(st.integers(1, 60))
     found = _positions(random, np.sort(random.choice(4 * n, n, replace=False)), n, dtype, "ranked")
     num_ids = 32 * len(found["bits"])
@@ -38,8 +39,12 @@ def unpack_positions(draw: st.DrawFn) -> Case:
 
 def orient_edges(draw: st.DrawFn) -> Case:
     """Few vertices, so that some edges are loops."""
-    random, ids, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types), draw(vertex_types)
-    n, m, ranks = draw(st.integers(1, 20)), draw(st.integers(1, 200)), draw(st.integers(1, 3))
+    random = np.random.default_rng(draw(seeds))
+    ids = draw(vertex_types)
+    dtype = draw(vertex_types)
+    n = draw(st.integers(1, 20))
+    m = draw(st.integers(1, 200))
+    ranks = draw(st.integers(1, 3))
     # Beyond the first word of a bitmap, too.
     ids_used = 13 * random.permutation(n)
     args = {
@@ -59,8 +64,10 @@ def orient_edges(draw: st.DrawFn) -> Case:
 
 
 def key_edges(draw: st.DrawFn) -> Case:
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
-    m, first = draw(st.integers(1, 200)), draw(st.integers(0, 2))
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
+    m = draw(st.integers(1, 200))
+    first = draw(st.integers(0, 2))
     sources = random.integers(first << 4, 64 << 4, m).astype(dtype)
     sources[random.random(m) < 0.1] = none_of(dtype)
     args = {
@@ -80,7 +87,8 @@ def key_edges(draw: st.DrawFn) -> Case:
 
 def _buckets(draw: st.DrawFn) -> tuple[np.random.Generator, np.ndarray, int, int, int]:
     """Draw keys of 50 buckets, and the range of buckets to process; -1 is no key."""
-    random, shift = np.random.default_rng(draw(seeds)), draw(st.sampled_from([0, 5, 40]))
+    random = np.random.default_rng(draw(seeds))
+    shift = draw(st.sampled_from([0, 5, 40]))
     first = draw(st.integers(0, 49))
     keys = random.integers(-1, 50, draw(st.integers(1, 300)))
     keys = np.where(keys < 0, -1, keys << shift | random.integers(0, 1 << shift, len(keys)))

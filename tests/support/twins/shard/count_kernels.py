@@ -9,8 +9,10 @@ from twins.drawing import seeds, vertex_types
 
 
 def count_degrees(draw: st.DrawFn) -> Case:
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
-    n, m = draw(st.integers(1, 40)), draw(st.integers(1, 400))
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
+    n = draw(st.integers(1, 40))
+    m = draw(st.integers(1, 400))
     args = {
         "lo": 0,
         "hi": m,
@@ -24,7 +26,9 @@ def count_degrees(draw: st.DrawFn) -> Case:
 
 
 def count_values(draw: st.DrawFn) -> Case:
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
-    n, m = draw(st.integers(1, 40)), draw(st.integers(1, 400))
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
+    n = draw(st.integers(1, 40))
+    m = draw(st.integers(1, 400))
     values = random.integers(0, n, m).astype(dtype)
     return Case({"lo": 0, "hi": m, "values": values, "counts": np.zeros(n, np.int64)})

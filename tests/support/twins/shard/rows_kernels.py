@@ -9,15 +9,21 @@ from twins.drawing import rows, seeds, vertex_types, weight_types
 
 
 def look_up(draw: st.DrawFn) -> Case:
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
-    n, m = draw(st.integers(1, 50)), draw(st.integers(1, 300))
-    ids, table = random.integers(0, n, m).astype(dtype), random.permutation(n).astype(draw(vertex_types))
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
+    n = draw(st.integers(1, 50))
+    m = draw(st.integers(1, 300))
+    ids = random.integers(0, n, m).astype(dtype)
+    table = random.permutation(n).astype(draw(vertex_types))
     return Case({"lo": 0, "hi": m, "ids": ids, "table": table, "out": Unwritten(m, table.dtype)})
 
 
 def _arcs(draw: st.DrawFn) -> tuple[np.random.Generator, int, int, dict]:
-    random, dtype, weight = np.random.default_rng(draw(seeds)), draw(vertex_types), draw(weight_types)
-    n, m = draw(st.integers(1, 20)), draw(st.integers(1, 300))
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
+    weight = draw(weight_types)
+    n = draw(st.integers(1, 20))
+    m = draw(st.integers(1, 300))
     arcs = {
         "rows": random.integers(0, n, m).astype(dtype),
         "targets": random.integers(0, 9, m).astype(dtype),

@@ -21,7 +21,8 @@ def _range(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 def find_positions(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    n, first = draw(st.integers(1, r.num_owned)), draw(st.integers(0, 9))
+    n = draw(st.integers(1, r.num_owned))
+    first = draw(st.integers(0, 9))
     table = r.random.permutation(r.num_owned)[:n].astype(r.types.vertex)
     words = r.random.integers(max(first - 3, 0), first + n + 3, draw(st.integers(1, 40)))
     return Case({"lo": 0, "hi": len(words), "positions": table, "first": first, "num_users": n, "words": words})
@@ -43,7 +44,9 @@ def count_ones(draw: st.DrawFn) -> Case:
 def deal_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
     users, user_stride, stride, bits, before = _homes(draw)
-    n, num_states, step = len(users), 32 * len(bits), draw(st.integers(1, 2))
+    n = len(users)
+    num_states = 32 * len(bits)
+    step = draw(st.integers(1, 2))
     args = {"lo": 0, "hi": n, "users": users, "user_stride": user_stride, "bits": bits, "before": before}
     args |= dict.fromkeys(("values", "parents", "user_of_state"))
     outputs = dict.fromkeys(("out_values", "out_parents"))
@@ -61,7 +64,8 @@ def deal_tree(draw: st.DrawFn) -> Case:
 
 def translate_levels(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
-    n, num_positions = draw(st.integers(1, r.num_owned)), draw(st.integers(1, r.num_owned))
+    n = draw(st.integers(1, r.num_owned))
+    num_positions = draw(st.integers(1, r.num_owned))
     parents = _parents(r, num_positions, num_positions=num_positions)
     sources = some(r.random, num_positions, 0.3)
     parents[sources] = np.flatnonzero(sources)
@@ -77,7 +81,9 @@ def translate_levels(draw: st.DrawFn) -> Case:
 def translate_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
     args = _range(draw, r)
-    places, users, parent = r.num_states, None, r.types.vertex
+    places = r.num_states
+    users = None
+    parent = r.types.vertex
     args |= {"bits": None, "before": None, "step": 1, "values": None, "parents": None}
     # In natural order there is no result routing.
     if args["positions"] is not None and draw(st.booleans()):
@@ -86,7 +92,8 @@ def translate_tree(draw: st.DrawFn) -> Case:
         args |= {"bits": bits, "before": (np.cumsum(ones) - ones).astype(r.types.vertex)}
         # A state without a set bit would read the value of another: the program launches it for states with a bit only.
         args["step"] = draw(st.integers(1, 2))
-        places, parent = args["step"] * (int(ones.sum()) + 1), np.dtype(draw(st.sampled_from((np.uint32, np.int64))))
+        places = args["step"] * (int(ones.sum()) + 1)
+        parent = np.dtype(draw(st.sampled_from((np.uint32, np.int64))))
     elif draw(st.booleans()):
         users = r.random.permutation(r.num_states).astype(np.uint32)
     outputs = dict.fromkeys(("out_distances", "out_parents"))
@@ -110,8 +117,10 @@ def _parents(
 
 def _homes(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
     """Return the user ids of owned vertices, the strides of ids and of states, and a bitmap with prefix counts."""
-    random, num_ranks = np.random.default_rng(draw(st.integers(0, 1 << 32))), draw(st.integers(1, 5))
-    user_stride, n = draw(st.integers(1, 90)), draw(st.integers(1, 200))
+    random = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    num_ranks = draw(st.integers(1, 5))
+    user_stride = draw(st.integers(1, 90))
+    n = draw(st.integers(1, 200))
     n = min(n, user_stride * num_ranks)
     users = random.permutation(user_stride * num_ranks)[:n].astype(draw(st.sampled_from((np.uint32, np.int64))))
     stride = -(-n // 64) * 64

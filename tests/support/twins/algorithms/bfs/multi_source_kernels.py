@@ -80,7 +80,8 @@ def pull_words(draw: st.DrawFn) -> Case:
 
 def settle_words(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
-    bits, level = draw(every), draw(st.integers(0, 40))
+    bits = draw(every)
+    level = draw(st.integers(0, 40))
     args = {
         "lo": 0,
         "hi": r.num_owned,

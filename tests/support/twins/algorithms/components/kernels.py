@@ -60,7 +60,9 @@ def link_sample(draw: st.DrawFn) -> Case:
 
 
 def compress(draw: st.DrawFn) -> Case:
-    n, random, step = draw(st.integers(1, 500)), np.random.default_rng(draw(seeds)), draw(st.sampled_from([1, 3]))
+    n = draw(st.integers(1, 500))
+    random = np.random.default_rng(draw(seeds))
+    step = draw(st.sampled_from([1, 3]))
     first = draw(st.integers(0, step - 1))
     parents = _forest(random, n * step, draw(vertex_types), hooked=0.97)
     return Case({"lo": 0, "hi": n, "first": first, "step": step, "parents": parents})
@@ -98,10 +100,12 @@ def list_outside(draw: st.DrawFn) -> Case:
 
 def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
     """Return some rows and where their arcs start, or all of them."""
-    rows, offsets = None, r.indptr
+    rows = None
+    offsets = r.indptr
     if draw(st.booleans()):
         states = r.owned()
-        rows, offsets = (states - r.types.vertex.type(r.base)), r.offsets(states)
+        rows = states - r.types.vertex.type(r.base)
+        offsets = r.offsets(states)
     args = {"lo": 0, "hi": int(offsets[-1]), "rows": rows, "num_rows": len(offsets) - 1, "offsets": offsets}
     return {**args, "indptr": r.indptr, "targets": r.targets, "base": r.base, **_layout(r)}
 
@@ -142,7 +146,8 @@ def mark_giant(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = {"lo": 0, "hi": r.stride // 32, "base": r.base, "num_positions": draw(st.integers(0, r.num_states))}
     args |= {**_layout(r), "giant": _giant(draw, r.num_states, r.types.vertex)}
-    parents, bits = _forest(r.random, r.num_states, r.types.vertex), Unwritten(r.stride // 32, np.uint32)
+    parents = _forest(r.random, r.num_states, r.types.vertex)
+    bits = Unwritten(r.stride // 32, np.uint32)
     return Case({**args, "parents": parents, "root_of_giant": Unwritten(1, r.types.vertex), "bits": bits}, _with_roots)
 
 
@@ -190,9 +195,12 @@ def list_others(draw: st.DrawFn) -> Case:
 
 
 def link_roots(draw: st.DrawFn) -> Case:
-    n, dtype, random = draw(st.integers(1, 500)), draw(vertex_types), np.random.default_rng(draw(seeds))
+    n = draw(st.integers(1, 500))
+    dtype = draw(vertex_types)
+    random = np.random.default_rng(draw(seeds))
     theirs, mine = (_forest(random, n, dtype, hooked) for hooked in (0.3, draw(st.sampled_from([0.1, 0.9]))))
-    roots, vertices = _roots(theirs), None
+    roots = _roots(theirs)
+    vertices = None
     if draw(st.booleans()):
         vertices = random.permutation(n)[: draw(st.integers(0, n))].astype(dtype)
         roots = roots[vertices]

@@ -37,7 +37,8 @@ def _threshold(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
 def find_nearer(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
     given = {**_shared(draw, r), "counters": np.zeros(1, np.int64)}
-    dist, counters = given.pop("dist"), given.pop("counters")
+    dist = given.pop("dist")
+    counters = given.pop("counters")
     exact = dist.dtype.kind != "f" and draw(st.booleans())
     given |= {"long_rows": draw(st.integers(0, r.num_owned)), "dist": dist}
     given["low_bytes"] = dist.astype(np.uint8) if exact else None
@@ -46,7 +47,8 @@ def find_nearer(draw: st.DrawFn) -> Case:
 
 
 def find_core(draw: st.DrawFn) -> Case:
-    r, step = draw(rows(types_found)), draw(st.integers(1, 4))
+    r = draw(rows(types_found))
+    step = draw(st.integers(1, 4))
     given = {"lo": 0, "hi": r.num_states // step, "step": step, "dist": r.distances()}
     threshold = np.full(1, unreached_of(r.types.dist), r.types.dist)
     return Case({**given, "stride": r.stride, "multiplier": r.multiplier, "threshold": threshold})
@@ -75,7 +77,8 @@ def take_offers(draw: st.DrawFn) -> Case:
     num_ranks = draw(st.sampled_from([1, 3]))
     capacity = 90 // num_ranks
     candidates = r.random.integers(0, r.num_states, (num_ranks, 1 + capacity, 2)).astype(r.types.vertex)
-    candidates[:, 0, 0], candidates[:, 0, 1] = r.random.integers(0, capacity + draw(st.integers(1, 9)), num_ranks), 0
+    candidates[:, 0, 0] = r.random.integers(0, capacity + draw(st.integers(1, 9)), num_ranks)
+    candidates[:, 0, 1] = 0
     given = {"lo": 0, "hi": 90, "candidates": candidates.reshape(-1), "capacity": capacity, "num_ranks": num_ranks}
     given |= {"base": r.base, "num_owned": r.num_owned}
     return Case({**given, "parents": _own(r)["parents"], "threshold": np.array([7], r.types.dist)})
@@ -112,7 +115,8 @@ def find_nearer_by_weight(draw: st.DrawFn) -> Case:
     dist[r.base :][: r.num_owned][own["parents"] == 5] = 0  # sources
     candidate = some(r.random, r.num_owned, 0.3) & (own["parents"] != 5)
     own["parents"][candidate] = r.random.integers(0, r.num_states, candidate.sum())
-    lo, hi = given.pop("lo"), given.pop("hi")
+    lo = given.pop("lo")
+    hi = given.pop("hi")
     return Case({"lo": lo, "hi": hi, "falling": int(falling), **given, "dist": dist, "threshold": threshold, **own})
 
 

@@ -103,7 +103,9 @@ def _sort_list(answer: Answer, place: int, prefix: str = "") -> Answer:
 
 
 def mark_tree(draw: st.DrawFn) -> Case:
-    n, dtype, random = draw(st.integers(1, 500)), draw(vertex_types), np.random.default_rng(draw(seeds))
+    n = draw(st.integers(1, 500))
+    dtype = draw(vertex_types)
+    random = np.random.default_rng(draw(seeds))
     labels = random.integers(0, 3, n).astype(dtype)
     args = {"lo": 0, "hi": -(-n // 32), "num_states": n, "labels": labels, "tree": draw(st.integers(0, 3))}
     return Case({**args, "bits": Unwritten(-(-n // 32), np.uint32)})
@@ -111,19 +113,23 @@ def mark_tree(draw: st.DrawFn) -> Case:
 
 def list_edges(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    edges, weights = _edges(r), any_weights(draw, r)
-    total, wide = int(edges["offsets"][-1]), draw(st.booleans()) or weights.itemsize == 8
+    edges = _edges(r)
+    weights = any_weights(draw, r)
+    total = int(edges["offsets"][-1])
+    wide = draw(st.booleans()) or weights.itemsize == 8
     if draw(st.booleans()):
         # Hundreds of rows without edges among the edges of a warp.
         edges["offsets"] = np.concatenate([[0], np.repeat(edges["offsets"][1:], 40)])
-        edges["uppers"], edges["num_rows"] = np.repeat(edges["uppers"], 40), 40 * r.num_owned
+        edges["uppers"] = np.repeat(edges["uppers"], 40)
+        edges["num_rows"] = 40 * r.num_owned
     num_labels = max(r.num_states, r.base + edges["num_rows"])
     labels = r.random.integers(0, draw(st.sampled_from([2, 50])), num_labels).astype(r.types.vertex)
     room = draw(st.sampled_from([total, total // 2]))
     lo = draw(st.integers(0, total))
     middle = int(r.random.integers(-3, 3)) if wide else int(r.random.integers(-3, 3)) << 32
     least, most = draw(st.sampled_from([(np.iinfo(np.int64).min, TOP), (middle, TOP), (-TOP, middle)]))
-    giant, num_rows = draw(st.integers(0, 2)), edges.pop("num_rows")
+    giant = draw(st.integers(0, 2))
+    num_rows = edges.pop("num_rows")
     args = {"lo": lo, "hi": total, **edges, "targets": r.targets, "weights": weights, "labels": labels, "base": r.base}
     args |= {"inside": bits(labels == giant) if draw(st.booleans()) else None}
     args |= {"bounds": np.array([least, most, room, num_rows, giant]), "counters": np.zeros(1, np.int64)}
@@ -133,11 +139,14 @@ def list_edges(draw: st.DrawFn) -> Case:
 
 def _work(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
     """Return a list of edges between some trees, with few weights; every edge has another name."""
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
-    num_trees, m = draw(st.integers(2, 60)), draw(st.integers(0, 300))
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
+    num_trees = draw(st.integers(2, 60))
+    m = draw(st.integers(0, 300))
     ends = random.integers(0, num_trees, (m, 2))
     ends[ends[:, 0] == ends[:, 1], 1] = (ends[ends[:, 0] == ends[:, 1], 0] + 1) % num_trees
-    weights, edges = random.integers(-2, 3, m), random.permutation(1000)[:m]
+    weights = random.integers(-2, 3, m)
+    edges = random.permutation(1000)[:m]
     wide = draw(st.booleans())
     keys = weights if wide else weights << 32 | edges
     work = {"ends": ends.astype(dtype).ravel(), "keys": keys, "edges": edges if wide else None}
@@ -146,7 +155,9 @@ def _work(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
 
 def sample_edges(draw: st.DrawFn) -> Case:
     r = draw(rows())
-    edges, weights, step = _edges(r), any_weights(draw, r), draw(st.sampled_from([1, 7]))
+    edges = _edges(r)
+    weights = any_weights(draw, r)
+    step = draw(st.sampled_from([1, 7]))
     count = -(-int(edges["offsets"][-1]) // step)
     labels = r.random.integers(0, draw(st.sampled_from([2, 50])), r.num_states).astype(r.types.vertex)
     args = {"lo": 0, "hi": count, "step": step, "packed": int(draw(st.booleans()) and weights.itemsize < 8), **edges}
@@ -183,7 +194,8 @@ def hook(draw: st.DrawFn) -> Case:
 
 def _hooked(draw: st.DrawFn, cycles: bool) -> tuple[np.random.Generator, np.ndarray]:
     """Return trees that are below others, some of them in pairs below each other where asked for."""
-    random, dtype = np.random.default_rng(draw(seeds)), draw(vertex_types)
+    random = np.random.default_rng(draw(seeds))
+    dtype = draw(vertex_types)
     above = np.array([random.integers(0, tree + 1) for tree in range(draw(st.integers(1, 300)))])
     names = random.permutation(len(above))
     renamed = np.empty_like(above)
@@ -203,7 +215,8 @@ def remove_cycles(draw: st.DrawFn) -> Case:
 def take_edges(draw: st.DrawFn) -> Case:
     random, above = _hooked(draw, cycles=False)
     base = draw(st.integers(0, len(above) - 1))
-    own, is_root = above[base:], above == np.arange(len(above))
+    own = above[base:]
+    is_root = above == np.arange(len(above))
     best = random.integers(-5, 5, len(own)) << 32 | random.permutation(len(own))
     best[some(random, len(own), 0.2)] = TOP
     numbers = np.concatenate([[0], np.cumsum(is_root)]).astype(above.dtype)
@@ -231,7 +244,8 @@ def renumber(draw: st.DrawFn) -> Case:
 def contract(draw: st.DrawFn) -> Case:
     random, num_trees, args = _work(draw)
     labels = random.integers(0, draw(st.sampled_from([1, 3, 40])), num_trees).astype(args["ends"].dtype)
-    m, dtype = args["hi"], labels.dtype
+    m = args["hi"]
+    dtype = labels.dtype
     args |= {"labels": labels, "counters": np.zeros(2, np.int64)}
     args |= {"new_ends": Unwritten(2 * m, dtype), "new_keys": Unwritten(m, np.int64)}
     args["new_edges"] = None if args["edges"] is None else Unwritten(m, np.int64)

@@ -16,7 +16,8 @@ def _rows(draw: st.DrawFn) -> tuple[DrawnRows, float]:
     scale = draw(st.sampled_from([1.0, 0.5]))
     row = np.repeat(np.arange(r.num_owned), np.diff(r.indptr))
     order = np.lexsort([(r.weights * scale).astype(np.int64), row])
-    r.targets, r.weights = r.targets[order], r.weights[order]
+    r.targets = r.targets[order]
+    r.weights = r.weights[order]
     return r, scale
 
 
@@ -33,7 +34,8 @@ def relax_light(draw: st.DrawFn) -> Case:
     """No arc is so light that it improves a vertex of the frontier: what is found would depend on the order."""
     r, scale = _rows(draw)
     r.weights = np.maximum(r.weights, r.types.weight.type(1))
-    frontier, dist = r.owned(), r.distances()
+    frontier = r.owned()
+    dist = r.distances()
     dist[frontier] = r.random.integers(0, 2, len(frontier))
     bounds = _bounds(r)
     bounds[1] = max(bounds[1], 2)
@@ -57,7 +59,8 @@ def relax_light(draw: st.DrawFn) -> Case:
 def measure_heavy(draw: st.DrawFn) -> Case:
     """Take a frontier of vertices below where the bucket ends."""
     r, scale = _rows(draw)
-    bounds, dist = _bounds(r), r.distances()
+    bounds = _bounds(r)
+    dist = r.distances()
     frontier = np.flatnonzero(dist[: r.num_owned] < bounds[0]).astype(r.types.vertex)
     args = {
         "lo": 0,
