@@ -64,7 +64,8 @@ def measure(shard: Shard) -> Iterator[dict]:
             outside = 0
             for _ in range(RUNS):
                 found = cupy.zeros(1, np.uint64)
-                (begin, end) = (cupy.cuda.Event(), cupy.cuda.Event())
+                begin = cupy.cuda.Event()
+                end = cupy.cuda.Event()
                 begin.record()
                 blocks = 2048 // THREADS * cupy.cuda.Device().attributes["MultiProcessorCount"]
                 kernel((blocks,), (THREADS,), (np.int64(len(ids)), ids, packed, bases, trees, np.uint32(1), found))

@@ -90,8 +90,8 @@ class Backend(ABC):
     def prepared(self, kernel: Kernel, *args: Any) -> Callable[..., list[Array]]:
         """Return a function that launches `kernel` with these arguments, for repeated use by one thread at a time.
 
-        The function receives the arrays for the `Bound` arguments and returns those of the `Allocated` ones, both in the
-        order of the arguments; it may return before the kernel has finished.
+        The function receives the arrays for the `Bound` arguments and returns those of the `Allocated` ones, both in
+        the order of the arguments; it may return before the kernel has finished.
         """
 
         def launch(*bound: Array) -> list[Array]:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mgraph.backends.base import LIMITS, Backend
 from mgraph.backends.host_memory import FreeMemory, OwnLimit, free_memory
-from mgraph.backends.kernel import Kernel
 from mgraph.backends.thread_pool import Helpers
 from mgraph.types import Array
 
+if TYPE_CHECKING:
+    from mgraph.backends.kernel import Kernel
+
 # Below this many work items a second thread costs more than it saves: handing work over takes about 20 us.
 SERIAL_ITEMS = 4096
-
-
 # A launch has this many ranges for each thread, so that a range full of hubs does not leave the other threads idle.
 RANGES_PER_THREAD = 8
 

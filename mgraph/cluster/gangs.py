@@ -83,7 +83,8 @@ class Call:
 
     def __post_init__(self) -> None:
         # Keys of tasks that have not finished, and of tasks that the scheduler has not forgotten.
-        self.pending, self.remembered = set(self.keys), set(self.keys)
+        self.pending = set(self.keys)
+        self.remembered = set(self.keys)
 
     @property
     def is_lost(self) -> bool:

@@ -199,7 +199,8 @@ class NcclCommunicator(Communicator):
         return incoming if into is None else calls.copy_into(into, incoming)
 
     def wait(self, until: Callable[[], object] | None = None) -> None:
-        self._verb, self._deadline = "a persistent kernel", time.monotonic() + self._timeout_s
+        self._verb = "a persistent kernel"
+        self._deadline = time.monotonic() + self._timeout_s
         self._wait(until)
 
     def when_failed(self, callback: Callable[[], object]) -> None:
@@ -278,7 +279,8 @@ class NcclCommunicator(Communicator):
         """Enqueue a verb on the current stream, and behind it an event for the watchdog."""
         stream = cupy.cuda.get_current_stream()
         # Set before the verb: the call may hang while NCCL connects, and the watchdog must notice that too.
-        self._verb, self._deadline = name, time.monotonic() + self._timeout_s
+        self._verb = name
+        self._deadline = time.monotonic() + self._timeout_s
         with self._inside:
             self._check()
             try:

@@ -23,7 +23,7 @@ from mgraph.types import Array
 if TYPE_CHECKING:
     from mgraph.backends.base import PersistentBackend
 
-# MAX_RANKS and HEAD_BYTES as in backends/device/ranks.cuh. The head holds BufferHead, and memory read to wake idle NVLinks.
+# As in backends/device/ranks.cuh. The head holds BufferHead, and memory that is read to wake idle NVLinks.
 MAX_RANKS = 8
 HEAD_BYTES = 65536
 HANDLE_BYTES = 256

@@ -13,7 +13,7 @@ from mgraph.partition import Partition
 from mgraph.shard.batches import MIN_BATCH_ARCS, PARTS, batch_arcs
 from mgraph.types import vertex_dtype
 
-# The compact layout is read in at least this many chunks for each rank: its temporary memory may take 15 % of the result.
+# A compact build reads at least this many chunks for each rank: its temporary memory may take 15 % of the result.
 COMPACT_PARTS = 64
 # Temporary bytes for each user id of a run that is sorted by degree: keys, indices, positions and their inputs.
 ORDER_BYTES = 64

@@ -163,6 +163,29 @@ def count_lines(text):
 
 
 @inline
+def note_weight(report, slow, edge, begin, end, kind, is_sure):
+    """Count a float; note a token beyond 64 bits, or one that needs Python's float(), as in parse_lines."""
+    report[5] += kind == FLOAT
+    if kind == BEYOND and report[7] == 0:
+        report[6] = begin
+        report[7] = end
+    if not is_sure:
+        slow[0, report[4]] = edge
+        slow[1, report[4]] = begin
+        slow[2, report[4]] = end
+        report[4] += 1
+
+
+@inline
+def note_problem(report, problem, begin, end, field):
+    """Write the first error, as parse_lines reports it."""
+    report[0] = problem
+    report[1] = begin
+    report[2] = end
+    report[3] = field
+
+
+@inline
 def parse_lines(text, fields, base, limit, sources, targets, weights, integers, slow, report):
     """Parse whole lines.
 
@@ -203,15 +226,7 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
                 targets[edge], problem = parse_id(text, begin, i, base, limit)
             elif field == weight_field:
                 weights[edge], integers[edge], kind, sure = parse_number(text, begin, i)
-                report[5] += kind == FLOAT
-                if kind == BEYOND and report[7] == 0:
-                    report[6] = begin
-                    report[7] = i
-                if not sure:
-                    slow[0, report[4]] = edge
-                    slow[1, report[4]] = begin
-                    slow[2, report[4]] = i
-                    report[4] += 1
+                note_weight(report, slow, edge, begin, i, kind, sure)
             if problem == OK:
                 field += 1
                 i = after_blanks(text, i)
@@ -224,10 +239,7 @@ def parse_lines(text, fields, base, limit, sources, targets, weights, integers, 
             problem = TOO_LONG
             begin = line
         if problem != OK:
-            report[0] = problem
-            report[1] = begin
-            report[2] = i
-            report[3] = field
+            note_problem(report, problem, begin, i, field)
             return edge
         edge += 1
         i += 1

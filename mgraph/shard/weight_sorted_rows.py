@@ -12,8 +12,8 @@ from mgraph.shard.weight_sorted_rows_kernels import sort_rows
 
 # Bytes per vertex of a search and its result: memory that must remain free beside the rows.
 SEARCH_BYTES = 80
-# The width of a bucket over weight-sorted rows, in mean weights per mean degree, and the least degree at which these rows
-# are worth building (algorithms/sssp/near_far.py).
+# The width of a bucket over weight-sorted rows, in mean weights per mean degree, and the least degree at which these
+# rows are worth building (algorithms/sssp/near_far.py).
 DELTA_WEIGHT_SORTED = 5.0
 SPARSE_DEGREE = 6.0
 # The largest factor by which no weight overflows a float64.

@@ -1,5 +1,5 @@
 // A whole breadth-first search in one launch: the loop of algorithms/bfs/step.py, and one for deep
-// graphs with narrow frontiers. bfs_persistent.py describes the parameters. One rank holds the
+// graphs with narrow frontiers. persistent_kernels.py describes the parameters. One rank holds the
 // graph, so that a state index is a position.
 
 #include "frontiers.cuh"
@@ -121,7 +121,7 @@ struct PersistentBfs : ChunkedBfs {
     return true;
   }
 
-  // ---- the end ---------------------------------------------------------------------------------------
+  // ---- the end ---------------------------------------------------------------------------------
   // After a list was made: scan it with all blocks or, if it is short, finish the search in one
   // block, which needs no further grid barrier; the other blocks return.
   //

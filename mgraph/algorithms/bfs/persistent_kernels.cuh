@@ -1,22 +1,22 @@
-// State and phases of the search of bfs_persistent.cu. Grid barriers separate phases.
+// State and phases of the search of persistent_kernels.cu. Grid barriers separate phases.
 //
 // State of a search (n vertices). V = visited(), O = other_visited(); they swap in finish_level().
-//   array or flag    holds                                  written by                valid
-//   visited         vertices with a level <= level         the level before          always
-//   other_visited   V and vertices of level + 1            push, pull, mark_found    after the
-//   level pushed() queue  the frontier and its row offsets       enqueue() before swap     in_queue
-//   filled() queue  vertices found by a push, or listed    enqueue()                 until swap
-//   parents         smallest candidate of a found vertex   atomic minimum, or pull   found vertices
-//   levels          level of a found vertex                the thread that finds it  found; the
-//   rest
-//                                                                                    by
-//                                                                                    write_unreached
-//   counters        COUNT .. TAKEN of a phase              threads, at the barrier   that phase
-//   block->totals   the counters of the phase before       sync_blocks()             one phase
-//   packed          (level, parent) of a vertex            chunked expansion         within it
-//   in_queue, in_bits   the frontier is a queue / is O and not V
-//   counted         reached_arcs is exact (else estimated, and counted when the queue is built)
-//   listing, has_list   this pull lists what stays unreached / filled() holds that list
+// clang-format off: a table
+// array or flag   holds                                  written by                valid
+// visited         vertices with a level <= level         the level before          always
+// other_visited   V and vertices of level + 1            push, pull, mark_found    after the level
+// pushed() queue  the frontier and its row offsets       enqueue() before swap     in_queue
+// filled() queue  vertices found by a push, or listed    enqueue()                 until swap
+// parents         smallest candidate of a found vertex   atomic minimum, or pull   found vertices
+// levels          level of a found vertex; of the rest   the thread that finds it; found vertices;
+//                 the unreached value                    write_unreached           at the end
+// counters        COUNT .. TAKEN of a phase              threads, at the barrier   that phase
+// block->totals   the counters of the phase before       sync_blocks()             one phase
+// packed          (level, parent) of a vertex            chunked expansion         within it
+// in_queue, in_bits   the frontier is a queue / is O and not V
+// counted             reached_arcs is exact (else estimated, and counted when the queue is built)
+// listing, has_list   this pull lists what stays unreached / filled() holds that list
+// clang-format on
 // Between two barriers an array is only read, or changed by atomics and relaxed stores of one
 // value, or each word has one writer.
 
@@ -109,7 +109,7 @@ struct BfsState : Work<BfsState> {
   __device__ Queue pushed() { return queue(other_queue); }
   __device__ Queue filled() { return queue(!other_queue); }
 
-  // ---- phases ----------------------------------------------------------------------------------------
+  // ---- phases ----------------------------------------------------------------------------------
   __device__ i64* counter(Counter which) {
     return (i64*)work + phase % NUM_PHASES * NUM_COUNTERS + which;
   }
@@ -278,7 +278,7 @@ struct BfsState : Work<BfsState> {
     }
   }
 
-  // ---- trace and report ------------------------------------------------------------------------------
+  // ---- trace and report ------------------------------------------------------------------------
   // Record a superstep and the time since the one before; the last record accumulates those over
   // capacity. Not in host memory: the next barrier would wait for that write.
   __device__ void trace(i64 method, i64 frontier, i64 scanned, i64 num_levels) {

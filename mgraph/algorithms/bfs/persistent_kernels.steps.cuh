@@ -1,5 +1,5 @@
-// The variants of a level of bfs_persistent.cu: push to a queue, push to parents, pull, scan of a
-// list.
+// The variants of a level of persistent_kernels.cu: push to a queue, push to parents, pull, scan of
+// a list.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
@@ -11,7 +11,7 @@ struct IdentityPosition {
 };
 
 struct BfsSteps : BfsState {
-  // ---- push ------------------------------------------------------------------------------------------
+  // ---- push -------------------------------------------------------------------------------------
   // Call propose(v, u, there) for every arc (u, v) of the frontier; blocks have equal shares of
   // arcs.
   template <int EACH, class Propose> __device__ void push(Propose propose) {
@@ -113,7 +113,7 @@ struct BfsSteps : BfsState {
     return load_readonly(indptr + v + 1) - load_readonly(indptr + v);
   }
 
-  // ---- pull ------------------------------------------------------------------------------------------
+  // ---- pull ------------------------------------------------------------------------------------
   // Each unvisited vertex scans its row for a visited one. None of these is before the frontier, or
   // the vertex would be visited: the first hit is the smallest neighbor on the frontier. A warp
   // takes a run of words. First every vertex tests its first neighbor, of which there is a

@@ -1,5 +1,5 @@
-// Chunked expansion of bfs_persistent.cu: on deep graphs with narrow frontiers each block expands
-// its part of the frontier over many levels between two grid barriers.
+// Chunked expansion of persistent_kernels.cu: on deep graphs with narrow frontiers each block
+// expands its part of the frontier over many levels between two grid barriers.
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"

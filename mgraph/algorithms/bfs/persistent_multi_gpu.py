@@ -1,6 +1,6 @@
 """Breadth-first search by frontiers on ranks that access each other's memory, one launch a rank.
 
-The loop of bfs.py runs inside algorithms/bfs/persistent_multi_gpu_kernels.cu without the host.
+The loop of step.py runs inside persistent_multi_gpu_kernels.cu without the host.
 
 Pull: every rank has two copies of the bitmap of reached vertices, one to read and one to write; each rank writes its
 slice into all copies.

@@ -1,5 +1,6 @@
 // A whole breadth-first search in one launch a rank, where the ranks' kernels access each other's
-// memory: the loop of algorithms/bfs/step.py. bfs_multi_gpu.py describes the parameters.
+// memory: the loop of algorithms/bfs/step.py. persistent_multi_gpu_kernels.py describes the
+// parameters.
 //
 // A frontier of few arcs is pushed as candidate parents, of which the owner keeps the smallest. Of
 // many arcs only target bits are exchanged, and a marked vertex scans its own row for a parent, as
@@ -86,7 +87,7 @@ struct MultiGpuBfs : MultiGpuPush {
     }
   }
 
-  // ---- the last --------------------------------------------------------------------------------------
+  // ---- the last --------------------------------------------------------------------------------
   // List the unreached vertices, so that later levels do not pass over the others.
   __device__ void list_unreached() {
     constexpr int WIDE = 4;
@@ -132,7 +133,7 @@ struct MultiGpuBfs : MultiGpuPush {
     side = !side;
   }
 
-  // ---- a level ---------------------------------------------------------------------------------------
+  // ---- a level ---------------------------------------------------------------------------------
   // As _pull_pays in algorithms/bfs/step.py, with cheaper scans. A frontier that may exceed the
   // queue is pulled, and so are the last vertices when they may be listed.
   __device__ bool pull_pays() const {

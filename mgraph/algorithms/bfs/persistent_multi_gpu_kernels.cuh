@@ -1,5 +1,5 @@
-// State of the search of bfs_multi_gpu.cu: the layout of the peer buffers, and how vertices find
-// parents.
+// State of the search of persistent_multi_gpu_kernels.cu: the layout of the peer buffers, and how
+// vertices find parents.
 //
 // The reached states are a bitmap over all ranks. Every rank has two copies of it in its peer
 // buffer, of which a level reads one and writes the other; the owner of a slice writes it into the
@@ -7,27 +7,24 @@
 // reached is equivalent to on the frontier.
 //
 // State of a search. current_copy() and next_copy() swap when `side` does.
-//   array or flag      holds                                 written by                valid
-//   current_copy()     reached states of all ranks           owners, the level before  after a
-//   barrier next_copy()        the same, and those of this level     owners, this level; in a after
-//   the level
-//                      (may lag by older ones)               push this rank's marks
-//   inbox(in, from)    candidates of one rank                that rank, in a push      until the
-//   barrier
-//                                                                                      of the level
-//   deferred()         candidates after a vertex's first     accept()                  has_deferred
-//   counts_from()      candidates by rank and block          publish_counts()          as the inbox
-//   queue()            the frontier, or the list             enqueue(), list_unreached queued,
-//   listed parents            first candidate, then the smallest    accept, apply_deferred    after
-//   the next
-//                                                                                      level began
-//   levels             level of a found vertex               settle and pushes         found; the
-//   rest
-//                                                                                      by
-//                                                                                      write_unreached
-//   copies_differ      levels that scanned a list marked only next_copy(): the slice is sent again
-//   listable, listed   unreached vertices may be listed / queue() is that list
-//   parity             which of two counters this level uses
+// clang-format off: a table
+// array or flag     holds                                written by                valid
+// current_copy()    reached states of all ranks          owners, the level before  after a barrier
+// next_copy()       the same, and those of this level    owners, this level;       after the level
+//                   (may lack older ones)                in a push this rank
+// inbox(in, from)   candidates of one rank               that rank, in a push      until the level's
+//                                                                                  barrier
+// deferred()        candidates after a vertex's first    accept()                  has_deferred
+// counts_from()     candidates by rank and block         publish_counts()          as the inbox
+// queue()           the frontier, or the list            enqueue(), list_unreached queued, listed
+// parents           first candidate, then the smallest   accept, apply_deferred    after the next
+//                                                                                  level began
+// levels            level of a found vertex; of the      settle and pushes;        found vertices;
+//                   rest the unreached value             write_unreached           at the end
+// copies_differ     levels that scanned a list marked only next_copy(): the slice is sent again
+// listable, listed  unreached vertices may be listed / queue() is that list
+// parity            which of two counters this level uses
+// clang-format on
 //
 // Races: between two barriers an array is either read or changed by atomics, or each word has one
 // writer; plain loads return what was written before the last barrier.
@@ -152,7 +149,7 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
     return {offsets, first, (vertex_t*)(first + capacity())};
   }
 
-  // ---- phases ----------------------------------------------------------------------------------------
+  // ---- phases ----------------------------------------------------------------------------------
   __device__ bool sync_ranks() {
     bool synced = sync_call(ranks, tally[COUNT], tally[ARCS], tally[SCANNED], tally[SENT]);
     ranks.barriers++;
@@ -235,7 +232,7 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
     tally[COUNT] = 0;
   }
 
-  // ---- broadcasts ------------------------------------------------------------------------------------
+  // ---- broadcasts ------------------------------------------------------------------------------
   // Write this rank's slice, the union of its two copies, into the copies of all ranks.
   __device__ void broadcast_slice() {
     for (i64 w = thread_index(); w < words(); w += thread_count()) {
@@ -255,7 +252,7 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
         atomic_or_system(copy(buffer(r), which) + own_words() + (v >> 5), 1u << (v & 31));
   }
 
-  // ---- scans for parents -----------------------------------------------------------------------------
+  // ---- scans for parents -----------------------------------------------------------------------
   // Unreached owned vertices scan their rows for the first reached neighbor, which is the smallest.
   // After a push only marked vertices scan (the marks are in any rank's next_copy()), and arcs are
   // counted; in a pull all scan, and arcs are counted when the frontier is queued. One in `share`

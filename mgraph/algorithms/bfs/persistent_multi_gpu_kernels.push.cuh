@@ -1,7 +1,7 @@
-// Pushes of bfs_multi_gpu.cu. Few arcs are sent as candidates, contiguously, into the owners'
-// inboxes: after a small push the owner settles, queues and broadcasts each found vertex at once;
-// after a larger one it does so word by word of its slice. Of many arcs only target bits are
-// marked, in this rank's next_copy(), from which the owners gather their slices.
+// Pushes of persistent_multi_gpu_kernels.cu. Few arcs are sent as candidates, contiguously, into
+// the owners' inboxes: after a small push the owner settles, queues and broadcasts each found
+// vertex at once; after a larger one it does so word by word of its slice. Of many arcs only target
+// bits are marked, in this rank's next_copy(), from which the owners gather their slices.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"

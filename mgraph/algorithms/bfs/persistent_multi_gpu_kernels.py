@@ -1,7 +1,7 @@
 """A whole breadth-first search in one launch a rank: the persistent multi-GPU variant of algorithms/bfs/step.py.
 
-Its control block is in host memory that the kernel reads and writes: `LAUNCH_PARAMETERS`, `REPORT`, a record of `ROW` for each
-level, then the sources.
+Its control block is in host memory that the kernel reads and writes: `LAUNCH_PARAMETERS`, `REPORT`, a record of `ROW`
+for each level, then the sources.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ def search_ranks(
     """Find levels and parents of owned vertices; lo .. hi decides the number of blocks.
 
     Sources that are not `found` are user ids, and are translated: `positions` holds those of this rank's range of user
-    ids, from `first_user` on (None in natural order, where they are the ids themselves). `first_neighbors` are those of the
-    in-rows (first_targets in rows.py). `levels`, `parents` and the peer buffers need not be initialised.
+    ids, from `first_user` on (None in natural order, where they are the ids themselves). `first_neighbors` are those of
+    the in-rows (first_targets in shard/rows_kernels.py). `levels`, `parents` and the peer buffers need not be
+    initialised.
     """

@@ -137,8 +137,8 @@ class Traversal:
     sources
         Positions of the sources of a search that was given user ids, with or without arcs.
     num_rows
-        Trace records of a breadth-first search in one launch: one for each level, up to `TRACE_RECORDS`, except in chunked
-        expansion.
+        Trace records of a breadth-first search in one launch: one for each level, up to `TRACE_RECORDS`, except in
+        chunked expansion.
     """
 
     distances: Array

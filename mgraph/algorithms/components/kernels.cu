@@ -5,7 +5,7 @@
 
 constexpr int DEPTH = 4;
 
-// Find the root of v's tree; entries on the path skip to their grandparents. components.py argues
+// Find the root of v's tree; entries on the path skip to their grandparents. kernels.py argues
 // why any thread may do so at any time.
 __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
   vertex_t parent = load_stale(&parents[v]);

@@ -1,5 +1,5 @@
 // Kernels of algorithms/predecessors/rows.py, which finds predecessors after the fixed point.
-// predecessors.py documents each kernel and its parameters.
+// rows_kernels.py documents each kernel and its parameters.
 
 #include "prelude.cuh"
 #include "rows_kernels.cuh"

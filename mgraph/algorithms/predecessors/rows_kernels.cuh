@@ -1,4 +1,4 @@
-// How predecessors.cu searches rows, sorted by position or by weight, for the first arc that
+// How rows_kernels.cu searches rows, sorted by position or by weight, for the first arc that
 // explains a distance.
 
 #include "frontiers.cuh"

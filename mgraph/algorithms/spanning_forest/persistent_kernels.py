@@ -1,8 +1,8 @@
 """Join trees in one launch: all vertices over their lightest arcs, then trees over a work list.
 
-The blocks of one launch run the steps of msf.py, with barriers between them. `counters` are zero at first; at the end
-`done` is 1 unless the launch was aborted, and `taken` is the number of edges taken, in any order, by which there are
-fewer trees.
+The blocks of one launch run the steps of kernels.py, with barriers between them. `counters` are zero at first; at the
+end `done` is 1 unless the launch was aborted, and `taken` is the number of edges taken, in any order, by which there
+are fewer trees.
 """
 
 from __future__ import annotations

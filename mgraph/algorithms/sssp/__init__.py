@@ -1,6 +1,6 @@
 """Shortest paths. Which variant runs is decided in algorithms/variants.py.
 
-    persistent_multi_gpu   several GPUs that reach each other's memory: one launch a GPU, a barrier over all of them a round
+    persistent_multi_gpu   several GPUs that reach each other's memory: one launch each, a barrier over all a round
     persistent             one GPU: one launch for the whole search
     sweep                  over edge blocks, every edge in every superstep: where it is asked for, or without rows
     delta_stepping         one rank with weight-sorted rows: light arcs by buckets, heavy ones once

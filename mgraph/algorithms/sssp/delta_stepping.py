@@ -93,7 +93,8 @@ class _Search:
         self.near_size = len(states)
         self.near[: len(states)] = run.to_device(states)
         self.dist[self.near[: len(states)]] = 0
-        self.counters, self.lowest = xp.zeros(3, np.int64), xp.full(1, self.top, dtype)
+        self.counters = xp.zeros(3, np.int64)
+        self.lowest = xp.full(1, self.top, dtype)
         # Arcs relaxed in this bucket, and in the largest; of the rows of this bucket, and of all settled rows.
         self.bucket_arcs = self.max_bucket_arcs = self.bucket_row_arcs = self.settled_row_arcs = 0
         self._raise_bound(0)
@@ -129,7 +130,9 @@ class _Search:
         self.max_bucket_arcs = max(self.max_bucket_arcs, self.bucket_arcs)
         self.bucket_arcs = 0
         self._raise_bound(self.bound if self.bucket_row_arcs else low, is_unbounded=is_last)
-        self.counters[:], self.lowest[:], self.bucket_row_arcs = 0, self.top, 0
+        self.counters[:] = 0
+        self.lowest[:] = self.top
+        self.bucket_row_arcs = 0
         if self.has_pulled:
             self._pull()
         else:

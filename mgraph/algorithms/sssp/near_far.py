@@ -167,7 +167,8 @@ class _Search:
         is_past_all = dtype.kind == "f" and bound > float(np.finfo(dtype).max)
         self._set_bounds(self.bound, self.top if is_past_all else min(bound, self.top))
         self.keeps_far = self.keeps_far and self.far_size * DENSE_SHARE <= self.shard.num_owned
-        self.counters[:], self.lowest[:] = 0, self.top
+        self.counters[:] = 0
+        self.lowest[:] = self.top
         if self.keeps_far:
             split_far[run](
                 0, self.far_size, self.far, self.dist, self.bounds, self.in_far, self.near, self.next_far, self.lowest,

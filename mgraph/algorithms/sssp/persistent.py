@@ -1,7 +1,7 @@
 """Find shortest paths on one rank in one launch, near before far.
 
-The loop is that of sssp_delta_stepping.py where the shard has weight-sorted rows, else that of sssp.py, and so are the
-distances: the fixed point is unique. algorithms/sssp/persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
+The loop is that of delta_stepping.py where the shard has weight-sorted rows, else that of near_far.py, and so are the
+distances: the fixed point is unique. persistent_kernels.cu runs it on the device, where the rounds of a deep graph cost
 microseconds.
 """
 
@@ -38,8 +38,8 @@ from mgraph.shard.shard import Shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
-# Widths of a bucket over weight-sorted rows, as in sssp.py: in one launch arcs cost little and rounds much. Wider in
-# natural order, where no vertex has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24
+# Widths of a bucket over weight-sorted rows, as in near_far.py: in one launch arcs cost little and rounds much. Wider
+# in natural order, where no vertex has many more arcs than others (uni24 on one H200: 7.3 ms with 7, 7.6 with 5; rmat24
 # 2.8 and 2.6).
 DELTA_PERSISTENT = 5.0
 DELTA_EVEN = 7.0

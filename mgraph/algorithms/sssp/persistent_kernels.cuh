@@ -1,5 +1,5 @@
-// The rounds that both loops of sssp_persistent.cu share. In a round every warp relaxes its part of
-// near; a grid barrier ends the round.
+// The rounds that both loops of persistent_kernels.cu share. In a round every warp relaxes its part
+// of near; a grid barrier ends the round.
 //
 // State, `r` the round and `b` the bucket; what one round or bucket writes is valid behind the
 // barrier that ends it:
@@ -37,7 +37,7 @@ constexpr int RELAX_DEPTH = 2, SCAN_DEPTH = 4;
 // Arcs of a row that one lane pulls over, before the warp continues.
 constexpr i64 LANE_PULL_ARCS = 32;
 
-// ---- choices: what decides how a round is done --------------------------------------------------
+// ---- choices: what decides how a round is done -------------------------------------------------
 // In the tail each bucket is so many times wider than the one before.
 constexpr i64 TAIL_GROWTH = 8;
 // Rounds of at most so many entries per warp continue within the warps, for up to MAX_HOPS steps of

@@ -15,8 +15,9 @@ MAX_RECORDS = SIZES.max_records
 COUNTER_STRIDE = SIZES.counter_stride
 TRIPLE = SIZES.triple
 # Launch parameters, at the head of `counters`: the first two are distances, `scale` is a float64. COSTS follow, in
-# femtoseconds (algorithms/common/cost_model.py), by which each round is done one way or the other: to look up a vertex of the far
-# queue, to scan one of all, and to push or to pull an arc of a bucket's remainder. REPORT precedes the log on the host.
+# femtoseconds (algorithms/common/cost_model.py), by which each round is done one way or the other: to look up a vertex
+# of the far queue, to scan one of all, and to push or to pull an arc of a bucket's remainder. REPORT precedes the log
+# on the host.
 LAUNCH_PARAMETERS = Names("Parameter", "cutoff delta num_sources hubs pulls scale long_rows")
 COSTS = Names("Cost", "splitting scanning pushing pulling")
 REPORT = Names("Report", "done num_records started")

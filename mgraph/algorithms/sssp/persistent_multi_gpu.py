@@ -1,10 +1,10 @@
 """Find shortest paths in one launch per rank, on ranks with kernels that access each other's memory.
 
-The loop of sssp_delta_stepping.py runs inside algorithms/sssp/persistent_multi_gpu_kernels.cu, or that of sssp.py where no arc counts as heavy, with
-no host in between. Every rank relaxes its arcs in a copy of all distances and marks those that fell; the owners read
-the marked ones from all copies. Before a pull owners write settled distances into the other copies, before the last
-pull all that are reached, and afterwards those that fall. There are two barriers over all ranks a round, and one where
-the bound is raised. The fixed point is unique, and so are distances.
+The loop of delta_stepping.py, or that of near_far.py where no arc counts as heavy, runs inside
+persistent_multi_gpu_kernels.cu, with no host in between. Every rank relaxes its arcs in a copy of all distances and
+marks those that fell; the owners read the marked ones from all copies. Before a pull owners write settled distances
+into the other copies, before the last pull all that are reached, and afterwards those that fall. There are two barriers
+over all ranks a round, and one where the bound is raised. The fixed point is unique, and so are distances.
 """
 
 from __future__ import annotations

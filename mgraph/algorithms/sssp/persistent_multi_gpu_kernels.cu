@@ -1,6 +1,6 @@
 // Shortest paths in one launch per rank, near before far, where the ranks' kernels access each
-// other's memory: the loop of algorithms/sssp/delta_stepping.py, or of sssp.py where no arc counts
-// as heavy. sssp_multi_gpu.py documents the parameters.
+// other's memory: the loop of algorithms/sssp/delta_stepping.py, or of near_far.py where no arc
+// counts as heavy. persistent_multi_gpu_kernels.py documents the parameters.
 
 #include "frontiers.cuh"
 #include "persistent_multi_gpu_kernels.cuh"
@@ -48,7 +48,7 @@ struct MultiGpuSssp : OwnedSlice {
     }
   }
 
-  // ---- a round ----------------------------------------------------------------------------------
+  // ---- a round ---------------------------------------------------------------------------------
   __device__ bool run_round(Method method) {
     if (thread_index() == 0) {
       if (method != PULL) *queue_counter(!parity) = 0;
@@ -74,7 +74,7 @@ struct MultiGpuSssp : OwnedSlice {
     return true;
   }
 
-  // ---- a bucket ---------------------------------------------------------------------------------
+  // ---- a bucket --------------------------------------------------------------------------------
   // Near is empty on all ranks: all below the bound is settled. Raise the bound by delta, above the
   // smallest waiting distance if the bucket left no arcs that could lead below it, or to infinity,
   // and scan the own slice for work.

@@ -1,5 +1,5 @@
 // Shortest paths on several GPUs: the copies of distances, marks and queues that all phases of
-// sssp_multi_gpu.cu use. Between two phases is a barrier over all ranks.
+// persistent_multi_gpu_kernels.cu use. Between two phases is a barrier over all ranks.
 //
 // The peer buffer of each rank holds a copy of all distances, and a bitmap of the distances that
 // this rank lowered in the round, its own and those of other owners, with a summary that has a bit
@@ -156,7 +156,7 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
                  begin, length);
   }
 
-  // ---- arcs -------------------------------------------------------------------------------------
+  // ---- arcs ------------------------------------------------------------------------------------
   // Relax the arcs of the queue in the own copy. A source that falls meanwhile is queued again.
   __device__ void relax() {
     i64 first = base(), scanned = tally[SCANNED];

@@ -1,8 +1,8 @@
 """Find shortest paths in one launch per rank, on ranks that share peer buffers.
 
-The variant of algorithms/sssp/delta_stepping.py for peer memory. The control block is host memory that the kernel reads and
-writes: the launch parameters, REPORT, a trace record of `ROW` words for each round, and the sources, of which
-bfs_multi_gpu.py says more.
+The loop of delta_stepping.py, in peer memory. The control block is host memory that the kernel reads and writes: the
+launch parameters, REPORT, a trace record of `ROW` words for each round, and the sources, of which
+bfs/persistent_multi_gpu_kernels.py says more.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ constexpr u32 WARP = 0xFFFFFFFFu;
 // Targets that a thread scans by itself before its warp helps.
 constexpr int ALONE = 32;
 
-// ---- memory ----------------------------------------------------------------------------------------
+// ---- memory ------------------------------------------------------------------------------------
 // 16 bytes by one store; p is aligned to them.
 template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) {
 #ifdef __CUDACC__
@@ -21,7 +21,7 @@ template <class T> __device__ inline void store_quad(T* p, const Quad<T>& quad) 
 #endif
 }
 
-// ---- bits ------------------------------------------------------------------------------------------
+// ---- bits --------------------------------------------------------------------------------------
 // The index of the n-th set bit.
 __device__ inline int nth_bit(u32 word, int n) {
   int at = 0;
@@ -91,7 +91,7 @@ __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
   }
 }
 
-// ---- first neighbors ----------------------------------------------------------------------------------------
+// ---- first neighbors ---------------------------------------------------------------------------
 // Lane k has in `open` the vertices of the k-th word that test their first neighbor; return those
 // whose first neighbor is in `bits`, which becomes their parent. All arrays begin at the first
 // word. The loads of WIDE words are in flight together: not inlined, the function has registers for
@@ -160,7 +160,7 @@ __device__ __noinline__ i64 count_arcs(const i64* indptr, u32 members, int run) 
   return arcs;
 }
 
-// ---- queues ----------------------------------------------------------------------------------------
+// ---- queues ------------------------------------------------------------------------------------
 // Entry k is a vertex, with arcs offsets[k] .. offsets[k + 1] of the queue; in `targets` they begin
 // at first[k] + offsets[k].
 struct Queue {
@@ -324,7 +324,7 @@ __device__ inline void each_arc(const Queue& from, i64 num_queued, const vertex_
                   });
 }
 
-// ---- rows ------------------------------------------------------------------------------------------
+// ---- rows --------------------------------------------------------------------------------------
 // The first target of a row that is in a bitmap; by whole warps, two rows per lane.
 struct RowSearch {
   const u32* bits;
@@ -407,7 +407,7 @@ struct RowSearch {
   }
 };
 
-// ---- buckets ---------------------------------------------------------------------------------------
+// ---- buckets -----------------------------------------------------------------------------------
 // The smallest bound that is at least `delta` above `low`, and above it where rounding absorbs
 // delta.
 __device__ inline dist_t raised(dist_t low, dist_t delta) {
@@ -428,7 +428,7 @@ __device__ inline bool is_tail(i64 arcs, i64 most) { return arcs * TAIL_SHARE < 
 constexpr i64 LAST_SHARE = 8;
 __device__ inline bool is_finish(i64 others, i64 all) { return others * LAST_SHARE < all; }
 
-// ---- the trace -------------------------------------------------------------------------------------
+// ---- the trace ---------------------------------------------------------------------------------
 constexpr i64 ROW = 5;  // words of a record: the method, and numbers that add up
 // Write the record of a superstep; those `beyond` the trace are added to its last.
 __device__ inline void note(i64* row, bool beyond, const i64 (&facts)[ROW]) {

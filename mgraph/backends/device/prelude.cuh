@@ -1,6 +1,6 @@
 // Integer types, sentinels, atomics, cache hints, warp helpers, barriers. A .cu file uses these
 // only: no system header, no inline PTX, no bare `extern __shared__`. The typedefs of the module
-// (TYPEDEFS in pair.py) precede this text.
+// (TYPEDEFS in backends/kernel.py) precede this text.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -10,15 +10,23 @@ typedef unsigned long long u64;
 typedef long long i64;
 
 // clang-format off: a table
-// ---- sentinels -------------------------------------------------------------------------------------
+// ---- sentinels ----------------------------------------------------------------------------------
 template <class T> struct top_of;  // largest value: "no vertex", "not reached"
 template <> struct top_of<u8> { static __device__ constexpr u8 value() { return 255; } };
-template <> struct top_of<u16> { static __device__ constexpr u16 value() { return 0x7C00; } };  // infinity, as a float
+template <> struct top_of<u16> {  // infinity, as a float of 16 bits
+  static __device__ constexpr u16 value() { return 0x7C00; }
+};
 template <> struct top_of<u32> { static __device__ constexpr u32 value() { return 0xFFFFFFFFu; } };
 template <> struct top_of<i32> { static __device__ constexpr i32 value() { return 0x7FFFFFFF; } };
-template <> struct top_of<i64> { static __device__ constexpr i64 value() { return 0x7FFFFFFFFFFFFFFFll; } };
-template <> struct top_of<float> { static __device__ float value() { return __int_as_float(0x7F800000); } };
-template <> struct top_of<double> { static __device__ double value() { return __longlong_as_double(0x7FF0000000000000ll); } };
+template <> struct top_of<i64> {
+  static __device__ constexpr i64 value() { return 0x7FFFFFFFFFFFFFFFll; }
+};
+template <> struct top_of<float> {
+  static __device__ float value() { return __int_as_float(0x7F800000); }
+};
+template <> struct top_of<double> {
+  static __device__ double value() { return __longlong_as_double(0x7FF0000000000000ll); }
+};
 
 template <class T> struct is_float { static constexpr bool value = false; };
 template <> struct is_float<float> { static constexpr bool value = true; };
@@ -28,14 +36,14 @@ template <class T> struct wide_of { typedef T type; };  // at least 32 bits, as 
 template <> struct wide_of<u16> { typedef u32 type; };
 
 // clang-format on
-// ---- indices of a thread --------------------------------------------------------------------------
+// ---- indices of a thread ------------------------------------------------------------------------
 __device__ inline i64 thread_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 __device__ inline i64 warp_index() { return thread_index() >> 5; }
 __device__ inline i64 warp_count() { return thread_count() >> 5; }
 __device__ inline int lane_index() { return threadIdx.x & 31; }
 
-// ---- memory ----------------------------------------------------------------------------------------
+// ---- memory ------------------------------------------------------------------------------------
 // Relaxed access to what other threads of the same launch write.
 template <class T> __device__ inline T load_relaxed(const T* p) { return *(const volatile T*)p; }
 template <class T> __device__ inline void store_relaxed(T* p, T v) { *(volatile T*)p = v; }
@@ -120,7 +128,7 @@ __device__ inline i64 load_acquire_system(const i64* p) {
 }
 #endif
 
-// ---- atomics: relaxed, returning the old value -----------------------------------------------------
+// ---- atomics: relaxed, returning the old value -------------------------------------------------
 // In global memory, in an array that contains the whole aligned pair, with both values at most
 // infinity: up to there the numbers order as 16-bit floats, whose minima a device computes in
 // pairs.
@@ -159,7 +167,7 @@ __device__ inline u32 atomic_and(u32* p, u32 v) { return atomicAnd(p, v); }
 __device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
 __device__ inline i64 atomic_exchange(i64* p, i64 v) { return (i64)atomicExch((u64*)p, (u64)v); }
 
-// ---- warps -----------------------------------------------------------------------------------------
+// ---- warps -------------------------------------------------------------------------------------
 template <class T> __device__ inline T warp_sum(T v) {
   for (int d = 16; d; d >>= 1) v += __shfl_xor_sync(0xFFFFFFFFu, v, d);
   return v;
@@ -221,7 +229,7 @@ __device__ __forceinline__ i64 reserve_of(i64* counts, i64 which) {
   return base + __popc(same & ((1u << lane) - 1));
 }
 
-// ---- what kernels share with common.py -------------------------------------------------------------
+// ---- what kernels share with numba_helpers.py --------------------------------------------------
 __device__ inline bool test_bit(const u32* bits, i64 i) { return (bits[i >> 5] >> (i & 31)) & 1u; }
 __device__ inline bool set_bit(u32* bits, i64 i) {
   u32 mask = 1u << (i & 31);
@@ -337,7 +345,7 @@ template <class T> __device__ inline i64 light_end_by_warp(const T* weights, i64
   return begin;
 }
 
-// ---- random numbers: the twins of hashing.py, in plain C++ -----------------------------------------
+// ---- random numbers: the twins of generate/hashing.py, in plain C++ ----------------------------
 constexpr u64 GOLDEN = 0x9E3779B97F4A7C15ull;
 // splitmix64's hash, a bijection on 64 bits.
 __device__ inline u64 mix(u64 z) {
@@ -371,7 +379,7 @@ __device__ inline u64 edge_weight(u64 key, u64 a, u64 b, u64 max_weight) {
   return mix(key ^ mix((a << 32 | a >> 32) ^ b)) % max_weight + 1;
 }
 
-// ---- waits -----------------------------------------------------------------------------------------
+// ---- waits -------------------------------------------------------------------------------------
 // Polls before a look at the abort word, which is in host memory: reading it takes longer than most
 // waits.
 constexpr u32 POLLS_PER_ABORT_CHECK = 256;
