@@ -31,7 +31,7 @@ from mgraph.api.graph500 import random_roots
 from mgraph.api.traversal_results import Stats
 from mgraph.backends import cuda
 from mgraph.backends.cuda import CudaBackend
-from mgraph.rank_jobs import jobs
+from mgraph.rank_jobs import traversal as jobs
 
 # The parts: module or class, function, and the key in records.
 PARTS: tuple[tuple[Any, str, str], ...] = (
@@ -42,7 +42,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (CudaBackend, "synchronize", "waiting"),
     (cuda._Mark, "__call__", "waiting"),
     (jobs, "_translate", "translation: memory, arguments"),
-    (jobs, "keep_traversal", "the result besides"),
+    (jobs, "store_traversal", "the result besides"),
     (traversals, "traverse", "the job besides"),
     (Stats, "of_ranks", "stats"),
     (traversals, "bfs", "arguments, lease, result"),

@@ -35,7 +35,7 @@ from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSource
 from mgraph.generate.spec import parse_spec
 from mgraph.io.formats import read_source
-from mgraph.rank_jobs.jobs import shard_bytes
+from mgraph.rank_jobs.build import shard_bytes
 
 STEP = ("method", "frontier", "arcs", "bytes", "microseconds")
 MAX_STEPS = 128

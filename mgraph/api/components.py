@@ -9,7 +9,7 @@ import numpy as np
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.formatting import counted, readable_seconds
-from mgraph.rank_jobs.jobs import check_labels, label_components
+from mgraph.rank_jobs.components import check_labels, compute_components
 from mgraph.validation.traversal import Violation
 
 
@@ -60,5 +60,5 @@ def connected_components(g: Graph) -> Components:
     require_graph(g)
     g.require_rows("connected_components")
     stored = Stored(g)
-    parts = g.run(label_components, [stored], stored.key)
+    parts = g.run(compute_components, [stored], stored.key)
     return Components(stored, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

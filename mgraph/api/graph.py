@@ -21,7 +21,7 @@ from mgraph.io.checks import as_integer
 from mgraph.io.parts import in_parts
 from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
-from mgraph.rank_jobs.jobs import build_graph, build_graph_of_parts, free_bytes, free_memory
+from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes, free_memory
 from mgraph.shard.shard import GraphInfo
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,13 +16,11 @@ from mgraph.api.multi_source import bfs_together
 from mgraph.api.results import validate
 from mgraph.api.traversal import bfs, sssp
 from mgraph.api.traversal_results import Stats, Traversed
-from mgraph.cluster.base import Rank
-from mgraph.edges import EdgeChunk, EdgeSource
+from mgraph.edges import EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
-from mgraph.ingest.plan import default_chunks
-from mgraph.rank_jobs.jobs import StoredTraversal, have_arcs
-from mgraph.types import Array
+from mgraph.rank_jobs.graph500 import count_input_edges, generate, smallest_reached
+from mgraph.rank_jobs.traversal import have_arcs
 
 # Rounds in which candidates for roots are drawn, some hundred thousand in all.
 ROUNDS = 14
@@ -302,43 +300,3 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     if not roots:
         raise InputError(f"{g.name} has too few vertices with arcs out to find one at random: give the sources")
     return list(roots)[:count]
-
-
-# Rank jobs.
-
-
-def generate(rank: Rank, source: EdgeSource) -> float:
-    """Generate this rank's part of the edges without storing them; return the seconds."""
-    started = time.perf_counter()
-    for _ in _own_chunks(rank, source):
-        pass
-    rank.backend.synchronize()
-    return time.perf_counter() - started
-
-
-def smallest_reached(rank: Rank, key: str) -> int:
-    """Return the smallest reached user id of this rank, else the largest int64."""
-    reached = _reached(rank.objects[key])
-    first = int(reached.argmax()) if len(reached) else 0
-    return rank.objects[key].first + first if len(reached) and reached[first] else np.iinfo(np.int64).max
-
-
-def count_input_edges(rank: Rank, key: str, graph: str, source: EdgeSource) -> int:
-    """Return the number of reached input edges among those that this rank generates."""
-    stride = rank.objects[graph].user_stride
-    own = _reached(rank.objects[key])
-    part = rank.backend.xp.zeros(stride, np.uint8)
-    part[: len(own)] = own
-    reached = rank.comm.allgather(part, rank.backend.xp.empty(stride * rank.size, np.uint8))
-    # Both ends of an edge are in one component: it suffices to test its source.
-    return sum(int(reached[chunk.sources].sum(dtype=np.int64)) for chunk in _own_chunks(rank, source))
-
-
-def _reached(result: StoredTraversal) -> Array:
-    distances = result.columns["distances"]
-    return (distances >= 0) & (distances < np.inf)
-
-
-def _own_chunks(rank: Rank, source: EdgeSource) -> Iterator[EdgeChunk]:
-    chunks = default_chunks(source.num_input_edges, rank.backend.limits, rank.size)
-    return (source.chunk(k, chunks, rank.backend) for k in range(rank.index, chunks, rank.size))

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
-from mgraph.algorithms.bfs.multi_source import MAX_ROOTS, MultiSourceLevels
-from mgraph.algorithms.common.traversal import Trace, Traversal
-from mgraph.algorithms.variant import TraversalSpec, require_variant
-from mgraph.algorithms.variants import MULTI_SOURCE
+from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
+from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Costs, Stored, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
 from mgraph.api.traversal_results import Stats, Traversed
-from mgraph.cluster.base import Rank
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
-from mgraph.rank_jobs.jobs import shard_of, store_traversal
-from mgraph.shard.user_ids import positions_of
+from mgraph.rank_jobs.multi_source import extract_root, search_all_roots
 from mgraph.types import LEVEL
 
 
@@ -117,49 +112,3 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
     stored = [Stored(g) for _ in batches]
     parts = g.run(search_all_roots, stored, [one.key for one in stored], batches, limit)
     return TraversedTogether(g, vertices, stored, limit, Costs(**costs_of_ranks(g, parts)))
-
-
-# Rank jobs.
-
-
-def search_all_roots(
-    rank: Rank, graph: str, keys: list[str], batches: list[list[int]], limit: int | None
-) -> dict[str, Any]:
-    """Search from each batch of roots.
-
-    Store the levels as `keys` and return this rank's stats.
-    """
-    shard = shard_of(rank, graph)
-    comm = rank.comm
-    trace = Trace(rank.backend, rank.comm)
-    with trace.phase("prepare"):
-        variant = require_variant(MULTI_SOURCE, shard, comm, LEVEL)
-    for key, roots in zip(keys, batches, strict=True):
-        positions = positions_of(shard, comm, roots)
-        with trace.phase("traverse"):
-            rank.objects[key] = variant.run(
-                shard, comm, [p if p < shard.partition.num_positions else None for p in positions], trace, limit
-            )
-    return {
-        "seconds": trace.seconds,
-        "supersteps": trace.supersteps,
-        "bytes_sent": trace.bytes_sent,
-        "variant": variant.name,
-    }
-
-
-def extract_root(rank: Rank, graph: str, together: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
-    """Extract one root's result from the stored levels.
-
-    Store it as `key` and return this rank's stats.
-    """
-    shard = shard_of(rank, graph)
-    trace = Trace(rank.backend, rank.comm)
-    found: MultiSourceLevels = rank.objects[together]
-    # A call that failed since the search has discarded the in-rows on all ranks.
-    with trace.phase("prepare"):
-        variant = require_variant(MULTI_SOURCE, shard, rank.comm, LEVEL)
-    sources = positions_of(shard, rank.comm, spec.sources)
-    with trace.phase("translate"):
-        traversal = Traversal(found.levels(shard, bit), None)
-    return {**store_traversal(rank, shard, key, spec, sources, traversal, trace), "variant": variant.name}

@@ -15,7 +15,7 @@ from mgraph.api.graph import Graph
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
-from mgraph.rank_jobs.jobs import count_values, digest, fetch, take
+from mgraph.rank_jobs.results import copy_column, count_values, digest, fetch
 from mgraph.validation.traversal import Violation, ensure_valid
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class Column:
         import dask.array
 
         lengths = self._stored.run(count_values)
-        chunks = self._stored.graph.cluster.run_and_store(take, self._stored.key, self.name)
+        chunks = self._stored.graph.cluster.run_and_store(copy_column, self._stored.key, self.name)
         return dask.array.concatenate(
             [
                 dask.array.from_delayed(chunk, (length,), self.dtype)

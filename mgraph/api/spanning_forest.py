@@ -13,7 +13,7 @@ from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
-from mgraph.rank_jobs.jobs import check_forest, span
+from mgraph.rank_jobs.spanning_forest import check_forest, compute_spanning_forest
 from mgraph.shard.shard import GraphInfo
 from mgraph.validation.traversal import Violation
 
@@ -101,7 +101,7 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     require_spannable(g.info)
     maximum = as_flag(maximum, "maximum")
     stored = Stored(g)
-    return Forest(stored, maximum, g.run(span, [stored], stored.key, maximum))
+    return Forest(stored, maximum, g.run(compute_spanning_forest, [stored], stored.key, maximum))
 
 
 minimum_spanning_tree = minimum_spanning_forest

@@ -18,7 +18,7 @@ from mgraph.cluster.base import Cluster
 from mgraph.errors import InputError, UsageError
 from mgraph.io.checks import as_flag, as_integer, check_vertex
 from mgraph.partition import Partition
-from mgraph.rank_jobs.jobs import traverse
+from mgraph.rank_jobs.traversal import traverse
 from mgraph.shard.shard import GraphInfo
 from mgraph.types import LEVEL, unreached_of
 

@@ -14,7 +14,7 @@ from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import check_vertex
-from mgraph.rank_jobs.jobs import check, follow
+from mgraph.rank_jobs.traversal import check_traversal, follow
 from mgraph.shard.user_ids import user_dtype
 from mgraph.validation.traversal import Violation
 
@@ -110,7 +110,7 @@ class Traversed(Result):
     def violations(self) -> Sequence[Violation]:
         if self.predecessors is None:
             raise UsageError("validation needs predecessors: search again without return_predecessors=False")
-        return self.run(check, self.graph.key)[0]
+        return self.run(check_traversal, self.graph.key)[0]
 
     def path_to(self, target: int) -> list[int]:
         """Return the vertices of the path from a source to `target`, both included.

@@ -28,7 +28,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.planning.memory import plan_graph
-from mgraph.rank_jobs.jobs import have_arcs
+from mgraph.rank_jobs.traversal import have_arcs
 from mgraph.types import none_of, unreached_of
 from mgraph.validation.traversal import validate_traversal
 

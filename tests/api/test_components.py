@@ -230,7 +230,7 @@ def test_the_answer_is_freed_with_its_last_holder():
 
 def test_a_failed_call_keeps_nothing_and_leaves_the_graph_usable(monkeypatch):
     with InProcessCluster(2) as cluster, graph_of(ZOO["path"], cluster) as g:
-        monkeypatch.setattr("mgraph.rank_jobs.jobs.labels_of_users", lambda *args: 1 / 0)
+        monkeypatch.setattr("mgraph.rank_jobs.components.labels_of_users", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mg.connected_components(g)
         monkeypatch.undo()

@@ -84,14 +84,14 @@ def test_out_of_memory_raises_would_not_fit_and_leaves_nothing(graph, cluster, m
     def full(*args):
         raise MemoryError("out of memory allocating 9 bytes")
 
-    monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", full)
+    monkeypatch.setattr("mgraph.rank_jobs.traversal._translate", full)
     with pytest.raises(mg.WouldNotFit, match=r"traverse on edges needs more memory than there is \(out of memory"):
         mg.bfs(graph, 0)
     assert not any(stored_keys(cluster))
 
 
 def test_failed_search_leaves_nothing_on_the_ranks(graph, cluster, monkeypatch):
-    monkeypatch.setattr("mgraph.rank_jobs.jobs._translate", lambda *args: 1 / 0)
+    monkeypatch.setattr("mgraph.rank_jobs.traversal._translate", lambda *args: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         mg.bfs(graph, 0)
     assert not any(stored_keys(cluster))

@@ -23,13 +23,13 @@ def test_components_prints_summary_trace_and_labels(tmp_path):
 
 
 def test_validation_failure_names_the_rule(monkeypatch):
-    from mgraph.rank_jobs.jobs import labels_of_users as right
+    from mgraph.rank_jobs.components import labels_of_users as right
 
     def wrong(*args):
         labels = right(*args)
         labels[1:] = 1
         return labels
 
-    monkeypatch.setattr("mgraph.rank_jobs.jobs.labels_of_users", wrong)
+    monkeypatch.setattr("mgraph.rank_jobs.components.labels_of_users", wrong)
     line = refused("components", "rmat:6", "--validate", *CPU, code=6)
     assert re.search(r"rule 3: an arc leads to another label: \d+ of them, first vertex 0; rule 4: ", line)

@@ -22,7 +22,7 @@ from mgraph.cluster.dask import DaskCluster
 from mgraph.cluster.worker_memory import free_of_worker
 from mgraph.errors import ClusterError, GangLost, WouldNotFit
 from mgraph.formatting import readable_bytes
-from mgraph.rank_jobs.jobs import free_bytes
+from mgraph.rank_jobs.build import free_bytes
 
 MB = 10**6
 

@@ -123,7 +123,10 @@ def test_a_run_of_graph500_is_refused_as_it_is_planned(no_gpus, monkeypatch, cou
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_validation_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
-    checks = {"components": ("validate_labels", labels_check_bytes), "forest": ("validate_forest", forest_check_bytes)}
+    checks = {
+        "components": ("components.validate_labels", labels_check_bytes),
+        "forest": ("spanning_forest.validate_forest", forest_check_bytes),
+    }
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(Rmat(10), cluster=cluster) as g:
         found = {"components": connected_components(g), "forest": minimum_spanning_forest(g)}
         for what, (check, needed_bytes) in checks.items():
@@ -132,7 +135,7 @@ def test_validation_without_room_is_refused_before_it_begins(num_ranks, monkeypa
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed: free)
             validate(found[what])
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed - 1: free)
-            monkeypatch.setattr(f"mgraph.rank_jobs.jobs.{check}", lambda *args: pytest.fail("it began"))
+            monkeypatch.setattr(f"mgraph.rank_jobs.{check}", lambda *args: pytest.fail("it began"))
             with pytest.raises(WouldNotFit, match=f"to validate .*{what} takes"):
                 validate(found[what])
 

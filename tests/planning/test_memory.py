@@ -37,7 +37,7 @@ from mgraph.ingest import build as builder
 from mgraph.ingest.plan import Sizes, order_bytes, plan_build
 from mgraph.partition import Partition
 from mgraph.planning.memory import plan_graph
-from mgraph.rank_jobs.jobs import free_bytes
+from mgraph.rank_jobs.build import free_bytes
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.edge_blocks import require_blocks
 from mgraph.validation import traversal as validation

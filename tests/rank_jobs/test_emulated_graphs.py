@@ -31,7 +31,7 @@ from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.traversal import state_dtype
 from mgraph.cluster.base import Rank
 from mgraph.ingest.build import build
-from mgraph.rank_jobs import jobs
+from mgraph.rank_jobs import components, traversal
 from mgraph.shard.in_rows import require_in_rows
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
@@ -92,7 +92,7 @@ def job_program(_, comm, case):
     answers = []
     for algorithm, dtype in ("bfs", LEVEL), ("sssp", state_dtype(shard.info)):
         spec = TraversalSpec(algorithm, "frontier", (int(case.sources[0]),), dtype)
-        (stats,) = jobs.traverse(rank, "graph", [algorithm], [spec])
+        (stats,) = traversal.traverse(rank, "graph", [algorithm], [spec])
         answers.append((stats["form"], rank.objects[algorithm].columns["distances"]))
     assert comm.size > 1 or comm.peer_buffers is None, "one rank has nobody to share memory with"
     return answers
@@ -133,7 +133,7 @@ def search_components_program(_, comm, case, order):
     backend = EmulatedBackend(seed=comm.rank, block=64, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order)
     rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
-    stats = jobs.label_components(rank, "graph", "labels")
+    stats = components.compute_components(rank, "graph", "labels")
     steps = stats["supersteps"]
     assert sum(step["bytes"] for step in steps) <= stats["bytes_sent"], "bytes are told once"
     return rank.objects["labels"].columns["labels"], [step["method"] for step in steps]

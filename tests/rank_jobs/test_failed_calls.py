@@ -80,7 +80,7 @@ def test_idle_graph_releases_a_failed_communicator(monkeypatch):
             assert find(idle).stats.supersteps
         communicators = [weakref.ref(rank.comm) for rank in cluster._ranks]
         assert all(comm().peer_buffers for comm in communicators)
-        monkeypatch.setattr("mgraph.rank_jobs.jobs.search", lambda *args: 1 / 0)
+        monkeypatch.setattr("mgraph.rank_jobs.traversal.search", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mg.bfs(other, 0)
         gc.collect()
@@ -90,7 +90,7 @@ def test_idle_graph_releases_a_failed_communicator(monkeypatch):
 def test_multi_source_levels_outlive_a_failed_search(clusters, monkeypatch):
     case = random_case(7, directed=True)
     with graph_of(case, clusters[2]) as g, mg.bfs_together(g, [0, 1]) as together:
-        monkeypatch.setattr("mgraph.rank_jobs.jobs.search", lambda *args: 1 / 0)
+        monkeypatch.setattr("mgraph.rank_jobs.traversal.search", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mg.bfs(g, 0)
         check(together.answer(1), case, [1], g.info.order)

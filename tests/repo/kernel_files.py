@@ -59,7 +59,7 @@ def persistent_stems() -> list[str]:
     return [stem_of(source) for source in SOURCES if source.name.startswith("persistent")]
 
 
-def test_of(stem: str) -> pathlib.Path:
+def test_file_of(stem: str) -> pathlib.Path:
     """Return the test file of the loop whose kernels these are."""
     folder, _, name = stem.rpartition("/")
     return TESTS / folder / f"test_{name.removesuffix('_kernels')}.py"

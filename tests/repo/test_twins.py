@@ -16,7 +16,7 @@ from emulator.backend import SANITIZE, EmulatedBackend
 from emulator.example.lightest import find_lightest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from kernel_files import PACKAGE, persistent_stems, stem_of, stems, test_of
+from kernel_files import PACKAGE, persistent_stems, stem_of, stems, test_file_of
 from tiers import examples
 from twins.case import check, cpu
 
@@ -76,7 +76,7 @@ def test_the_order_of_weights_is_that_of_their_integers(dtype):
 def test_every_fused_loop_has_a_test():
     """A fused loop has no twin: it is tested against its step form."""
     assert len(persistent_stems()) >= 3
-    assert [stem for stem in persistent_stems() if not test_of(stem).exists()] == []
+    assert [stem for stem in persistent_stems() if not test_file_of(stem).exists()] == []
 
 
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])

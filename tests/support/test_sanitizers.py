@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import tiers
 from emulator.sanitizers import run_python
-from kernel_files import persistent_stems, test_of
+from kernel_files import persistent_stems, test_file_of
 
 PLANTED = """
 import numpy as np
@@ -58,7 +58,7 @@ PERSISTENT = {
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stem", PERSISTENT)
 def test_no_fused_loop_has_a_fault(stem):
-    look_at(str(test_of(stem)), "-k", f"({PERSISTENT[stem]}) and not gpu")
+    look_at(str(test_file_of(stem)), "-k", f"({PERSISTENT[stem]}) and not gpu")
 
 
 def test_every_fused_loop_is_looked_at():

@@ -16,7 +16,7 @@
 //   at all);
 // - lanes that run in step: here each lane runs alone between two warp operations, which CUDA
 // allows;
-// - rounding: a real GPU has_persistent_kernels a * b + c, this does not; speed, occupancy, registers, bank
+// - rounding: a real GPU fuses a * b + c, this does not; speed, occupancy, registers, bank
 // conflicts, launch limits;
 // - CUDA outside this file: textures, cooperative_groups.h, dynamic parallelism, half floats,
 // tensor cores, PTX.

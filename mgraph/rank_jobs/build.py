@@ -1,0 +1,53 @@
+"""Build a graph on the ranks, and report their memory."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any
+
+from mgraph.backends.host_memory import FreeMemory
+from mgraph.cluster.base import Rank
+from mgraph.edges import EdgeSource
+from mgraph.ingest.build import build
+from mgraph.io.parts import PartEdges
+from mgraph.planning.memory import rows_in_use_bytes
+from mgraph.shard.shard import GraphInfo
+
+
+def free_bytes(rank: Rank) -> int:
+    """Return the bytes that this rank can still allocate."""
+    return rank.backend.free_bytes()
+
+
+def free_memory(rank: Rank) -> FreeMemory:
+    """Return the bytes that this rank can still allocate, and their limit."""
+    return rank.backend.free_memory()
+
+
+def build_graph(
+    rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
+) -> tuple[GraphInfo, dict]:
+    """Build this rank's shard and store it as `key`."""
+    backend = rank.backend
+    comm = rank.comm
+    started = time.perf_counter()
+    in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
+    with backend.high_water() as peak_bytes:
+        shard = build(
+            source, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
+        )
+        backend.synchronize()
+    rank.objects[key] = shard
+    seconds = time.perf_counter() - started
+    return shard.info, {"seconds": seconds, "bytes": shard.nbytes, "peak_bytes": peak_bytes()}
+
+
+def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:
+    """Build a shard from edges of which each rank has received its part."""
+    return build_graph(rank, part, *args)
+
+
+def shard_bytes(rank: Rank, graph: str) -> int:
+    """Return the bytes of this rank's shard, derived data included."""
+    return rank.objects[graph].nbytes

@@ -1,0 +1,42 @@
+"""Find and check connected components."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgraph.algorithms import run_variant
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.components.labels import labels_of_users
+from mgraph.backends.totals import total
+from mgraph.cluster.base import Rank
+from mgraph.planning.admission import refuse_check_without_room
+from mgraph.rank_jobs.results import StoredColumns, shard_of
+from mgraph.validation.components import labels_check_bytes, validate_labels
+from mgraph.validation.traversal import Violation
+
+
+def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
+    """Find the components; store their labels as `key` and return this rank's stats."""
+    shard = shard_of(rank, graph)
+    trace = Trace(rank.backend, rank.comm)
+    variant, roots = run_variant.compute_components(shard, rank.comm, trace)
+    with trace.phase("translate"):
+        labels = labels_of_users(shard, rank.comm, roots)
+    lo, hi = shard.user_range
+    rank.objects[key] = StoredColumns(lo, {"labels": labels})
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "variant": variant,
+        "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
+    }
+
+
+def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check the labels of components by rules; every rank returns the same violations."""
+    shard = shard_of(rank, graph)
+    labels = rank.objects[key].columns["labels"]
+    needed = labels_check_bytes(shard.partition, shard.info.num_vertices)
+    refuse_check_without_room("components", needed, shard, rank.comm)
+    return validate_labels(shard, rank.comm, labels)

@@ -1,0 +1,58 @@
+"""Search from many roots at once, and extract the result of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgraph.algorithms.bfs.multi_source import MultiSourceLevels
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.variant import TraversalSpec, require_variant
+from mgraph.algorithms.variants import MULTI_SOURCE
+from mgraph.cluster.base import Rank
+from mgraph.rank_jobs.results import shard_of
+from mgraph.rank_jobs.traversal import store_traversal
+from mgraph.shard.user_ids import positions_of
+from mgraph.types import LEVEL
+
+
+def search_all_roots(
+    rank: Rank, graph: str, keys: list[str], batches: list[list[int]], limit: int | None
+) -> dict[str, Any]:
+    """Search from each batch of roots.
+
+    Store the levels as `keys` and return this rank's stats.
+    """
+    shard = shard_of(rank, graph)
+    comm = rank.comm
+    trace = Trace(rank.backend, rank.comm)
+    with trace.phase("prepare"):
+        variant = require_variant(MULTI_SOURCE, shard, comm, LEVEL)
+    for key, roots in zip(keys, batches, strict=True):
+        positions = positions_of(shard, comm, roots)
+        with trace.phase("traverse"):
+            rank.objects[key] = variant.run(
+                shard, comm, [p if p < shard.partition.num_positions else None for p in positions], trace, limit
+            )
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "variant": variant.name,
+    }
+
+
+def extract_root(rank: Rank, graph: str, levels: str, bit: int, key: str, spec: TraversalSpec) -> dict[str, Any]:
+    """Extract one root's result from the stored levels.
+
+    Store it as `key` and return this rank's stats.
+    """
+    shard = shard_of(rank, graph)
+    trace = Trace(rank.backend, rank.comm)
+    found: MultiSourceLevels = rank.objects[levels]
+    # A call that failed since the search has discarded the in-rows on all ranks.
+    with trace.phase("prepare"):
+        variant = require_variant(MULTI_SOURCE, shard, rank.comm, LEVEL)
+    sources = positions_of(shard, rank.comm, spec.sources)
+    with trace.phase("translate"):
+        traversal = Traversal(found.levels(shard, bit), None)
+    return {**store_traversal(rank, shard, key, spec, sources, traversal, trace), "variant": variant.name}

@@ -1,0 +1,72 @@
+"""Store a rank's part of a result, and copy, count and hash its columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.cluster.base import Rank
+from mgraph.shard.shard import Shard
+from mgraph.types import Array
+
+HASHED_AT_ONCE = 1 << 26
+
+
+@dataclass
+class StoredColumns:
+    """Store one rank's part of a result: a value for each user id or edge."""
+
+    first: int
+    columns: dict[str, Array]
+
+
+def shard_of(rank: Rank, graph: str) -> Shard:
+    """Return this rank's shard.
+
+    Every job that may derive more data from it begins with this.
+    """
+    shard: Shard = rank.objects[graph]
+    shard.begin_call(rank.comm)
+    return shard
+
+
+def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
+    """Return this rank's values of a column for user ids or edges lo..hi."""
+    result: StoredColumns = rank.objects[key]
+    first = result.first
+    values = result.columns[column]
+    return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
+
+
+def count_values(rank: Rank, key: str) -> int:
+    """Return the number of values of each column on this rank."""
+    result: StoredColumns = rank.objects[key]
+    return len(next(iter(result.columns.values())))
+
+
+def copy_column(rank: Rank, key: str, column: str) -> np.ndarray:
+    """Return a copy of this rank's part of a column.
+
+    It remains valid after the result is closed.
+    """
+    return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
+
+
+def digest(rank: Rank, key: str, column: str) -> int:
+    """Return the sum of hashes of (vertex, value) in this rank's column."""
+    result: StoredColumns = rank.objects[key]
+    values = result.columns[column]
+    xp = rank.backend.xp
+    hashes = 0
+    # In pieces: the hashes of a whole column would need several times its memory.
+    for lo in range(0, len(values), HASHED_AT_ONCE):
+        part = values[lo : lo + HASHED_AT_ONCE]
+        bits = part.view(f"u{part.dtype.itemsize}").astype(np.uint64)
+        # Constants of splitmix64: odd, so that multiplication is a bijection; the shifts mix high bits into low ones.
+        vertices = xp.arange(result.first + lo, result.first + lo + len(part), dtype=np.uint64)
+        mixed = (vertices * np.uint64(0x9E3779B97F4A7C15)) ^ bits
+        for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB):
+            mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(factor)
+        hashes += int((mixed ^ (mixed >> np.uint64(32))).sum(dtype=np.uint64))
+    return hashes % 2**64

@@ -1,0 +1,56 @@
+"""Find and check a spanning forest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms import run_variant
+from mgraph.algorithms.common.traversal import Trace
+from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
+from mgraph.cluster.base import Rank
+from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
+from mgraph.rank_jobs.results import StoredColumns, shard_of
+from mgraph.shard.user_ids import edges_of_users
+from mgraph.validation.spanning_forest import forest_check_bytes, validate_forest
+from mgraph.validation.traversal import Violation
+
+
+@dataclass
+class StoredForest(StoredColumns):
+    """Store one rank's part of a forest; edges are numbered over all ranks."""
+
+    maximum: bool
+
+
+def compute_spanning_forest(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
+    """Find a spanning forest; store its edges as `key` and return this rank's stats."""
+    shard = shard_of(rank, graph)
+    refuse_forest_without_room(shard, rank.comm)
+    comm = rank.comm
+    trace = Trace(rank.backend, rank.comm)
+    variant, arcs = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
+    with trace.phase("translate"):
+        first, columns = edges_of_users(shard, comm, arcs)
+    rank.objects[key] = StoredForest(first, columns, maximum)
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "variant": variant,
+        "edges": len(arcs),
+        "total": exact_sum(rank.backend.xp, columns["weights"]),
+    }
+
+
+def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check a spanning forest by rules; every rank returns the same violations."""
+    shard = shard_of(rank, graph)
+    forest = rank.objects[key]
+    info = shard.info
+    weight = np.dtype(shard.info.weight_dtype).itemsize
+    needed = forest_check_bytes(shard.partition, info.num_vertices, -(-info.num_edges // rank.size), weight)
+    refuse_check_without_room("a spanning forest", needed, shard, rank.comm)
+    return validate_forest(shard, rank.comm, forest.columns, forest.maximum)

@@ -1,0 +1,160 @@
+"""Search breadth first or for shortest paths; store, follow and check the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mgraph.algorithms.common.traversal import Trace, Traversal
+from mgraph.algorithms.predecessors.rows import find_roots
+from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
+from mgraph.algorithms.variant import TraversalSpec
+from mgraph.backends.totals import total
+from mgraph.cluster.base import Rank
+from mgraph.rank_jobs.results import StoredColumns, shard_of
+from mgraph.shard.result_routing import require_result_routing
+from mgraph.shard.shard import Shard
+from mgraph.shard.user_ids import positions_of, tree_of_users
+from mgraph.types import unreached_of
+from mgraph.validation.traversal import Violation, validate_traversal
+
+
+@dataclass
+class StoredTraversal(StoredColumns):
+    """Store one rank's part of a traversal, by user id and by owned vertex."""
+
+    spec: TraversalSpec
+    traversal: Traversal
+
+
+def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
+    """Run each traversal; store the results as `keys` and return this rank's stats."""
+    shard = shard_of(rank, graph)
+    comm = rank.comm
+    parts = []
+    for key, spec in zip(keys, specs, strict=True):
+        trace = Trace(rank.backend, comm)
+        with trace.phase("prepare"):
+            variant = prepare(shard, comm, spec)
+            if comm.size > 1:
+                require_result_routing(shard, comm)
+        found = search(variant, shard, comm, spec, trace)
+        assert found.sources is not None, "a search returns them"
+        stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
+        parts.append({**stats, "variant": variant.name})
+        # Free the search's arrays before the next search; the stored result holds its own.
+        del found
+    return parts
+
+
+def store_traversal(
+    rank: Rank,
+    shard: Shard,
+    key: str,
+    spec: TraversalSpec,
+    sources: list[int],
+    traversal: Traversal,
+    trace: Trace,
+) -> dict[str, Any]:
+    """Add predecessors if requested.
+
+    Store the result by user id as `key` and return this rank's stats.
+    """
+    comm = rank.comm
+    # With several sources the nearest one is the end of each vertex's chain of predecessors.
+    if (spec.predecessors or len(spec.sources) > 1) and traversal.predecessors is None:
+        with trace.phase("predecessors"):
+            traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.everywhere)
+    # The next search overwrites them: they are in its peer buffer.
+    traversal.everywhere = None
+    result = StoredTraversal(shard.user_range[0], {}, spec, traversal)
+    with trace.phase("translate"):
+        # An isolated source has no state; it reaches itself.
+        isolated = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]
+        num_isolated = _translate(shard, rank, result, isolated)
+    rank.objects[key] = result
+    num_reached, reached_arcs = _count_reached(shard, traversal)
+    return {
+        "seconds": trace.seconds,
+        "supersteps": trace.supersteps,
+        "bytes_sent": trace.bytes_sent,
+        "form": trace.form,
+        "reached": num_reached + num_isolated,
+        "reached_arcs": reached_arcs,
+    }
+
+
+def _count_reached(shard: Shard, traversal: Traversal) -> tuple[int, int]:
+    """Return the number of reached vertices of this rank, and of their arcs."""
+    if traversal.num_reached is not None and traversal.reached_arcs is not None:
+        return traversal.num_reached, traversal.reached_arcs
+    reached = traversal.distances != unreached_of(traversal.distances.dtype)
+    return total(shard.backend, reached), total(shard.backend, shard.degrees * reached)
+
+
+def _translate(shard: Shard, rank: Rank, result: StoredTraversal, isolated: list[int]) -> int:
+    """Translate the result to user ids, isolated sources included.
+
+    Return how many of these this rank stores.
+    """
+    comm = rank.comm
+    columns = result.columns
+    traversal = result.traversal
+    predecessors = traversal.predecessors if result.spec.predecessors else None
+    tree = traversal.in_user_ids or tree_of_users(shard, comm, traversal.distances, predecessors)
+    columns |= zip(("distances", "predecessors"), tree, strict=False)
+    if len(result.spec.sources) > 1:
+        roots = find_roots(shard, comm, traversal.predecessors)
+        (columns["nearest_source"],) = tree_of_users(shard, comm, None, roots)
+    lo, hi = shard.user_range
+    own = [source for source in isolated if lo <= source < hi]
+    for source in own:
+        columns["distances"][source - lo] = 0
+        for name in ("predecessors", "nearest_source"):
+            if name in columns:
+                columns[name][source - lo] = source
+    return len(own)
+
+
+def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
+    """Return for each of a few user ids whether it has arcs out."""
+    shard: Shard = rank.objects[graph]
+    partition = shard.partition
+    degrees = shard.degrees
+    lengths = []
+    for position in positions_of(shard, rank.comm, users):
+        own = position < partition.num_positions and partition.owner(position) == rank.index
+        lengths.append(int(degrees[partition.local(position)]) if own else 0)
+    return (rank.comm.allreduce(np.array(lengths, np.int64), "max") > 0).tolist()
+
+
+def follow(rank: Rank, key: str, target: int) -> list[int]:
+    """Return the path from a source to the target, over all ranks' predecessors."""
+    result: StoredTraversal = rank.objects[key]
+    first = result.first
+    values = result.columns["predecessors"]
+    path: list[int] = []
+    vertex = target
+    while vertex >= 0 and (not path or vertex != path[-1]):
+        path.append(vertex)
+        own = int(values[vertex - first]) if 0 <= vertex - first < len(values) else -1
+        vertex = int(rank.comm.allreduce(np.array([own], np.int64), "max")[0])
+    return path[::-1] if vertex >= 0 else []
+
+
+def check_traversal(rank: Rank, key: str, graph: str) -> list[Violation]:
+    """Check a traversal by rules; every rank returns the same violations."""
+    shard = shard_of(rank, graph)
+    result = rank.objects[key]
+    sources = positions_of(shard, rank.comm, result.spec.sources)
+    return validate_traversal(
+        shard,
+        rank.comm,
+        connected(shard, sources),
+        result.traversal.distances,
+        result.traversal.predecessors,
+        weighted=result.spec.algorithm == "sssp",
+        limit=result.spec.limit,
+    )
