@@ -103,6 +103,9 @@ class InProcessCluster(Cluster):
             function, [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]
         )
 
+    # Ranks of this process are never lost.
+    run_on_stored = run
+
     def run_and_store(self, function: Callable[..., Any], *args: Any) -> list[Any]:
         from dask.delayed import Delayed
 

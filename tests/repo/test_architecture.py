@@ -188,7 +188,7 @@ def test_a_broken_budget_is_found(tmp_path, path, text, fault):
         ("mgraph/algorithms/a.cu", "__device__ int f(int a) {\n" + "  x;\n" * 58 + "  // why\n\n}"),
         ("mgraph/a.py", '"""Doc."""\n@click.command()\ndef _f(a, b, c, d, e, f, g, h) -> None: ...'),
         ("mgraph/a.py", '"""Doc."""\n@inline\ndef _f(a, b, c, d, e, f, g, h): ...'),
-        ("mgraph/__init__.py", ""),
+        ("mgraph/__init__.py", '"""Doc."""'),
     ],
 )
 def test_a_kept_budget_passes(tmp_path, path, text):

@@ -27,7 +27,7 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first, may_exceed_uint8_levels
+from mgraph.algorithms.common.dtype_ladder import has_all_levels, level_dtypes, may_exceed_uint8_levels
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -55,38 +55,30 @@ def bfs_persistent(
 
     `behind` launches the translation of both into user ids before the host waits for the search.
     """
-    return levels_in_bytes_first(shard, partial(_search, shard, comm, sources, trace, behind), depth_limit)
-
-
-def _search(
-    shard: Shard,
-    comm: Communicator,
-    sources: list[int],
-    trace: Trace,
-    behind: Callable[[Shard, Communicator, Array, Array], list[Array]] | None,
-    dtype: np.dtype,
-    depth_limit: int | None,
-) -> Traversal:
     run = shard.backend
+    assert isinstance(run, PersistentBackend), "the variant applies to no other"
     starts = sources if len(sources) == 1 else sorted(set(sources))
-    search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
-    search.orders.give(
-        starts, depth_limit=-1 if depth_limit is None else depth_limit, source=starts[0] if starts else 0
-    )
-    levels, parents, *_ = search.launch()
-    wait = run.marked()
-    try:
-        in_user_ids = None if behind is None else behind(shard, comm, levels, parents)
-    finally:
-        wait()
-    done, num_rows, reached, reached_arcs = search.orders.report()
-    if not done:
-        assert isinstance(run, PersistentBackend), "the caller checks this"
-        run.arrived[:] = 0
-        raise CommAborted("the search was ended while its blocks waited for each other")
-    trace.end_phase()
-    trace.add_persistent(partial(_steps, search.orders.rows(num_rows)))
-    return Traversal(levels, parents, reached, reached_arcs, in_user_ids, num_rows=num_rows)
+    source = starts[0] if starts else 0
+    for dtype, limit in level_dtypes(shard, depth_limit):
+        search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
+        search.orders.give(starts, depth_limit=-1 if limit is None else limit, source=source)
+        levels, parents, *_ = search.launch()
+        wait = run.marked()
+        try:
+            in_user_ids = None if behind is None else behind(shard, comm, levels, parents)
+        finally:
+            wait()
+        done, num_rows, reached, reached_arcs = search.orders.report()
+        if not done:
+            run.arrived[:] = 0
+            raise CommAborted("the search was aborted at a grid barrier")
+        trace.end_phase()
+        trace.add_persistent(partial(_steps, search.orders.rows(num_rows)))
+        if has_all_levels(shard, dtype, num_rows, depth_limit):
+            return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
+        # Freed before the next search allocates its own.
+        del levels, parents, in_user_ids
+    raise AssertionError("levels of 32 bits are never too narrow")
 
 
 class _Search:

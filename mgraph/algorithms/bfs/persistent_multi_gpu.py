@@ -17,7 +17,6 @@ overflows or a list was given up. The counts that decide on the next level are s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 
@@ -25,7 +24,7 @@ from mgraph.algorithms.bfs import persistent_kernels as one_gpu
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
-from mgraph.algorithms.common.dtype_ladder import levels_in_bytes_first
+from mgraph.algorithms.common.dtype_ladder import has_all_levels, level_dtypes
 from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import FIRST_NEIGHBORS, IN_ROWS
@@ -55,17 +54,16 @@ def bfs_multi_gpu(
     shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
     """Find the levels and parents that bfs() finds, from distinct user ids."""
-    return levels_in_bytes_first(shard, partial(_search, shard, comm, users, trace), depth_limit)
-
-
-def _search(
-    shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, dtype: np.dtype, depth_limit: int | None
-) -> Traversal:
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
-    search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
-    limit = -1 if depth_limit is None else depth_limit
-    (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, {"depth_limit": limit}, users, trace)
-    return Traversal(levels, parents, reached, reached_arcs, num_rows=num_rows, sources=sources)
+    for dtype, limit in level_dtypes(shard, depth_limit):
+        search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
+        parameters = {"depth_limit": -1 if limit is None else limit}
+        (levels, parents), (num_rows, reached, reached_arcs), sources = search(comm, parameters, users, trace)
+        if has_all_levels(shard, dtype, num_rows, depth_limit):
+            return Traversal(levels, parents, reached, reached_arcs, sources=sources)
+        # Freed before the next search allocates its own.
+        del levels, parents
+    raise AssertionError("levels of 32 bits are never too narrow")
 
 
 def _search_from(shard: Shard, dtype: np.dtype, num_sources: int) -> MultiGpuSearch:

@@ -12,7 +12,7 @@
 // current_copy()    reached states of all ranks          owners, the level before  after a barrier
 // next_copy()       the same, and those of this level    owners, this level;       after the level
 //                   (may lack older ones)                in a push this rank
-// inbox(in, from)   candidates of one rank               that rank, in a push      until the level's
+// inbox(in, from)   candidates of one rank               that rank, in a push      until the next
 //                                                                                  barrier
 // deferred()        candidates after a vertex's first    accept()                  has_deferred
 // counts_from()     candidates by rank and block         publish_counts()          as the inbox

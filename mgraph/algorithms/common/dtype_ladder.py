@@ -11,8 +11,6 @@ written, and sent to other ranks. The trace includes a search that is repeated.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
@@ -83,20 +81,19 @@ def may_exceed_uint8_levels(shard: Shard) -> bool:
     return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
 
 
-def levels_in_bytes_first(
-    shard: Shard, search: Callable[[np.dtype, int | None], Traversal], depth_limit: int | None
-) -> Traversal:
-    """Search for levels in bytes first; `search` receives their dtype and a depth limit."""
+def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
+    """Return the dtypes in which to search for levels, in order, each with its depth limit."""
     limit = MAX_IN_BYTES if depth_limit is None else min(depth_limit, MAX_IN_BYTES)
-    suffices = limit == depth_limit
-    if not may_exceed_uint8_levels(shard) and (suffices or not shard.exceeds_uint8_levels):
-        found = search(NARROW_LEVEL, limit)
-        assert found.num_rows is not None, "a search in one launch counts them"
-        if suffices or found.num_rows < MAX_IN_BYTES:
-            return found
-        del found
-        shard.exceeds_uint8_levels = True
-    return search(LEVEL, depth_limit)
+    in_bytes = not may_exceed_uint8_levels(shard) and (limit == depth_limit or not shard.exceeds_uint8_levels)
+    return [(NARROW_LEVEL, limit)] * in_bytes + [(LEVEL, depth_limit)]
+
+
+def has_all_levels(shard: Shard, dtype: np.dtype, num_rows: int, depth_limit: int | None) -> bool:
+    """Return whether a search with so many trace records, one for each level, needs no wider dtype."""
+    if dtype == LEVEL or num_rows < MAX_IN_BYTES or (depth_limit is not None and depth_limit <= MAX_IN_BYTES):
+        return True
+    shard.exceeds_uint8_levels = True
+    return False
 
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:

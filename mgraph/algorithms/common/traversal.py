@@ -136,9 +136,6 @@ class Traversal:
         The distances of all states, where every rank has them; valid until the next search.
     sources
         Positions of the sources of a search that was given user ids, with or without arcs.
-    num_rows
-        Trace records of a breadth-first search in one launch: one for each level, up to `TRACE_RECORDS`, except in
-        chunked expansion.
     """
 
     distances: Array
@@ -149,4 +146,3 @@ class Traversal:
     num_beyond: int | None = None
     everywhere: Array | None = None
     sources: list[int] | None = None
-    num_rows: int | None = None
