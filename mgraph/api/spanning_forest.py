@@ -45,7 +45,7 @@ class Forest(Result):
         Whether this is the heaviest forest instead of the lightest.
     stats
         What the result cost. Phases: forest, translate. Supersteps: `rows` adds the lightest edge of each vertex,
-        `shrink` joins trees by the edges of each rank alone, each `meet` by the remaining edges of all ranks.
+        `shrink` joins trees by the edges of each rank alone, each `merge` by the remaining edges of all ranks.
     """
 
     def __init__(self, stored: Stored, maximum: bool, parts: Sequence[dict]) -> None:

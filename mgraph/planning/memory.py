@@ -33,9 +33,9 @@ from mgraph.validation.spanning_forest import forest_check_bytes
 SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
 # Memory that kernels of all ranks access, allocated by the first search.
-WINDOWS = "peer buffers"
+PEER_BUFFERS = "peer buffers"
 # Routing table between owners and user ids, of several ranks in degree order; made by the first search or forest.
-HOMES = "result routing"
+RESULT_ROUTING = "result routing"
 # Structures beside the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
 BY_WEIGHT = "weight-sorted rows for sssp"
@@ -177,7 +177,7 @@ def rows_in_use_bytes(survey: Survey, limits: Limits, *, peer_memory: bool) -> i
 def _in_use_bytes(parts: dict[str, int]) -> int:
     """Return the bytes of the largest step after the build, and of what is held during it."""
     steps = [taken for part, taken in parts.items() if part.endswith((" run", " runs"))]
-    return parts["graph"] + parts.get(WINDOWS, 0) + parts.get(HOMES, 0) + max(steps)
+    return parts["graph"] + parts.get(PEER_BUFFERS, 0) + parts.get(RESULT_ROUTING, 0) + max(steps)
 
 
 def _sizes_of(source: EdgeSource, num_edges: int, num_ranks: int) -> GraphSizes:
@@ -250,9 +250,9 @@ def _search_parts(sizes: GraphSizes, setting: Setting) -> dict[str, int]:
         answer = _answer_bytes(sizes, seen, state) + (users if is_compact else 0)
         parts[f"while {algorithm} runs"] = variant.bytes(sizes) + answer
     if users:
-        parts[HOMES] = _routing_bytes(sizes) + (0 if is_compact else users)
+        parts[RESULT_ROUTING] = _routing_bytes(sizes) + (0 if is_compact else users)
     if buffers := max(_bytes_of("peer_buffers", variant, sizes) for variant in searches.values()):
-        parts[WINDOWS] = buffers
+        parts[PEER_BUFFERS] = buffers
     if sorted_rows := max(_bytes_of(WEIGHT_SORTED_ROWS.name, variant, sizes) for variant in searches.values()):
         # Without room for them the search relaxes whole rows.
         parts[BY_WEIGHT] = sorted_rows

@@ -54,6 +54,10 @@ def place_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: 
     if held >= num_ranks or useful >= num_ranks:
         return Placement(num_ranks, num_ranks)
     if held > useful:
-        return Placement(held, num_ranks, "as many as hold it; more would meet more often than they save time")
-    why = "few arcs a vertex, so perhaps many levels, and at each one ranks meet" if deep else f"{arcs:,} arcs are few"
+        return Placement(held, num_ranks, "as many as hold it; with more, barriers would cost more than they save")
+    why = (
+        "few arcs per vertex, so perhaps many levels, each with a barrier over all ranks"
+        if deep
+        else f"{arcs:,} arcs are few"
+    )
     return Placement(useful, num_ranks, why)

@@ -115,7 +115,7 @@ def test_windows_begin_alike():
     assert constant("MAX_RANKS", text_of("backends/device/ranks")) == peers.MAX_RANKS
     assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peers.HEAD_BYTES
     assert constant("MAX_SHARED_SOURCES", text_of("backends/device/ranks")) == multi_gpu_search.MAX_SHARED_SOURCES
-    assert bfs_multi_gpu.SIZES.num_windows == peers.MAX_RANKS
+    assert bfs_multi_gpu.SIZES.num_buffers == peers.MAX_RANKS
     for kernels in bfs_multi_gpu, sssp_multi_gpu:
         assert constant("ROW", text_of("backends/device/frontiers")) == len(kernels.LAYOUT.record)
         assert kernels.LAYOUT.report[:2] == ("done", "num_rows")

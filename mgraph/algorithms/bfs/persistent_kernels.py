@@ -21,7 +21,8 @@ REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")
 LAYOUT = ControlLayout(LAUNCH_PARAMETERS, COSTS, own="depth_limit source", report=REPORT, record=ROW)
 METHODS = Names("Method", "push pull walk")
-# What blocks count in a phase: COUNT, ARCS and LOOKED are summed over threads first. Counters rotate over three phases.
+# What blocks count in a phase: COUNT, ARCS and SCANNED are summed over threads first. Counters rotate over three
+# phases.
 COUNTERS = Names("Counter", "count arcs scanned found queued taken")
 SIZES = Constants(num_phases=3)
 # The work area of a search: two queues and two bitmaps, of which one is read and one is written.

@@ -158,9 +158,9 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   }
   // Not inlined: with a dozen call sites the loops between would have fewer registers (rmat28 on
   // two H200, the level that scans most: 595 us inlined, 531 us called).
-  static __device__ __noinline__ bool sync_call(Ranks ranks, i64 count, i64 arcs, i64 looked,
+  static __device__ __noinline__ bool sync_call(Ranks ranks, i64 count, i64 arcs, i64 scanned,
                                                 i64 sent) {
-    i64 mine[NUM_SUMS] = {count, arcs, looked, sent};
+    i64 mine[NUM_SUMS] = {count, arcs, scanned, sent};
     return ranks.barrier(mine);
   }
   // A barrier within a level: of this level's counts only one sum is published, the others are kept

@@ -22,7 +22,7 @@ LAYOUT = ControlLayout(LAUNCH_PARAMETERS, own="depth_limit found", report=REPORT
 # Of the queue and of deferred candidates there are two counters, for alternating levels, and of runs of words.
 COUNTERS = Offsets(queue_counters=2, list_counter=1, run_counters=2, deferred_counters=2)
 # At most so many blocks of a rank send candidates.
-SIZES = Constants(num_windows=8, max_blocks=1024, num_counters=COUNTERS.total)
+SIZES = Constants(num_buffers=8, max_blocks=1024, num_counters=COUNTERS.total)
 # A rank's peer buffer after its head. Other ranks write into the first parts, up to `candidate_counts`: two copies of
 # the bitmap of reached states; candidates from each rank; for each rank how many blocks send candidates, above the
 # capacity of each, and how many each sent.
@@ -33,7 +33,7 @@ WORK = WorkArea(
     reached=("u32", lambda size: 2 * size.words * size.num_ranks),
     inboxes=("Candidate", lambda size: size.num_ranks * size.inbox),
     deferred_candidates=("Candidate", lambda size: size.inbox * size.num_ranks // 2),
-    candidate_counts=("i64", SIZES.num_windows * (1 + SIZES.max_blocks)),
+    candidate_counts=("i64", SIZES.num_buffers * (1 + SIZES.max_blocks)),
     counters=("i64", COUNTERS.total),
     trace_records=("i64", lambda size: size.num_records * len(ROW)),
     queue_offsets=("i64", lambda size: size.capacity),

@@ -67,12 +67,12 @@ def pull_level(lo, hi, indptr, targets, frontier, visited, base, stride, multipl
     """
     buffer = np.empty(BUFFER, targets.dtype)
     length = 0
-    looked = 0
+    scanned = 0
     for v in range(lo, hi):
         if test_bit(visited, base + v):
             continue
         for i in range(indptr[v], indptr[v + 1]):
-            looked += 1
+            scanned += 1
             u = targets[i]
             if test_bit(frontier, u):
                 parents[base + v] = position_of(u, stride, multiplier)
@@ -83,7 +83,7 @@ def pull_level(lo, hi, indptr, targets, frontier, visited, base, stride, multipl
                 length += 1
                 break
     flush(buffer, length, found, counters)
-    atomic_add(counters, 2, looked)
+    atomic_add(counters, 2, scanned)
 
 
 @kernel(vertex_t="found")

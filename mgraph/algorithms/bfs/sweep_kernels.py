@@ -1,4 +1,4 @@
-"""Breadth-first search by sweeps: every edge looked at from both ends in one read of it.
+"""Breadth-first search by sweeps: every edge relaxed in both directions in one read of it.
 
 Levels are 8 bits while they fit, else 32. The end at `level` lowers the other to level + 1.
 """

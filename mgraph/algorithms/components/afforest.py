@@ -117,7 +117,7 @@ class _Components(Union):
         # Enqueued before the host waits for the count.
         self.parents = xp.arange(len(self.parents), dtype=self.parents.dtype)
         found = comm.allgather(run.to_host(counters), np.empty(comm.size, np.int64)).tolist()
-        self.trace.superstep(method="tell", frontier=len(self.parents), arcs=found[comm.rank])
+        self.trace.superstep(method="broadcast", frontier=len(self.parents), arcs=found[comm.rank])
         if max(found) > capacity:
             return None
         self.exchange_pairs(marked, edges[:, : max(found)].copy(), sum(found))

@@ -64,7 +64,7 @@ class Union:
         parents = self.comm.allgather(self.parents[:hubs], xp.empty(size * hubs, self.parents.dtype))
         for received in parents.reshape(size, hubs):
             link_roots[self.run](0, hubs, None, received, self.parents)
-        self.trace.superstep(method="tell", frontier=hubs, arcs=0)
+        self.trace.superstep(method="broadcast", frontier=hubs, arcs=0)
 
     def exchange_giant(self) -> Array:
         """Exchange a bit for every owned state, whether it is in the giant; return those of all."""
@@ -74,7 +74,7 @@ class Union:
         of_giant = (self.giant, self.parents, self.root_of_giant)
         mark_giant[run](0, len(part), self.base, n, *self.layout, *of_giant, part)
         bits = self.allgather_bits(part)
-        self.trace.superstep(method="tell", frontier=n, arcs=0)
+        self.trace.superstep(method="broadcast", frontier=n, arcs=0)
         return bits
 
     def allgather_bits(self, part: Array) -> Array:
@@ -124,7 +124,7 @@ class Union:
             link_roots[self.run](0, len(vertices), vertices, roots, self.parents)
         of_states = (len(self.parents), *self.layout, marked, self.giant, self.parents)
         settle[self.run](0, len(marked), *of_states)
-        self.trace.superstep(method="meet", frontier=found, arcs=0)
+        self.trace.superstep(method="merge", frontier=found, arcs=0)
 
     def exchange_forests(self) -> None:
         """Exchange whole forests: after 1, 2, 4, ... < size every rank has the arcs of all."""
@@ -136,5 +136,5 @@ class Union:
             parts[(rank + step) % size] = self.parents
             received = self.comm.alltoallv(parts)[(rank - step) % size]
             link_roots[self.run](0, len(self.parents), None, received, self.parents)
-            self.trace.superstep(method="meet", frontier=len(self.parents), arcs=0)
+            self.trace.superstep(method="merge", frontier=len(self.parents), arcs=0)
         self.compress_paths()

@@ -160,7 +160,7 @@ class _Forest:
             return self.comm.any(length > 0)
 
         def note(num_trees: int, num_edges: int, *_: Array) -> None:
-            self.trace.superstep("meet", num_trees, num_edges)
+            self.trace.superstep("merge", num_trees, num_edges)
 
         taken = boruvka(self.run, work, self.num_trees, agree, more, note)[0]
         return edges[taken[taken != TOP]]
