@@ -38,7 +38,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "prepare", "is all there that the method needs"),
     (run_variant, "positions_of", "source to position: orders, read back"),
     (jobs, "search", "the search: memory, orders"),
-    (cuda, "_start", "launches"),
+    (cuda, "_launch", "launches"),
     (CudaBackend, "synchronize", "waiting"),
     (cuda._Mark, "__call__", "waiting"),
     (jobs, "_translate", "translation: memory, arguments"),

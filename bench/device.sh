@@ -54,7 +54,7 @@ case $what in
   ablation)
     python3 bench/ablation.py rmat14 rmat16 rmat18 rmat20 rmat22 rmat24 ${COMMIT:+--commit "$COMMIT"} 2>&1 |
       tee "$logs/ablation.log"
-    python3 bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k ${COMMIT:+--commit "$COMMIT"} 2>&1 |
+    python3 bench/cost_model.py rmat20 rmat22 rmat24 uni24 grid4k ${COMMIT:+--commit "$COMMIT"} 2>&1 |
       tee -a "$logs/ablation.log"
     ;;
   sanitize)

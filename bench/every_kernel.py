@@ -2,8 +2,8 @@
 
     python bench/every_kernel.py rmat:12 rows bfs sssp_sweep
 
-It allocates without CuPy's pool. `bfs_multi_gpu` and `sssp_multi_gpu` are the persistent multi-GPU kernels, on one rank with
-its own peer buffer. The last line printed is a list of the kernels that were launched.
+It allocates without CuPy's pool. `bfs_multi_gpu` and `sssp_multi_gpu` are the persistent multi-GPU kernels, on one rank
+with its own peer buffer. The last line printed is a list of the kernels that were launched.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mgraph.generate.spec import parse_spec
 SEARCHES = {
     name + suffix: method
     for name in KERNELS
-    for suffix, method in (("", "frontier"), ("_peers", "frontier"), ("_sweep", "sweep"))
+    for suffix, method in (("", "frontier"), ("_multi_gpu", "frontier"), ("_sweep", "sweep"))
 }
 
 
@@ -57,7 +57,7 @@ def main(spec: str, layout: str, algorithms: tuple[str, ...]) -> None:
     ):
         print(g, flush=True)
         for algorithm in algorithms:
-            with force_multi_gpu() if algorithm.endswith("_peers") else nullcontext():
+            with force_multi_gpu() if algorithm.endswith("_multi_gpu") else nullcontext():
                 for result in results(g, algorithm):
                     with result:
                         print(result, flush=True)
@@ -77,10 +77,7 @@ def force_multi_gpu() -> Iterator[None]:
 
 
 def results(g: Graph, algorithm: str) -> Iterator[Result]:
-    """Yield the results of an algorithm: from one root and from several.
-
-    Lightest and heaviest.
-    """
+    """Yield the results of an algorithm: from one root and from several, lightest and heaviest."""
     roots = random_roots(g, 3, seed=1)
     if algorithm in SEARCHES:
         search = KERNELS[algorithm.partition("_")[0]]

@@ -32,6 +32,7 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest import filter_boruvka as loop
 from mgraph.algorithms.spanning_forest import local_edges as own_edges
 from mgraph.api.graph import Graph
+from mgraph.backends.base import PersistentBackend
 from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeSource
 from mgraph.shard.rows_kernels import unpack_rows
@@ -74,7 +75,8 @@ def measure(rank: Rank, key: str, runs: int, everything: bool) -> dict[str, tupl
     shard: Shard = rank.objects[key]
 
     def forest(of: Shard = shard) -> Array:
-        return loop.msf(of, rank.comm, Trace(rank.backend, rank.comm))
+        trace = Trace(rank.backend, rank.comm)
+        return loop.msf(of, rank.comm, trace, is_persistent=isinstance(rank.backend, PersistentBackend))
 
     lines = {"as it is": (timed(rank, forest, runs), 0.0)}
     if not everything:

@@ -20,15 +20,16 @@ and appends a record to `bench/results`. The other programs:
 
 - `bench/cpu.py`: the same graph on the CPU with mgraph, the GAP benchmark and SciPy, in one run.
 - `bench/call.py`: the microseconds of each part of a call. `bench/rates.py`: what a GPU's memory delivers.
-- `bench/variants.py`: what the cost model gains, which chooses how each superstep runs. `bench/counters.py`: hardware
-  counters of a search's kernels. `bench/floors.py`: the least time that any algorithm needs.
+- `bench/cost_model.py`: the gain of the cost model, which chooses the method of each superstep inside a persistent
+  kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
+  `bench/floors.py`: the least time that any algorithm needs.
 - `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
   what the preparation of a forest, and compressed adjacency, would gain.
 - `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
   compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
-`make test-all` appends a record to suite.jsonl (tests, seconds, seeds), and one to faults.jsonl (which processes it killed,
-in which phase, and the outcome).
+`make test-all` appends a record to suite.jsonl (tests, seconds, seeds), and one to faults.jsonl (which processes it
+killed, in which phase, and the outcome).
 
 Each name is one graph: `rmatS` is a Graph500 graph of 2^S vertices with 16 edges each (`rmatS-efF`: with F), `uni24`
 has 2^24 vertices of mean degree 16, `grid4k` is a grid of 4096 x 4096 with a tenth of its edges removed. Weights are
@@ -64,6 +65,8 @@ TODAY = {
     "stepped": "step",
     "plain rows": "persistent, plain rows",
     "frontier": "default",
+    "mgraph/kernels/bfs_sweep.py": "mgraph/algorithms/bfs/sweep_kernels.py",
+    "mgraph/kernels/sssp_fused.cuh": "mgraph/algorithms/sssp/persistent_kernels.cuh",
 }
 KIND = ("graph", "algorithm", "method", "gpus", "launcher", "ranks", "backend", "weights", "layout", "placement")
 
@@ -200,7 +203,7 @@ SANITIZED_COLUMNS = {
     "tool": lambda line: line["tool"],
     "kernels of mgraph": lambda line: str(line["kernels"]),
     "reports": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["ours"].items()) or "none",
-    "explained in": lambda line: ", ".join(f"`{name}`" for name in line["argued"]),
+    "explained in": lambda line: ", ".join(f"`{TODAY.get(name, name)}`" for name in line["argued"]),
     "in other kernels": lambda line: ", ".join(f"{count} in `{name}`" for name, count in line["foreign"].items()),
     "commit": lambda line: line["commit"],
 }
@@ -267,9 +270,9 @@ def _ablation_table(lines: list[dict]) -> str:
 
 ABOUT = {
     "forms": """
-What the cost model gains, which chooses how each superstep runs by measured rates of the device (`bench/variants.py`):
-milliseconds of the kernel from a source, with measured rates, with the rates of one H200 as constants, and with one
-choice excluded.
+The gain of the cost model, which chooses the method of each superstep by measured rates of the device
+(`bench/cost_model.py`): milliseconds of the kernel from a source, with measured rates, with the rates of one H200 as
+constants, and with one method excluded.
 """,
     "forest parts": """
 What each preparation of a spanning forest gains (`bench/forest_parts.py`): milliseconds of the forest with one change,

@@ -32,6 +32,9 @@ launch of 30 to 90 us) and end when every owner has its vertices' results; times
 one rank divided by the time on p ranks for a graph p times as large. Both compare records of one commit; a cell is
 empty if there is none for one rank.
 """
+PROVEN = """The newest commits measured with every result validated: {commits}.
+Of later commits, the tests run the searches of several ranks in the emulator of CUDA.
+"""
 FASTEST = """
 ## How many ranks are fastest
 
@@ -90,11 +93,22 @@ def write_report(path: pathlib.Path) -> None:
             picture = path.with_name(f"{path.stem}-{file.stem}.svg")
             _draw(lines, picture)
             text.append(f"\n# {file.stem}\n\n![time and bytes over ranks]({picture.name})\n")
+            text.append(_proven(every))
             text.append(_measured(lines))
             text.append(_fastest(every))
             text.append(_model(lines))
             text.append(_memory(every))
     path.write_text("\n".join(text).rstrip() + "\n")
+
+
+def _proven(lines: list[dict]) -> str:
+    """Return the newest commit with a validated record, for each number of GPUs."""
+    newest = {}
+    for line in sorted(lines, key=lambda line: line["date"]):
+        if line["backend"] == "cuda" and line["validated"] and line["ranks"]:
+            newest[line["ranks"]] = line["commit"]
+    commits = ", ".join(f"{commit} on {ranks} GPU{'s' * (ranks > 1)}" for ranks, commit in sorted(newest.items()))
+    return PROVEN.format(commits=commits)
 
 
 def _searches(lines: list[dict]) -> list[dict]:

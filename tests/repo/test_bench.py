@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pathlib
+import subprocess
+import sys
 
 import pytest
 
@@ -32,6 +34,30 @@ def bench(monkeypatch):
     """Import a script of bench/, which imports its siblings by name."""
     monkeypatch.syspath_prepend(BENCH)
     return importlib.import_module
+
+
+# Imports all scripts, with a stand-in for CuPy, which is absent where there is no GPU, and finds all that they replace.
+IMPORT_ALL = """
+import importlib, pathlib, sys
+from unittest.mock import MagicMock
+if importlib.util.find_spec("cupy") is None:
+    sys.modules["cupy"] = sys.modules["cupy.cuda"] = MagicMock()
+sys.path.insert(0, sys.argv[1])
+for path in pathlib.Path(sys.argv[1]).glob("*.py"):
+    importlib.import_module(path.stem)
+import call, cost_model, every_kernel, sanitize
+for owner, name, *_ in (*call.PARTS, *cost_model.PLACES.values()):
+    getattr(owner, name)
+rates = cost_model.H200
+assert all(len(costs(rates, 1 << 20, 4)) for choices in cost_model.CHOICES.values() for costs in choices.values())
+known = {*every_kernel.SEARCHES, "together", "components", "msf"}
+assert {name for _, _, *names in sanitize.RUNS for name in names} <= known
+"""
+
+
+def test_scripts_import_and_name_what_exists():
+    done = subprocess.run([sys.executable, "-c", IMPORT_ALL, BENCH], cwd=BENCH.parent, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_sanitizer_reports_are_counted_by_kernel(bench):

@@ -1,6 +1,6 @@
 """Measure the gain of choosing the method of each superstep by the measured rates of the device.
 
-    python bench/variants.py rmat20 rmat22 rmat24 uni24 grid4k
+    python bench/cost_model.py rmat20 rmat22 rmat24 uni24 grid4k
 
 It is compared with the rates of an NVIDIA H200, which are used where a device cannot be measured, and with searches
 that leave out one method, such as pull. Times are those of the kernel, from the trace of the supersteps, in
@@ -35,6 +35,7 @@ EXCLUDED = 1 << 34
 
 def without(costs: Costs, names: tuple[str, ...], *excluded: str) -> Costs:
     """Return a cost function that excludes some choices; values before the named ones stay."""
+    assert {*excluded} <= {*names}, f"{excluded} are not all in {names}"
 
     def changed(rates: Rates, num: int, itemsize: int) -> tuple[int, ...]:
         found = costs(rates, num, itemsize)
@@ -49,8 +50,8 @@ CHOICES: dict[str, dict[str, Costs]] = {
     "bfs": {
         "rates": bfs_costs,
         "constants": lambda _, num, itemsize: bfs_costs(H200, num, itemsize),
-        "rates, no pull": without(bfs_costs, bfs_kernel.COSTS, "opening", "looking"),
-        "rates, no pull, queues": without(bfs_costs, bfs_kernel.COSTS, "opening", "looking", "offering"),
+        "rates, no pull": without(bfs_costs, bfs_kernel.COSTS, "opening", "scanning"),
+        "rates, no pull, queues": without(bfs_costs, bfs_kernel.COSTS, "opening", "scanning", "proposing"),
     },
     "sssp": {
         "rates": sssp_costs,
