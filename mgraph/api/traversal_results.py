@@ -27,9 +27,6 @@ class Stats(Costs):
     ----------
     method, reason
         The method that ran, and why it was chosen.
-    form
-        The variant that ran: "steps", the host starts each superstep; "fused", one persistent kernel; "windows", one
-        persistent kernel on each GPU, with barriers and exchanges in peer memory.
     num_reached
         Number of vertices reached.
     num_edges
@@ -39,7 +36,6 @@ class Stats(Costs):
 
     method: str
     reason: str
-    form: str
     num_reached: int
     num_edges: int
 
@@ -64,7 +60,6 @@ class Stats(Costs):
             **costs_of_ranks(g, parts),
             method="sweep" if parts[0]["variant"].endswith(".sweep") else "frontier",
             reason=reason,
-            form=parts[0]["form"],
             num_reached=sum(part["reached"] for part in parts),
             num_edges=arcs if g.info.directed else arcs // 2,
         )

@@ -76,8 +76,8 @@ def _check_packages(found: Findings) -> None:
 def _check_cpu(found: Findings) -> None:
     host = CpuBackend(threads=1)
     found.facts["cpu"] = f"{available_cores()} cores, {readable_bytes(host.free_bytes())} of memory free"
-    # Numba caches compiled kernels next to the code, or in NUMBA_CACHE_DIR.
-    beside = pathlib.Path(__file__).parents[1] / "kernels"
+    # Numba caches compiled kernels beside their code, in any folder of the package, or in NUMBA_CACHE_DIR.
+    beside = pathlib.Path(__file__).parents[1]
     cache = pathlib.Path(os.environ.get("NUMBA_CACHE_DIR", beside))
     try:
         with tempfile.TemporaryFile(dir=cache):

@@ -80,7 +80,6 @@ def store_traversal(
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,
         "bytes_sent": trace.bytes_sent,
-        "form": trace.form,
         "reached": num_reached + num_isolated,
         "reached_arcs": reached_arcs,
     }

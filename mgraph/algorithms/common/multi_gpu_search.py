@@ -100,7 +100,7 @@ class MultiGpuSearch:
         trace.end_phase()
         rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, self._record_words)
         comm.bytes_sent += int(rows[:, -1].sum())
-        trace.add_persistent(partial(_steps_of, self._methods, rows), "windows")
+        trace.add_persistent(partial(_steps_of, self._methods, rows))
         return results, [num_rows, *reported], orders.on_host[orders.sources_at :][: len(users)].tolist()
 
 

@@ -22,8 +22,6 @@ class Trace:
     backend: Backend
     comm: Communicator
     seconds: dict[str, float] = field(default_factory=dict)
-    # What starts the supersteps: "steps", the host; "fused", one kernel; "windows", one kernel a rank, with barriers.
-    form: str = "steps"
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
@@ -71,10 +69,9 @@ class Trace:
         self._stepped = now
         self._bytes_stepped = sent
 
-    def add_persistent(self, records: Callable[[], list[dict]], form: str = "fused") -> None:
+    def add_persistent(self, records: Callable[[], list[dict]]) -> None:
         """Record the supersteps of one launch; `records` formats them when they are read."""
         noted = self.supersteps
-        self.form = form
         # Supersteps after the launch count time and bytes from here.
         self._stepped = time.perf_counter()
         self._bytes_stepped = self.comm.bytes_sent
