@@ -15,7 +15,7 @@ import numpy as np
 
 from mgraph.backends.base import Limits, PersistentBackend
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import MAX_RANKS
+from mgraph.comm.peer_memory import MAX_RANKS
 from mgraph.errors import UsageError
 from mgraph.ingest.plan import bytes_of, state_bytes
 from mgraph.partition import Partition

@@ -27,7 +27,7 @@ class Communicator(ABC):
     size: int
     # Bytes that this rank sent to others, counted from the arguments of the verbs.
     bytes_sent: int
-    # Peer buffers, opened by peers.py, and whether ranks of this kind can have peer access.
+    # Peer buffers, opened by peer_memory.py, and whether ranks of this kind can have peer access.
     peer_buffers: PeerBuffers | None = None
     may_reach = False
 

@@ -11,7 +11,7 @@ from test_failures import Killer, exist
 
 import mgraph as mg
 from mgraph.backends.create import make_backend
-from mgraph.comm.peers import MAX_RANKS, require_peer_buffers
+from mgraph.comm.peer_memory import MAX_RANKS, require_peer_buffers
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, GangLost
 

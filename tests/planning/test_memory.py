@@ -26,7 +26,7 @@ from mgraph.backends.base import LIMITS
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.comm.peers import HEAD_BYTES
+from mgraph.comm.peer_memory import HEAD_BYTES
 from mgraph.comm.threads import open_threads
 from mgraph.errors import WouldNotFit
 from mgraph.generate.grid import Grid

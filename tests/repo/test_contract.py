@@ -20,7 +20,7 @@ from mgraph.backends.cuda_source import module_text
 from mgraph.backends.kernel import TYPEDEFS, kernel
 from mgraph.backends.numba_helpers import WEIGHT_CLASSES
 from mgraph.backends.shared_names import ControlLayout, Names, Offsets, WorkArea
-from mgraph.comm import peers
+from mgraph.comm import peer_memory
 
 # The quick tier assembles for one.
 ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in ("sm_75", "sm_100")))
@@ -112,10 +112,10 @@ def test_vertices_of_a_queue_are_counted_beside_its_arcs():
 
 
 def test_windows_begin_alike():
-    assert constant("MAX_RANKS", text_of("backends/device/ranks")) == peers.MAX_RANKS
-    assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peers.HEAD_BYTES
+    assert constant("MAX_RANKS", text_of("backends/device/ranks")) == peer_memory.MAX_RANKS
+    assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peer_memory.HEAD_BYTES
     assert constant("MAX_SHARED_SOURCES", text_of("backends/device/ranks")) == multi_gpu_search.MAX_SHARED_SOURCES
-    assert bfs_multi_gpu.SIZES.num_buffers == peers.MAX_RANKS
+    assert bfs_multi_gpu.SIZES.num_buffers == peer_memory.MAX_RANKS
     for kernels in bfs_multi_gpu, sssp_multi_gpu:
         assert constant("ROW", text_of("backends/device/frontiers")) == len(kernels.LAYOUT.record)
         assert kernels.LAYOUT.report[:2] == ("done", "num_rows")

@@ -23,7 +23,7 @@ from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import PeerBuffers, require_peer_buffers, wait_for_ranks
+from mgraph.comm.peer_memory import PeerBuffers, require_peer_buffers, wait_for_ranks
 from mgraph.errors import CommAborted
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build

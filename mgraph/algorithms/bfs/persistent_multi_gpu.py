@@ -32,7 +32,7 @@ from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.backends.kernel import for_ranks
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import HEAD_BYTES, require_peer_buffers
+from mgraph.comm.peer_memory import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import ALIGNMENT, Partition
 from mgraph.shard.in_rows import require_first_neighbors
 from mgraph.shard.shard import Shard, cached_on_shard

@@ -20,7 +20,7 @@ from mgraph.backends.base import BOUND_PEER_BUFFERS, PersistentBackend
 from mgraph.backends.kernel import Kernel
 from mgraph.backends.shared_names import ControlLayout
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import require_done, wait_for_ranks
+from mgraph.comm.peer_memory import require_done, wait_for_ranks
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import Array

@@ -30,7 +30,7 @@ from mgraph.algorithms.sssp.persistent_multi_gpu_kernels import (
 from mgraph.algorithms.variant import Derived, GraphSizes, Variant
 from mgraph.backends.base import Allocated, PersistentBackend
 from mgraph.comm.base import Communicator
-from mgraph.comm.peers import HEAD_BYTES, require_peer_buffers
+from mgraph.comm.peer_memory import HEAD_BYTES, require_peer_buffers
 from mgraph.partition import Partition
 from mgraph.shard.shard import Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale, wants_weight_sorted_rows

@@ -1,4 +1,4 @@
-// Barriers and sums over the kernels of ranks that access each other's memory. comm/peers.py opens
+// Barriers and sums over the kernels of ranks that access each other's memory. comm/peer_memory.py opens
 // that memory.
 
 #include "prelude.cuh"
