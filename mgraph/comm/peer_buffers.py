@@ -1,7 +1,8 @@
 """The data type of peer buffers: memory of every rank that the kernels of all ranks can read and write.
 
 A buffer begins with a head that holds the ranks' barrier (backends/device/ranks.cuh, BufferHead). The rest belongs to
-one persistent kernel at a time, and still holds whatever the previous one wrote. peer_memory.py opens and closes buffers.
+one persistent kernel at a time, and still holds whatever the previous one wrote. peer_memory.py opens and closes
+buffers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-// Barriers and sums over the kernels of ranks that access each other's memory. comm/peer_memory.py opens
-// that memory.
+// Barriers and sums over the kernels of ranks that access each other's memory. comm/peer_memory.py
+// opens that memory.
 
 #include "prelude.cuh"
 
