@@ -7,16 +7,15 @@ import oracles
 import pytest
 import scipy.sparse
 from backends import gpu_count
-from comm_ranks import open_socket_threads
+from builds import CaseEdges, build_compact_on, shrink_passes
 from hypothesis import given
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import FEW_RANKS, RANKS, run_on_ranks
+from socket_cluster import SocketCluster
 from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY
-from test_build import CaseEdges
-from test_compact import compact_on, squeeze
-from test_traversal import check
 from tiers import by_tier, examples
+from traversal_checks import check_traversal
 from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case, zoo_sources
 
@@ -53,16 +52,8 @@ def test_answers_are_the_oracles_for_any_number_of_ranks(case, clusters):
                     for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
                         with search(g, sources) as result:
                             assert result.stats.method == "sweep"
-                            check(result, case, sources, order)
+                            check_traversal(result, case, sources, order)
                             mg.validate(result)
-
-
-class SocketCluster(InProcessCluster):
-    """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
-
-    @staticmethod
-    def open_comms(size, timeout_s):
-        return open_socket_threads(size, 60)
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
@@ -73,7 +64,7 @@ def test_answers_over_sockets(num_ranks):
                 continue
             with compact_graph(case, cluster, "degree") as g:
                 for search in SEARCHES.values():
-                    check(search(g, 0), case, [0], "degree")
+                    check_traversal(search(g, 0), case, [0], "degree")
 
 
 @pytest.mark.gpu
@@ -86,7 +77,7 @@ def test_answers_on_a_gpu(num_ranks, order):
             with compact_graph(case, cluster, order) as g:
                 for search in SEARCHES.values():
                     result = search(g, 0)
-                    check(result, case, [0], order)
+                    check_traversal(result, case, [0], order)
                     mg.validate(result)
 
 
@@ -98,7 +89,7 @@ def test_answers_over_nccl():
             for case in STARTABLE:
                 with compact_graph(case, cluster, "degree") as g:
                     for search in SEARCHES.values():
-                        check(search(g, 0), case, [0], "degree")
+                        check_traversal(search(g, 0), case, [0], "degree")
 
 
 @examples(60)
@@ -106,7 +97,7 @@ def test_answers_over_nccl():
 def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
     """Zero and absorbed weights included: drawn weights are such more often than not."""
     case, sources = drawn
-    shards = compact_on(case, num_ranks, order, TINY)
+    shards = build_compact_on(case, num_ranks, order, TINY)
     naive = build_shards(case, num_ranks, order)
     positions = oracles.positions(case, order)
     for weighted in (False, True):
@@ -128,7 +119,7 @@ def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
 def test_validation_finds_what_it_finds_in_rows(seed, num_ranks):
     """Right answers, and answers with a few values changed: the same rules, counts and vertices."""
     case = random_case(seed, 250)
-    compact = compact_on(case, num_ranks)
+    compact = build_compact_on(case, num_ranks)
     plain = build_shards(case, num_ranks)
     positions = oracles.positions(case, "degree")
     random = np.random.default_rng(seed)
@@ -172,8 +163,8 @@ def test_facts_are_those_of_rows(clusters):
 def test_limits_paths_and_many_roots(clusters):
     case = ZOO["grid"]
     with compact_graph(case, clusters[3]) as g:
-        check(mg.bfs(g, 0, depth_limit=3), case, [0], g.info.order, 3)
-        check(mg.sssp(g, 0, cutoff=9), case, [0], g.info.order, 9)
+        check_traversal(mg.bfs(g, 0, depth_limit=3), case, [0], g.info.order, 3)
+        check_traversal(mg.sssp(g, 0, cutoff=9), case, [0], g.info.order, 9)
         assert [r.stats.method for r in mg.bfs_many(g, [0, 5])] == ["sweep", "sweep"]
         result = mg.sssp(g, [0, 70])
         chosen = np.asarray(result.predecessors)
@@ -237,15 +228,15 @@ def test_every_way_to_make_a_graph_takes_a_layout(how, clusters, tmp_path):
 
 
 def test_many_passes_change_no_answer(clusters, monkeypatch):
-    squeeze(monkeypatch)
+    shrink_passes(monkeypatch)
     for case in (random_case(4, 200), random_case(5, 200)):
         with compact_graph(case, clusters[3], "degree") as g:
             for search in SEARCHES.values():
-                check(search(g, 1), case, [1], "degree")
+                check_traversal(search(g, 1), case, [1], "degree")
 
 
 def test_supersteps_look_at_every_edge_once():
-    (shard,) = compact_on(random_case(0, 200), 1)
+    (shard,) = build_compact_on(random_case(0, 200), 1)
     from mgraph.algorithms.bfs.sweep import bfs_sweep
 
     def program(shard, comm):

@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
+from component_checks import check_components, planted_components
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
@@ -29,15 +30,6 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard.user_ids import positions_of
 
 
-def check_components(case, cluster, order):
-    """Compare the labels of a graph with the oracle's, and let the rules agree."""
-    wanted = oracles.components(case)
-    with graph_of(case, cluster, order) as g, mg.connected_components(g) as found:
-        np.testing.assert_array_equal(found.labels.to_numpy(), wanted, strict=True)
-        assert found.num_components == len(set(wanted.tolist()))
-        mg.validate(found)
-
-
 def by_scipy(case):
     """Return the smallest vertex of each one's component, found by SciPy."""
     n = case.num_vertices
@@ -46,16 +38,6 @@ def by_scipy(case):
     smallest = np.full(number, n)
     np.minimum.at(smallest, of_vertex, np.arange(n))
     return smallest[of_vertex]
-
-
-def planted(seed, num_parts, size, degree, *, directed=False):
-    """Return a random graph of several parts of about equal size, none of them a giant, and their ids shuffled."""
-    random = np.random.default_rng(seed)
-    starts = np.repeat(np.arange(num_parts) * size, size * degree // 2)
-    ends = [starts + random.integers(0, size, len(starts)) for _ in range(2)]
-    names = random.permutation(num_parts * size).astype(np.uint32)
-    case = make_case(f"planted-{seed}", num_parts * size, [], directed=directed)
-    return replace(case, sources=names[ends[0]], targets=names[ends[1]], weights=None)
 
 
 @pytest.mark.widens
@@ -71,7 +53,7 @@ def test_labels_are_the_oracles_for_any_number_of_ranks_and_order(case, clusters
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize(("num_parts", "size", "degree"), [(5, 200, 3), (2, 700, 8), (40, 30, 2), (1, 1500, 1)])
 def test_graphs_without_a_giant(num_parts, size, degree, directed, num_ranks, clusters):
-    case = planted(num_ranks, num_parts, size, degree, directed=directed)
+    case = planted_components(num_ranks, num_parts, size, degree, directed=directed)
     np.testing.assert_array_equal(oracles.components(case), by_scipy(case))
     for order in ORDERS:
         check_components(case, clusters[num_ranks], order)
@@ -151,7 +133,7 @@ def test_ranks_exchange_a_bit_per_vertex_if_there_is_a_giant(clusters, monkeypat
 
 
 def test_ranks_exchange_whole_forests_without_a_giant(clusters):
-    case = planted(1, 40, 30, 2)
+    case = planted_components(1, 40, 30, 2)
     for num_ranks, exchanges in zip(RANKS, (0, 1, 2, 2, 3), strict=True):
         with graph_of(case, clusters[num_ranks], "degree") as g:
             found = mg.connected_components(g)

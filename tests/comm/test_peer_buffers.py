@@ -7,7 +7,7 @@ import pytest
 import rank_programs as programs
 from comm_ranks import Gang, Raised, check, run_threads
 from emulator.backend import EmulatedBackend
-from test_failures import Killer, exist
+from killer import Killer, exist
 
 import mgraph as mg
 from mgraph.backends.create import make_backend

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from builds import CaseEdges
 from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS
 from forest_checks import expected as expected_forest
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
-from test_build import CaseEdges
 from zoo import ZOO, make_case, random_case
 
 from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel

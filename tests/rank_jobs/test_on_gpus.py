@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from backends import gpu_count
+from component_checks import check_components, planted_components
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
-from test_components import check_components, planted
-from test_traversal import check
+from traversal_checks import check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
 import mgraph as mg
@@ -20,10 +20,10 @@ APART = [("nccl", num_ranks) for num_ranks in (2, 3, 4) if num_ranks <= gpu_coun
 
 # Without a giant, undirected and not; searched for one in vain; and with one, that a search finds.
 PLANTED = [
-    planted(1, 5, 2000, 3),
-    planted(2, 3, 5000, 30, directed=True),
-    planted(3, 3, 5000, 30),
-    planted(4, 1, 9000, 12),
+    planted_components(1, 5, 2000, 3),
+    planted_components(2, 3, 5000, 30, directed=True),
+    planted_components(3, 3, 5000, 30),
+    planted_components(4, 1, 9000, 12),
 ]
 
 
@@ -44,7 +44,7 @@ def test_searches_on_gpus(cluster, case, order):
     with graph_of(case, cluster, order) as g:
         for algorithm in algorithms:
             for method in METHODS:
-                check(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
+                check_traversal(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
 
 
 @pytest.mark.gpu

@@ -16,8 +16,8 @@ from on_ranks import run_on_ranks
 from rank_programs import nothing
 from strategies import graphs, orders, rank_counts
 from sweep_checks import of_users
-from test_traversal import graph_of
 from tiers import examples
+from user_graphs import graph_of
 from zoo import CASES, ZOO, make_case, random_case
 
 import mgraph as mg
