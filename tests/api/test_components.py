@@ -232,5 +232,5 @@ def test_bad_arguments_are_refused(clusters):
     assert found.labels[3] == 0
     with pytest.raises(mg.UsageError, match="is not a graph: make one with"):
         mg.connected_components([(0, 1)])
-    with pytest.raises(mg.UsageError, match="ndarray is not what an algorithm returns"):
+    with pytest.raises(mg.UsageError, match="ndarray is not the result of an algorithm: validate needs one"):
         mg.validate(np.zeros(3))

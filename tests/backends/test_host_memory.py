@@ -167,7 +167,7 @@ def limited_group(limit: int):
     pytest.skip("no control group can be made here that limits memory")
 
 
-FREE = "from mgraph.backends.base import CpuBackend; b = CpuBackend(1); print(b.free_bytes(), b.free_memory().limit)"
+FREE = "from mgraph.backends.cpu import CpuBackend; b = CpuBackend(1); print(b.free_bytes(), b.free_memory().limit)"
 
 
 def test_a_control_group_of_this_machine_limits_what_is_free():

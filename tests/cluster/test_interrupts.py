@@ -80,7 +80,7 @@ def test_close_interrupted_at_any_instruction_can_be_repeated(num_ranks):
 
 def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
     # The thread libraries too, which leave locks held if they are interrupted.
-    files = *of_package("kernels"), threading.__file__, os.path.dirname(concurrent.futures.__file__)
+    files = *of_package("backends"), threading.__file__, os.path.dirname(concurrent.futures.__file__)
     values = np.arange(1 << 16)
     backend = CpuBackend(3)
     expected = int(values.sum())
@@ -99,10 +99,11 @@ def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_searches_succeed_after_many_interrupts(num_ranks, scale):
     interrupt_often(
+        "from mgraph.rank_jobs.jobs import free_bytes\n"
         f"cluster = mg.connect(num_ranks={num_ranks}, backend='cpu'); g = mg.rmat({scale}, cluster=cluster)\n"
         "mg.bfs(g, 0)",
         "mg.bfs(g, 0)",
-        "time.sleep(1); cluster.run(mg.jobs.free_bytes)\n"
+        "time.sleep(1); cluster.run(free_bytes)\n"
         f"assert [set(objects) for objects in cluster._objects] == [{{g.key}}] * {num_ranks}, cluster._objects",
         times=by_tier(60, 300),
     )

@@ -117,7 +117,7 @@ def test_a_part_of_all_ranks_takes_any_graph_on_all(client, ranks_count):
 
 def test_what_takes_more_than_planned_is_put_on_all_ranks(client, ranks_count, monkeypatch):
     with DaskCluster(client) as cluster:
-        build = mg.graph.Graph._build
+        build = graph.Graph._build
 
         def too_much(source, chosen, *args):
             if chosen.num_ranks < 3:

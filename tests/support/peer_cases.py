@@ -51,7 +51,7 @@ def hand_round(comm: Communicator, xp: ModuleType, rounds: int = ROUNDS) -> dict
     backend, windows = open_both(comm, xp)
     windows.own.view(np.uint32)[2 * N : 3 * N] = 2**32 - 1
     out = xp.zeros(2 * rounds + 1, np.int64)
-    pass_on[backend](0, N, *windows.given, rounds, out)
+    pass_on[backend](0, N, *windows.bound, rounds, out)
     comm.wait()
     words = backend.to_host(windows.own)[: 3 * N * 4].view(np.uint32).reshape(3, N)
     received = backend.to_host(out)
@@ -94,7 +94,7 @@ def part_early(comm: Communicator, xp: ModuleType, patience_s: float = 0.0) -> i
     out = xp.full(2 * rounds + 1, -1, np.int64)
     if comm.rank == 0 and patience_s:
         threading.Timer(patience_s, comm.abort, ("rank 1 has had enough",)).start()
-    pass_on[backend](0, N, *windows.given, rounds, out)
+    pass_on[backend](0, N, *windows.bound, rounds, out)
     if comm.rank == 1 and not patience_s:
         comm.abort("rank 1 has had enough")
     backend.synchronize()
@@ -111,7 +111,7 @@ def die_in_the_loop(comm: Communicator, xp: ModuleType) -> tuple[int, float]:
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()
     else:
         threading.Timer(1.5, comm.abort, ("rank 1 was lost",)).start()
-    pass_on[backend](0, N, *windows.given, rounds, out)
+    pass_on[backend](0, N, *windows.bound, rounds, out)
     with pytest.raises(CommAborted, match="rank 1 was lost"):
         comm.wait()
     started = time.monotonic()
@@ -129,7 +129,7 @@ def loop_until_lost(rank: Rank, marker: str) -> None:
     out = xp.zeros(2 * rounds + 1, np.int64)
     rank.comm.barrier()
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
-    pass_on[rank.backend](0, N, *windows.given, rounds, out)
+    pass_on[rank.backend](0, N, *windows.bound, rounds, out)
     wait_for_ranks(rank.comm, rank.backend)
 
 
