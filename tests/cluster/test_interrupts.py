@@ -55,7 +55,7 @@ def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
 def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
     with InProcessCluster(num_ranks, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
-        # A prime, so that a loop's lines are met in turn.
+        # A prime, so that interrupts reach every line of a loop.
         for step in itertools.count(0, by_tier(7, 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break

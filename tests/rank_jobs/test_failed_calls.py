@@ -38,7 +38,7 @@ def test_derived_data_of_some_ranks_is_recomputed_after_a_failure(clusters, monk
             return sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects)
 
         def fail_on_one(*args):
-            # After the last exchange: the first rank here fails once the other has its part.
+            # After the last exchange: the first rank to call it fails once the other rank has its part.
             if next(first, False):
                 wait_until(lambda: have() == [False, True])
                 raise ZeroDivisionError

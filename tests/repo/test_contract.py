@@ -102,16 +102,16 @@ def test_weights_have_one_number_of_classes():
     assert constant("WEIGHT_CLASSES", text_of("backends/device/prelude")) == WEIGHT_CLASSES
 
 
-def test_the_tail_and_the_last_bucket_are_one_share():
+def test_shares_of_tail_and_last_bucket_are_equal():
     assert constant("TAIL_SHARE", text_of("backends/device/frontiers")) == TAIL_SHARE
     assert constant("LAST_SHARE", text_of("backends/device/frontiers")) == LAST_SHARE
 
 
-def test_vertices_of_a_queue_are_counted_beside_its_arcs():
+def test_queue_counts_fit_beside_its_arcs():
     assert 1 << (63 - constant("ARC_BITS", text_of("backends/device/frontiers"))) == MAX_QUEUED
 
 
-def test_windows_begin_alike():
+def test_peer_buffers_have_one_head():
     assert constant("MAX_RANKS", text_of("backends/device/ranks")) == peers.MAX_RANKS
     assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peers.HEAD_BYTES
     assert constant("MAX_SHARED_SOURCES", text_of("backends/device/ranks")) == multi_gpu_search.MAX_SHARED_SOURCES
@@ -232,7 +232,7 @@ def test_a_fault_in_the_text_is_found(old, new, fault):
 
 @kernel(vertex_t="targets")
 def relax(lo, hi, indptr, limit, targets, dist, count):
-    """Stand for a kernel that agrees with GOOD."""
+    """Relax arcs as the kernel of GOOD does."""
     for i in range(lo, hi):
         if dist[i] > limit + 0.0:
             dist[i] = limit

@@ -13,7 +13,7 @@ import mgraph as mg
 
 
 def check_components(case, cluster, order):
-    """Compare the labels of a graph with the oracle's, and let the rules agree."""
+    """Compare the labels of a graph with the oracle's, and validate them."""
     wanted = oracles.components(case)
     with graph_of(case, cluster, order) as g, mg.connected_components(g) as found:
         np.testing.assert_array_equal(found.labels.to_numpy(), wanted, strict=True)
@@ -22,7 +22,7 @@ def check_components(case, cluster, order):
 
 
 def planted_components(seed, num_parts, size, degree, *, directed=False):
-    """Return a random graph of several parts of about equal size, none of them a giant, and their ids shuffled."""
+    """Return a random graph of several parts of equal size with shuffled ids."""
     random = np.random.default_rng(seed)
     starts = np.repeat(np.arange(num_parts) * size, size * degree // 2)
     ends = [starts + random.integers(0, size, len(starts)) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""The session's own promises: hung tests end, and with `--require gpu` no GPU test is skipped."""
+"""The test session: hung tests end, and with `--require gpu` no GPU test is skipped."""
 
 from __future__ import annotations
 

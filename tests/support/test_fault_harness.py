@@ -1,4 +1,4 @@
-"""The harness of random faults finds what is planted for it: leftovers, wrong answers, hangs, bad ends."""
+"""The harness of random faults detects planted ones: leftovers, wrong results, hangs, unnamed errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from faults.processes import ClientProcess, Run, client_process
 
 # Planted in the client, and the problem that must be found.
 PLANTED = {
-    "wrong answer": "bfs: a wrong answer",
+    "wrong result": "bfs: a wrong result",
     "foreign error": "bfs: no error of mgraph: ValueError: planted",
     "object": "client: objects left behind",
     "thread": "client: threads mgraph-planted left behind",
@@ -130,7 +130,7 @@ def test_every_phase_is_drawn_before_any_comes_again():
     assert list(draws(random.Random(3), names, 9)) == list(draws(random.Random(3), names, 9))
 
 
-def test_answers_that_differ_in_a_bit_have_other_names():
+def test_results_that_differ_in_a_bit_have_different_names():
     assert digest([1.0, 2.0]) == digest([1.0, 2.0]) != digest([1.0, 2.0 + 2**-51])
     assert digest([1], [2]) != digest([1, 2]) != digest([1.0, 2.0])
 
