@@ -73,7 +73,7 @@ def test_positions_beyond_31_bits_are_compared_apart(num_ranks, clusters, monkey
         check(mg.minimum_spanning_forest(g), case, g.info.order)
 
 
-def test_hubs(clusters, monkeypatch):
+def test_forests_with_hubs_equal_kruskals(clusters, monkeypatch):
     monkeypatch.setattr(loop, "LIGHTEST_BLOCK_ROW", 8)
     for case in (random_case(5, directed=False), ZOO["star"], ZOO["star-of-stars"]):
         for order in ORDERS:
@@ -91,7 +91,7 @@ def test_many_equal_weights(case, num_ranks, order, maximum, clusters):
         mg.validate(forest)
 
 
-def test_the_same_bytes_for_any_number_of_ranks(clusters):
+def test_forests_have_the_same_bytes_for_any_number_of_ranks(clusters):
     # Said once without an oracle.
     case = random_case(1, directed=False)
     results = set()

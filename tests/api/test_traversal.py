@@ -273,7 +273,7 @@ def test_sum_of_weights_beyond_all_floats_is_handled(num_ranks, clusters):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_a_distance_may_be_the_largest_float(num_ranks, clusters):
+def test_distance_may_be_the_largest_float(num_ranks, clusters):
     most = np.finfo(np.float32).max
     case = make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], np.float32)
     with graph_of(case, clusters[num_ranks]) as g:

@@ -18,7 +18,7 @@ from mgraph.shard.shard import cached_on_shard
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
+def test_prepared_launch_has_bound_arguments_and_new_memory_every_time(name):
     backend = BACKENDS[name].make()
     table = np.random.default_rng(1).permutation(300).astype(np.uint32)
     ids = [np.arange(300, dtype=np.uint32), np.arange(300, dtype=np.uint32)[::-1].copy()]
@@ -34,7 +34,7 @@ def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_an_array_is_full_of_any_value_of_any_length(name):
+def test_full_fills_arrays_of_any_length_and_value(name):
     backend = BACKENDS[name].make()
     for dtype, value in (
         (np.uint8, 7),
@@ -50,7 +50,7 @@ def test_an_array_is_full_of_any_value_of_any_length(name):
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_a_prepared_launch_of_nothing_returns_its_memory(name):
+def test_empty_prepared_launch_returns_its_memory(name):
     backend = BACKENDS[name].make()
     none = backend.xp.empty(0, np.uint32)
     (out,) = backend.prepared(look_up, 0, 0, none, none, Allocated(0, np.dtype(np.uint32)))()
@@ -59,7 +59,7 @@ def test_a_prepared_launch_of_nothing_returns_its_memory(name):
     backend.close()
 
 
-def test_what_is_kept_is_of_one_shard_and_goes_with_it():
+def test_cached_value_belongs_to_one_shard_and_is_freed_with_it():
     worked_out = []
 
     class Thing:

@@ -107,7 +107,7 @@ def test_public_names_resolve():
         ("types.py", "try:\n    import mgraph.backends\nexcept ImportError: pass", "types (layer 0) imports backends"),
     ],
 )
-def test_a_wrong_import_is_found(tmp_path, path, code, fault):
+def test_wrong_import_is_found(tmp_path, path, code, fault):
     (found,) = layers.faults(plant(tmp_path, {path: code}))
     assert fault in found
     assert found.startswith(f"{path}:")
@@ -124,11 +124,11 @@ def test_a_wrong_import_is_found(tmp_path, path, code, fault):
         ("backends/base.py", "def f():\n    from mgraph.backends.cuda import CudaBackend"),
     ],
 )
-def test_a_right_import_passes(tmp_path, path, code):
+def test_allowed_import_passes(tmp_path, path, code):
     assert layers.faults(plant(tmp_path, {path: code})) == []
 
 
-def test_a_cycle_is_found(tmp_path):
+def test_import_cycle_is_found(tmp_path):
     files = {
         "comm/a.py": "from mgraph.comm import b",
         "comm/b.py": "from mgraph.comm.a import x",
@@ -169,7 +169,7 @@ def test_a_cycle_is_found(tmp_path):
         ("README.md", "\n" * 121, "121 lines, the budget is 120"),
     ],
 )
-def test_a_broken_budget_is_found(tmp_path, path, text, fault):
+def test_exceeded_budget_is_found(tmp_path, path, text, fault):
     (found,) = budgets.faults(plant(tmp_path, {path: text}))
     assert fault in found
 
@@ -191,5 +191,5 @@ def test_a_broken_budget_is_found(tmp_path, path, text, fault):
         ("mgraph/a.py", '"""Doc."""\n@inline\ndef _f(a, b, c, d, e, f, g, h): ...'),
     ],
 )
-def test_a_kept_budget_passes(tmp_path, path, text):
+def test_kept_budget_passes(tmp_path, path, text):
     assert budgets.faults(plant(tmp_path, {path: text})) == []

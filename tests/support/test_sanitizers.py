@@ -23,7 +23,7 @@ CAUGHT = {
 
 
 @pytest.mark.parametrize("kernel", CAUGHT)
-def test_a_planted_fault_ends_the_process(kernel):
+def test_planted_fault_ends_the_process(kernel):
     done = run_python("-c", PLANTED.format(kernel=kernel), timeout_s=100)
     assert done.returncode, done.stdout
     assert CAUGHT[kernel] in done.stderr

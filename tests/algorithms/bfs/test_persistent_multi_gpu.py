@@ -88,7 +88,7 @@ def test_results_equal_the_step_variant_and_the_oracle(case, order):
 
 @examples(40)
 @given(graphs_and_sources(), orders)
-def test_drawn_graphs(drawn, order):
+def test_results_of_drawn_graphs_equal_the_step_variant(drawn, order):
     case, sources = drawn
     search(case, sources, 2 + case.num_vertices % 3, order, seed=case.num_vertices)
 
@@ -145,7 +145,7 @@ def test_many_blocks_send_and_merge_candidates(blocks):
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_a_block_scans_hubs(order, monkeypatch):
+def test_thread_blocks_scan_hubs(order, monkeypatch):
     """Words with hubs in a pushed frontier are assigned to blocks, each row to a warp."""
     monkeypatch.setattr(module, "HUB_ARCS", 4)
     for seed in range(6):

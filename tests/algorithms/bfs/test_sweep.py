@@ -114,7 +114,7 @@ def test_supersteps_have_equal_shares_of_edges_and_reduced_bytes():
     assert last["reduced_bytes"] == 0
 
 
-def test_no_source_reaches_nothing():
+def test_search_without_a_source_reaches_no_vertex():
     _, steps = check(ZOO["grid"], [], 2)
     assert [len(of_rank) for of_rank in steps] == [1, 1]
 

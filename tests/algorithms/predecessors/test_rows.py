@@ -134,5 +134,5 @@ def test_blocks_search_long_rows_at_the_same_time():
 
 @examples(100)
 @given(graphs_and_sources(), rank_counts, orders)
-def test_drawn_graphs(drawn, num_ranks, order):
+def test_predecessors_of_drawn_graphs_equal_the_oracle(drawn, num_ranks, order):
     check(*drawn, num_ranks, order)

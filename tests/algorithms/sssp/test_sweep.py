@@ -103,7 +103,7 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
             np.testing.assert_array_equal(of_users(shards, [0], [a.distances for a in results]), expected)
 
 
-def test_no_source_reaches_nothing():
+def test_search_without_a_source_reaches_no_vertex():
     shards = build_shards(ZOO["grid"], 2)
     results, steps = run_sweep(sssp_sweep, shards, [], np.dtype(np.float64))
     assert all(np.isinf(result.distances).all() for result in results)
