@@ -59,7 +59,7 @@ PERSISTENT = {
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stem", PERSISTENT)
 def test_no_persistent_kernel_has_a_fault(stem):
-    run_sanitized(str(loop_test(stem)), "-k", f"({PERSISTENT[stem]}) and not gpu")
+    run_sanitized(str(loop_test(stem)), "-k", PERSISTENT[stem], "-m", "not gpu and not gpus")
 
 
 def test_every_persistent_kernel_is_sanitized():
