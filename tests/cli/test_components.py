@@ -1,4 +1,4 @@
-"""Test `mgraph components`; its errors are in test_cli_refusals.py."""
+"""Test `mgraph components`; its errors are in test_refusals.py."""
 
 from __future__ import annotations
 
