@@ -182,7 +182,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_timeout_set_timer(item, settings):
-    """Start the clock of a test where xdist replaces the process: pytest-timeout's own prints where nobody sees it."""
+    """Start the timer of a test in an xdist process, where pytest-timeout's output would be lost."""
     if not hasattr(item.config, "workerinput"):
         return None
 

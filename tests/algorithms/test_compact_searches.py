@@ -1,4 +1,4 @@
-"""Searches of compact graphs: every answer is the one of rows, for any number of ranks and any communicator."""
+"""Searches of compact graphs: results equal those over rows, for any number of ranks and any communicator."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import oracles
 import pytest
 import scipy.sparse
 from backends import gpu_count
-from comm_ranks import open_socket_threads
+from builds import CaseEdges, build_compact_on, shrink_passes
 from hypothesis import given
 from naive_shard import build_shards, distance_parts, predecessor_parts
 from on_ranks import FEW_RANKS, RANKS, run_on_ranks
+from socket_cluster import SocketCluster
 from strategies import graphs_and_sources, orders, rank_counts
 from sweep_checks import TINY
-from test_build import CaseEdges
-from test_compact import compact_on, squeeze
-from test_traversal import check
 from tiers import by_tier, examples
+from traversal_checks import check_traversal
 from user_graphs import GRAPHS, ORDERS, SEARCHES, STARTABLE
 from zoo import ZOO, make_case, random_case, zoo_sources
 
@@ -32,7 +31,7 @@ from mgraph.rank_jobs.traversal import have_arcs
 from mgraph.types import none_of, unreached_of
 from mgraph.validation.traversal import validate_traversal
 
-# Hundreds of supersteps of seven ranks take long, and add nothing to those of three.
+# Hundreds of supersteps on seven ranks are slow and test no more than those on three.
 DEEP = ZOO["long-chain"]
 
 
@@ -42,7 +41,7 @@ def compact_graph(case, cluster, order="auto", layout="compact"):
 
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_answers_are_the_oracles_for_any_number_of_ranks(case, clusters):
+def test_results_equal_the_oracles_for_any_number_of_ranks(case, clusters):
     for num_ranks in by_tier(FEW_RANKS, RANKS):
         cluster = clusters[num_ranks]
         if case is DEEP and num_ranks > 3:
@@ -53,60 +52,52 @@ def test_answers_are_the_oracles_for_any_number_of_ranks(case, clusters):
                     for search in SEARCHES.values() if case.weights is not None else [mg.bfs]:
                         with search(g, sources) as result:
                             assert result.stats.method == "sweep"
-                            check(result, case, sources, order)
+                            check_traversal(result, case, sources, order)
                             mg.validate(result)
 
 
-class SocketCluster(InProcessCluster):
-    """Ranks of this process that reach each other through sockets, as those of a Dask cluster do."""
-
-    @staticmethod
-    def open_comms(size, timeout_s):
-        return open_socket_threads(size, 60)
-
-
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_answers_over_sockets(num_ranks):
+def test_results_over_sockets_equal_the_oracles(num_ranks):
     with SocketCluster(num_ranks) as cluster:
         for case in STARTABLE:
             if case is DEEP and num_ranks > 2:
                 continue
             with compact_graph(case, cluster, "degree") as g:
                 for search in SEARCHES.values():
-                    check(search(g, 0), case, [0], "degree")
+                    check_traversal(search(g, 0), case, [0], "degree")
 
 
 @pytest.mark.gpu
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_answers_on_a_gpu(num_ranks, order):
+def test_results_on_a_gpu_equal_the_oracles(num_ranks, order):
     with InProcessCluster(num_ranks, backend="cuda") as cluster:
         for case in STARTABLE:
             with compact_graph(case, cluster, order) as g:
                 for search in SEARCHES.values():
                     result = search(g, 0)
-                    check(result, case, [0], order)
+                    check_traversal(result, case, [0], order)
                     mg.validate(result)
 
 
 @pytest.mark.gpus
 @pytest.mark.timeout(300)
-def test_answers_over_nccl():
+def test_results_over_nccl_equal_the_oracles():
     for num_ranks in range(2, min(gpu_count(), 4) + 1):
         with mg.connect(num_ranks=num_ranks, backend="cuda") as cluster:
             for case in STARTABLE:
                 with compact_graph(case, cluster, "degree") as g:
                     for search in SEARCHES.values():
-                        check(search(g, 0), case, [0], "degree")
+                        check_traversal(search(g, 0), case, [0], "degree")
 
 
 @examples(60)
 @given(graphs_and_sources(), rank_counts, orders)
-def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
-    """Zero and absorbed weights included: drawn weights are such more often than not."""
+def test_predecessors_of_drawn_graphs_equal_the_oracle(drawn, num_ranks, order):
+    """Most drawn weights are zero, or absorbed by the rounding of a sum."""
     case, sources = drawn
-    shards = compact_on(case, num_ranks, order, TINY)
+    shards = build_compact_on(case, num_ranks, order, TINY)
     naive = build_shards(case, num_ranks, order)
     positions = oracles.positions(case, order)
     for weighted in (False, True):
@@ -117,18 +108,18 @@ def test_predecessors_of_drawn_graphs(drawn, num_ranks, order):
         def program(shard, comm, part, starts=with_state):
             return find_predecessors_by_sweep(shard, comm, starts, part)
 
-        answers = run_on_ranks(program, shards, parts=[(part,) for part in parts])
+        results = run_on_ranks(program, shards, parts=[(part,) for part in parts])
         wanted = predecessor_parts(naive, oracles.predecessors(case, dist, sources, positions, weighted=weighted))
-        for got, want in zip(answers, wanted, strict=True):
+        for got, want in zip(results, wanted, strict=True):
             np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("seed", range(6))
-def test_validation_finds_what_it_finds_in_rows(seed, num_ranks):
-    """Right answers, and answers with a few values changed: the same rules, counts and vertices."""
+def test_violations_equal_those_over_rows(seed, num_ranks):
+    """Validate correct results and results with a few values changed: rules, counts and vertices are the same."""
     case = random_case(seed, 250)
-    compact = compact_on(case, num_ranks)
+    compact = build_compact_on(case, num_ranks)
     plain = build_shards(case, num_ranks)
     positions = oracles.positions(case, "degree")
     random = np.random.default_rng(seed)
@@ -152,7 +143,7 @@ def test_validation_finds_what_it_finds_in_rows(seed, num_ranks):
         assert bool(both[0][0]) == bool(spoiled) or spoiled == 1
 
 
-def test_facts_are_those_of_rows(clusters):
+def test_info_and_stats_equal_those_of_rows(clusters):
     for case in (random_case(0), random_case(1), ZOO["unreachable-part"], ZOO["isolated"]):
         for order in ORDERS:
             for cluster in clusters.values():
@@ -169,11 +160,11 @@ def test_facts_are_those_of_rows(clusters):
                         assert (one.num_reached, one.num_edges) == (other.num_reached, other.num_edges)
 
 
-def test_limits_paths_and_many_roots(clusters):
+def test_limits_paths_and_several_roots_equal_the_oracles(clusters):
     case = ZOO["grid"]
     with compact_graph(case, clusters[3]) as g:
-        check(mg.bfs(g, 0, depth_limit=3), case, [0], g.info.order, 3)
-        check(mg.sssp(g, 0, cutoff=9), case, [0], g.info.order, 9)
+        check_traversal(mg.bfs(g, 0, depth_limit=3), case, [0], g.info.order, 3)
+        check_traversal(mg.sssp(g, 0, cutoff=9), case, [0], g.info.order, 9)
         assert [r.stats.method for r in mg.bfs_many(g, [0, 5])] == ["sweep", "sweep"]
         result = mg.sssp(g, [0, 70])
         chosen = np.asarray(result.predecessors)
@@ -181,14 +172,14 @@ def test_limits_paths_and_many_roots(clusters):
 
 
 @pytest.mark.parametrize("largest", [255, 65535, 2**32 - 1, 2**40])
-def test_integers_are_stored_in_as_few_bytes_as_they_take(largest, clusters):
+def test_integer_weights_have_the_narrowest_dtype(largest, clusters):
     case = make_case("line", 6, [(v, v + 1, largest) for v in range(5)], np.int64)
     with compact_graph(case, clusters[1]) as g:
         assert np.dtype(g.info.weight_dtype).itemsize == max(np.min_scalar_type(largest).itemsize, 1)
         assert mg.sssp(g, 0).distances[5] == 5 * largest
 
 
-def test_what_needs_rows_is_refused_in_one_line(clusters):
+def test_algorithms_that_need_rows_are_refused(clusters):
     with compact_graph(ZOO["path"], clusters[2]) as g:
         assert "compact" in repr(g)
         for search in (mg.bfs, mg.sssp):
@@ -203,7 +194,7 @@ def test_what_needs_rows_is_refused_in_one_line(clusters):
         mg.rmat(5, layout="dense")
 
 
-def test_auto_is_compact_where_rows_would_not_fit(clusters, monkeypatch):
+def test_auto_layout_is_compact_if_rows_would_not_fit(clusters, monkeypatch):
     rows, compact = (plan_graph(Rmat(17), 1, "cpu", 1 << 40, layout=name) for name in ("rows", "compact"))
     few = (rows.parts["while it is built"] + compact.parts["while it is built"]) // 2
     for free, layout in ((1 << 40, "rows"), (few, "compact")):
@@ -220,7 +211,7 @@ def test_auto_is_compact_where_rows_would_not_fit(clusters, monkeypatch):
 
 
 @pytest.mark.parametrize("how", ["from_edges", "from_csr", "from_scipy", "grid", "read"])
-def test_every_way_to_make_a_graph_takes_a_layout(how, clusters, tmp_path):
+def test_every_constructor_has_a_layout_argument(how, clusters, tmp_path):
     u = np.arange(5)
     v = np.arange(1, 6)
     np.savez(tmp_path / "a.npz", sources=u, targets=v)
@@ -236,16 +227,16 @@ def test_every_way_to_make_a_graph_takes_a_layout(how, clusters, tmp_path):
         mg.validate(mg.bfs(g, 0))
 
 
-def test_many_passes_change_no_answer(clusters, monkeypatch):
-    squeeze(monkeypatch)
+def test_results_do_not_depend_on_the_number_of_passes(clusters, monkeypatch):
+    shrink_passes(monkeypatch)
     for case in (random_case(4, 200), random_case(5, 200)):
         with compact_graph(case, clusters[3], "degree") as g:
             for search in SEARCHES.values():
-                check(search(g, 1), case, [1], "degree")
+                check_traversal(search(g, 1), case, [1], "degree")
 
 
-def test_supersteps_look_at_every_edge_once():
-    (shard,) = compact_on(random_case(0, 200), 1)
+def test_every_sweep_scans_every_edge_once():
+    (shard,) = build_compact_on(random_case(0, 200), 1)
     from mgraph.algorithms.bfs.sweep import bfs_sweep
 
     def program(shard, comm):

@@ -1,4 +1,4 @@
-"""The table of variants: what is chosen where, what happens to needs that cannot be made, and who reads it."""
+"""The table of variants: the choice by setting, needs that cannot be made, and readers of the table."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ COMPACT = {"layout": "compact"}
     ],
     ids=str,
 )
-def test_which_variant_is_selected(facts, bfs, sssp, components, forest):
+def test_setting_selects_the_variant(facts, bfs, sssp, components, forest):
     setting = replace(GPU, **facts)
     wanted = {"bfs": bfs, "sssp": sssp, "components": components, "spanning_forest": forest}
     for algorithm, short_name in wanted.items():
@@ -74,7 +74,7 @@ def test_which_variant_is_selected(facts, bfs, sssp, components, forest):
             assert select(TABLE[algorithm], setting).name == f"{algorithm}.{short_name}"
 
 
-def test_a_method_that_names_a_row_takes_it_or_is_refused_with_its_condition():
+def test_method_that_names_a_variant_selects_it_or_is_refused_with_its_condition():
     for method, name in ("step", "bfs.step"), ("persistent", "bfs.persistent"):
         assert select(TABLE["bfs"], replace(GPU, method=method)).name == name
     with pytest.raises(UsageError, match=r"'persistent' does not apply here: bfs\.persistent runs on one GPU"):
@@ -85,7 +85,7 @@ def test_a_method_that_names_a_row_takes_it_or_is_refused_with_its_condition():
         select(TABLE["bfs"], replace(GPU, method="persistent_multi_gpu", failed=frozenset({"peer_buffers"}), **GPUS))
 
 
-def test_rows_are_named_once_and_the_last_one_always_runs():
+def test_names_are_unique_and_the_last_variant_always_applies():
     names = [row.name for rows in TABLE.values() for row in rows]
     assert len(names) == len(set(names))
     for rows in TABLE.values():
@@ -109,7 +109,7 @@ def crowd(cluster):
 
 
 def setting_of(cluster, g, method):
-    """Return what rank 0 chooses by."""
+    """Return the setting of rank 0."""
     return cluster.run(lambda rank: Setting.of(rank.objects[g.key], rank.comm, method))[0]
 
 
@@ -129,7 +129,7 @@ def columns(result):
         (on_cpu, 2, mg.sssp, "sssp.near_far"),
     ],
 )
-def test_every_variant_that_can_be_named_finds_the_same(make, num_ranks, search, name):
+def test_all_variants_have_equal_results(make, num_ranks, search, name):
     algorithm = search.__name__
     with make(num_ranks) as cluster, crowd(cluster) as g:
         with search(g, 3) as found:
@@ -180,7 +180,7 @@ def break_first_neighbors(monkeypatch, rank):
 
 @pytest.mark.parametrize("breaks", [break_peer_buffers, break_first_neighbors])
 @pytest.mark.parametrize("rank", [0, 1])
-def test_a_need_that_fails_on_one_rank_leaves_the_next_row_to_all(breaks, rank, monkeypatch):
+def test_need_that_fails_on_one_rank_selects_the_next_variant_on_all(breaks, rank, monkeypatch):
     with emulated(2) as cluster, crowd(cluster) as g:
         wanted = [columns(search(g, 3)) for search in (mg.bfs, mg.sssp)]
         labels = mg.connected_components(g).labels.to_numpy()
@@ -198,21 +198,21 @@ def test_a_need_that_fails_on_one_rank_leaves_the_next_row_to_all(breaks, rank, 
                 for column, other in zip(columns(result), expected, strict=True):
                     np.testing.assert_array_equal(column, other)
             np.testing.assert_array_equal(found.labels.to_numpy(), labels)
-        # It is remembered: no call tries again, and one that asks for the row is refused on all ranks.
+        # The failure is remembered: no call tries again, and one that names the variant is refused on all ranks.
         assert tried is None or next(tried) == 1
         with pytest.raises(UsageError, match=r"bfs\.persistent_multi_gpu runs on 2 to 8 GPUs"):
             mg.bfs(g, 3, method="persistent_multi_gpu")
         assert mg.bfs(g, 3).distances.digest() == levels.distances.digest()
 
 
-def test_one_gpu_without_room_for_first_neighbors_searches_by_steps(monkeypatch):
+def test_one_gpu_without_memory_for_first_neighbors_runs_the_step_variant(monkeypatch):
     break_first_neighbors(monkeypatch, 0)
     with emulated(1) as cluster, crowd(cluster) as g, mg.bfs(g, 3) as found:
         assert found.stats.variant == "bfs.step"
         mg.validate(found)
 
 
-def test_without_room_for_weight_sorted_rows_one_cpu_rank_goes_near_and_far(monkeypatch):
+def test_cpu_rank_without_memory_for_weight_sorted_rows_runs_near_far(monkeypatch):
     with on_cpu(1) as cluster, crowd(cluster) as g:
         monkeypatch.setattr(weight_sorted, "SEARCH_BYTES", 1 << 60)
         found = mg.sssp(g, 3)
@@ -223,7 +223,7 @@ def test_without_room_for_weight_sorted_rows_one_cpu_rank_goes_near_and_far(monk
 
 
 @pytest.mark.parametrize(("need", "method"), [("require_in_rows", "step"), ("require_blocks", "sweep")])
-def test_a_need_of_every_row_fails_the_call_on_all_ranks_and_no_later_one(need, method, monkeypatch):
+def test_need_of_every_variant_fails_the_call_but_no_later_one(need, method, monkeypatch):
     with on_cpu(2) as cluster, crowd(cluster) as g:
         wanted = mg.bfs(g, 3).distances.digest()
         with monkeypatch.context() as patch:
@@ -235,7 +235,7 @@ def test_a_need_of_every_row_fails_the_call_on_all_ranks_and_no_later_one(need, 
 
 @pytest.mark.parametrize(("make", "limits"), [(emulated, "cuda"), (on_cpu, "cpu")])
 @pytest.mark.parametrize("source", [Rmat(6), Rmat(6, weights=None), Grid(5, 6)], ids=lambda source: source.name)
-def test_the_plan_selects_what_the_ranks_select(make, limits, source, monkeypatch):
+def test_plan_selects_the_variants_that_run(make, limits, source, monkeypatch):
     planned = []
 
     def noted(rows, setting):
@@ -252,25 +252,25 @@ def test_the_plan_selects_what_the_ranks_select(make, limits, source, monkeypatc
             if source.weight_dtype is not None:
                 found += [mg.sssp(g, 0), mg.minimum_spanning_forest(g)]
             names = {result.stats.variant for result in found}
-        # The plan of a graph on several ranks asks about compact ones too.
+        # The plan of a graph on several ranks selects for the compact layout too.
         assert names <= set(planned)
 
 
-def test_ranks_without_peer_memory_are_planned_to_search_by_steps():
+def test_plan_without_peer_memory_has_the_step_variant():
     near, far = (plan_graph(Rmat(24), 4, "cuda", 1 << 40, peer_memory=peers).parts for peers in (True, False))
     assert "peer buffers" in near
     assert "peer buffers" not in far
     assert far["while bfs runs"] > near["while bfs runs"]
 
 
-def test_auto_counts_the_searches_of_a_graph_whose_build_alone_would_fit():
-    """Graph500's scale 29 without weights on a GPU of 80 GB: the rows are built in 75 GiB, a search takes 80."""
+def test_auto_layout_counts_the_memory_of_searches():
+    """Plan Graph500's scale 29 without weights on a GPU of 80 GB: a build of rows needs 75 GiB, a search 80."""
     source = parse_spec("rmat:29,weights=none")
     free = 79 << 30
     rows = plan_graph(source, 1, "cuda", free, "rows")
     assert rows.parts["while it is built"] < free < rows.needed_bytes
     assert plan_graph(source, 1, "cuda", free, "auto").layout == "compact"
-    # What the ranks decide by is the same.
+    # The ranks decide by the same number.
     edges = source.num_input_edges
     partition = SimpleNamespace(num_arcs=2 * edges, max_weight=0)
     from mgraph.planning.memory import _sizes_of
@@ -280,7 +280,7 @@ def test_auto_counts_the_searches_of_a_graph_whose_build_alone_would_fit():
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_graph_is_built_compact_where_searches_would_not_fit_beside_rows(num_ranks, monkeypatch):
+def test_graph_is_built_compact_if_searches_would_not_fit_beside_rows(num_ranks, monkeypatch):
     source = Grid(200, 200)
     made = plan_graph(source, num_ranks, "cpu", 1 << 40)
     built = made.parts["while it is built"]
@@ -293,7 +293,7 @@ def test_a_graph_is_built_compact_where_searches_would_not_fit_beside_rows(num_r
             mg.validate(mg.bfs(g, 1))
 
 
-def test_the_command_line_refuses_a_method_before_the_graph_is_built(monkeypatch):
+def test_command_line_refuses_a_method_before_the_build(monkeypatch):
     monkeypatch.setattr("mgraph.cli.answer.Graph", None)
     for command in ("bfs", "sssp"):
         arguments = [command, "rmat:6", "-s", "0", "--backend", "cpu", "--method", "persistent"]
@@ -314,26 +314,26 @@ def test_traces_and_json_name_the_variant():
     assert '"variant": "spanning_forest.boruvka"' in run("msf", "rmat:6", "--json")
 
 
-def test_the_document_is_what_the_table_says():
+def test_document_of_variants_equals_the_table():
     assert (ROOT / "docs" / "variants.md").read_text() == markdown(), "run the command at the head of docs/variants.md"
     for row in itertools.chain.from_iterable(TABLE.values()):
         assert (ROOT / loop_of(row)).exists()
 
 
-def test_the_readme_has_every_variant_with_its_condition_and_loop():
+def test_readme_has_every_variant_with_its_condition_and_loop():
     rows = [re.split(r" *\| *", line.strip("| \n")) for line in (ROOT / "README.md").read_text().splitlines()]
-    told = {cells[0].strip("`"): cells for cells in rows if len(cells) > 2}
+    listed = {cells[0].strip("`"): cells for cells in rows if len(cells) > 2}
     for row in itertools.chain.from_iterable(TABLE.values()):
-        assert told[row.name][1] == row.when
-        assert f"`{loop_of(row)}`" in told[row.name][2]
+        assert listed[row.name][1] == row.when
+        assert f"`{loop_of(row)}`" in listed[row.name][2]
 
 
-def test_only_the_table_tells_backends_apart():
-    """An assertion tells the type checker what the table has decided."""
-    asking = [
+def test_only_the_setting_tests_for_persistent_backends():
+    """Assertions for the type checker are allowed."""
+    found = [
         (path.relative_to(ROOT).as_posix(), line.strip())
         for path in sorted((ROOT / "mgraph").rglob("*.py"))
         for line in path.read_text().splitlines()
-        if re.search(r"isinstance\(.*\b(PersistentBackend|PersistentBackend)\b", line) and "assert" not in line
+        if re.search(r"isinstance\(.*\bPersistentBackend\b", line) and "assert" not in line
     ]
-    assert [path for path, _ in asking] == ["mgraph/algorithms/variant.py"], asking
+    assert [path for path, _ in found] == ["mgraph/algorithms/variant.py"], found

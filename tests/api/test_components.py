@@ -8,6 +8,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse
+from component_checks import check_components, planted_components
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import build_shards
@@ -29,15 +30,6 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.shard.user_ids import positions_of
 
 
-def check_components(case, cluster, order):
-    """Compare the labels of a graph with the oracle's, and let the rules agree."""
-    wanted = oracles.components(case)
-    with graph_of(case, cluster, order) as g, mg.connected_components(g) as found:
-        np.testing.assert_array_equal(found.labels.to_numpy(), wanted, strict=True)
-        assert found.num_components == len(set(wanted.tolist()))
-        mg.validate(found)
-
-
 def by_scipy(case):
     """Return the smallest vertex of each one's component, found by SciPy."""
     n = case.num_vertices
@@ -48,19 +40,9 @@ def by_scipy(case):
     return smallest[of_vertex]
 
 
-def planted(seed, num_parts, size, degree, *, directed=False):
-    """Return a random graph of several parts of about equal size, none of them a giant, and their ids shuffled."""
-    random = np.random.default_rng(seed)
-    starts = np.repeat(np.arange(num_parts) * size, size * degree // 2)
-    ends = [starts + random.integers(0, size, len(starts)) for _ in range(2)]
-    names = random.permutation(num_parts * size).astype(np.uint32)
-    case = make_case(f"planted-{seed}", num_parts * size, [], directed=directed)
-    return replace(case, sources=names[ends[0]], targets=names[ends[1]], weights=None)
-
-
 @pytest.mark.widens
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
-def test_labels_are_the_oracles_for_any_number_of_ranks_and_order(case, clusters):
+def test_labels_equal_the_oracle_for_any_number_of_ranks_and_order(case, clusters):
     for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
         for order in ORDERS:
             check_components(case, cluster, order)
@@ -70,8 +52,8 @@ def test_labels_are_the_oracles_for_any_number_of_ranks_and_order(case, clusters
 @pytest.mark.parametrize("num_ranks", RANKS)
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize(("num_parts", "size", "degree"), [(5, 200, 3), (2, 700, 8), (40, 30, 2), (1, 1500, 1)])
-def test_graphs_without_a_giant(num_parts, size, degree, directed, num_ranks, clusters):
-    case = planted(num_ranks, num_parts, size, degree, directed=directed)
+def test_labels_without_a_giant_equal_the_oracle(num_parts, size, degree, directed, num_ranks, clusters):
+    case = planted_components(num_ranks, num_parts, size, degree, directed=directed)
     np.testing.assert_array_equal(oracles.components(case), by_scipy(case))
     for order in ORDERS:
         check_components(case, clusters[num_ranks], order)
@@ -83,14 +65,14 @@ def rank_program(shard, comm):
 
 @examples(200)
 @given(graphs(max_vertices=40, max_edges=60), orders, rank_counts)
-def test_labels_of_drawn_graphs(case, order, num_ranks):
+def test_labels_of_drawn_graphs_equal_the_oracle(case, order, num_ranks):
     labels = np.concatenate(run_on_ranks(rank_program, build_shards(case, num_ranks, order)))
     np.testing.assert_array_equal(labels, oracles.components(case))
     np.testing.assert_array_equal(labels, by_scipy(case))
 
 
 def searched_program(shard, comm, limit):
-    """Return labels found after a search of so many levels from a hub, and what was done."""
+    """Search up to `limit` levels from a hub, then find the labels; return them and the methods of the supersteps."""
     trace = Trace(shard.backend, comm)
     hub = positions_of(shard, comm, [find_hub(shard, comm)])
     searched = bfs(shard, comm, connected(shard, hub), Trace(shard.backend, comm), limit)
@@ -101,21 +83,21 @@ def searched_program(shard, comm, limit):
 @pytest.mark.parametrize("capacity", [0, 4, 1000])
 @examples(100)
 @given(graphs(max_vertices=40, max_edges=60), orders, rank_counts, st.integers(0, 3) | st.none())
-def test_labels_behind_a_search_that_is_through_or_not(capacity, case, order, num_ranks, limit):
-    """However far around the hub, with room for edges outside or without."""
+def test_labels_after_a_complete_or_limited_search_equal_the_oracle(capacity, case, order, num_ranks, limit):
+    """For any depth around the hub, and any capacity for edges outside of the search."""
     case = replace(case, directed=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mgraph.algorithms.components.afforest.EDGES", capacity)
         found = run_on_ranks(searched_program, build_shards(case, num_ranks, order), limit)
     np.testing.assert_array_equal(np.concatenate([labels for labels, _ in found]), oracles.components(case))
     for _, methods in found:
-        assert methods[:2] in (["tell", "meet"], ["tell", "sample"])
-        assert capacity < 1000 or methods == ["tell", "meet"]
+        assert methods[:2] in (["broadcast", "merge"], ["broadcast", "sample"])
+        assert capacity < 1000 or methods == ["broadcast", "merge"]
 
 
 @pytest.mark.parametrize("spec", ["rmat", "grid"])
 @pytest.mark.parametrize("num_ranks", [1, 3, 4])
-def test_generated_graphs(spec, num_ranks, clusters):
+def test_labels_of_generated_graphs_do_not_depend_on_ranks(spec, num_ranks, clusters):
     make = {"rmat": lambda c: mg.rmat(12, edge_factor=2, cluster=c), "grid": lambda c: mg.grid(60, 70, cluster=c)}
     with make[spec](clusters[1]) as g, make[spec](clusters[num_ranks]) as other:
         found = mg.connected_components(g)
@@ -124,7 +106,7 @@ def test_generated_graphs(spec, num_ranks, clusters):
         mg.validate(again)
         assert found.labels.digest() == again.labels.digest()
         assert found.num_components == again.num_components == len(set(found.labels))
-        # The giant is skipped: few arcs are looked at beside those that are sampled.
+        # The giant is skipped: few arcs are scanned beside the sampled ones.
         steps = {step["method"]: step for step in found.stats.supersteps}
         if spec == "rmat":
             assert steps["finish"]["arcs"] < 0.1 * g.info.num_arcs
@@ -138,10 +120,10 @@ def test_ranks_exchange_a_bit_per_vertex_if_there_is_a_giant(clusters, monkeypat
             several = num_ranks > 1
             methods = [step["method"] for step in stats.supersteps]
             assert methods[0] == "sample"
-            assert methods[-1] == ("meet" if several else "finish")
-            assert (methods.count("tell"), methods.count("meet")) in ([(2, 1), (3, 1)] if several else [(0, 0)])
-            # Bits go to every other rank, and few pairs: no more than a byte a vertex from each rank, where a forest is
-            # four. The labels want four more.
+            assert methods[-1] == ("merge" if several else "finish")
+            assert (methods.count("broadcast"), methods.count("merge")) in ([(2, 1), (3, 1)] if several else [(0, 0)])
+            # Every rank sends a bitmap and few pairs: at most a byte per vertex, where a forest has four. Translation
+            # of labels sends four more.
             num_bytes = sum(step["bytes"] for step in stats.supersteps)
             assert num_bytes <= g.num_vertices * num_ranks + 4096
             assert max(stats.bytes_sent) <= num_bytes + 5 * g.num_vertices + 4096
@@ -151,33 +133,33 @@ def test_ranks_exchange_a_bit_per_vertex_if_there_is_a_giant(clusters, monkeypat
 
 
 def test_ranks_exchange_whole_forests_without_a_giant(clusters):
-    case = planted(1, 40, 30, 2)
+    case = planted_components(1, 40, 30, 2)
     for num_ranks, exchanges in zip(RANKS, (0, 1, 2, 2, 3), strict=True):
         with graph_of(case, clusters[num_ranks], "degree") as g:
             found = mg.connected_components(g)
-            merges = [step for step in found.stats.supersteps if step["method"] == "meet"]
+            merges = [step for step in found.stats.supersteps if step["method"] == "merge"]
             assert [step["frontier"] for step in merges] == [g.num_vertices - g.info.num_isolated] * exchanges
             np.testing.assert_array_equal(found.labels.to_numpy(), oracles.components(case))
 
 
-def meet_of(found):
+def exchange_of(found):
     """Return how the ranks exchanged their forests at the end."""
     steps = found.stats.supersteps
-    merges = [step for step in steps if step["method"] == "meet"]
+    merges = [step for step in steps if step["method"] == "merge"]
     return "alone" if not merges else "forests" if merges[0]["frontier"] == steps[0]["frontier"] else "pairs"
 
 
 @pytest.mark.parametrize("hubs", [1, 8])
 @pytest.mark.parametrize("num_ranks", RANKS)
-def test_pairs_of_few_and_many_small_components(num_ranks, hubs, clusters, monkeypatch):
-    """A giant, and beside it from none to many vertices with roots that are exchanged one by one."""
+def test_pairs_of_few_and_many_small_components_equal_the_oracle(num_ranks, hubs, clusters, monkeypatch):
+    """Exchange the tree roots of 0 to 1400 vertices beside a giant as pairs."""
     monkeypatch.setattr("mgraph.algorithms.components.union_find.HUBS", hubs)
     ways = set()
     for seed, small in enumerate((0, 1, 5, 20, 60, 200)):
         random = np.random.default_rng(seed)
         n = 900
         ends = random.integers(0, n, (4 * n, 2)).tolist()
-        # Rings of vertices with few neighbors, so that no rank has a ring by itself.
+        # Rings of vertices with few neighbors; no rank holds a whole ring.
         for ring in range(small):
             ends += [(n + 7 * ring + i, n + 7 * ring + (i + 1) % 7) for i in range(7)]
         case = make_case("rings", n + 7 * small, [])
@@ -187,11 +169,11 @@ def test_pairs_of_few_and_many_small_components(num_ranks, hubs, clusters, monke
         for order in ORDERS:
             with graph_of(case, clusters[num_ranks], order) as g, mg.connected_components(g) as found:
                 np.testing.assert_array_equal(found.labels.to_numpy(), oracles.components(case))
-                ways.add(meet_of(found))
+                ways.add(exchange_of(found))
     assert ("pairs" in ways) == (num_ranks > 1)
 
 
-def test_a_result_is_columns_like_any_other(clusters, tmp_path):
+def test_labels_are_a_column_like_any_other(clusters, tmp_path):
     case = ZOO["isolated"]
     with graph_of(case, clusters[3]) as g:
         found = mg.connected_components(g)
@@ -215,7 +197,7 @@ def test_a_result_is_columns_like_any_other(clusters, tmp_path):
         assert repr(mg.connected_components(g)).startswith("<components of edges: 1 component of 1 vertex, ")
 
 
-def test_the_answer_is_freed_with_its_last_holder():
+def test_result_is_freed_with_its_last_reference():
     def kept(cluster):
         cluster.run(nothing)
         return [key for objects in cluster._objects for key in objects if not key.startswith("graph-")]
@@ -228,7 +210,7 @@ def test_the_answer_is_freed_with_its_last_holder():
         assert kept(cluster) == []
 
 
-def test_a_failed_call_keeps_nothing_and_leaves_the_graph_usable(monkeypatch):
+def test_failed_call_stores_nothing_and_leaves_the_graph_usable(monkeypatch):
     with InProcessCluster(2) as cluster, graph_of(ZOO["path"], cluster) as g:
         monkeypatch.setattr("mgraph.rank_jobs.components.labels_of_users", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -238,7 +220,7 @@ def test_a_failed_call_keeps_nothing_and_leaves_the_graph_usable(monkeypatch):
         assert mg.connected_components(g).num_components == 1
 
 
-def test_bad_arguments_are_refused(clusters):
+def test_invalid_arguments_are_refused(clusters):
     g = graph_of(ZOO["path"], clusters[1])
     found = mg.connected_components(g)
     g.close()
@@ -246,9 +228,9 @@ def test_bad_arguments_are_refused(clusters):
         mg.connected_components(g)
     with pytest.raises(mg.GraphClosed, match="was closed: build it again"):
         mg.validate(found)
-    # What was found stays.
+    # The result remains readable.
     assert found.labels[3] == 0
     with pytest.raises(mg.UsageError, match="is not a graph: make one with"):
         mg.connected_components([(0, 1)])
-    with pytest.raises(mg.UsageError, match="ndarray is not what an algorithm returns"):
+    with pytest.raises(mg.UsageError, match="ndarray is not the result of an algorithm: validate needs one"):
         mg.validate(np.zeros(3))

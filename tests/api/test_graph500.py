@@ -15,7 +15,7 @@ from mgraph.api.traversal_results import Stats
 from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
-from mgraph.rank_jobs import traversal as jobs
+from mgraph.rank_jobs import traversal
 
 
 @pytest.fixture(scope="module", params=[1, 3])
@@ -195,7 +195,7 @@ def test_every_result_is_validated(kernel, check, cluster, monkeypatch):
             dist[np.flatnonzero((dist > 0) & (dist != np.iinfo(dist.dtype).max))[-1:]] += 1
         return num_isolated
 
-    translate = jobs._translate
+    translate = traversal._translate
     searches = [0] * cluster.num_ranks
     monkeypatch.setattr("mgraph.rank_jobs.traversal._translate", corrupt)
     spec = Graph500(7, num_roots=4, kernels=(kernel,), check=check)

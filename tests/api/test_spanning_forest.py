@@ -34,7 +34,7 @@ def filtering(monkeypatch):
 
 @pytest.mark.widens
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
-def test_forests_are_kruskals_for_any_number_of_ranks_and_order(case, clusters):
+def test_forests_equal_kruskals_for_any_number_of_ranks_and_order(case, clusters):
     for cluster in map(clusters.get, by_tier(FEW_RANKS, RANKS)):
         for order in ORDERS:
             with graph_of(case, cluster, order) as g:
@@ -73,7 +73,7 @@ def test_positions_beyond_31_bits_are_compared_apart(num_ranks, clusters, monkey
         check(mg.minimum_spanning_forest(g), case, g.info.order)
 
 
-def test_hubs(clusters, monkeypatch):
+def test_forests_with_hubs_equal_kruskals(clusters, monkeypatch):
     monkeypatch.setattr(loop, "LIGHTEST_BLOCK_ROW", 8)
     for case in (random_case(5, directed=False), ZOO["star"], ZOO["star-of-stars"]):
         for order in ORDERS:
@@ -91,16 +91,16 @@ def test_many_equal_weights(case, num_ranks, order, maximum, clusters):
         mg.validate(forest)
 
 
-def test_the_same_bytes_for_any_number_of_ranks(clusters):
+def test_forests_have_the_same_bytes_for_any_number_of_ranks(clusters):
     # Said once without an oracle.
     case = random_case(1, directed=False)
-    answers = set()
+    results = set()
     for cluster in clusters.values():
         with graph_of(case, cluster) as g:
             forest = mg.minimum_spanning_tree(g)
             columns = tuple(np.asarray(column).tobytes() for column in forest)
-            answers.add((columns, forest.total_weight, forest.sources.digest(), forest.weights.digest()))
-    assert len(answers) == 1
+            results.add((columns, forest.total_weight, forest.sources.digest(), forest.weights.digest()))
+    assert len(results) == 1
 
 
 @pytest.mark.parametrize("case", [random_case(s, directed=False) for s in range(6)], ids=lambda case: case.name)
@@ -150,7 +150,7 @@ def test_totals_are_exact(clusters):
         (ZOO["grid"].unweighted, "the graph has no weights: a spanning forest needs them"),
     ],
 )
-def test_what_has_no_forest_is_refused(case, message, clusters):
+def test_graph_without_a_forest_is_refused(case, message, clusters):
     source = (case.sources, case.targets, case.weights)
     g = mg.from_edges(*source, num_vertices=case.num_vertices, directed=case.directed, cluster=clusters[2])
     with pytest.raises(mg.UsageError, match=message):
@@ -160,7 +160,7 @@ def test_what_has_no_forest_is_refused(case, message, clusters):
         mg.minimum_spanning_forest(g)
 
 
-def test_a_forest_is_a_result(clusters, tmp_path):
+def test_forest_is_a_result_like_any_other(clusters, tmp_path):
     case = ZOO["isolated"]
     with graph_of(case, clusters[3]) as g:
         forest = mg.minimum_spanning_forest(g)

@@ -167,10 +167,10 @@ def limited_group(limit: int):
     pytest.skip("no control group can be made here that limits memory")
 
 
-FREE = "from mgraph.backends.base import CpuBackend; b = CpuBackend(1); print(b.free_bytes(), b.free_memory().limit)"
+FREE = "from mgraph.backends.cpu import CpuBackend; b = CpuBackend(1); print(b.free_bytes(), b.free_memory().limit)"
 
 
-def test_a_control_group_of_this_machine_limits_what_is_free():
+def test_control_group_of_this_machine_limits_free_memory():
     with limited_group(700 * MIB) as processes:
         join = lambda: processes.write_text(str(os.getpid()))  # noqa: E731
         command = [sys.executable, "-c", FREE]
@@ -197,7 +197,7 @@ main(["bfs", sys.argv[2], "--source", "1", "--backend", "cpu"])
 
 
 @pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
-def test_a_graph_beyond_the_limit_of_its_process_is_refused(name):
+def test_graph_beyond_the_limit_of_its_process_is_refused(name):
     def run(spec):
         command = [sys.executable, "-c", LIMITED, name, spec]
         return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=240)

@@ -11,33 +11,33 @@ from mgraph.backends.base import PersistentBackend
 
 
 @pytest.fixture(params=["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def fusing(request):
-    """Each backend that has fused loops."""
-    backend = BACKENDS[request.param].make()
-    assert isinstance(backend, PersistentBackend)
-    return backend
+def launcher(request):
+    """Each backend that runs persistent kernels."""
+    launcher = BACKENDS[request.param].make()
+    assert isinstance(launcher, PersistentBackend)
+    return launcher
 
 
-def test_blocks_meet(fusing):
-    n = 192 if fusing.name == "emulated" else 1_000_000
+def test_grid_barriers_order_rounds(launcher):
+    n = 192 if launcher.name == "emulated" else 1_000_000
     values = np.random.default_rng(1).integers(0, 1000, n).astype(np.uint32)
-    arrived = fusing.xp.zeros(1, np.int64)
+    arrived = launcher.xp.zeros(1, np.int64)
     expected = values
     for _ in range(5):
         expected = expected + np.roll(expected, -1)
-    for items in (n, 64, n):  # grids of other sizes may go on from where one stopped
-        state = fusing.to_device(np.concatenate([values, np.zeros_like(values)]))
-        primitives.rounds[fusing](0, items, fusing.abort_word, n, state, arrived)
-        np.testing.assert_array_equal(fusing.to_host(state[n:]), expected)
+    for items in (n, 64, n):  # a grid of another size continues with the same counter
+        state = launcher.to_device(np.concatenate([values, np.zeros_like(values)]))
+        primitives.rounds[launcher](0, items, launcher.abort_word, n, state, arrived)
+        np.testing.assert_array_equal(launcher.to_host(state[n:]), expected)
 
 
-def test_the_abort_word_ends_a_meeting_that_a_block_misses(fusing):
-    xp = fusing.xp
-    met = xp.full(2, 7, np.uint32)
-    fusing.abort_word[:] = 1
+def test_abort_word_ends_a_barrier_that_a_block_misses(launcher):
+    xp = launcher.xp
+    passed = xp.full(2, 7, np.uint32)
+    launcher.abort_word[:] = 1
     try:
-        primitives.miss_meeting[fusing](0, 3 * 256, fusing.abort_word, met, xp.zeros(1, np.int64))
-        fusing.synchronize()
+        primitives.miss_barrier[launcher](0, 3 * 256, launcher.abort_word, passed, xp.zeros(1, np.int64))
+        launcher.synchronize()
     finally:
-        fusing.abort_word[:] = 0
-    assert met.tolist() == [0, 0]
+        launcher.abort_word[:] = 0
+    assert passed.tolist() == [0, 0]

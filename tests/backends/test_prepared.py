@@ -1,4 +1,4 @@
-"""What is worked out once: launches that are prepared, and what is kept as long as there is a shard."""
+"""Prepared launches, and values that are computed once for each shard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mgraph.shard.shard import cached_on_shard
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
+def test_prepared_launch_has_bound_arguments_and_new_memory_every_time(name):
     backend = BACKENDS[name].make()
     table = np.random.default_rng(1).permutation(300).astype(np.uint32)
     ids = [np.arange(300, dtype=np.uint32), np.arange(300, dtype=np.uint32)[::-1].copy()]
@@ -34,7 +34,7 @@ def test_a_prepared_launch_takes_what_is_given_and_new_memory_every_time(name):
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_an_array_is_full_of_any_value_of_any_length(name):
+def test_full_fills_arrays_of_any_length_and_value(name):
     backend = BACKENDS[name].make()
     for dtype, value in (
         (np.uint8, 7),
@@ -50,7 +50,7 @@ def test_an_array_is_full_of_any_value_of_any_length(name):
 
 
 @pytest.mark.parametrize("name", ["cpu", "emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_a_prepared_launch_of_nothing_returns_its_memory(name):
+def test_empty_prepared_launch_returns_its_memory(name):
     backend = BACKENDS[name].make()
     none = backend.xp.empty(0, np.uint32)
     (out,) = backend.prepared(look_up, 0, 0, none, none, Allocated(0, np.dtype(np.uint32)))()
@@ -59,7 +59,7 @@ def test_a_prepared_launch_of_nothing_returns_its_memory(name):
     backend.close()
 
 
-def test_what_is_kept_is_of_one_shard_and_goes_with_it():
+def test_cached_value_belongs_to_one_shard_and_is_freed_with_it():
     worked_out = []
 
     class Thing:
@@ -81,13 +81,13 @@ def test_what_is_kept_is_of_one_shard_and_goes_with_it():
 
 
 @pytest.mark.parametrize("name", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_searches_of_one_graph_in_turn_find_what_the_cpu_finds(name):
-    """What they have in common is worked out by the first; what any of them found stays what it is."""
+def test_repeated_searches_of_one_graph_equal_those_on_the_cpu(name):
+    """The first search prepares what later ones reuse; no search changes an earlier result."""
     clusters = [InProcessCluster(1, make_backend=BACKENDS[which].make) for which in (name, "cpu")]
     with clusters[0], clusters[1]:
         edges = np.random.default_rng(1).integers(0, 90, (2, 200))
         graphs = [mg.from_edges(*edges, num_vertices=100, order="degree", cluster=cluster) for cluster in clusters]
-        asked = [
+        searches = [
             (3, {}),
             (5, {"depth_limit": 1}),
             ([3, 9, 95], {}),
@@ -95,8 +95,8 @@ def test_searches_of_one_graph_in_turn_find_what_the_cpu_finds(name):
             (3, {"return_predecessors": False}),
             (9, {}),
         ]
-        found = [[mg.bfs(g, source, **options) for source, options in asked] for g in graphs]
-        assert found[0][0].stats.form == "fused"
+        found = [[mg.bfs(g, source, **options) for source, options in searches] for g in graphs]
+        assert found[0][0].stats.variant == "bfs.persistent"
         for result, wanted in zip(*found, strict=True):
             assert [c.to_numpy().tolist() for c in result.columns] == [c.to_numpy().tolist() for c in wanted.columns]
             assert result.stats.seconds.keys() == wanted.stats.seconds.keys()
@@ -106,8 +106,8 @@ def test_searches_of_one_graph_in_turn_find_what_the_cpu_finds(name):
 
 
 @pytest.mark.parametrize("name", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_where_nobody_has_arcs_the_source_alone_is_reached(name):
-    """No vertex has a state then, and on a device arrays of nothing are nowhere."""
+def test_search_without_arcs_reaches_only_the_source(name):
+    """No vertex has a state, and empty arrays on a device have no address."""
     cluster = InProcessCluster(1, make_backend=BACKENDS[name].make)
     with cluster, mg.from_edges([], [], num_vertices=5, order="degree", cluster=cluster) as g, mg.bfs(g, 2) as result:
         assert result.distances.to_numpy().tolist() == [-1, -1, 0, -1, -1]

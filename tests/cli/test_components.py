@@ -1,4 +1,4 @@
-"""Test `mgraph components`; its errors are in test_cli_refusals.py."""
+"""Test `mgraph components`; its errors are in test_refusals.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_components_prints_summary_trace_and_labels(tmp_path):
     result = run("components", tmp_path / "edges.el", *options, *CPU)
     head, *tables = result.stdout.splitlines()
     assert re.fullmatch(r"<components of edges: 4 components of 75 vertices, [\d.]+ [mu]?s>, validated", head)
-    for word in ("arcs scanned", "sample", "meet", "translate"):
+    for word in ("arcs scanned", "sample", "merge", "translate"):
         assert word in "".join(tables)
     assert pandas.read_csv(tmp_path / "c.csv")["labels"].tolist() == [0] * 72 + [72, 73, 74]
 

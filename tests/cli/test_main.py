@@ -1,4 +1,4 @@
-"""Test the output of every command; errors are in test_cli_refusals.py."""
+"""Test the output of every command; errors are in test_refusals.py."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def bad(tmp_path, monkeypatch):
         ("bfs rmat:4 -s 0 --scheduler nonsense", 2, "'nonsense' is not an address of a scheduler"),
         ("bfs rmat:4 -s 0 --scheduler tcp://127.0.0.1:1", 4, "no scheduler answers at tcp://127.0.0.1:1"),
         ("bfs rmat:4 -s 0 --scheduler-file none.json", 4, "none.json was not there after 0.1 s"),
-        ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a file in which a scheduler left"),
+        ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a scheduler file: it contains no address"),
     ],
 )
 def test_errors_end_in_one_line_with_their_exit_code(arguments, code, message, bad, monkeypatch):

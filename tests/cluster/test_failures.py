@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import types
 
 import dask
@@ -18,6 +17,7 @@ import pytest
 import rank_programs as programs
 from dask_processes import ENVIRONMENT, held, scheduler_by_hand, wait_until, worker_by_hand
 from distributed import Client, Future, LocalCluster
+from killer import Killer, exist
 
 from mgraph.cluster import network
 from mgraph.cluster.dask import DaskCluster
@@ -27,10 +27,6 @@ from mgraph.cluster.network import open_network
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.comm.threads import open_threads
 from mgraph.errors import ClusterError, CommAborted, CommTimeout, GangLost, GraphClosed, RendezvousTimeout
-
-# From the signal to the error at the client takes 0.1 s, more on a busy machine. Waiting for the computation of ranks
-# or for the deadline of verbs would take minutes.
-PROMPTLY_S = 10.0
 
 
 @pytest.fixture(scope="module")
@@ -47,31 +43,6 @@ def cluster(client):
     with DaskCluster(client, 2, open_timeout_s=30) as cluster:
         cluster.run(programs.keep, "graph", 1)
         yield cluster
-
-
-class Killer(threading.Thread):
-    """Kills a process as soon as `ready` holds, and records the time."""
-
-    def __init__(self, pid: int, ready) -> None:
-        super().__init__()
-        self.pid = pid
-        self.ready = ready
-        self.at = 0.0
-        self.start()
-
-    def run(self) -> None:
-        wait_until(self.ready)
-        time.sleep(0.1)
-        self.at = time.monotonic()
-        os.kill(self.pid, signal.SIGKILL)
-
-    def check_prompt(self) -> None:
-        self.join()
-        assert time.monotonic() - self.at < PROMPTLY_S
-
-
-def exist(*paths: str):
-    return lambda: all(os.path.exists(path) for path in paths)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
 def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
     with InProcessCluster(num_ranks, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
-        # A prime, so that a loop's lines are met in turn.
+        # A prime, so that interrupts reach every line of a loop.
         for step in itertools.count(0, by_tier(7, 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break
@@ -99,10 +99,11 @@ def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
 @pytest.mark.parametrize("num_ranks", [1, 2])
 def test_searches_succeed_after_many_interrupts(num_ranks, scale):
     interrupt_often(
+        "from mgraph.rank_jobs.build import free_bytes\n"
         f"cluster = mg.connect(num_ranks={num_ranks}, backend='cpu'); g = mg.rmat({scale}, cluster=cluster)\n"
         "mg.bfs(g, 0)",
         "mg.bfs(g, 0)",
-        "time.sleep(1); from mgraph.rank_jobs.build import free_bytes; cluster.run(free_bytes)\n"
+        "time.sleep(1); cluster.run(free_bytes)\n"
         f"assert [set(objects) for objects in cluster._objects] == [{{g.key}}] * {num_ranks}, cluster._objects",
         times=by_tier(60, 300),
     )

@@ -12,36 +12,18 @@ import numpy as np
 import pytest
 from backends import gpu_count
 from comm_cases import CASES, same
-from comm_ranks import Gang, Raised, check, open_socket_threads, run_threads
-from distributed import Security
+from comm_ranks import AMPLE_S, Gang, Raised, check, open_in_process, repeat, run_threads
 
-from mgraph.comm.endpoint import TlsContexts
 from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted, CommMismatch, CommTimeout, UsageError
 
 pytestmark = pytest.mark.timeout(180)
 
 SIZES = (1, 2, 3, 4, 7)
-# A deadline that no verb of a correct program reaches, even on a slow machine.
-AMPLE_S = 60.0
-# How long verbs are repeated until a failure is noticed; it takes about a millisecond.
-REPEAT_S = 20.0
 
 
 # At least one size, so that a machine without a GPU lists the tests that it skips.
 GPU_SIZES = [size for size in SIZES if size <= gpu_count()] or [1]
-
-
-def open_in_process(transport: str, size: int, timeout_s: float = AMPLE_S) -> list:
-    return {"threads": open_threads, "sockets": open_socket_threads, "tls": open_tls}[transport](size, timeout_s)
-
-
-def open_tls(size: int, timeout_s: float) -> list:
-    security = Security.temporary()
-    connect = security.get_connection_args("worker")
-    listen = security.get_listen_args("worker")
-    contexts = TlsContexts(connect["ssl_context"], listen["ssl_context"])
-    return open_socket_threads(size, timeout_s, tls=contexts)
 
 
 OPENED = [*(f"{t}-{p}" for t in ("threads", "sockets") for p in SIZES), "tls-2", "tls-3"]
@@ -128,13 +110,6 @@ def test_alltoallv_returns_aligned_arrays_that_own_their_memory():
 
 
 # Failures.
-
-
-def repeat(verb, *args) -> None:
-    """Call a verb until it raises: the first calls may still succeed."""
-    end = time.monotonic() + REPEAT_S
-    while time.monotonic() < end:
-        verb(*args)
 
 
 def wait_for_absent(comm, xp, absent: int):

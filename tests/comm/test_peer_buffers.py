@@ -7,7 +7,7 @@ import pytest
 import rank_programs as programs
 from comm_ranks import Gang, Raised, check, run_threads
 from emulator.backend import EmulatedBackend
-from test_failures import Killer, exist
+from killer import Killer, exist
 
 import mgraph as mg
 from mgraph.backends.create import make_backend
@@ -21,22 +21,22 @@ SIZES = [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_ranks_write_into_each_others_windows(size):
+def test_ranks_write_into_each_others_buffers(size):
     comms = open_threads(size, timeout_s=60)
-    for answers in zip(*check(run_threads(comms, peer_cases.twice)), strict=True):
-        rounds = len(answers[0]["sums"])
-        peer_cases.check_round(list(answers), rounds)
+    for results in zip(*check(run_threads(comms, peer_cases.twice)), strict=True):
+        rounds = len(results[0]["sums"])
+        peer_cases.check_rounds(list(results), rounds)
 
 
 @pytest.mark.parametrize("size", [2, 4])
-def test_an_abort_ends_the_wait_for_a_rank(size):
+def test_abort_ends_the_wait_for_a_rank(size):
     comms = open_threads(size, timeout_s=60)
-    assert check(run_threads(comms, peer_cases.part_early))[0] == 0
-    with pytest.raises(CommAborted, match="had enough"):
+    assert check(run_threads(comms, peer_cases.leave_early))[0] == 0
+    with pytest.raises(CommAborted, match="left early"):
         comms[0].barrier()
 
 
-def test_a_failure_before_the_windows_open_is_not_missed():
+def test_abort_reaches_the_word_of_open_buffers():
     (comm,) = open_threads(1)
     backend = EmulatedBackend()
     peer_buffers = require_peer_buffers(comm, backend, 64)
@@ -55,13 +55,13 @@ def unreachable(comm, xp):
     return require_peer_buffers(comm, backend, 64), comm.peer_buffers, comm.may_reach, len(backend.peer_buffers)
 
 
-def test_one_pair_out_of_reach_leaves_all_without():
+def test_no_rank_has_buffers_if_one_pair_lacks_peer_access():
     assert check(run_threads(open_threads(3, timeout_s=60), unreachable)) == [(None, None, False, 1)] * 3
 
 
-def test_no_more_ranks_than_a_head_has_room_for():
-    answers = check(run_threads(open_threads(MAX_RANKS + 1, timeout_s=60), unreachable))
-    assert answers == [(None, None, True, 0)] * (MAX_RANKS + 1)
+def test_no_rank_has_buffers_beyond_the_capacity_of_a_head():
+    results = check(run_threads(open_threads(MAX_RANKS + 1, timeout_s=60), unreachable))
+    assert results == [(None, None, True, 0)] * (MAX_RANKS + 1)
 
 
 def share_a_gpu(comm, xp):
@@ -69,8 +69,8 @@ def share_a_gpu(comm, xp):
 
 
 @pytest.mark.gpu
-def test_ranks_on_one_gpu_get_no_windows():
-    """Their kernels might wait for each other without ever running together."""
+def test_ranks_on_one_gpu_get_no_peer_buffers():
+    """Their kernels might wait for each other without running at the same time."""
     assert check(run_threads(open_threads(2, timeout_s=60), share_a_gpu)) == [None, None]
 
 
@@ -79,37 +79,37 @@ def test_one_rank_on_a_gpu():
     import cupy
 
     (comm,) = open_threads(1)
-    for answer in peer_cases.twice(comm, cupy):
-        peer_cases.check_round([answer], len(answer["sums"]))
+    for result in peer_cases.twice(comm, cupy):
+        peer_cases.check_rounds([result], len(result["sums"]))
 
 
 @pytest.mark.gpus
-def test_gpus_write_into_each_others_windows(gang):
-    for answers in zip(*check(gang.run(peer_cases.twice, on_host=False)), strict=True):
-        peer_cases.check_round(list(answers), len(answers[0]["sums"]))
+def test_gpus_write_into_each_others_buffers(gang):
+    for results in zip(*check(gang.run(peer_cases.twice, on_host=False)), strict=True):
+        peer_cases.check_rounds(list(results), len(results[0]["sums"]))
 
 
 @pytest.mark.gpus
-def test_an_abort_ends_the_wait_for_a_gpu(gang):
-    assert check(gang.run(peer_cases.part_early, 1.0, on_host=False))[0] == 0
+def test_abort_ends_the_wait_for_a_gpu(gang):
+    assert check(gang.run(peer_cases.leave_early, 1.0, on_host=False))[0] == 0
 
 
 @pytest.mark.gpus
-def test_a_gpu_works_on_when_a_peer_is_killed_in_the_loop():
+def test_gpu_still_works_after_another_rank_is_killed_in_a_launch():
     gang = Gang("nccl", 2, 60.0)
     try:
-        answers = gang.run(peer_cases.die_in_the_loop, on_host=False)
+        results = gang.run(peer_cases.die_in_a_launch, on_host=False)
     finally:
         gang.kill()
-    assert isinstance(answers[1], Raised)
-    met, seconds = check([answers[0]])[0]
-    assert met == 0
+    assert isinstance(results[1], Raised)
+    passed, seconds = check([results[0]])[0]
+    assert passed == 0
     assert seconds < 5
 
 
 @pytest.mark.gpus
 @pytest.mark.parametrize("loop", ["barrier", "bfs", "sssp"])
-def test_a_worker_killed_in_the_loop_is_named_and_the_next_call_works(tmp_path, loop):
+def test_worker_killed_in_a_launch_is_named_and_the_next_call_works(tmp_path, loop):
     marker = str(tmp_path / "m")
     case = (peer_cases.loop_until_lost,) if loop == "barrier" else (peer_cases.search_until_lost, loop)
     with mg.connect(num_ranks=2, backend="cuda") as cluster:

@@ -12,8 +12,7 @@ import comm_cases
 import numpy as np
 import pytest
 from comm_cases import same
-from comm_ranks import Gang, Raised, check, open_socket_threads, run_threads
-from test_conformance import AMPLE_S, open_in_process, repeat
+from comm_ranks import AMPLE_S, Gang, Raised, check, open_in_process, open_socket_threads, repeat, run_threads
 
 from mgraph.comm.exchange import FAREWELL_S
 from mgraph.comm.links import BUFFER_BYTES, CHUNK_BYTES, JOIN_BYTES

@@ -2,71 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
+from builds import build_on
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_shard import assert_equal_shards, build_shards
-from on_ranks import run_on_ranks
 from strategies import graphs, orders, rank_counts
 from tiers import examples
-from zoo import CASES, ZOO, GraphCase, make_case, random_case
+from zoo import CASES, ZOO, make_case, random_case
 
 from mgraph.backends.cpu import CpuBackend
-from mgraph.edges import EdgeChunk
-from mgraph.ingest.build import build
-from mgraph.shard.in_rows import require_in_rows
-from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(threads=1)
-
-
-@dataclass(frozen=True)
-class CaseEdges:
-    """A graph of the zoo as an edge source."""
-
-    case: GraphCase
-
-    @property
-    def name(self):
-        return self.case.name
-
-    @property
-    def num_vertices(self):
-        return self.case.num_vertices
-
-    @property
-    def directed(self):
-        return self.case.directed
-
-    @property
-    def weight_dtype(self):
-        return None if self.case.weights is None else self.case.weights.dtype
-
-    @property
-    def num_input_edges(self):
-        return len(self.case.sources)
-
-    def chunk(self, k, num_chunks, backend):
-        m = self.num_input_edges
-        part = slice(m * k // num_chunks, m * (k + 1) // num_chunks)
-        dtype = vertex_dtype(self.case.num_vertices)
-        columns = [self.case.sources[part].astype(dtype), self.case.targets[part].astype(dtype)]
-        weights = None if self.case.weights is None else backend.to_device(self.case.weights[part])
-        return EdgeChunk(*map(backend.to_device, columns), weights)
-
-
-def build_on(case, num_ranks, order, num_chunks=None):
-    """Return the shards of a build, with in-rows."""
-
-    def program(_, comm):
-        shard = build(CaseEdges(case), BACKEND, comm, order=order, num_chunks=num_chunks)
-        require_in_rows(shard, comm)
-        return shard
-
-    return run_on_ranks(program, [None] * num_ranks)
 
 
 @pytest.mark.covering

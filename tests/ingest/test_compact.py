@@ -7,21 +7,18 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from block_checks import check_order, edges_of
+from builds import CaseEdges, build_compact_on, shrink_passes
 from hypothesis import given
 from naive_shard import build_shards, positions_of
 from on_ranks import FEW_RANKS, RANKS, run_on_ranks
 from strategies import graphs, orders, rank_counts
 from sweep_checks import TINY, WHOLE
-from test_build import CaseEdges
-from test_edge_blocks import check_order, edges_of
 from tiers import by_tier, examples
 from zoo import CASES, ZOO, random_case
 
 from mgraph.backends.cpu import CpuBackend
-from mgraph.ingest import compact_plan, keys
-from mgraph.ingest.compact import build_compact
 from mgraph.ingest.keys import Pass, plan_passes
-from mgraph.ingest.survey import make_survey
 from mgraph.shard.edge_blocks import build_blocks
 
 BACKEND = CpuBackend(threads=1)
@@ -30,25 +27,9 @@ GRAPHS = [*CASES, *map(random_case, range(4))]
 
 @pytest.fixture(params=["one-pass", "many-passes"])
 def few_keys(request, monkeypatch):
-    """Patch the limits so that small graphs have several buckets, batches and passes, as large ones do, or one."""
+    """Build small graphs in one pass, and in several as large ones."""
     if request.param == "many-passes":
-        squeeze(monkeypatch)
-
-
-def squeeze(monkeypatch):
-    monkeypatch.setattr(compact_plan, "MIN_BUFFER_KEYS", 3)
-    monkeypatch.setattr(compact_plan, "MIN_BATCH_ARCS", 4)
-    monkeypatch.setattr(keys, "EDGES_PER_BUCKET", 2)
-
-
-def compact_on(case, num_ranks, order="degree", shape=TINY, backend=BACKEND, num_chunks=5):
-    """Return the shards of every rank."""
-
-    def program(_, comm):
-        survey, _ = make_survey(CaseEdges(case), backend, comm, order, num_chunks)
-        return build_compact(survey, backend, comm, num_chunks, shape)
-
-    return run_on_ranks(program, [None] * num_ranks)
+        shrink_passes(monkeypatch)
 
 
 def check_positions(shard, plain):
@@ -63,7 +44,7 @@ def check_positions(shard, plain):
 
 def check(case, num_ranks, order, shape=TINY):
     """Compare tables, facts, degrees and edges with those of a naively built shard."""
-    shards = compact_on(case, num_ranks, order, shape)
+    shards = build_compact_on(case, num_ranks, order, shape)
     naive = build_shards(case, num_ranks, order)
     user_of_position = np.argsort(positions_of(naive))
     found = {}
@@ -108,7 +89,7 @@ def test_compact_blocks_have_every_edge_once_for_any_passes(case, order, few_key
 @given(graphs(), rank_counts, orders)
 def test_compact_blocks_of_random_graphs_have_every_edge_once(case, num_ranks, order):
     with pytest.MonkeyPatch.context() as patch:
-        squeeze(patch)
+        shrink_passes(patch)
         check(case, num_ranks, order)
 
 
@@ -126,8 +107,8 @@ def test_compact_blocks_equal_blocks_from_rows_on_one_rank(case, shape, few_keys
 def test_compact_blocks_are_equal_on_every_backend(backend, few_keys):
     case = random_case(2, 150)
     for num_ranks in (1, 2):
-        plain = compact_on(case, num_ranks)
-        for shard, wanted in zip(compact_on(case, num_ranks, backend=backend), plain, strict=True):
+        plain = build_compact_on(case, num_ranks)
+        for shard, wanted in zip(build_compact_on(case, num_ranks, backend=backend), plain, strict=True):
             (blocks,) = shard.blocks.values()
             (others,) = wanted.blocks.values()
             for got, want in zip((*blocks.edges, blocks.weights), (*others.edges, others.weights), strict=True):
@@ -138,7 +119,7 @@ def test_compact_blocks_are_equal_on_every_backend(backend, few_keys):
 def test_shares_are_about_equal():
     case = random_case(2, directed=False)
     for order in ("degree", "natural"):
-        shares = [blocks.num_edges for s in compact_on(case, 4, order) for blocks in s.blocks.values()]
+        shares = [blocks.num_edges for s in build_compact_on(case, 4, order) for blocks in s.blocks.values()]
         assert max(shares) < 1.3 * sum(shares) / 4
 
 
@@ -150,8 +131,8 @@ def test_space_of_parallel_edges_is_freed():
         targets=np.concatenate([case.targets, case.sources]),
         weights=np.concatenate([case.weights, case.weights]),
     )
-    (once,) = compact_on(case, 1)
-    (both,) = compact_on(twice, 1)
+    (once,) = build_compact_on(case, 1)
+    (both,) = build_compact_on(twice, 1)
     (blocks,) = once.blocks.values()
     (others,) = both.blocks.values()
     np.testing.assert_array_equal(blocks.words, others.words)
@@ -181,10 +162,10 @@ def test_passes_fill_the_available_memory(sizes, buffer, batch, expected):
 
 
 def test_build_reads_the_input_once_per_pass(monkeypatch):
-    squeeze(monkeypatch)
+    shrink_passes(monkeypatch)
     reads = []
     chunk = CaseEdges.chunk
     monkeypatch.setattr(CaseEdges, "chunk", lambda self, k, *args: reads.append(k) or chunk(self, k, *args))
-    compact_on(ZOO["grid"], 1)
+    build_compact_on(ZOO["grid"], 1)
     # One read for the degrees, one for the buckets, then each pass has half of the remaining edges: of 126 60, 30, ...
     assert 6 <= len(reads) / 5 <= 9

@@ -246,7 +246,7 @@ def test_lazy_dask_collections_are_refused_in_every_argument(kind):
             call()
 
 
-def test_a_lazy_number_of_vertices_is_refused():
+def test_lazy_number_of_vertices_is_refused():
     lazy = dask.array.from_array(np.arange(3), chunks=2).max()
     with pytest.raises(InputError, match=r"^num_vertices: a lazy dask\.array\.Array is not read"):
         mg.from_edges([0], [1], num_vertices=lazy)

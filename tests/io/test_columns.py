@@ -173,7 +173,7 @@ SPELL = st.sampled_from((str, str.upper, str.title, lambda name: f" {name}"))
 
 @examples(60)
 @given(st.data())
-def test_any_order_of_named_columns_is_the_same_graph(data):
+def test_order_of_named_columns_does_not_matter(data):
     (source, target) = data.draw(PAIR)
     spell = data.draw(SPELL)
     before, after = data.draw(st.sampled_from([("", ""), ("", "_id"), ("id_", ""), ("node_", ""), ("", "_vertex")]))

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from cli_runs import ENVIRONMENT
+from dask_processes import ENVIRONMENT
 from edge_checks import BACKEND, whole
 
 from mgraph.errors import InputError, MgraphError
@@ -114,5 +114,4 @@ assert before == (int(chunk.sources.sum()), int(chunk.targets.sum()), int(chunk.
 def test_chunk_remains_valid_after_its_file_is_deleted(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     write_edges(path, Rmat(10))
-    here = os.pathsep.join([os.path.dirname(__file__), ENVIRONMENT["PYTHONPATH"]])
-    subprocess.run([sys.executable, "-c", CUT, path], env=ENVIRONMENT | {"PYTHONPATH": here}, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", CUT, path], env=ENVIRONMENT, check=True, timeout=120)

@@ -107,7 +107,7 @@ def test_shape_beyond_the_array_is_refused(path):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("shape", [(1 << 62,), (1 << 40, 1 << 40), (-5,), (10**30,), (1 << 63, 2)])
-def test_an_absurd_shape_is_refused_without_a_warning(path, shape):
+def test_absurd_shape_is_refused_without_a_warning(path, shape):
     ends = npy(np.arange(4), shape=shape)
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     with pytest.raises(InputError, match=r"graph\.npz: sources\.npy"):
@@ -212,7 +212,7 @@ def test_archives_of_other_programs_are_read(path):
         assert facts(read_source(path)) == expected
 
 
-def test_an_encrypted_archive_is_refused(path):
+def test_encrypted_archive_is_refused(path):
     np.savez(path, **ARRAYS)
     data = bytearray(path.read_bytes())
     for magic, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

@@ -107,7 +107,7 @@ def test_new_file_has_the_mode_of_the_umask(tmp_path, umask):
 
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o660, 0o400])
-def test_a_replaced_file_keeps_its_mode_and_its_owner(tmp_path, mode):
+def test_replaced_file_keeps_its_mode_and_owner(tmp_path, mode):
     path = tmp_path / "a.npz"
     other = tmp_path / "other.npz"
     path.write_text("old")

@@ -243,7 +243,7 @@ def test_line_length_is_bounded(write, monkeypatch, block, fill, end):
         (b"0 1\n" * 100_000 + bytes(1000), "a.txt:100001: there are zero bytes, which are no text"),
     ],
 )
-def test_error_names_what_is_not_text(write, content, message):
+def test_error_names_the_bytes_that_are_not_text(write, content, message):
     with pytest.raises(InputError, match=message):
         read_source(write("a.txt", content))
 

@@ -1,4 +1,4 @@
-"""What cannot fit is refused before its input is counted, and nothing is that would fit."""
+"""A graph that cannot fit is refused before its input is counted; one that fits is not."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def count_fails(monkeypatch):
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("layout", ["rows", "compact"])
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: f"{s.name}-{s.num_vertices}")
-def test_what_just_fits_is_built(source, layout, num_ranks, monkeypatch):
+def test_graph_that_just_fits_is_built(source, layout, num_ranks, monkeypatch):
     monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
     plans = []
     refusal = room.refusal
@@ -89,7 +89,7 @@ def test_what_just_fits_is_built(source, layout, num_ranks, monkeypatch):
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("layout", ["rows", "compact", "auto"])
 @pytest.mark.parametrize("source", [Rmat(15), Uniform(20_000, 50), Ssca2(14), array_edges(0.4)], ids=lambda s: s.name)
-def test_what_cannot_fit_is_refused_before_it_is_counted(source, layout, num_ranks, monkeypatch, count_fails):
+def test_graph_that_cannot_fit_is_refused_before_it_is_counted(source, layout, num_ranks, monkeypatch, count_fails):
     monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
     free = least_bytes(source, num_ranks, layout) - 1
     monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(free, "some limit holds"))
@@ -101,7 +101,7 @@ def test_what_cannot_fit_is_refused_before_it_is_counted(source, layout, num_ran
     assert str(error.value).endswith("; some limit holds")
 
 
-def test_a_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkeypatch, no_gpus, count_fails):
+def test_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkeypatch, no_gpus, count_fails):
     monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
     u, v = np.random.default_rng(0).integers(0, 5000, (2, 100_000), dtype=np.int32)
     np.savez(tmp_path / "edges.npz", sources=u, targets=v)
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkey
     assert "edges takes" in refused("info", tmp_path / "edges.npz", code=5)
 
 
-def test_a_run_of_graph500_is_refused_as_it_is_planned(no_gpus, monkeypatch, count_fails):
+def test_graph500_is_refused_with_the_text_of_its_plan(no_gpus, monkeypatch, count_fails):
     monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(20 << 30))
     planned = refused("plan", "--scale", 30, code=5)
     assert "20.0 GiB: use" in planned
@@ -121,7 +121,7 @@ def test_a_run_of_graph500_is_refused_as_it_is_planned(no_gpus, monkeypatch, cou
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_validation_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
+def test_validation_that_would_not_fit_is_refused_before_it_begins(num_ranks, monkeypatch):
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
     checks = {
         "components": ("components.validate_labels", labels_check_bytes),
@@ -143,6 +143,6 @@ def test_validation_without_room_is_refused_before_it_begins(num_ranks, monkeypa
 @pytest.mark.parametrize(
     "source", [Grid(2000, 1500), Grid(1 << 12, 1 << 10, drop=0.9), Ssca2(19), Ssca2(18, max_clique=100)]
 )
-def test_edges_that_a_generator_does_not_know_are_estimated(source):
+def test_unknown_number_of_edges_of_a_generator_is_estimated(source):
     edges = sum(len(source.chunk(k, 16, CpuBackend(1))) for k in range(16))
     assert expected_edges(source) == pytest.approx(edges, rel=0.1)

@@ -1,4 +1,4 @@
-"""Memory is planned to a few percent, and what does not fit is refused before it is taken."""
+"""Plans are exact to a few percent; a build or search that does not fit is refused before it allocates."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from mgraph.validation.spanning_forest import forest_check_bytes
 
 @pytest.mark.parametrize("num_chunks", [4, 64])
 @pytest.mark.parametrize("weights", ["int", "float32", None])
-def test_a_build_takes_what_was_planned(num_chunks, weights, monkeypatch):
+def test_build_uses_the_planned_memory(num_chunks, weights, monkeypatch):
     shard, plan, peak = peak_of_build(monkeypatch, 17, num_chunks, weights)
     assert 0.9 * plan.peak_bytes <= peak <= 1.1 * plan.peak_bytes
     assert peak <= 2 * shard.nbytes
 
 
 @pytest.mark.parametrize("weights", ["int", "float32", None])
-def test_a_compact_build_takes_what_was_planned_and_little_beside_the_graph(weights, monkeypatch):
+def test_compact_build_uses_the_planned_memory(weights, monkeypatch):
     shard, plan, peak = peak_of_build(monkeypatch, 19, None, weights, "compact")
     assert 0.9 * plan.peak_bytes <= peak <= 1.1 * plan.peak_bytes
     state = 2 * shard.partition.num_states * (4 if weights else 1)
@@ -67,7 +67,7 @@ def test_a_compact_build_takes_what_was_planned_and_little_beside_the_graph(weig
 
 
 @pytest.mark.parametrize("weights", ["int", None])
-def test_blocks_beside_rows_take_what_was_planned(weights, monkeypatch):
+def test_blocks_beside_rows_use_the_planned_memory(weights, monkeypatch):
     (comm,) = open_threads(1)
     # Small ones first, which compile the kernels.
     require_blocks(peak_of_build(monkeypatch, 6, None, weights)[0], comm, np.dtype(np.int32))
@@ -89,7 +89,7 @@ def test_blocks_beside_rows_take_what_was_planned(weights, monkeypatch):
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_a_build_is_refused_before_its_rows_are_allocated(num_ranks, order, monkeypatch):
+def test_build_is_refused_before_its_rows_are_allocated(num_ranks, order, monkeypatch):
     plans = []
 
     def plan(*args):
@@ -113,7 +113,7 @@ def test_a_build_is_refused_before_its_rows_are_allocated(num_ranks, order, monk
             Graph.from_source(Rmat(9), cluster=cluster, order=order)
 
 
-def test_the_advice_of_a_refused_build_is_enough():
+def test_build_fits_on_the_advised_number_of_ranks():
     limits = LIMITS["cpu"]
 
     def plan(num_ranks):
@@ -132,22 +132,22 @@ def test_the_advice_of_a_refused_build_is_enough():
     "source", [Rmat(10), Rmat(10, weights=None), Grid(40, 40), FixedOutDegree(900, 5)], ids=lambda s: s.name
 )
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_the_plan_of_a_graph_covers_its_shard(source, num_ranks):
+def test_plan_of_a_graph_covers_its_shard(source, num_ranks):
     made = plan_graph(source, num_ranks, "cpu", 1 << 30)
     assert made.fits
     assert made.enough_ranks == num_ranks
     with InProcessCluster(num_ranks) as cluster:
         g = Graph.from_source(source, cluster=cluster)
-        # In-rows and rows by weight, too, which searches build.
+        # With in-rows and weight-sorted rows, which searches build.
         (bfs if source.weight_dtype is None else sssp)(g, 0)
         largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
-    # Planned for all edges: parallel ones are known only to the build.
+    # Planned for all edges: only a build finds the parallel ones.
     assert 0.85 * made.parts["graph"] - 4096 <= 1.4 * largest
     assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("weight-sorted rows for sssp", 0)) + 4096
 
 
 @pytest.mark.parametrize(("layout", "num_ranks"), [("rows", 3), ("compact", 3), ("rows", 1)])
-def test_the_plan_knows_what_tells_whose_answers_go_where(layout, num_ranks):
+def test_plan_has_the_bytes_of_result_routing(layout, num_ranks):
     source = Rmat(12)
     made = plan_graph(source, num_ranks, "cpu", 1 << 30, layout)
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout=layout) as g:
@@ -157,7 +157,7 @@ def test_the_plan_knows_what_tells_whose_answers_go_where(layout, num_ranks):
         assert homes == [None]
         assert "result routing" not in made.parts
         return
-    # Who is connected is expected, not known; and beside blocks the user ids of all states are not kept.
+    # The plan estimates the number of connected vertices; a compact shard keeps no table of user ids.
     assert made.parts["result routing"] == pytest.approx(homes[0].nbytes, rel=0.1)
     assert (homes[0].users is None) == (layout == "compact")
     needed = made.needed_bytes
@@ -165,19 +165,19 @@ def test_the_plan_knows_what_tells_whose_answers_go_where(layout, num_ranks):
     assert made.needed_bytes >= needed + (1 << 28)
 
 
-def test_the_plan_tells_what_components_take():
+def test_plan_has_the_bytes_of_components():
     for num_ranks, most in ((1, 1.2), (4, 0.6)):
         made = plan_graph(Rmat(20), num_ranks, "cpu", 1 << 40)
         taken = made.parts["while components run"]
         assert 4 << 20 < taken < most * made.parts["graph"]
-        # It is counted in what is needed, after the build as during it.
+        # The needed bytes include it.
         made.parts["while components run"] = 1 << 39
         assert made.needed_bytes > 1 << 39
 
 
 @pytest.mark.parametrize("weights", ["int", "float64", None])
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_the_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
+def test_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
     source = Rmat(14, weights=weights)
     made = plan_graph(source, num_ranks, "cpu", 1 << 40, layout="compact")
     assert made.parts["graph"] < plan_graph(source, num_ranks, "cpu", 1 << 40).parts["graph"] / 1.5
@@ -190,7 +190,7 @@ def test_the_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
 
 @pytest.mark.parametrize("source", [Rmat(13), Rmat(13, weights="float64"), Grid(200, 200)], ids=lambda s: s.name)
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_a_forest_takes_no_more_than_is_planned(source, num_ranks):
+def test_forest_uses_at_most_the_planned_memory(source, num_ranks):
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster) as g:
         minimum_spanning_forest(g).close()
@@ -198,12 +198,12 @@ def test_a_forest_takes_no_more_than_is_planned(source, num_ranks):
         minimum_spanning_forest(g).close()
         taken = tracemalloc.get_traced_memory()[1] / num_ranks
         tracemalloc.stop()
-    # Samples and a thread's buffers are of one size, whatever the graph's.
+    # Samples and buffers of a thread have a size of their own.
     assert 0.2 * planned < taken < planned + (1 << 19)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatch):
+def test_forest_that_would_not_fit_is_refused_before_it_begins(num_ranks, monkeypatch):
     source = Rmat(13)
     planned = plan_graph(source, num_ranks, "cpu", 1 << 30).parts["while msf runs"]
     monkeypatch.setattr(CpuBackend, "limits", dataclasses.replace(LIMITS["cpu"], tried_bytes=0))
@@ -220,7 +220,7 @@ def test_a_forest_without_room_is_refused_before_it_begins(num_ranks, monkeypatc
         minimum_spanning_forest(g).close()
 
 
-def test_edges_beyond_32_bits_take_a_word_more():
+def test_edges_beyond_32_bits_use_one_word_more():
     few, many = (
         forest_bytes(GraphSizes(1 << 20, edges, False, Partition(1 << 20, 1, True), np.dtype(np.uint8), 255))
         for edges in (EDGE_MASK - 1, EDGE_MASK)
@@ -228,7 +228,7 @@ def test_edges_beyond_32_bits_take_a_word_more():
     assert 1.2 * few < many
 
 
-def test_only_what_has_a_forest_is_planned_one():
+def test_graphs_without_a_forest_have_no_bytes_for_one():
     assert "while msf runs" in plan_graph(Rmat(8), 1, "cpu", None).parts
     for source in (Rmat(8, weights=None), FixedOutDegree(90, 5)):
         assert "while msf runs" not in plan_graph(source, 1, "cpu", None).parts
@@ -236,7 +236,7 @@ def test_only_what_has_a_forest_is_planned_one():
 
 @pytest.mark.parametrize(("scale", "num_ranks"), [(28, 1), (30, 1), (30, 2), (30, 4), (31, 2), (32, 4), (32, 8)])
 @pytest.mark.parametrize(("weights", "state_bytes"), [("none", 1), ("int", 4)])
-def test_a_large_compact_build_takes_15_percent_beside_graph_and_state(scale, num_ranks, weights, state_bytes):
+def test_large_compact_build_uses_15_percent_beside_graph_and_state(scale, num_ranks, weights, state_bytes):
     source = parse_spec(f"rmat:{scale},weights={weights}")
     parts = plan_graph(source, num_ranks, "cuda", 1 << 50, layout="compact").parts
     states = Partition(source.expected_connected(), num_ranks, cyclic=True).num_states
@@ -246,7 +246,7 @@ def test_a_large_compact_build_takes_15_percent_beside_graph_and_state(scale, nu
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_windows_between_ranks_are_what_was_planned(num_ranks):
+def test_peer_buffers_have_the_planned_size(num_ranks):
     source = Rmat(7)
     planned = plan_graph(source, num_ranks, "cuda", 1 << 30).parts
 
@@ -259,7 +259,7 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
     with ThreadPoolExecutor(num_ranks) as pool:
         found = list(pool.map(opened, open_threads(num_ranks)))
     assert [planned["peer buffers"] - HEAD_BYTES] * num_ranks == found
-    # They are held beside the graph whatever runs; ranks without GPUs, too many of them, and a single one have none.
+    # They count for every algorithm; CPU ranks, a single rank, and more ranks than peer memory supports have none.
     made = plan_graph(source, num_ranks, "cuda", 1 << 30)
     before = made.needed_bytes
     made.parts["peer buffers"] += 1 << 20
@@ -269,7 +269,7 @@ def test_windows_between_ranks_are_what_was_planned(num_ranks):
 
 
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_shortest_paths_through_windows_are_planned_for_all_arcs_of_a_rank(num_ranks, monkeypatch):
+def test_persistent_multi_gpu_sssp_is_planned_for_all_arcs_of_a_rank(num_ranks, monkeypatch):
     source = Rmat(7)
     planned = []
     work_words = sssp_multi_gpu.work_words
@@ -281,14 +281,14 @@ def test_shortest_paths_through_windows_are_planned_for_all_arcs_of_a_rank(num_r
     assert planned
 
 
-def test_the_order_of_a_graph_takes_less_on_several_ranks():
+def test_vertex_order_uses_less_memory_on_several_ranks():
     limits = LIMITS["cuda"]
     one, four = (order_bytes(1 << 26, Partition(1 << 25, num_ranks, cyclic=True), limits) for num_ranks in (1, 4))
-    # Each rank has the positions of all, and the user ids of its own.
+    # Each rank has the positions of all vertices, and the user ids of its own.
     assert one - four == 4 * 3 * (1 << 25) // 4
 
 
-def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
+def test_plan_that_does_not_fit_advises_a_number_of_ranks():
     made = plan_graph(Rmat(24), 1, "cuda", 3 << 30)
     assert not made.fits
     assert made.needed_bytes > 3 << 30
@@ -300,7 +300,7 @@ def test_the_plan_refuses_what_does_not_fit_and_says_what_would():
     assert "use ranks with more memory, or fewer edges" in hopeless.advice()
 
 
-def test_ranks_of_this_process_share_what_is_free_here(monkeypatch):
+def test_ranks_of_this_process_share_its_free_memory(monkeypatch):
     monkeypatch.setattr("mgraph.backends.host_memory.host_memory", lambda: FreeMemory(5 << 20))
     for num_ranks in (1, 4):
         made = plan_graph(Rmat(14), num_ranks, "cpu", None)
@@ -310,8 +310,8 @@ def test_ranks_of_this_process_share_what_is_free_here(monkeypatch):
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_validation_takes_what_was_planned(num_ranks, monkeypatch):
-    # What is computed of a piece is not planned, nor what handing work to a thread for each core takes.
+def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
+    # The plan omits temporaries of a piece, and buffers of a thread for each core.
     monkeypatch.setattr(validation, "PIECE", 1 << 9)
     one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
     with one_core as cluster, mg.rmat(15, cluster=cluster) as g:
@@ -324,11 +324,11 @@ def test_validation_takes_what_was_planned(num_ranks, monkeypatch):
             with search(g) as found:
                 mg.validate(found)  # which compiles the kernels
                 peaks = []
-                # Of all ranks, and of what other threads take meanwhile: the least is our own.
+                # Of all ranks, and of other threads that allocate meanwhile: the smallest peak is without those.
                 for _ in range(3):
                     tracemalloc.start(1)
                     assert found.violations() == []
                     peaks.append(tracemalloc.get_traced_memory()[1])
                     tracemalloc.stop()
-                # Ranks need not take most at the same time.
+                # Ranks may reach their peaks at different times.
                 assert (0.9 if num_ranks == 1 else 0.5) * wanted <= min(peaks) / num_ranks <= 1.1 * wanted

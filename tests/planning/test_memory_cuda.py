@@ -79,7 +79,7 @@ def test_high_water_mark_is_as_planned(monkeypatch, cuda, num_chunks, weights, l
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("weights", ["int", "float32", None])
-def test_blocks_beside_rows_take_what_was_planned(cuda, weights):
+def test_blocks_beside_rows_use_the_planned_memory(cuda, weights):
     backend, comm = cuda
     shard = build_module.build(Rmat(22, weights=weights), backend, comm)
     with high_water(backend) as seen:
@@ -98,7 +98,7 @@ def test_blocks_beside_rows_take_what_was_planned(cuda, weights):
 @pytest.mark.gpu
 @pytest.mark.parametrize("weights", ["int", None])
 @pytest.mark.parametrize("layout", ["rows", "compact"])
-def test_graph_and_searches_take_what_was_planned(layout, weights):
+def test_graph_and_searches_use_the_planned_memory(layout, weights):
     import cupy
 
     pool = cupy.get_default_memory_pool()

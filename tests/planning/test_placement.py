@@ -1,4 +1,4 @@
-"""A graph is put on as many ranks as make it faster and as hold it, where nobody says on how many."""
+"""Placement: the number of ranks on which a graph is stored when the user gives none."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ def workers():
 
 @pytest.fixture
 def ranks_count(monkeypatch):
-    """Let ranks without GPUs be chosen as those with GPUs are, for small graphs."""
+    """Place small graphs on CPU ranks by the rule for GPUs."""
     monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", SMALL_ARCS)
 
 
 @pytest.mark.parametrize(("scale", "wanted"), [(10, 1), (24, 1), (26, 1), (27, 2), (28, 4), (30, 4)])
-def test_few_arcs_are_put_on_few_ranks(scale, wanted):
+def test_graph_of_few_arcs_is_placed_on_few_ranks(scale, wanted):
     placed = place_graph(Rmat(scale), 4, "cuda", LARGE)
     assert placed.num_ranks == wanted
     assert str(placed).startswith("4 ranks" if wanted == 4 else f"{wanted} of 4 ranks: ")
-    # Ranks without GPUs are all used, and the only rank is.
+    # All CPU ranks are used.
     assert place_graph(Rmat(scale), 4, "cpu", LARGE) == Placement(4, 4)
     assert place_graph(Rmat(scale), 1, "cuda", LARGE) == Placement(1, 1)
 
 
-def test_graphs_that_may_be_deep_are_put_on_no_more_ranks_than_hold_them():
+def test_deep_graph_is_placed_on_the_fewest_ranks_that_hold_it():
     road_map = Grid(1 << 15, 1 << 15)
     assert place_graph(road_map, 4, "cuda", LARGE).num_ranks == 1
     assert "levels" in str(place_graph(road_map, 4, "cuda", LARGE))
@@ -60,19 +60,19 @@ def test_graphs_that_may_be_deep_are_put_on_no_more_ranks_than_hold_them():
     assert place_graph(road_map, 2, "cuda", 1 << 30) == Placement(2, 2)
 
 
-def test_a_layout_that_is_left_open_is_compact_only_where_rows_fit_on_no_ranks():
+def test_auto_layout_is_compact_only_if_rows_fit_on_no_number_of_ranks():
     road_map = Grid(1 << 14, 1 << 14)
     rows, compact = (plan_graph(road_map, 1, "cuda", LARGE, layout).needed_bytes for layout in ("rows", "compact"))
     assert compact < rows
-    # Rows fit on several ranks, so that a single one for the compact layout is not taken.
+    # Rows fit on several ranks, so one rank with the compact layout is not chosen.
     for layout, fewest in (("rows", 2), ("auto", 2), ("compact", 1)):
         assert place_graph(road_map, 3, "cuda", rows - 1, layout).num_ranks == fewest
-    # They fit on none.
+    # Rows fit on no number of ranks.
     for layout, fewest in (("rows", 2), ("auto", 1)):
         assert place_graph(road_map, 2, "cuda", compact, layout).num_ranks == fewest
 
 
-def test_an_explicit_number_of_ranks_is_obeyed(client, ranks_count):
+def test_explicit_number_of_ranks_is_used(client, ranks_count):
     with DaskCluster(client, 3) as cluster, mg.rmat(4, cluster=cluster) as g:
         assert g.num_ranks == 3
         assert g.cluster is cluster
@@ -80,15 +80,15 @@ def test_an_explicit_number_of_ranks_is_obeyed(client, ranks_count):
         assert g.num_ranks == 2
 
 
-def test_a_small_graph_takes_one_of_three_workers_and_says_so(client, ranks_count):
+def test_small_graph_is_placed_on_one_of_three_workers_with_a_reason(client, ranks_count):
     with DaskCluster(client) as cluster, mg.rmat(4, cluster=cluster) as g:
         assert cluster.num_ranks == 3
         assert g.num_ranks == len(g.build_stats) == 1
         assert "1 of 3 cpu ranks>" in repr(g)
         result = mg.bfs(g, 0)
         assert result.stats.placement == "1 of 3 ranks: 512 arcs are few"
-        for answer in (mg.connected_components(g), mg.minimum_spanning_forest(g)):
-            assert answer.stats.placement == result.stats.placement
+        for other in (mg.connected_components(g), mg.minimum_spanning_forest(g)):
+            assert other.stats.placement == result.stats.placement
         with mg.rmat(4, cluster=InProcessCluster(1)) as same:
             np.testing.assert_array_equal(result.distances, mg.bfs(same, 0).distances)
             assert mg.bfs(same, 0).stats.placement == "1 rank"
@@ -97,7 +97,7 @@ def test_a_small_graph_takes_one_of_three_workers_and_says_so(client, ranks_coun
             assert "3 cpu ranks>" in repr(larger)
 
 
-def test_graphs_of_different_ranks_stand_side_by_side(client, ranks_count):
+def test_graphs_of_different_ranks_share_a_cluster(client, ranks_count):
     with DaskCluster(client) as cluster:
         small, middle, large = (mg.rmat(scale, cluster=cluster) for scale in (4, 6, 8))
         assert [g.num_ranks for g in (small, middle, large)] == [1, 2, 3]
@@ -106,18 +106,18 @@ def test_graphs_of_different_ranks_stand_side_by_side(client, ranks_count):
         assert mg.rmat(4, cluster=cluster).cluster is small.cluster
 
 
-def test_a_part_of_all_ranks_takes_any_graph_on_all(client, ranks_count):
+def test_narrowed_cluster_of_all_ranks_places_every_graph_on_all(client, ranks_count):
     with DaskCluster(client) as cluster:
-        every = cluster.narrowed(3)
-        assert every is not cluster and every.narrowed(3) is every
-        with mg.rmat(4, cluster=cluster) as small, mg.rmat(4, cluster=every) as spread:
+        all_ranks = cluster.narrowed(3)
+        assert all_ranks is not cluster and all_ranks.narrowed(3) is all_ranks
+        with mg.rmat(4, cluster=cluster) as small, mg.rmat(4, cluster=all_ranks) as spread:
             assert (small.num_ranks, spread.num_ranks) == (1, 3)
             assert mg.bfs(small, 0).distances.digest() == mg.bfs(spread, 0).distances.digest()
 
 
-def test_what_takes_more_than_planned_is_put_on_all_ranks(client, ranks_count, monkeypatch):
+def test_graph_that_exceeds_its_plan_is_placed_on_all_ranks(client, ranks_count, monkeypatch):
     with DaskCluster(client) as cluster:
-        build = mg.graph.Graph._build
+        build = graph.Graph._build
 
         def too_much(source, chosen, *args):
             if chosen.num_ranks < 3:
@@ -132,13 +132,13 @@ def test_what_takes_more_than_planned_is_put_on_all_ranks(client, ranks_count, m
             pass
 
 
-def test_a_part_of_a_cluster_keeps_it_and_is_closed_with_it(client):
+def test_narrowed_cluster_is_closed_with_its_cluster(client):
     cluster = DaskCluster(client)
     part = cluster.narrowed(2)
     assert cluster.narrowed(2) is part
     assert part.narrowed(1).run(programs.total)[0][:2] == (0, 1)
     assert [r[:2] for r in part.run(programs.total)] == [(0, 2), (1, 2)]
-    # The same processes; of how many threads each has, the number of ranks decides.
+    # The same processes; their number of threads depends on the number of ranks.
     assert [where[0] for where in cluster.run(programs.where)[:2]] == [where[0] for where in part.run(programs.where)]
     for num_ranks in (0, 4):
         with pytest.raises(UsageError, match=f"num_ranks is {num_ranks}: the cluster has 3"):
@@ -149,18 +149,18 @@ def test_a_part_of_a_cluster_keeps_it_and_is_closed_with_it(client):
             closed.run(programs.nothing)
 
 
-def test_a_graph_keeps_the_cluster_that_was_made_for_it(workers, ranks_count):
+def test_graph_keeps_its_cluster_open(workers, ranks_count):
     g = mg.rmat(4, cluster=mg.connect(scheduler=workers.scheduler_address))
     gc.collect()
     assert mg.bfs(g, 0).distances[0] == 0
-    # With it what it has started, which is to be closed.
+    # Close the session that it has opened.
     g.cluster._whole.close()
     with pytest.raises(ClusterError, match="closed"):
         mg.bfs(g, 0)
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
-def test_ranks_in_this_process_have_parts_too(num_ranks):
+def test_in_process_cluster_can_be_narrowed(num_ranks):
     with InProcessCluster(3) as cluster:
         part = cluster.narrowed(num_ranks)
         assert cluster.narrowed(num_ranks) is part
@@ -170,7 +170,7 @@ def test_ranks_in_this_process_have_parts_too(num_ranks):
         part.run(programs.nothing)
 
 
-def test_commands_say_on_how_many_ranks(workers, ranks_count):
+def test_commands_print_the_placement(workers, ranks_count):
     def run(*arguments):
         result = CliRunner().invoke(main, [*arguments, "--scheduler", workers.scheduler_address], prog_name="mgraph")
         assert result.exit_code == 0, result.output

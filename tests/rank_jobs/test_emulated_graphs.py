@@ -1,4 +1,4 @@
-"""Whole rank programs on the emulator: build, search and predecessors, each kernel in its CUDA form."""
+"""Whole rank programs on the emulator: build, search and predecessors run their CUDA kernels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import oracles
 import pytest
+from builds import CaseEdges
 from emulator.backend import EmulatedBackend
 from forest_checks import FORESTS
 from forest_checks import expected as expected_forest
 from naive_shard import build_shards, distance_parts, positions_of, predecessor_parts
 from on_ranks import run_on_ranks
-from test_build import CaseEdges
 from zoo import ZOO, make_case, random_case
 
 from mgraph.algorithms.bfs import persistent_kernels as bfs_kernel
@@ -40,13 +40,13 @@ from mgraph.validation.spanning_forest import validate_forest
 
 pytestmark = pytest.mark.interleavings
 
-# All of the zoo in which there is a vertex to search from.
+# All graphs of the zoo with a vertex to search from.
 CASES = [case for case in ZOO.values() if case.num_vertices]
 CASES += [random_case(seed, num_vertices=150) for seed in (0, 1, 2)]
 
 
 def rank_program(_, comm, case, order, sources, how, seed):
-    """Return the distances and predecessors of a rank's vertices; every rank has an order of threads of its own."""
+    """Return the distances and predecessors of a rank's vertices; every rank has its own order of threads."""
     search, layout = how
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order, layout=layout)
@@ -66,7 +66,7 @@ def rank_program(_, comm, case, order, sources, how, seed):
     ids=lambda given: getattr(given, "__name__", given),
 )
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_searches_give_the_oracles_answer(case, search, layout):
+def test_searches_equal_the_oracles(case, search, layout):
     is_bfs = "bfs" in search.__name__
     source = 0 if case.num_vertices < 100 else int(case.sources[0])
     dist = (oracles.bfs if is_bfs else oracles.sssp)(case, [source])
@@ -74,46 +74,49 @@ def test_searches_give_the_oracles_answer(case, search, layout):
         shards = build_shards(case, num_ranks, order)
         positions = positions_of(shards)
         starts = [p for p in positions[[source]].tolist() if p < shards[0].partition.num_positions]
-        answers = run_on_ranks(rank_program, [None] * num_ranks, case, order, starts, (search, layout), num_ranks)
-        dtype = answers[0][0].dtype
-        for (got, _), wanted in zip(answers, distance_parts(shards, dist, dtype), strict=True):
+        results = run_on_ranks(rank_program, [None] * num_ranks, case, order, starts, (search, layout), num_ranks)
+        dtype = results[0][0].dtype
+        for (got, _), wanted in zip(results, distance_parts(shards, dist, dtype), strict=True):
             np.testing.assert_array_equal(got, wanted)
         if not is_bfs:
             chosen = oracles.predecessors(case, dist, [source], positions, weighted=True)
-            for (_, got), wanted in zip(answers, predecessor_parts(shards, chosen), strict=True):
+            for (_, got), wanted in zip(results, predecessor_parts(shards, chosen), strict=True):
                 np.testing.assert_array_equal(got, wanted)
 
 
 def job_program(_, comm, case):
-    """Return in which form a rank searched, and the distances that it found, by breadth and by weight."""
+    """Run BFS and SSSP on a rank; return the `form` of their stats, and their distances."""
     backend = EmulatedBackend(seed=comm.rank, block=64, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order="degree")
     rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
-    answers = []
+    results = []
     for algorithm, dtype in ("bfs", LEVEL), ("sssp", state_dtype(shard.info)):
         spec = TraversalSpec(algorithm, "frontier", (int(case.sources[0]),), dtype)
         (stats,) = traversal.traverse(rank, "graph", [algorithm], [spec])
-        answers.append((stats["form"], rank.objects[algorithm].columns["distances"]))
-    assert comm.size > 1 or comm.peer_buffers is None, "one rank has nobody to share memory with"
-    return answers
+        results.append((stats["variant"], rank.objects[algorithm].columns["distances"]))
+    assert comm.size > 1 or comm.peer_buffers is None, "one rank needs no peer buffers"
+    return results
 
 
-@pytest.mark.parametrize(("num_ranks", "fused"), [(1, "fused"), (2, "windows")])
-def test_what_a_queue_could_not_count_is_searched_step_by_step(num_ranks, fused, monkeypatch):
+@pytest.mark.parametrize(("num_ranks", "expected"), [(1, "persistent"), (2, "persistent_multi_gpu")])
+def test_step_variant_runs_where_a_queue_cannot_count_the_rows(num_ranks, expected, monkeypatch):
     case = random_case(0, num_vertices=150)
     before = run_on_ranks(job_program, [None] * num_ranks, case)
     for kernel in bfs_kernel, sssp_kernel:
         monkeypatch.setattr(kernel, "MAX_ROWS", 8)
     for found, again in zip(before, run_on_ranks(job_program, [None] * num_ranks, case), strict=True):
-        assert [form for form, _ in found] == [fused, fused]
-        # Shortest paths on one rank count no vertices beside arcs.
-        assert [form for form, _ in again] == ["steps", "fused" if num_ranks == 1 else "steps"]
+        assert [variant for variant, _ in found] == [f"bfs.{expected}", f"sssp.{expected}"]
+        # The queue of one-rank SSSP counts arcs only.
+        assert [variant for variant, _ in again] == [
+            "bfs.step",
+            "sssp.persistent" if num_ranks == 1 else "sssp.near_far",
+        ]
         for (_, distances), (_, others) in zip(found, again, strict=True):
             np.testing.assert_array_equal(distances, others)
 
 
 def components_program(_, comm, case, order, seed):
-    """Return the labels of a rank's user ids, and what the rules find wrong with them."""
+    """Return the labels of a rank's user ids, and the violations of the rules."""
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order)
     labels = labels_of_users(shard, comm, find_components(shard, comm, Trace(backend, comm)))
@@ -121,47 +124,47 @@ def components_program(_, comm, case, order, seed):
 
 
 @pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
-def test_components_give_the_oracles_answer(case):
+def test_components_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
-        answers = run_on_ranks(components_program, [None] * num_ranks, case, order, num_ranks)
-        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
-        assert [wrong for _, wrong in answers] == [[]] * num_ranks
+        results = run_on_ranks(components_program, [None] * num_ranks, case, order, num_ranks)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in results]), oracles.components(case))
+        assert [wrong for _, wrong in results] == [[]] * num_ranks
 
 
 def search_components_program(_, comm, case, order):
-    """Return the labels of a rank's user ids, as users get them, and what was done."""
+    """Return the labels of a rank's user ids, and the methods of the supersteps."""
     backend = EmulatedBackend(seed=comm.rank, block=64, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order)
     rank = Rank(comm.rank, comm.size, comm, backend, {"graph": shard})
     stats = components.compute_components(rank, "graph", "labels")
     steps = stats["supersteps"]
-    assert sum(step["bytes"] for step in steps) <= stats["bytes_sent"], "bytes are told once"
+    assert sum(step["bytes"] for step in steps) <= stats["bytes_sent"], "bytes are reported once"
     return rank.objects["labels"].columns["labels"], [step["method"] for step in steps]
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("num_ranks", [2, 3])
-def test_the_giant_of_a_dense_graph_is_searched_for(num_ranks, order):
+def test_giant_of_a_dense_undirected_graph_is_found_by_bfs(num_ranks, order):
     for seed in range(3):
-        # Two chains beside the giant, one of which leads to it, and vertices without arcs.
+        # Two chains beside the giant, one of them attached to it, and isolated vertices.
         ends = [(150 + i, 151 + i) for i in range(20) if i != 9] + [(150, 3)]
         ends += np.random.default_rng(seed).integers(0, 150, (900, 2)).tolist()
         case = make_case("chains", 175, [], directed=False)
         sources, targets = np.random.default_rng(seed).permutation(175).astype(np.uint32)[np.array(ends)].T
         case = replace(case, sources=sources, targets=targets, weights=None)
-        answers = run_on_ranks(search_components_program, [None] * num_ranks, case, order)
-        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
-        for _, methods in answers:
+        results = run_on_ranks(search_components_program, [None] * num_ranks, case, order)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in results]), oracles.components(case))
+        for _, methods in results:
             assert {"push", "pull"} & set(methods)
-            assert methods[-2:] == ["tell", "meet"]
-        # Along directed arcs a search does not find who is connected.
-        answers = run_on_ranks(search_components_program, [None] * num_ranks, replace(case, directed=True), order)
-        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in answers]), oracles.components(case))
-        assert all(methods[0] == "sample" for _, methods in answers)
+            assert methods[-2:] == ["broadcast", "merge"]
+        # A search along directed arcs does not find weak components.
+        results = run_on_ranks(search_components_program, [None] * num_ranks, replace(case, directed=True), order)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in results]), oracles.components(case))
+        assert all(methods[0] == "sample" for _, methods in results)
 
 
 def forest_program(_, comm, case, order, maximum, seed):
-    """Return the edges of a forest that a rank hands out, and what rules they break."""
+    """Return the edges of a forest that a rank stores, and the violations of the rules."""
     backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
     shard = build(CaseEdges(case), backend, comm, order=order)
     _, columns = edges_of_users(shard, comm, msf(shard, comm, Trace(backend, comm), maximum, is_persistent=True))
@@ -170,8 +173,8 @@ def forest_program(_, comm, case, order, maximum, seed):
 
 
 @pytest.mark.parametrize("case", [c for c in FORESTS if c.num_vertices <= 700], ids=lambda case: case.name)
-def test_forests_are_the_oracles(case):
+def test_forests_equal_the_oracle(case):
     for num_ranks, order, maximum in (1, "natural", False), (2, "degree", True), (3, "natural", False):
-        answers = run_on_ranks(forest_program, [None] * num_ranks, case, order, maximum, num_ranks)
-        assert [edge for edges, _ in answers for edge in edges] == expected_forest(case, order, maximum)
-        assert not any(violations for _, violations in answers)
+        results = run_on_ranks(forest_program, [None] * num_ranks, case, order, maximum, num_ranks)
+        assert [edge for edges, _ in results for edge in edges] == expected_forest(case, order, maximum)
+        assert not any(violations for _, violations in results)

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from dask_processes import wait_until
 from emulator.backend import EmulatedBackend
-from test_traversal import check
+from traversal_checks import check_traversal
 from user_graphs import graph_of
 from zoo import ZOO, random_case
 
@@ -38,7 +38,7 @@ def test_derived_data_of_some_ranks_is_recomputed_after_a_failure(clusters, monk
             return sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects)
 
         def fail_on_one(*args):
-            # After the last exchange: the first rank here fails once the other has its part.
+            # After the last exchange: the first rank to call it fails once the other rank has its part.
             if next(first, False):
                 wait_until(lambda: have() == [False, True])
                 raise ZeroDivisionError
@@ -48,7 +48,7 @@ def test_derived_data_of_some_ranks_is_recomputed_after_a_failure(clusters, monk
         with pytest.raises(ZeroDivisionError):
             mg.bfs(g, 0, method=method)
         assert have() == [False, True]
-        check(mg.bfs(g, 0, method=method), case, [0], "degree")
+        check_traversal(mg.bfs(g, 0, method=method), case, [0], "degree")
 
 
 @pytest.mark.parametrize("num_ranks", [1, 2])
@@ -93,4 +93,4 @@ def test_multi_source_levels_outlive_a_failed_search(clusters, monkeypatch):
         monkeypatch.setattr("mgraph.rank_jobs.traversal.search", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mg.bfs(g, 0)
-        check(together.answer(1), case, [1], g.info.order)
+        check_traversal(together.answer(1), case, [1], g.info.order)

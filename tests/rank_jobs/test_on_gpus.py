@@ -1,29 +1,29 @@
-"""Every graph of the zoo on CUDA: ranks that share a GPU as threads, and over NCCL where there are several."""
+"""Every graph of the zoo on CUDA: ranks that share a GPU as threads, and ranks on several GPUs over NCCL."""
 
 from __future__ import annotations
 
 import pytest
 from backends import gpu_count
+from component_checks import check_components, planted_components
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
-from test_components import check_components, planted
-from test_traversal import check
+from traversal_checks import check_traversal
 from user_graphs import GRAPHS, METHODS, SEARCHES, STARTABLE, graph_of
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
 
-# Ranks on one GPU, and one rank a GPU: NCCL takes no two ranks on one.
+# Ranks on one GPU, and one rank on each GPU: NCCL allows no two ranks on one.
 SHARED = [("threads", 1), ("threads", 3)]
 APART = [("nccl", num_ranks) for num_ranks in (2, 3, 4) if num_ranks <= gpu_count()]
 
 
-# Without a giant, undirected and not; searched for one in vain; and with one, that a search finds.
+# Without a giant, undirected and directed; dense enough for a search, without a giant; and with a giant.
 PLANTED = [
-    planted(1, 5, 2000, 3),
-    planted(2, 3, 5000, 30, directed=True),
-    planted(3, 3, 5000, 30),
-    planted(4, 1, 9000, 12),
+    planted_components(1, 5, 2000, 3),
+    planted_components(2, 3, 5000, 30, directed=True),
+    planted_components(3, 3, 5000, 30),
+    planted_components(4, 1, 9000, 12),
 ]
 
 
@@ -39,25 +39,25 @@ def cluster(request):
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", STARTABLE, ids=lambda case: case.name)
-def test_searches_on_gpus(cluster, case, order):
+def test_searches_on_gpus_equal_the_oracles(cluster, case, order):
     algorithms = ["bfs"] if case.weights is None else SEARCHES
     with graph_of(case, cluster, order) as g:
         for algorithm in algorithms:
             for method in METHODS:
-                check(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
+                check_traversal(SEARCHES[algorithm](g, 0, method=method), case, [0], order)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
-def test_components_on_gpus(cluster, case, order):
+def test_components_on_gpus_equal_the_oracle(cluster, case, order):
     check_components(case, cluster, order)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
-def test_forests_on_gpus(cluster, case, order):
+def test_forests_on_gpus_equal_the_oracle(cluster, case, order):
     with graph_of(case, cluster, order) as g:
         for maximum in (False, True):
             with mg.minimum_spanning_forest(g, maximum=maximum) as forest:
@@ -66,8 +66,8 @@ def test_forests_on_gpus(cluster, case, order):
 
 
 @pytest.mark.gpu
-def test_forests_that_filter_on_gpus(cluster):
-    # Large enough for hubs, for light edges first, and for several blocks of everything.
+def test_filtered_forests_on_gpus_equal_those_on_the_cpu(cluster):
+    # Large enough for hubs, for a filter of light edges, and for several thread blocks.
     with mg.rmat(14, cluster=cluster) as g, mg.rmat(14, cluster=InProcessCluster(1, backend="cpu")) as same:
         forest = mg.minimum_spanning_forest(g)
         wanted = mg.minimum_spanning_forest(same)

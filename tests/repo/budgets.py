@@ -190,7 +190,7 @@ def _function_faults(name: str, function: Function) -> Iterator[str]:
     count = len(names) - (names[:1] in (["self"], ["cls"]))
     decorators = _decorators(function)
     budget = KERNEL_PARAMETERS if decorators & {*COMPILED} else PARAMETERS
-    # The parameters of a command are its options: click passes them, nobody counts them in a call.
+    # The parameters of a command are its options, which click passes by name.
     if count > budget and "command" not in decorators:
         yield f"{where} takes {count} parameters, the budget is {budget}"
 
@@ -201,7 +201,7 @@ def _length_faults(where: str, length: int) -> Iterator[str]:
 
 
 def _needs_docstring(node: ast.stmt, owner: ast.AST, explained: set[str]) -> bool:
-    """Return whether users meet this: not what is private, inherits its meaning, or is a property of one line."""
+    """Return whether this is public, and neither an override nor a property."""
     if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
         return False
     if not isinstance(owner, ast.ClassDef):

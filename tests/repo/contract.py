@@ -136,7 +136,7 @@ def twin_faults(kernel: Any, function: Function) -> list[str]:
     theirs = tuple(p.name for p in function.parameters)
     if ours != theirs:
         return [f"the Python twin takes ({', '.join(ours)}), the CUDA twin ({', '.join(theirs)})"]
-    # A fused loop has a name and parameters in Python, no body.
+    # A persistent kernel has a name and parameters in Python, no body.
     return [*_type_faults(kernel, function), *([] if kernel.cooperative else _use_faults(kernel, function))]
 
 

@@ -16,7 +16,8 @@ PACKAGE = pathlib.Path(mgraph.__file__).parent
 TESTS = pathlib.Path(__file__).parents[1]
 SOURCES = sorted(PACKAGE.rglob("*.cu"))
 INCLUDED = sorted(PACKAGE.rglob("*.cuh"))
-# The widths a module meets beside the defaults: wide floats, integer distances, wide ids, of users alone too, and all.
+# The dtypes that a module is compiled for beside the defaults: wide floats, integer distances, wide ids, wide user
+# ids only, and all.
 VARIANTS = (
     {},
     {"dist_t": "float64", "weight_t": "float64", "out_t": "float64"},
@@ -59,7 +60,7 @@ def persistent_stems() -> list[str]:
     return [stem_of(source) for source in SOURCES if source.name.startswith("persistent")]
 
 
-def test_file_of(stem: str) -> pathlib.Path:
+def loop_test(stem: str) -> pathlib.Path:
     """Return the test file of the loop whose kernels these are."""
     folder, _, name = stem.rpartition("/")
     return TESTS / folder / f"test_{name.removesuffix('_kernels')}.py"

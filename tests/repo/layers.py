@@ -1,8 +1,7 @@
-"""Who may import whom: the table of layers, where heavy libraries may stand, and no cycles.
+"""Layers of imports: which part may import which, where heavy libraries may be imported, no cycles.
 
-Read from the source text, so that code which is never run is checked as well. Imports under
-`if TYPE_CHECKING:` do not run and do not count. An import inside a function counts for the layers; it
-closes no cycle, because nothing waits for it.
+The source text is parsed, so that code which never runs is checked too. Imports under `if TYPE_CHECKING:` do not
+run and do not count. An import inside a function counts for the layers, but closes no cycle.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ PLACES = (
     Place("dask_cuda", ("cluster/",), in_functions=True),
     Place("cupy", ("backends/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
-    # It imports CuPy at its head, so whoever wants it asks for it where there is a GPU.
+    # Its module imports CuPy, so other modules import it in functions that run only with a GPU.
     Place("mgraph.backends.cuda", ("backends/", "cli/doctor.py"), in_functions=True),
     Place("mgraph.backends.peer_memory", ("backends/cuda.py",)),
 )
@@ -70,7 +69,7 @@ HEAVY = ("cupy", "dask", "distributed", "numba", "scipy")
 
 @dataclass(frozen=True)
 class Import:
-    """One import: what is imported (a module, or perhaps a name in one), and where it stands."""
+    """One import: the imported module (or a name in it), and its line."""
 
     name: str
     line: int

@@ -44,7 +44,7 @@ def record(sources: list[pathlib.Path]) -> dict[str, list[dict[str, int | str]]]
         for typedefs in typedefs_of(source):
             built = compile_text(module_text(source, typedefs), ARCHITECTURE)
             assert built.log == "", built.log
-            told = ",".join(f"{name}={meant}" for name, meant in sorted(typedefs.items()))
+            key = ",".join(f"{name}={meant}" for name, meant in sorted(typedefs.items()))
             for name, content in sections(built.cubin):
                 if not name.startswith(".text."):
                     continue
@@ -52,7 +52,7 @@ def record(sources: list[pathlib.Path]) -> dict[str, list[dict[str, int | str]]]
                 usage = built.usage[kernel]
                 # Two files may have a kernel of one name; which file it is in may change.
                 compiled = {**usage, "code": hashlib.sha256(content).hexdigest()[:16]}
-                found.setdefault(f"{kernel} {told}", []).append(compiled)
+                found.setdefault(f"{kernel} {key}", []).append(compiled)
     return {key: sorted(values, key=str) for key, values in found.items()}
 
 

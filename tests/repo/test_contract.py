@@ -67,13 +67,13 @@ def test_names_shared_with_a_kernel_have_one_order():
         names.arranged(num_rows=2, done=1, rows=3)
 
 
-def test_parts_of_an_array_begin_where_those_before_end():
+def test_parts_of_an_array_are_contiguous():
     parts = Offsets(asked=16, found=3, sources=0)
     assert (parts["asked"], parts["found"], parts["sources"], parts.total) == (0, 16, 19, 19)
     assert parts.c_text() == "constexpr i64 ASKED = 0;\nconstexpr i64 FOUND = 16;\nconstexpr i64 SOURCES = 19;\n"
 
 
-def test_a_control_block_has_its_parts_in_order():
+def test_control_block_has_its_parts_in_order():
     layout = ControlLayout(
         Names("Parameter", "source width"), own="source", report=Names("Report", "done"), record=("a", "b")
     )
@@ -83,7 +83,7 @@ def test_a_control_block_has_its_parts_in_order():
         ControlLayout(Names("Parameter", "source width"), own="width", report=Names("Report", "done"), record=())
 
 
-def test_a_work_area_has_its_parts_in_order():
+def test_work_area_has_its_parts_in_order():
     area = WorkArea("Work", "work", counters=("i64", 3), bits=("u32", lambda size: 2 * size.words), ids=("id_t", 5))
     assert area.offsets({"words": 4}, {"id_t": 4}) == {"counters": 0, "bits": 24, "ids": 56, "end": 76}
     assert area.num_bytes({"words": 4}, {"id_t": 8}) == 96
@@ -94,7 +94,7 @@ def test_a_work_area_has_its_parts_in_order():
 
 
 @pytest.mark.parametrize("stem", [stem for stem in stems() if re.search(r"\bBLOCK = ", text_of(stem))])
-def test_a_block_has_as_many_threads_as_its_kernel_counts_on(stem):
+def test_launch_has_the_block_size_of_its_kernel(stem):
     assert {each.block for each in stems()[stem].values()} == {constant("BLOCK", text_of(stem))}
 
 
@@ -102,16 +102,16 @@ def test_weights_have_one_number_of_classes():
     assert constant("WEIGHT_CLASSES", text_of("backends/device/prelude")) == WEIGHT_CLASSES
 
 
-def test_the_tail_and_the_last_bucket_are_one_share():
+def test_shares_of_tail_and_last_bucket_are_equal():
     assert constant("TAIL_SHARE", text_of("backends/device/frontiers")) == TAIL_SHARE
     assert constant("LAST_SHARE", text_of("backends/device/frontiers")) == LAST_SHARE
 
 
-def test_vertices_of_a_queue_are_counted_beside_its_arcs():
+def test_queue_counts_fit_beside_its_arcs():
     assert 1 << (63 - constant("ARC_BITS", text_of("backends/device/frontiers"))) == MAX_QUEUED
 
 
-def test_windows_begin_alike():
+def test_peer_buffers_have_one_head():
     assert constant("MAX_RANKS", text_of("backends/device/ranks")) == peer_memory.MAX_RANKS
     assert constant("HEAD_BYTES", text_of("backends/device/ranks")) == peer_memory.HEAD_BYTES
     assert constant("MAX_SHARED_SOURCES", text_of("backends/device/ranks")) == multi_gpu_search.MAX_SHARED_SOURCES
@@ -187,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(256) relax(i64 lo, i64 hi, const i6
 """
 
 
-def test_a_kernel_is_read():
+def test_kernel_is_parsed():
     (function,) = contract.functions(GOOD)
     assert (function.name, function.line, function.length) == ("relax", 3, 6)
     assert [(p.name, p.type, p.is_array, p.is_output) for p in function.parameters] == [
@@ -225,14 +225,14 @@ def test_a_kernel_is_read():
         ("double limit", "Pair<int> limit", "relax: scalar Pair<int> limit is unreadable"),
     ],
 )
-def test_a_fault_in_the_text_is_found(old, new, fault):
+def test_fault_in_the_text_is_found(old, new, fault):
     assert GOOD.count(old) == 1 or old == "  for"
     assert any(found.startswith(fault) for found in contract.text_faults(GOOD.replace(old, new, 1)))
 
 
 @kernel(vertex_t="targets")
 def relax(lo, hi, indptr, limit, targets, dist, count):
-    """Stand for a kernel that agrees with GOOD."""
+    """Relax arcs as the kernel of GOOD does."""
     for i in range(lo, hi):
         if dist[i] > limit + 0.0:
             dist[i] = limit
@@ -278,7 +278,7 @@ def test_twins_that_differ_are_found(tmp_path, old, new, fault):
     assert any(fault in each for each in found), found
 
 
-def test_a_missing_file_is_found(tmp_path):
+def test_missing_file_is_found(tmp_path):
     assert contract.stem_faults(tmp_path / "stem.cu", {"relax": relax}) == ["relax: no CUDA twin, stem.cu is missing"]
 
 
@@ -290,12 +290,12 @@ def test_a_missing_file_is_found(tmp_path):
         ("  for", "  int unused;\n  for", "broken.cu(5): warning"),
     ],
 )
-def test_the_compiler_names_the_file_and_the_line(tmp_path, old, new, message):
+def test_compiler_names_file_and_line(tmp_path, old, new, message):
     source = plant(tmp_path, GOOD.replace(old, new, 1), "broken.cu")
     assert message in compile_text(module_text(source, TYPEDEFS), "sm_90").log
 
 
-def test_a_file_is_included_once_and_errors_keep_their_lines(tmp_path):
+def test_file_is_included_once_and_errors_keep_their_lines(tmp_path):
     plant(tmp_path, "constexpr int HALF = 21;\n", "low.cuh")
     plant(tmp_path, '#include "low.cuh"\nconstexpr int WHOLE = 2 * HALF;\n', "high.cuh")
     text = '#include "high.cuh"\n#include "low.cuh"\nstatic_assert(WHOLE == 42, "");\nconstexpr int BROKEN = MISSING;\n'
@@ -303,11 +303,11 @@ def test_a_file_is_included_once_and_errors_keep_their_lines(tmp_path):
     assert re.findall(r"(\w+\.cuh?)\((\d+)\): error", log) == [("stem.cu", "4")]
 
 
-def test_a_missing_include_is_named(tmp_path):
+def test_missing_include_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"absent\.cuh"):
         module_text(plant(tmp_path, '#include "absent.cuh"\n'), TYPEDEFS)
 
 
-def test_the_compiler_says_what_is_in_a_module(tmp_path):
+def test_compiler_lists_the_kernels_of_a_module(tmp_path):
     built = compile_text(module_text(plant(tmp_path, GOOD), TYPEDEFS), "sm_75")
     assert (built.log, set(built.registers)) == ("", {"relax"})

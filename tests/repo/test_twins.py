@@ -1,7 +1,7 @@
-"""Both twins of every kernel give the same answer, to the bit, on random arguments.
+"""Both twins of every kernel give the same results, to the bit, on random arguments.
 
-The CUDA twin runs in the emulator, in an order of threads that hypothesis draws too, and on a real GPU where
-there is one. The arguments of mgraph/STEM.py: KERNEL come from support/twins/STEM.py: KERNEL.
+The CUDA twin runs in the emulator, in an order of threads that Hypothesis draws, and on a GPU if there is one.
+The strategy KERNEL in support/twins/STEM.py draws the arguments of KERNEL in mgraph/STEM.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emulator.backend import SANITIZE, EmulatedBackend
 from emulator.example.lightest import find_lightest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
-from kernel_files import PACKAGE, persistent_stems, stem_of, stems, test_file_of
+from kernel_files import PACKAGE, loop_test, persistent_stems, stem_of, stems
 from tiers import examples
 from twins.case import check, cpu
 
@@ -30,7 +30,7 @@ KERNELS = {"lightest.find_lightest": find_lightest} | {
     for name, kernel in kernels.items()
     if kernel.source.exists() and not kernel.cooperative
 }
-# Enough for most choices of dtypes to come; from run to run others do.
+# Enough to draw most choices of dtypes; each run draws others.
 EXAMPLES = 2 if SANITIZE else 8
 
 emulators = st.builds(
@@ -61,22 +61,22 @@ def test_every_kernel_has_a_strategy(name):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "uint32", "int64", "float32", "float64"])
-def test_the_order_of_weights_is_that_of_their_integers(dtype):
+def test_sort_keys_have_the_order_of_the_weights(dtype):
     dtype = np.dtype(dtype)
     if dtype.kind == "f":
         weights = np.array([-np.inf, -2.5, -1, -1e-40, 0, 1e-40, 0.5, np.inf], dtype)
     else:
         weights = np.array([np.iinfo(dtype).min, 3, 7, np.iinfo(dtype).max], dtype)
-    orders = [weight_sort_key(weight) for weight in weights]
-    assert orders == sorted(set(orders))
+    keys = [weight_sort_key(weight) for weight in weights]
+    assert keys == sorted(set(keys))
     if dtype.itemsize <= 4:
-        assert [np.int32(order) for order in orders] == orders
+        assert [np.int32(key) for key in keys] == keys
 
 
-def test_every_fused_loop_has_a_test():
-    """A fused loop has no twin: it is tested against its step form."""
+def test_every_persistent_kernel_has_a_test():
+    """A persistent kernel has no twin: its test compares it with the step variant."""
     assert len(persistent_stems()) >= 3
-    assert [stem for stem in persistent_stems() if not test_file_of(stem).exists()] == []
+    assert [stem for stem in persistent_stems() if not loop_test(stem).exists()] == []
 
 
 @pytest.mark.parametrize("device", ["emulated", pytest.param("cuda", marks=pytest.mark.gpu)])

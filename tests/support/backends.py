@@ -1,4 +1,4 @@
-"""The backends that tests run on: one entry each, made where it can run."""
+"""The backends on which tests run, each made if it can run here."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
 
-# In the tests' own process threads share small inputs too, or hardly any kernel would meet another.
+# In the tests' process several threads share small inputs too, so that races can occur.
 backend.SERIAL_ITEMS = 2
 
 
 @functools.cache
 def has_gpu() -> bool:
-    """Return whether CuPy is there and sees a device."""
+    """Return whether CuPy is installed and finds a device."""
     try:
         import cupy
     except ImportError:
@@ -27,7 +27,7 @@ def has_gpu() -> bool:
 
 @functools.cache
 def gpu_count() -> int:
-    """Return how many GPUs there are, without touching them."""
+    """Return the number of GPUs without initializing them."""
     try:
         import cupy
 
@@ -50,10 +50,10 @@ def _emulated() -> Backend:
     return EmulatedBackend(block=64, blocks=3)
 
 
-# Two threads, so that kernels meet on any machine.
+# Two threads, so that races can occur on any machine.
 BACKENDS = {
     "cpu": BackendUnderTest(lambda: CpuBackend(2)),
-    # Small blocks and few of them, so that small inputs cross their edges.
+    # A few small thread blocks, so that small inputs span several.
     "emulated": BackendUnderTest(_emulated),
     "cuda": BackendUnderTest(lambda: make_backend("cuda"), has_gpu),
 }

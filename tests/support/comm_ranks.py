@@ -20,6 +20,10 @@ HOST = "127.0.0.1"
 SECRET = bytes(range(32))
 # Longer than the slowest case takes on two busy cores.
 CASE_S = 60.0
+# A deadline that no verb of a correct program reaches, even on a slow machine.
+AMPLE_S = 60.0
+# How long verbs are repeated until a failure is noticed; it takes about a millisecond.
+REPEAT_S = 20.0
 
 
 class Raised:
@@ -79,6 +83,33 @@ def open_socket_threads(size: int, timeout_s: float, **options: Any) -> list[Any
     for thread in threads:
         thread.join()
     return opened
+
+
+def open_in_process(transport: str, size: int, timeout_s: float = AMPLE_S) -> list[Any]:
+    """Open the communicators of ranks in this process."""
+    from mgraph.comm.threads import open_threads
+
+    return {"threads": open_threads, "sockets": open_socket_threads, "tls": open_tls}[transport](size, timeout_s)
+
+
+def open_tls(size: int, timeout_s: float) -> list[Any]:
+    """Open socket communicators that use TLS with a temporary certificate."""
+    from distributed import Security
+
+    from mgraph.comm.endpoint import TlsContexts
+
+    security = Security.temporary()
+    connect = security.get_connection_args("worker")
+    listen = security.get_listen_args("worker")
+    contexts = TlsContexts(connect["ssl_context"], listen["ssl_context"])
+    return open_socket_threads(size, timeout_s, tls=contexts)
+
+
+def repeat(verb: Callable, *args: Any) -> None:
+    """Call a verb until it raises: the first calls may still succeed."""
+    end = time.monotonic() + REPEAT_S
+    while time.monotonic() < end:
+        verb(*args)
 
 
 class Gang:

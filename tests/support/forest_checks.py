@@ -1,4 +1,4 @@
-"""What the tests of forests share: the cases, and the comparison with the oracle."""
+"""Cases of spanning forests, and a comparison with the oracle."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def signed(case: GraphCase) -> GraphCase:
     return replace(case, name=f"{case.name}-signed", weights=(case.weights.astype(dtype) * signs).astype(dtype))
 
 
-# A way to the root as long as the graph: every vertex's lightest edge leads to the next one.
+# A path to the tree root as long as the graph: every vertex's lightest edge leads to the next one.
 STAIRS = make_case("stairs", 700, [(v, v + 1, 700 - v) for v in range(699)], np.int32)
 # Weights whose differences need more than 32 bits, as integers and as floats; the ends of what the dtypes hold.
 _ENDS = [(v, (v * 7 + k) % 40, (-1) ** (v + k) * (2**62 // (1 + (v * k) % 5))) for v in range(40) for k in (1, 2, 9)]

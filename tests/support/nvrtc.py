@@ -67,8 +67,8 @@ def _read_bytes(program, size_of, read) -> bytes:
     return buffer[:-1]
 
 
-def _checked(answer: tuple):
-    status, *values = answer
+def _checked(result: tuple):
+    status, *values = result
     if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise RuntimeError(f"NVRTC: {status.name}")
     return values[0] if values else None

@@ -11,9 +11,9 @@ from mgraph.comm.threads import open_threads
 from mgraph.errors import CommAborted
 from mgraph.shard.shard import Shard
 
-# As many as every algorithm is tested on.
+# The numbers of ranks on which every algorithm is tested.
 RANKS = (1, 2, 3, 4, 7)
-# Of these the quick tier takes a few where one test goes through all; such a test is marked `widens`.
+# The quick tier runs these where one test loops over all; such a test is marked `widens`.
 FEW_RANKS = (1, 3)
 
 
@@ -31,7 +31,7 @@ def run_on_ranks(program: Callable, shards: Sequence[Shard], *args: Any, parts: 
 
     with ThreadPoolExecutor(len(shards)) as pool:
         futures = [pool.submit(run, *of_rank) for of_rank in zip(shards, comms, parts, strict=True)]
-    # The rank that failed first, not those that were only told of it.
+    # The error of the rank that failed, not those of ranks that it aborted.
     errors = [future.exception() for future in futures if future.exception()]
     for error in sorted(errors, key=lambda error: isinstance(error, CommAborted)):
         raise error

@@ -1,4 +1,4 @@
-"""Shortest paths by one form of the loop, on one rank of a graph that was built the naive way."""
+"""Run one variant of shortest paths on one rank of a naively built graph."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What every answer must be, by the slowest and plainest way. Imports nothing of mgraph.
+"""Oracles: slow, simple implementations of every algorithm. Imports nothing of mgraph.
 
-Answers are in user ids, int64, -1 for none. A graph is anything with num_vertices, sources, targets,
+Results are in user ids, int64, -1 for none. A graph is anything with num_vertices, sources, targets,
 weights (or None: every edge has weight 1) and directed, as in zoo.py. States (distances) have the dtype
 in which mgraph adds: float32 and float64 stay, integers become int64 (Python's integers on the way).
 """

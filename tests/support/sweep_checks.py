@@ -1,4 +1,4 @@
-"""What the tests of blocks and sweeps share: block shapes so small that small graphs cross every edge."""
+"""Run sweeps in tests; block shapes so small that small graphs have several of each part."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ WHOLE_WIDE = BlockShape(segment_bits=14, subwindow_bits=18, window_bits=22, unit
 
 
 class SnapshotBackend(CpuBackend):
-    """The CPU with the snapshots of a GPU: what starts an edge is as it was before the sweep."""
+    """The CPU backend with the snapshots of a GPU: a sweep reads the states from before it."""
 
     snapshot = Backend.snapshot
 
 
 def run_sweep(program, shards: list[Shard], sources: list[int], *args, shape: BlockShape = TINY):
-    """Return this sweep's answers, in owner layout, and the supersteps of every rank."""
+    """Run a sweep; return its results in owner layout, and the supersteps of every rank."""
     with_state = [p for p in positions_of(shards)[sources].tolist() if p < shards[0].partition.num_positions]
 
     def run(shard: Shard, comm):
@@ -35,8 +35,8 @@ def run_sweep(program, shards: list[Shard], sources: list[int], *args, shape: Bl
         trace = Trace(shard.backend, comm)
         return program(shard, comm, with_state, trace, *args), trace.supersteps
 
-    answers = run_on_ranks(run, shards)
-    return [traversal for traversal, _ in answers], [steps for _, steps in answers]
+    results = run_on_ranks(run, shards)
+    return [traversal for traversal, _ in results], [steps for _, steps in results]
 
 
 def of_users(shards: list[Shard], sources: list[int], parts: list) -> np.ndarray:
@@ -44,7 +44,7 @@ def of_users(shards: list[Shard], sources: list[int], parts: list) -> np.ndarray
     parts = [shard.backend.to_host(part) for shard, part in zip(shards, parts, strict=True)]
     top = unreached_of(parts[0].dtype)
     whole = by_user(shards, parts, missing=top)
-    # A source without arcs has no place on any rank; whoever asked knows its answer.
+    # An isolated source has no state on any rank; its distance is 0.
     whole[sources] = 0
     if whole.dtype.kind == "f":
         return whole

@@ -1,4 +1,4 @@
-"""The session's own promises: hung tests end, and with `--require gpu` no GPU test is skipped."""
+"""The test session: hung tests end, and with `--require gpu` no GPU test is skipped."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ CLOCKS = {SLEEPS: ("-o", "timeout=2"), HOLDS_THE_GIL: ("-o", "timeout=2", "-o", 
 
 
 @pytest.mark.parametrize("hang", CLOCKS, ids=["sleeps", "holds the GIL"])
-def test_a_hung_test_fails_alone_with_its_stack(tmp_path, hang):
+def test_hung_test_fails_alone_with_its_stack(tmp_path, hang):
     done = run_pytest(tmp_path, hang + OTHERS, "-n", "2", *CLOCKS[hang])
     assert done.returncode == 1
     assert "1 failed, 20 passed" in done.stdout
@@ -71,7 +71,7 @@ def test_a_hung_test_fails_alone_with_its_stack(tmp_path, hang):
 
 
 @pytest.mark.parametrize("hang", CLOCKS, ids=["sleeps", "holds the GIL"])
-def test_a_hung_test_ends_the_run_of_one_process_with_its_stack(tmp_path, hang):
+def test_hung_test_ends_the_run_of_one_process_with_its_stack(tmp_path, hang):
     done = run_alone(tmp_path, hang, *CLOCKS[hang])
     assert done.returncode == 1
     assert "in test_hang" in done.stdout + done.stderr
@@ -93,7 +93,7 @@ INTERRUPTED = """
 
 
 @pytest.mark.parametrize("processes", ["0", "2"])
-def test_tests_can_interrupt_where_interrupts_are_ignored(tmp_path, processes):
+def test_tests_can_interrupt_if_interrupts_were_ignored(tmp_path, processes):
     """As under nohup, or behind a script's `&`."""
     ignoring = "sh", "-c", 'trap "" INT; exec "$@"', "sh"
     done = run_pytest(tmp_path, INTERRUPTED, "-n", processes, before=ignoring)
@@ -129,7 +129,7 @@ MARKED = """
     ],
 )
 @pytest.mark.parametrize("processes", ["0", "2"])
-def test_what_a_tier_leaves_out_is_reported(tmp_path, options, outcome, left, processes):
+def test_tests_left_to_higher_tiers_are_reported(tmp_path, options, outcome, left, processes):
     done = run_pytest(tmp_path, MARKED, "-n", processes, *options)
     assert outcome in done.stdout
     tier = options[1] if options else "quick"
@@ -139,7 +139,7 @@ def test_what_a_tier_leaves_out_is_reported(tmp_path, options, outcome, left, pr
         assert f"{left} deselected" in done.stdout
 
 
-def test_the_highest_tier_repeats_tests_with_other_seeds(tmp_path):
+def test_highest_tier_repeats_tests_with_other_seeds(tmp_path):
     test = """
         import pytest
         from emulator.backend import EmulatedBackend
@@ -160,7 +160,7 @@ def test_the_highest_tier_repeats_tests_with_other_seeds(tmp_path):
     assert seeds == [3, *range(104, 113)]
 
 
-def test_a_run_is_recorded_with_its_seeds(tmp_path):
+def test_run_is_recorded_with_its_seeds(tmp_path):
     test = "def test_it():\n    pass\ndef test_wrong():\n    assert False"
     for processes in ("0", "2"):
         run_pytest(tmp_path, test, "-n", processes, "--tier", "all", "--run-log", "log.jsonl", "--fault-seed", "7")
@@ -173,7 +173,7 @@ def test_a_run_is_recorded_with_its_seeds(tmp_path):
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
 
 
-def test_a_test_that_is_named_runs_in_any_tier(tmp_path):
+def test_named_test_runs_in_any_tier(tmp_path):
     test = "import pytest\n@pytest.mark.long\ndef test_it():\n    pass"
     assert "1 passed" in run_pytest(tmp_path, test, function="::test_it").stdout
 
@@ -189,7 +189,7 @@ def test_pytest_without_xdist_runs_them_in_one_process(tmp_path):
     assert "20 passed" in run_pytest(tmp_path, OTHERS, "-p", "no:xdist").stdout
 
 
-def test_a_thread_left_behind_ends_the_run(tmp_path):
+def test_leftover_thread_ends_the_run(tmp_path):
     test = """
         import conftest, threading, time
         conftest.EXIT_S = 1
@@ -202,7 +202,7 @@ def test_a_thread_left_behind_ends_the_run(tmp_path):
     assert "Timeout (0:00:01)!" in done.stderr
 
 
-def test_a_warning_is_an_error(tmp_path):
+def test_warning_is_an_error(tmp_path):
     done = run_alone(tmp_path, "import warnings\ndef test_warn():\n    warnings.warn('old', DeprecationWarning)")
     assert done.returncode == 1
     assert "1 failed" in done.stdout
@@ -223,7 +223,7 @@ def test_required_gpu_tests_may_not_skip(tmp_path, test):
     assert "why not" in done.stdout
 
 
-def test_a_plain_skip_is_no_failure_under_require_gpu(tmp_path):
+def test_skip_without_gpu_mark_is_no_failure_under_require_gpu(tmp_path):
     test = "import pytest\n@pytest.mark.skip(reason='why not')\ndef test_it():\n    pass"
     assert run_alone(tmp_path, test, "--require", "gpu", gpus=1).returncode == 0
 
@@ -244,7 +244,7 @@ def test_gpu_tests_skip_visibly_without_one(tmp_path):
 
 
 @pytest.mark.parametrize(("gpus", "outcome"), [(0, "2 skipped"), (1, "1 passed, 1 deselected"), (2, "2 passed")])
-def test_what_needs_several_gpus_is_not_asked_of_one(tmp_path, gpus, outcome):
+def test_tests_of_several_gpus_are_skipped_on_one(tmp_path, gpus, outcome):
     (tmp_path / "cupy.py").write_text("def is_available():\n    return False\n")
     test = "import pytest\n@pytest.mark.gpus\ndef test_apart():\n    pass\n@pytest.mark.gpu\ndef test_one():\n    pass"
     for options in ([], ["-m", "gpu"], ["--require", "gpu"] if gpus else []):

@@ -1,4 +1,4 @@
-"""The emulator itself: faults planted in kernels are caught, and what CUDA allows is computed right."""
+"""The emulator detects faults that are planted in kernels, and compiles no invalid CUDA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLANTED = planted.read_past_end.source
 
 
 def with_source(message: str) -> str:
-    """Put the source line in place of `planted.cu:LINE`, so that tests do not know line numbers."""
+    """Replace `planted.cu:LINE` by the source line, so that tests need no line numbers."""
     lines = PLANTED.read_text().splitlines()
     return re.sub(r"planted\.cu:(\d+)", lambda m: lines[int(m[1]) - 1] + ":", message)
 
@@ -42,7 +42,7 @@ CAUGHT = {
 
 @pytest.mark.parametrize("kernel", CAUGHT, ids=lambda kernel: kernel.name)
 @pytest.mark.parametrize("seed", range(3))
-def test_a_planted_fault_is_caught_and_its_place_named(kernel, seed):
+def test_planted_fault_is_caught_and_its_line_named(kernel, seed):
     with pytest.raises(EmulationError) as caught:
         launch(kernel, seed=seed)
     assert re.search(CAUGHT[kernel], with_source(str(caught.value)))
@@ -55,51 +55,51 @@ def test_lost_updates_are_a_race(seed):
         launch(planted.lose_updates, seed=seed, out=np.zeros(1, np.uint32))
 
 
-def test_reading_shared_memory_that_nobody_wrote():
+def test_read_of_unwritten_shared_memory_is_caught():
     with pytest.raises(EmulationError, match=r"of static shared memory, which nobody wrote"):
         launch(planted.read_unwritten_shared, values=np.ones(N, np.uint32))
 
 
-def test_bytes_that_nobody_wrote_give_two_answers():
+def test_unwritten_bytes_give_results_that_differ_by_poison():
     values = np.arange(N, dtype=np.uint32)
-    answers = []
+    results = []
     for poison in POISONS:
         backend = EmulatedBackend(poison=poison)
         out = backend.xp.empty(N, np.uint8)
         planted.read_unwritten_bytes[backend](0, N, values, out)
-        answers.append(out)
-    assert (answers[0] != answers[1]).any()
+        results.append(out)
+    assert (results[0] != results[1]).any()
 
 
-def test_writing_what_the_read_only_path_reads():
+def test_write_to_memory_of_the_read_only_path_is_caught():
     with pytest.raises(EmulationError, match="read-only path"):
         launch(planted.write_read_only, out=np.full(N, 1000, np.uint32))
 
 
-def test_a_shuffle_that_names_lanes_that_have_returned():
+def test_shuffle_with_returned_lanes_is_caught():
     # 200 items: in the last warp 24 lanes have no work.
     with pytest.raises(EmulationError, match=r"planted.cu:\d+ .*waits for lane \d+ .*has returned|no thread can go on"):
         launch(planted.shuffle_with_absent, blocks=4)
 
 
-def test_a_wait_that_never_ends():
+def test_endless_wait_is_caught():
     with pytest.raises(EmulationError, match=r"still running after 0.2 s"):
-        launch(planted.wait_for_nobody, values=np.zeros(2, np.uint32), n=2, limit_s=0.2)
+        launch(planted.wait_forever, values=np.zeros(2, np.uint32), n=2, limit_s=0.2)
 
 
 @pytest.mark.parametrize("kernel", [planted.miss_barrier, planted.miss_syncwarp, planted.lose_updates])
-def test_without_the_check_for_races_some_orders_give_another_answer(kernel):
-    """The orders differ enough to show what a missing barrier does, and each one can be run again."""
+def test_orders_of_threads_give_different_results_without_the_check_for_races(kernel):
+    """The orders differ enough to show a missing barrier, and each one can be repeated."""
 
-    def answer(seed):
+    def result(seed):
         return launch(kernel, n=192, seed=seed, races=False, out=np.zeros(192, np.uint32)).tobytes()
 
-    answers = [answer(seed) for seed in range(12)]
-    assert len(set(answers)) > 1
-    assert answers == [answer(seed) for seed in range(12)]
+    results = [result(seed) for seed in range(12)]
+    assert len(set(results)) > 1
+    assert results == [result(seed) for seed in range(12)]
 
 
-def test_arguments_that_a_real_launch_would_misread():
+def test_wrong_arguments_are_refused():
     backend = EmulatedBackend()
     values = np.arange(N, dtype=np.uint32)
     out = np.zeros(N, np.uint32)
@@ -119,7 +119,7 @@ def test_none_is_the_null_pointer():
         planted.read_past_end[EmulatedBackend()](0, N, None, np.zeros(N, np.uint32))
 
 
-def test_a_local_variable_that_nobody_wrote_does_not_compile():
+def test_uninitialized_local_variable_does_not_compile():
     text = 'extern "C" __global__ void f(long long lo, int* out) { int x; out[lo] = x; }'
     with pytest.raises(CompileError, match="uninitialized"):
         build(text)

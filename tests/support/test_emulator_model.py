@@ -1,4 +1,4 @@
-"""What CUDA allows comes out right in the emulator, in every order of threads."""
+"""Every CUDA primitive gives NumPy's result in the emulator, in every order of threads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _ballot(warps):
     return ((warps & 1) << np.arange(warps.shape[1])).sum(axis=1)
 
 
-def test_shared_memory_is_each_blocks_own(emulator, values):
+def test_each_block_has_its_own_shared_memory(emulator, values):
     out = emulator.xp.empty(N, np.int64)
     primitives.block_sums[emulator](0, N, values, out)
     blocks = values.reshape(3, 64).astype(np.int64)
@@ -60,7 +60,7 @@ def test_shared_memory_is_each_blocks_own(emulator, values):
     np.testing.assert_array_equal(out.reshape(3, 64), np.roll(blocks, -1, axis=1) + 1000 * sums + 10**9 * odd)
 
 
-def test_a_barrier_of_the_grid(emulator, values):
+def test_grid_barrier_orders_rounds(emulator, values):
     state = np.concatenate([values, np.zeros_like(values)])
     primitives.rounds[emulator](0, N, np.zeros(1, np.uint32), N, state, np.zeros(1, np.int64))
     expected = values
@@ -69,21 +69,21 @@ def test_a_barrier_of_the_grid(emulator, values):
     np.testing.assert_array_equal(state[N:], expected)
 
 
-@pytest.mark.parametrize("met", [True, False], ids=["flag", "abort"])
-def test_a_wait_for_another_rank(met):
-    """What is waited for, or the word that ends all waits, is set from outside the launch."""
+@pytest.mark.parametrize("is_set", [True, False], ids=["flag", "abort"])
+def test_wait_ends_by_the_flag_or_the_abort_word(is_set):
+    """The flag or the abort word is set from outside the launch."""
     emulator = EmulatedBackend(limit_s=30)
     flag = np.zeros(1, np.uint32)
     abort = np.zeros(1, np.uint32)
-    setter = threading.Timer(0.05, (flag if met else abort).fill, (1,))
+    setter = threading.Timer(0.05, (flag if is_set else abort).fill, (1,))
     setter.start()
     out = emulator.xp.empty(1, np.uint32)
     primitives.wait_for_flag[emulator](0, N, flag, abort, out)
     setter.join()
-    assert out[0] == met
+    assert out[0] == is_set
 
 
-def test_places_in_a_queue_and_integers(emulator, values):
+def test_queue_places_and_integer_functions(emulator, values):
     count = np.zeros(1, np.int64)
     queue = emulator.xp.empty(N, np.uint32)
     out = emulator.xp.empty(N, np.uint64)
@@ -118,15 +118,15 @@ def test_atomics(emulator, values):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_ranks_launch_at_once(order, values):
-    """Four CPU threads in one module: fibers and shared variables of one launch are not another's."""
-    answers = [None] * 4
+def test_concurrent_launches_are_separate(order, values):
+    """Four CPU threads in one module: no launch shares fibers or shared variables with another."""
+    results = [None] * 4
 
     def rank(k):
         emulator = EmulatedBackend(seed=k, order=order)
         for _ in range(10):
-            answers[k] = emulator.xp.empty(N, np.int64)
-            primitives.block_sums[emulator](0, N, values + np.uint32(k), answers[k])
+            results[k] = emulator.xp.empty(N, np.int64)
+            primitives.block_sums[emulator](0, N, values + np.uint32(k), results[k])
 
     threads = [threading.Thread(target=rank, args=(k,)) for k in range(4)]
     for thread in threads:
@@ -136,16 +136,16 @@ def test_ranks_launch_at_once(order, values):
     for k in range(4):
         alone = np.empty(N, np.int64)
         primitives.block_sums[EmulatedBackend(blocks=3)](0, N, values + np.uint32(k), alone)
-        np.testing.assert_array_equal(answers[k], alone)
+        np.testing.assert_array_equal(results[k], alone)
 
 
-def test_the_worked_example_of_the_guide():
+def test_example_of_the_guide_runs():
     guide = pathlib.Path(__file__).parents[2] / "docs" / "kernel_pair.md"
     (example,) = re.findall(r"^```python\n(.*?)^```$", guide.read_text(), re.MULTILINE | re.DOTALL)
     exec(compile(example, guide.name, "exec"), {})
 
 
-def test_a_stale_load_sees_a_value_of_this_launch_or_the_one_before_and_ones_own_write(values):
+def test_stale_load_returns_the_own_write_and_old_or_new_words_of_others(values):
     seen = set()
     for seed in range(6):
         emulator = EmulatedBackend(seed=seed)
@@ -159,14 +159,14 @@ def test_a_stale_load_sees_a_value_of_this_launch_or_the_one_before_and_ones_own
     assert seen == {True, False}
 
 
-def test_a_stale_load_sees_what_was_there_when_all_met_or_what_was_written_since(values):
+def test_stale_load_returns_the_value_at_the_barrier_or_a_later_one(values):
     seen = set()
     for seed in range(6):
         emulator = EmulatedBackend(seed=seed)
         words = np.full(N, 5000, np.uint32)
         out = emulator.xp.empty(N, np.uint32)
         arrived = np.zeros(1, np.int64)
-        primitives.read_since_meeting[emulator](0, N, emulator.abort_word, values, words, arrived, out)
+        primitives.read_rewritten_after_barrier[emulator](0, N, emulator.abort_word, values, words, arrived, out)
         since = out - np.roll(values, -1)
         assert set(since.tolist()) <= {0, 1}
         seen |= set(since.tolist())
@@ -174,10 +174,10 @@ def test_a_stale_load_sees_what_was_there_when_all_met_or_what_was_written_since
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_stale_load_is_not_older_than_the_last_meeting(values, seed):
+def test_stale_load_is_not_older_than_the_last_barrier(values, seed):
     emulator = EmulatedBackend(seed=seed)
     words = np.full(N, 5000, np.uint32)
     out = emulator.xp.empty(N, np.uint32)
     arrived = np.zeros(1, np.int64)
-    primitives.read_after_meeting[emulator](0, N, emulator.abort_word, values, words, arrived, out)
+    primitives.read_after_barrier[emulator](0, N, emulator.abort_word, values, words, arrived, out)
     np.testing.assert_array_equal(out, np.roll(values, -1))

@@ -1,4 +1,4 @@
-"""The harness of random faults finds what is planted for it: leftovers, wrong answers, hangs, bad ends."""
+"""The harness of random faults detects planted ones: leftovers, wrong results, hangs, unnamed errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from faults.processes import ClientProcess, Run, client_process
 
 # Planted in the client, and the problem that must be found.
 PLANTED = {
-    "wrong answer": "bfs: a wrong answer",
+    "wrong result": "bfs: a wrong result",
     "foreign error": "bfs: no error of mgraph: ValueError: planted",
     "object": "client: objects left behind",
     "thread": "client: threads mgraph-planted left behind",
@@ -69,7 +69,7 @@ def test_planted_faults_are_found(run, process, planted, problem):
         strikes.tally.check()
 
 
-def test_an_interrupt_in_a_call_is_counted_there(run, process):
+def test_interrupt_is_counted_at_its_call(run, process):
     strikes = Strikes(run, process, Tally("planted", "no seed"))
     # Until one comes in time, on a machine that may be busy.
     while not strikes.tally.outcomes["interrupted"]:
@@ -80,7 +80,7 @@ def test_an_interrupt_in_a_call_is_counted_there(run, process):
 
 
 @pytest.mark.ci
-def test_a_call_that_hangs_is_ended_with_its_stack(tmp_path):
+def test_hanging_call_is_ended_with_its_stack(tmp_path):
     write_inputs(tmp_path, 6)
     run = Run(tmp_path)
     tally = Tally("planted", "no seed")
@@ -94,7 +94,7 @@ def test_a_call_that_hangs_is_ended_with_its_stack(tmp_path):
     assert not leftovers.marked(run.mark)
 
 
-def test_a_client_that_dies_says_why(tmp_path):
+def test_client_that_dies_reports_the_cause(tmp_path):
     run = Run(tmp_path)
     tally = Tally("planted", "no seed")
     # There are no inputs.
@@ -119,23 +119,23 @@ def test_a_client_that_dies_says_why(tmp_path):
         (Ended(signal.SIGTERM, "starting", 0, "starting"), False, True),
     ],
 )
-def test_a_bad_end_of_a_command_is_found(ended, is_new, wrong):
+def test_unnamed_error_of_a_command_is_found(ended, is_new, wrong):
     assert bool(judge(ended, is_new)) == wrong
 
 
-def test_every_phase_is_drawn_before_any_comes_again():
+def test_every_phase_is_drawn_before_one_repeats():
     names = list("abcdefg")
     drawn = [name for name, _ in draws(random.Random(3), names, 21)]
     assert [sorted(drawn[i : i + 7]) for i in (0, 7, 14)] == [names] * 3
     assert list(draws(random.Random(3), names, 9)) == list(draws(random.Random(3), names, 9))
 
 
-def test_answers_that_differ_in_a_bit_have_other_names():
+def test_results_that_differ_in_a_bit_have_different_names():
     assert digest([1.0, 2.0]) == digest([1.0, 2.0]) != digest([1.0, 2.0 + 2**-51])
     assert digest([1], [2]) != digest([1, 2]) != digest([1.0, 2.0])
 
 
-def test_what_grew_is_found_and_what_dask_opens_is_not():
+def test_growth_is_found_except_that_of_dask():
     before = {"gangs": 1, "sockets": 3}
     assert leftovers.grown(before, {"gangs": 1, "sockets": 2}) == {}
     assert leftovers.grown(before, {"gangs": 2, "tasks": 1}) == {"gangs": "1 -> 2", "tasks": "0 -> 1"}
@@ -148,7 +148,7 @@ def ask_for_a_lease(dask_scheduler, end=False):
     leases.end("planted") if end else leases.request("planted", ("a member",))
 
 
-def test_what_scheduler_and_workers_keep_is_counted(client):
+def test_leftovers_on_scheduler_and_workers_are_counted(client):
     import mgraph as mg
 
     def count():
@@ -186,7 +186,7 @@ def test_outputs_that_are_gone_or_torn_are_found(tmp_path):
     assert outputs.wrong() == ["a is gone", "b is neither old nor new"]
 
 
-def test_the_summary_says_what_was_hit():
+def test_summary_has_the_counts_of_faults():
     tally = Tally("test_x", "no seed")
     tally.add("bfs", "named", 0.5)
     tally.add("bfs", "answered")

@@ -73,7 +73,7 @@ def test_predecessors_explain_every_distance_and_end_at_the_nearest_source(case,
 
 @examples(100)
 @given(graphs_and_sources(), orders)
-def test_the_distance_to_several_sources_is_the_least_of_the_single_ones(drawn, order):
+def test_distance_to_several_sources_is_the_smallest_of_single_ones(drawn, order):
     case, sources = drawn
     for traverse in (oracles.bfs, oracles.sssp):
         far = np.array([traverse(case, [source]) for source in sources]).astype(np.float64)
@@ -84,7 +84,7 @@ def test_the_distance_to_several_sources_is_the_least_of_the_single_ones(drawn, 
 
 @examples(100)
 @given(graphs_and_sources(max_vertices=8))
-def test_limits_only_drop_what_is_farther(drawn):
+def test_limits_only_drop_farther_vertices(drawn):
     case, sources = drawn
     for traverse in (oracles.bfs, oracles.sssp):
         whole = traverse(case, sources)

@@ -1,11 +1,11 @@
-"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, and faults that only those see."""
+"""The kernels under AddressSanitizer and UndefinedBehaviorSanitizer, and faults that only those detect."""
 
 from __future__ import annotations
 
 import pytest
 import tiers
 from emulator.sanitizers import run_python
-from kernel_files import persistent_stems, test_file_of
+from kernel_files import loop_test, persistent_stems
 
 PLANTED = """
 import numpy as np
@@ -23,15 +23,15 @@ CAUGHT = {
 
 
 @pytest.mark.parametrize("kernel", CAUGHT)
-def test_a_planted_fault_ends_the_process(kernel):
+def test_planted_fault_ends_the_process(kernel):
     done = run_python("-c", PLANTED.format(kernel=kernel), timeout_s=100)
     assert done.returncode, done.stdout
     assert CAUGHT[kernel] in done.stderr
     assert "planted.cu" in done.stderr, "the report names the line"
 
 
-def look_at(*tests):
-    """Run tests under the sanitizers; uncaptured, because a process that they end would take the report with it."""
+def run_sanitized(*tests):
+    """Run tests under the sanitizers, uncaptured: a captured report is lost when a sanitizer ends the process."""
     options = "-q", "-x", "-s", "-n", "0", "--tier", tiers.CI, "-p", "no:cacheprovider"
     done = run_python("-m", "pytest", *options, *tests, timeout_s=380)
     assert not done.returncode, done.stdout[-4000:] + done.stderr[-4000:]
@@ -41,15 +41,16 @@ def look_at(*tests):
 @pytest.mark.ci
 @pytest.mark.timeout(400)
 def test_no_kernel_has_a_fault():
-    look_at("tests/repo/test_twins.py", "tests/support/test_emulator_model.py", "-k", "emulated or model")
+    run_sanitized("tests/repo/test_twins.py", "tests/support/test_emulator_model.py", "-k", "emulated or model")
 
 
-# What covers each fused loop and does not take long.
+# Tests that cover each persistent kernel in a short time.
 PERSISTENT = {
-    "algorithms/bfs/persistent_kernels": "depth or deeper or walked",
-    "algorithms/sssp/persistent_kernels": "any_grid and 128-2-1",
-    "algorithms/spanning_forest/persistent_kernels": "lists or vertices or way",
-    "algorithms/bfs/persistent_multi_gpu_kernels": "depth_limit or told_of or last_few or blocks_offer or more_than_vertices or offers_found",
+    "algorithms/bfs/persistent_kernels": "depth or deeper or chunked",
+    "algorithms/sssp/persistent_kernels": "grid_or_order and 128-2-1",
+    "algorithms/spanning_forest/persistent_kernels": "lists or vertices or path_as",
+    "algorithms/bfs/persistent_multi_gpu_kernels": "depth_limit or trace_has or few_unreached or many_blocks"
+    " or more_candidates or many_candidates",
     "algorithms/sssp/persistent_multi_gpu_kernels": "rounds_beyond",
 }
 
@@ -57,9 +58,9 @@ PERSISTENT = {
 @pytest.mark.ci
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("stem", PERSISTENT)
-def test_no_fused_loop_has_a_fault(stem):
-    look_at(str(test_file_of(stem)), "-k", f"({PERSISTENT[stem]}) and not gpu")
+def test_no_persistent_kernel_has_a_fault(stem):
+    run_sanitized(str(loop_test(stem)), "-k", PERSISTENT[stem], "-m", "not gpu and not gpus")
 
 
-def test_every_fused_loop_is_looked_at():
+def test_every_persistent_kernel_is_sanitized():
     assert set(persistent_stems()) == PERSISTENT.keys()

@@ -1,4 +1,4 @@
-"""What algorithms are tested on as users call them: graphs, orders, searches, and graphs made of cases."""
+"""Graphs, vertex orders, methods and searches for tests of the public functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mgraph as mg
 METHODS = ("frontier", "sweep")
 ORDERS = ("degree", "natural")
 GRAPHS = [*CASES, *map(random_case, range(6))]
-# Those with a vertex to start from.
+# Graphs with a vertex to start from.
 STARTABLE = [case for case in GRAPHS if case.num_vertices]
 SEARCHES = {"bfs": mg.bfs, "sssp": mg.sssp}
 

@@ -1,6 +1,6 @@
 """Tiny named graphs, each with a reason to be here, and a seeded family of larger random ones.
 
-Imports nothing of mgraph. Loops and parallel edges stand in the lists as a user would give them. In the
+Imports nothing of mgraph. The lists contain loops and parallel edges, as a user's input may. In the
 drawings `--5--` is an undirected edge of weight 5, `-->` an arc; weights are 1 where none is drawn.
 Vertices at the ends of the id range and in the middle are left without edges on purpose in several.
 """

@@ -73,7 +73,7 @@ def test_vertices_without_arcs_are_their_own_component():
             assert [(x.rule, x.vertex) for x in violations(case, labels)] == [(4, v)]
 
 
-def test_a_long_chain_is_connected_in_few_rounds(monkeypatch):
+def test_long_chain_is_connected_in_few_rounds(monkeypatch):
     rounds = []
     compress = validation_components._compress_paths
     monkeypatch.setattr(validation_components, "_compress_paths", lambda *args: rounds.append(1) or compress(*args))

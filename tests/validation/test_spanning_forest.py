@@ -1,4 +1,4 @@
-"""The rules of spanning forests: each holds for a right answer, and each can be broken."""
+"""Rules of spanning forests: correct forests satisfy all; corrupted ones violate the expected rule."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def rules_broken_by(forest, edges):
     columns = np.array(edges, np.float64 if floats else np.int64).reshape(-1, 3).T
     dtypes = {"sources": np.int64, "targets": np.int64, "weights": forest.weights.dtype}
     *others, last = (objects[forest._stored.key] for objects in forest.graph.cluster._objects)
-    for answer in (*others, last):
+    for result in (*others, last):
         for (name, dtype), values in zip(dtypes.items(), columns, strict=True):
-            answer.columns[name] = (values if answer is last else values[:0]).astype(dtype)
+            result.columns[name] = (values if result is last else values[:0]).astype(dtype)
     return [(violation.rule, violation.count, violation.vertex) for violation in forest.violations()]
 
 

@@ -121,7 +121,7 @@ def test_levels_of_uint8_pass():
     assert result.violations() == []
 
 
-def test_a_graph_without_weights_has_weight_one():
+def test_edges_without_weights_have_weight_one():
     result = Result(ZOO["path"].unweighted, [3], weighted=True)
     assert result.violations() == []
     assert Result(ZOO["no-edges"].unweighted, [3], weighted=True).violations() == []
@@ -181,7 +181,7 @@ def test_each_corruption_is_caught_by_its_rule(rule, vertex, entries):
         assert found[rule].count >= 1
 
 
-def test_the_uncorrupted_path_passes():
+def test_uncorrupted_path_passes():
     assert corrupt().violations() == []
 
 
@@ -270,7 +270,7 @@ def test_results_of_random_graphs_pass(drawn, order, num_ranks, weighted, limit)
 
 @examples(400)
 @given(graphs_and_sources(max_vertices=8), orders, rank_counts, st.booleans(), st.sampled_from([None, 2]), st.data())
-def test_a_corrupted_entry_is_caught_unless_the_result_is_still_valid(drawn, order, num_ranks, weighted, limit, data):
+def test_corrupted_entry_is_caught_unless_the_result_is_still_valid(drawn, order, num_ranks, weighted, limit, data):
     result = Result(*drawn, weighted=weighted, order=order, limit=limit)
     assume(result.with_state)
     for _ in range(data.draw(st.integers(1, 2), "corruptions")):

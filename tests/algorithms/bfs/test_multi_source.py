@@ -1,4 +1,4 @@
-"""Many roots at once: each one's levels are those it has alone, on any number of ranks and at any depth."""
+"""Multi-source BFS: the levels of each root equal those of its own search, for any ranks and depth."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from on_ranks import run_on_ranks
 from rank_programs import nothing
 from strategies import graphs, orders, rank_counts
 from sweep_checks import of_users
-from test_traversal import graph_of
 from tiers import examples
+from user_graphs import graph_of
 from zoo import CASES, ZOO, make_case, random_case
 
 import mgraph as mg
@@ -42,45 +42,45 @@ def check(case, roots, num_ranks, order="degree", backend=None, limit=None):
     shards = build_shards(case, num_ranks, order, backend)
     positions = positions_of(shards)[roots].tolist() if roots else []
     with_arcs = [p if p < shards[0].partition.num_positions else None for p in positions]
-    answers = run_on_ranks(rank_program, shards, with_arcs, limit)
+    results = run_on_ranks(rank_program, shards, with_arcs, limit)
     for bit, root in enumerate(roots):
-        levels = of_users(shards, [root], [parts[bit] for parts, _ in answers])
+        levels = of_users(shards, [root], [parts[bit] for parts, _ in results])
         np.testing.assert_array_equal(levels, oracles.bfs(case, [root], limit))
-    return [steps for _, steps in answers]
+    return [steps for _, steps in results]
 
 
 def some_roots(case, count=9):
-    """Return vertices of a case, in an order of their own, some of them again."""
+    """Return random vertices of a case, some of them repeated."""
     return (np.random.default_rng(7).integers(0, case.num_vertices, count)).tolist() if case.num_vertices else []
 
 
 @pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
-def test_levels_are_the_oracles(case, order):
+def test_levels_equal_the_oracle(case, order):
     for num_ranks in (1, 3):
         check(case, some_roots(case), num_ranks, order)
 
 
 @examples(40)
 @given(graphs(), st.integers(1, MAX_ROOTS), rank_counts, orders, st.none() | st.integers(0, 3))
-def test_drawn_graphs(case, count, num_ranks, order, limit):
+def test_levels_of_drawn_graphs_equal_the_oracle(case, count, num_ranks, order, limit):
     check(case, some_roots(case, count), num_ranks, order, limit=limit)
 
 
 @pytest.mark.parametrize("case", [ZOO["grid"], ZOO["dag"], random_case(3, 150)], ids=lambda case: case.name)
 @pytest.mark.parametrize("num_ranks", [1, 3])
-def test_levels_on_the_emulator(case, num_ranks):
+def test_levels_on_the_emulator_equal_the_oracle(case, num_ranks):
     check(case, some_roots(case, MAX_ROOTS), num_ranks, backend=EmulatedBackend(seed=5, block=32, blocks=3))
 
 
-def test_levels_of_any_depth_are_kept():
+def test_levels_of_a_deep_graph_equal_the_oracle():
     path = make_case("path", 300, [(v, v + 1) for v in range(299)])
     for num_ranks in (1, 2):
         check(path, [0, 299, 150], num_ranks, "natural")
 
 
-def test_a_small_world_is_pulled_and_a_path_is_pushed():
+def test_search_pulls_in_a_small_world_and_pushes_on_a_path():
     case = random_case(1, 300)
     (steps,) = check(case, list(range(64)), 1)
     assert "pull" in [step["method"] for step in steps]
@@ -96,20 +96,20 @@ def cluster(request):
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_answers_are_those_of_single_searches(cluster, order):
+def test_results_equal_those_of_single_searches(cluster, order):
     with mg.rmat(9, cluster=cluster, order=order) as g:
-        # More than a word has bits, vertices without arcs among them, and one twice.
+        # More roots than a word has bits, isolated vertices among them, and one root twice.
         roots = [*range(70), 3]
         with mg.bfs_together(g, roots) as found:
             assert len(found) == 71
             assert repr(found).startswith("<bfs of rmat9 from 71 roots together: ")
             for i in (0, 63, 64, 70, -1):
                 alone = mg.bfs(g, roots[i])
-                answer = found.answer(i)
-                mg.validate(answer)
-                for one, other in zip(answer.columns, alone.columns, strict=True):
+                result = found.answer(i)
+                mg.validate(result)
+                for one, other in zip(result.columns, alone.columns, strict=True):
                     np.testing.assert_array_equal(one, other)
-                assert (answer.stats.num_reached, answer.stats.num_edges) == (
+                assert (result.stats.num_reached, result.stats.num_edges) == (
                     alone.stats.num_reached,
                     alone.stats.num_edges,
                 )
@@ -121,18 +121,18 @@ def test_answers_are_those_of_single_searches(cluster, order):
         assert "closed" in repr(found)
         with pytest.raises(GraphClosed):
             found.answer(0)
-        # What was taken stays.
-        assert answer.distances[roots[-1]] == 0
+        # A result taken before remains.
+        assert result.distances[roots[-1]] == 0
 
 
-def test_a_directed_graph_and_a_limit(cluster):
+def test_limited_levels_of_a_directed_graph_equal_the_oracle(cluster):
     case = ZOO["dag"]
     with graph_of(case, cluster) as g, mg.bfs_together(g, range(case.num_vertices), depth_limit=2) as found:
-        for root, answer in enumerate(found):
-            np.testing.assert_array_equal(answer.distances, oracles.bfs(case, [root], 2))
+        for root, result in enumerate(found):
+            np.testing.assert_array_equal(result.distances, oracles.bfs(case, [root], 2))
 
 
-def test_what_cannot_be_is_refused(cluster):
+def test_invalid_arguments_are_refused(cluster):
     with mg.rmat(5, cluster=cluster) as g:
         for roots, error, text in (
             ([], UsageError, "there is no root"),
@@ -156,7 +156,7 @@ def test_what_cannot_be_is_refused(cluster):
         mg.bfs_together(g, [0])
 
 
-def test_graph500_reports_roots_at_once_beside_the_others(cluster, monkeypatch):
+def test_graph500_reports_multi_source_searches_beside_single_ones(cluster, monkeypatch):
     run = run_graph500(Graph500(8, num_roots=70, kernels=("bfs",), roots_at_once=True), cluster=cluster)
     searched = run.searches["bfs"]
     assert run.at_once.num_roots == len(searched) == 70
@@ -166,7 +166,7 @@ def test_graph500_reports_roots_at_once_beside_the_others(cluster, monkeypatch):
     assert run_graph500(Graph500(5, num_roots=2), cluster=cluster).at_once is None
 
 
-def test_graph500_prints_roots_at_once():
+def test_graph500_prints_multi_source_searches():
     def run(*options):
         arguments = ["graph500", "--scale", "6", "--roots", "5", "--kernel", "bfs", "--backend", "cpu", *options]
         result = CliRunner().invoke(main, arguments, prog_name="mgraph", env={"CUDA_VISIBLE_DEVICES": ""})
@@ -180,7 +180,7 @@ def test_graph500_prints_roots_at_once():
     assert "at once" not in run()
 
 
-def test_levels_found_together_are_checked(cluster, monkeypatch):
+def test_graph500_validates_multi_source_levels(cluster, monkeypatch):
     levels = MultiSourceLevels.levels
 
     def too_few(self, shard, root):

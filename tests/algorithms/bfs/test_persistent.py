@@ -1,4 +1,4 @@
-"""The search in one launch: equal to the bit to the step form, in any order of threads and for any grid."""
+"""Persistent BFS: results equal the step variant's to the bit, for any grid and order of threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.interleavings
 
 
 def search(program, case, sources, order, backend=None, limit=None):
-    """Return the answer on one rank, as host arrays, and the supersteps."""
+    """Search on one rank; return the result, host arrays of it, and the supersteps."""
     (shard,) = build_shards(case, 1, order, backend)
     starts = sorted({int(p) for p in positions(shard, sources) if p < shard.partition.num_positions})
 
@@ -47,11 +47,11 @@ def positions(shard, sources):
 
 
 def check(case, sources, order="degree", backend=None, limit=None):
-    """Compare the fused form on a backend with the step form on the CPU; return the fused supersteps."""
+    """Compare the persistent variant with the step variant on the CPU; return the persistent one's supersteps."""
     _, levels, parents, _ = search(bfs, case, sources, order, limit=limit)
-    found, fused_levels, fused_parents, steps = search(bfs_persistent, case, sources, order, backend, limit)
-    np.testing.assert_array_equal(fused_levels, levels)
-    np.testing.assert_array_equal(fused_parents, parents)
+    found, persistent_levels, persistent_parents, steps = search(bfs_persistent, case, sources, order, backend, limit)
+    np.testing.assert_array_equal(persistent_levels, levels)
+    np.testing.assert_array_equal(persistent_parents, parents)
     reached = levels != np.iinfo(np.int32).max
     assert found.num_reached == reached.sum()
     (shard,) = build_shards(case, 1, order)
@@ -60,7 +60,7 @@ def check(case, sources, order="degree", backend=None, limit=None):
 
 
 def emulators():
-    """Grids of a few blocks; the walk is for those in which a frontier can be narrow."""
+    """Return emulators with grids of a few blocks; chunked expansion needs several."""
     return [
         EmulatedBackend(seed=1, block=64, blocks=3),
         EmulatedBackend(seed=2, block=96, blocks=1),
@@ -71,21 +71,21 @@ def emulators():
 @pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(4))], ids=lambda case: case.name)
-def test_equal_to_the_step_form(case, order):
+def test_results_equal_the_step_variant(case, order):
     for backend in emulators():
         for sources in zoo_sources(case) if case.num_vertices else [[]]:
             check(case, sources, order, backend)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 20, 40, 299])
-def test_what_is_deeper_than_the_limit_is_not_reached(limit):
+def test_vertices_deeper_than_the_limit_are_unreached(limit):
     for name in ("grid", "long-chain", "unreachable-part"):
         for backend in emulators():
             check(ZOO[name], [0], "natural", backend, limit)
 
 
 def grid_with_holes(width, height, seed):
-    """Return a grid of which some edges are missing, with a vertex that has a long row."""
+    """Return a grid with a tenth of its edges missing, and a vertex with a long row."""
     rng = np.random.default_rng(seed)
     at = np.arange(width * height).reshape(height, width)
     edges = np.concatenate([np.c_[at[:, 1:].ravel(), at[:, :-1].ravel()], np.c_[at[1:].ravel(), at[:-1].ravel()]])
@@ -97,18 +97,18 @@ def grid_with_holes(width, height, seed):
     return make_case(f"holes-{seed}", hub + 200, [tuple(edge) for edge in edges])
 
 
-@pytest.mark.parametrize("capacity", [1024, 40], ids=["roomy", "too-short"])
+@pytest.mark.parametrize("capacity", [1024, 40], ids=["large", "too-short"])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_deep_graph_is_walked(seed, capacity, monkeypatch):
-    """A queue too short loses what a stride found, which is then found anew."""
+def test_deep_graph_uses_chunked_expansion(seed, capacity, monkeypatch):
+    """A queue that overflows drops the vertices found in a chunk, which is then repeated."""
     monkeypatch.setattr(persistent, "queue_capacity", lambda num, sources: max(capacity, sources))
     sources, limit = [([0], None), ([5], 60), ([3, 4], None)][seed]
     steps = check(grid_with_holes(150, 3, seed), sources, "natural", emulators()[seed], limit)
     assert "walk" in {step["method"] for step in steps}
 
 
-def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
-    """A dense core with a chain behind it: pushed, pulled, and pushed at the end."""
+def test_search_pulls_and_then_rebuilds_the_queue_from_the_bitmap():
+    """Search a dense core with a chain behind it: push, pull, and push at the end."""
     core = random_case(5, 400)
     edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
     edges += [(u, u + 1) for u in range(399, 500)]
@@ -119,18 +119,18 @@ def test_both_directions_are_taken_and_a_bitmap_becomes_a_queue_again():
             assert "pull" in methods and methods[-1] != "pull"
 
 
-# The number of parts, then COSTS: some are nothing, and others more than all else.
+# The number of parts, then COSTS: one variant of a level costs next to nothing, the others more than all else.
 HIGH_COST = 1 << 34
 VARIANT_COSTS = {
     "queue": (1, HIGH_COST, 0, HIGH_COST, HIGH_COST, HIGH_COST, HIGH_COST, HIGH_COST),
-    "offer": (3, 0, HIGH_COST, 0, 0, 1, HIGH_COST, HIGH_COST),
+    "candidates": (3, 0, HIGH_COST, 0, 0, 1, HIGH_COST, HIGH_COST),
     "pull": (1, 0, HIGH_COST, HIGH_COST, HIGH_COST, 1, 1, 1),
 }
 
 
-@pytest.mark.parametrize(("variant", "ratio"), [("queue", 4), ("offer", 0), ("offer", 1000), ("pull", 4)])
+@pytest.mark.parametrize(("variant", "ratio"), [("queue", 4), ("candidates", 0), ("candidates", 1000), ("pull", 4)])
 def test_every_variant_of_a_level_gives_the_same_result(variant, ratio, monkeypatch):
-    """With a depth limit too: a push to parents leaves the arcs of the last level uncounted."""
+    """Also with a depth limit: a push of candidates does not count the arcs of the last level."""
     monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS[variant])
     monkeypatch.setattr(persistent, "UNIFORM_DEGREE_RATIO", ratio)
     for backend in emulators():
@@ -143,23 +143,23 @@ def test_every_variant_of_a_level_gives_the_same_result(variant, ratio, monkeypa
 
 
 @pytest.mark.parametrize("limit", [None, 6])
-def test_few_that_are_left_are_found_by_one_block(limit, monkeypatch):
-    """A dense core with a chain, and a component that is not reached."""
+def test_one_block_finds_few_unreached_vertices(limit, monkeypatch):
+    """Search a dense core with a chain; another component is not reached."""
     monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
     core = random_case(5, 700)
     edges = [*zip(core.sources.tolist(), core.targets.tolist(), strict=True)]
     edges += [(9, 700), *((u, u + 1) for u in range(700, 706)), (3, 706), (707, 708)]
     for backend in emulators():
         for order in ("natural", "degree"):
-            steps = check(make_case("few-left", 709, edges), [7], order, backend, limit)
+            steps = check(make_case("few-unreached", 709, edges), [7], order, backend, limit)
             # Listed vertices stay listed: every level scans the same arcs.
             assert [(step["method"], step["arcs"]) for step in steps[-2:]] == [("pull", 8)] * 2
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("limit", [None, 6])
-def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
-    """A dense core with a wide tail, and an unreached component too large for one block."""
+def test_all_blocks_find_many_unreached_vertices(limit, monkeypatch):
+    """Search a dense core with a wide tail; the unreached component is too large for one block."""
     monkeypatch.setattr(persistent, "bfs_costs", lambda *_: VARIANT_COSTS["pull"])
     core = random_case(5, 3000)
     width = 7
@@ -172,15 +172,15 @@ def test_more_that_are_left_are_found_by_all_blocks(limit, monkeypatch):
     ]
     edges += [(u, v) for above, below in itertools.pairwise(tail) for u, v in zip(above, below[::-1], strict=True)]
     edges += zip(ring, np.roll(ring, 1), strict=True)
-    case = make_case("more-left", int(ring[-1]) + 1, [(int(u), int(v)) for u, v in edges])
+    case = make_case("more-unreached", int(ring[-1]) + 1, [(int(u), int(v)) for u, v in edges])
     for backend in emulators():
         for order in ("natural", "degree"):
             steps = check(case, [7], order, backend, limit)
             assert {step["method"] for step in steps[-4:]} == {"pull"}
 
 
-def test_a_trace_that_is_too_short_adds_up_what_comes_after(monkeypatch):
-    # How many arcs a walk looks at is up to the order of threads.
+def test_levels_beyond_the_trace_are_added_to_its_last_record(monkeypatch):
+    # The number of arcs that chunked expansion scans depends on the order of threads.
     monkeypatch.setattr(persistent, "may_exceed_uint8_levels", lambda _: False)
     case = ZOO["grid"]
     whole = check(case, [0], "degree", EmulatedBackend())
@@ -199,7 +199,7 @@ def test_wide_state_indices(monkeypatch):
         assert check(case, [3], "natural", backend)
 
 
-def test_an_aborted_search_raises_and_the_next_one_is_right(monkeypatch):
+def test_aborted_search_raises_and_the_next_one_succeeds(monkeypatch):
     backend = EmulatedBackend(blocks=3, block=32)
     with monkeypatch.context() as patch:
         # As if every block had seen the abort word: nothing is written.
@@ -237,8 +237,8 @@ def test_larger_graphs_on_a_gpu(spec):
 
 
 @pytest.mark.parametrize("limit", [None, 253, 254, 255])
-def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
-    """And the graph is known to be deep from then on."""
+def test_search_repeats_where_levels_exceed_uint8(limit):
+    """Later searches of the graph begin with wide levels."""
     (shard,) = build_shards(chain_of_cliques(), 1, "degree", EmulatedBackend(block=32))
     (source,) = positions(shard, [0])
 
@@ -256,13 +256,13 @@ def test_levels_that_bytes_do_not_hold_are_searched_again(limit):
         np.testing.assert_array_equal(found.predecessors, parents)
 
 
-def test_graphs_of_few_arcs_are_not_searched_in_bytes():
+def test_graph_of_few_arcs_uses_wide_levels():
     found, *_ = search(bfs_persistent, ZOO["grid"], [0], "degree", EmulatedBackend())
     assert found.distances.dtype == LEVEL
 
 
-def test_a_walk_is_not_taken_for_one_level():
-    """Where those without arcs count too, a deep graph of many arcs a vertex may have few of them in the mean."""
+def test_chunked_expansion_counts_as_several_levels():
+    """Isolated vertices lower the mean degree of a deep graph with many arcs per connected vertex."""
     case = chain_of_cliques(num_isolated=300)
     for order in ("natural", "degree"):
         check(case, [0], order, EmulatedBackend(), limit=None)

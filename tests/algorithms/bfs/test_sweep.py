@@ -1,4 +1,4 @@
-"""Breadth-first search by sweeps: equal to the oracles and to the frontier form on any number of ranks."""
+"""BFS by sweeps: results equal the oracles' and the step variant's, on any number of ranks."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def sweep_with_predecessors(shard, comm, sources, trace, depth_limit=None):
 
 
 def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY, limit=None):
-    """Compare levels and predecessors with the oracles'; weights must not matter."""
+    """Compare levels and predecessors with the oracles', which ignore weights."""
     shards = build_shards(case, num_ranks, order, backend)
-    answers, steps = run_sweep(sweep_with_predecessors, shards, sources, limit, shape=shape)
+    results, steps = run_sweep(sweep_with_predecessors, shards, sources, limit, shape=shape)
     levels = oracles.bfs(case, sources, limit)
-    assert answers[0].distances.dtype == LEVEL
-    np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in answers]), levels)
+    assert results[0].distances.dtype == LEVEL
+    np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in results]), levels)
     chosen = oracles.predecessors(case, levels, sources, oracles.positions(case, order), weighted=False)
-    for shard, answer, wanted in zip(shards, answers, predecessor_parts(shards, chosen), strict=True):
-        np.testing.assert_array_equal(shard.backend.to_host(answer.predecessors), wanted)
+    for shard, result, wanted in zip(shards, results, predecessor_parts(shards, chosen), strict=True):
+        np.testing.assert_array_equal(shard.backend.to_host(result.predecessors), wanted)
     return shards, steps
 
 
@@ -43,7 +43,7 @@ def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY, li
 @pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(6))], ids=lambda case: case.name)
-def test_levels_and_predecessors_are_the_oracles(case, order):
+def test_levels_and_predecessors_equal_the_oracles(case, order):
     for sources in zoo_sources(case):
         for num_ranks in by_tier(FEW_RANKS, RANKS):
             check(case, sources, num_ranks, order)
@@ -51,12 +51,12 @@ def test_levels_and_predecessors_are_the_oracles(case, order):
 
 @examples(60)
 @given(graphs_and_sources(), rank_counts, orders)
-def test_drawn_graphs(drawn, num_ranks, order):
+def test_results_of_drawn_graphs_equal_the_oracles(drawn, num_ranks, order):
     check(*drawn, num_ranks, order)
 
 
 @pytest.mark.parametrize("name", ["path", "dag"])
-def test_a_graph_without_weights(name):
+def test_results_without_weights_equal_the_oracles(name):
     check(ZOO[name].unweighted, [0], 3)
 
 
@@ -71,13 +71,13 @@ def test_levels_beyond_8_bits_widen(deepest):
 
 
 @pytest.mark.parametrize("limit", [0, 1, 3, 254, 255, 299])
-def test_what_is_deeper_than_the_limit_is_not_reached(limit):
+def test_vertices_deeper_than_the_limit_are_unreached(limit):
     for name in ("grid", "long-chain", "unreachable-part"):
         check(ZOO[name], [0], 3, limit=limit)
 
 
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
-def test_a_snapshot_leads_to_the_same_levels(directed):
+def test_levels_do_not_depend_on_snapshots(directed):
     backend = SnapshotBackend(threads=2)
     for num_ranks in (1, 3):
         check(random_case(3, 300, directed=directed), [5, 299], num_ranks, backend=backend)
@@ -86,23 +86,23 @@ def test_a_snapshot_leads_to_the_same_levels(directed):
 
 
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
-def test_any_backend(backend, shape):
+def test_results_on_every_backend_equal_the_oracles(backend, shape):
     for case in (random_case(0, 400), random_case(1, 400), ZOO["long-chain"]):
         check(case, [3], 2, backend=backend, shape=shape)
 
 
-def test_equal_to_the_frontier_form():
+def test_levels_and_supersteps_equal_the_step_variant():
     for seed in range(6):
         shards = build_shards(random_case(seed), 3)
-        answers, steps = run_sweep(bfs_sweep, shards, [0, 17])
-        answers_too, levels = run_sweep(bfs, shards, [0, 17])
-        # One sweep a level, the last of which finds nothing.
+        results, steps = run_sweep(bfs_sweep, shards, [0, 17])
+        results_too, levels = run_sweep(bfs, shards, [0, 17])
+        # One sweep for each level, and a last one that finds no vertex.
         assert len(steps[0]) == len(levels[0])
-        for one, other in zip(answers, answers_too, strict=True):
+        for one, other in zip(results, results_too, strict=True):
             np.testing.assert_array_equal(one.distances, other.distances)
 
 
-def test_supersteps_show_equal_shares_and_what_was_reduced():
+def test_supersteps_have_equal_shares_of_edges_and_reduced_bytes():
     shards, steps = check(random_case(0, directed=True), [0], 4)
     for of_rank in zip(*steps, strict=True):
         shares = [step["edges"] for step in of_rank]
@@ -114,13 +114,13 @@ def test_supersteps_show_equal_shares_and_what_was_reduced():
     assert last["reduced_bytes"] == 0
 
 
-def test_no_source_reaches_nothing():
+def test_search_without_a_source_reaches_no_vertex():
     _, steps = check(ZOO["grid"], [], 2)
     assert [len(of_rank) for of_rank in steps] == [1, 1]
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("uint8", 32 << 10), ("int32", 128 << 10)])
-def test_a_segment_of_levels_fits_the_shared_memory_of_a_launch(dtype, expected):
+def test_segment_of_levels_fits_the_shared_memory_of_a_launch(dtype, expected):
     args = dict.fromkeys(sweep_levels.parameters)
     args.update(segment_bits=15, levels=np.empty(0, dtype))
     assert sweep_levels.shared_bytes(tuple(args.values())) == expected

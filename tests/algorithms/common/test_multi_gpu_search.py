@@ -1,4 +1,4 @@
-"""Sources looked up through peer_buffers: where the verbs find them, on every rank, and searches go on from there."""
+"""Persistent multi-GPU searches translate their sources as the verbs do, and search from there."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FEW = make_case("few", 3, [(0, 2)])
 
 
 def search_from(shard, comm, lists):
-    """Return the positions of each list of user ids, and what both searches reach from it."""
+    """Return, for each list of user ids, their positions and the distances of both searches."""
     found = []
     dtype = state_dtype(shard.info)
     for users in lists:
@@ -63,12 +63,12 @@ def emulate(shard, comm, seed, lists):
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("num_ranks", [1, 2, 3, 4])
 @pytest.mark.parametrize("case", [THIRDS, FEW], ids=lambda case: case.name)
-def test_searches_find_their_sources(case, num_ranks, order, monkeypatch):
-    """One, another, one without arcs, as many as a barrier translates, one more, and all (by collectives)."""
+def test_searches_translate_their_sources(case, num_ranks, order, monkeypatch):
+    """Search from one vertex, from as many as one barrier translates, from one more, and from all (by verbs)."""
     n = case.num_vertices
     monkeypatch.setattr(multi_gpu_search, "MAX_SHARED_SOURCES", n - 1)
-    everyone = np.random.default_rng(num_ranks).permutation(n).tolist()
-    lists = [[0], [n - 1], [everyone[0]], everyone[:4], everyone[:5], everyone]
+    all_vertices = np.random.default_rng(num_ranks).permutation(n).tolist()
+    lists = [[0], [n - 1], [all_vertices[0]], all_vertices[:4], all_vertices[:5], all_vertices]
     shards = build_shards(case, num_ranks, order)
     by_rank = run_on_ranks(emulate, shards, num_ranks, lists)
     for k, users in enumerate(dict.fromkeys(map(tuple, lists))):
@@ -82,8 +82,8 @@ def test_searches_find_their_sources(case, num_ranks, order, monkeypatch):
 
 
 @pytest.mark.parametrize("users", [[3], [3, 8, 1, 0, 5]], ids=["one", "several"])
-def test_a_rank_that_is_gone_ends_the_wait_of_the_others(users):
-    def come_alone(shard, comm):
+def test_lost_rank_ends_the_wait_of_the_others(users):
+    def search_without_rank_1(shard, comm):
         shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
         assert require_bfs_buffers(shard, comm)
         if comm.rank == 1:
@@ -92,11 +92,11 @@ def test_a_rank_that_is_gone_ends_the_wait_of_the_others(users):
         with pytest.raises(CommAborted, match="rank 1 is gone"):
             bfs_multi_gpu(shard, comm, users, Trace(shard.backend, comm))
 
-    run_on_ranks(come_alone, build_shards(THIRDS, 3, "degree"))
+    run_on_ranks(search_without_rank_1, build_shards(THIRDS, 3, "degree"))
 
 
-def test_what_is_not_done_is_refused():
-    """Also where nothing failed that the communicator knows of."""
+def test_search_with_an_ended_wait_raises():
+    """The abort word alone is set: the communicator has no error to raise."""
 
     def end_the_waits(shard, comm):
         shard = replace(shard, backend=EmulatedBackend(seed=comm.rank, block=32))
@@ -112,7 +112,7 @@ def test_what_is_not_done_is_refused():
 
 
 @pytest.mark.parametrize("order", ["degree", "natural"])
-def test_only_searches_through_windows_find_their_sources(monkeypatch, order):
+def test_only_persistent_multi_gpu_searches_translate_their_sources(monkeypatch, order):
     by_verbs = []
     backends = iter(range(2))
 
@@ -124,11 +124,11 @@ def test_only_searches_through_windows_find_their_sources(monkeypatch, order):
     cluster = InProcessCluster(2, make_backend=lambda: EmulatedBackend(seed=next(backends), block=32))
     ends = THIRDS.sources, THIRDS.targets
     with cluster, mg.from_edges(*ends, num_vertices=45, order=order, cluster=cluster) as g:
-        for method, sources, asked in ("frontier", [4, 5, 9, 30, 43], 0), ("sweep", 7, 2), ("frontier", 7, 2):
+        for method, sources, num_calls in ("frontier", [4, 5, 9, 30, 43], 0), ("sweep", 7, 2), ("frontier", 7, 2):
             with mg.bfs(g, sources, method=method) as found:
                 wanted = oracles.bfs(THIRDS, np.atleast_1d(sources).tolist())
                 np.testing.assert_array_equal(found.distances.to_numpy(), wanted)
-            assert len(by_verbs) == asked
+            assert len(by_verbs) == num_calls
 
 
 def find_on_gpus(comm, xp, spec, lists):
@@ -142,10 +142,10 @@ def find_on_gpus(comm, xp, spec, lists):
 
 @pytest.mark.gpus
 @pytest.mark.parametrize("spec", ["rmat:14", "grid:60x70"])
-def test_gpus_find_sources_where_the_verbs_do(gang, spec):
-    everyone = np.random.default_rng(0).permutation(4200).tolist()
-    lists = [*([user] for user in everyone[:20]), everyone[:4], everyone[:5], everyone]
-    answers = check(gang.run(find_on_gpus, spec, lists, on_host=False))
-    for ours, theirs in answers[0]:
+def test_gpus_translate_sources_as_the_verbs_do(gang, spec):
+    all_vertices = np.random.default_rng(0).permutation(4200).tolist()
+    lists = [*([user] for user in all_vertices[:20]), all_vertices[:4], all_vertices[:5], all_vertices]
+    results = check(gang.run(find_on_gpus, spec, lists, on_host=False))
+    for ours, theirs in results[0]:
         assert ours == theirs
-    assert all(answer == answers[0] for answer in answers)
+    assert all(result == results[0] for result in results)

@@ -38,9 +38,9 @@ def check(case, sources, num_ranks, order, *, num_by_weight=0):
     chosen = oracles.predecessors(case, dist, sources, positions, weighted=True)
     with_state = [p for p in positions[sources].tolist() if p < num_positions]
     parts = [(part,) for part in distance_parts(shards, dist, dist.dtype)]
-    answers = run_on_ranks(predecessors_and_roots, shards, with_state, parts=parts)
+    results = run_on_ranks(predecessors_and_roots, shards, with_state, parts=parts)
     for (parents, roots), wanted, wanted_roots in zip(
-        answers,
+        results,
         predecessor_parts(shards, chosen),
         predecessor_parts(shards, oracles.nearest_sources(chosen)),
         strict=True,
@@ -134,5 +134,5 @@ def test_blocks_search_long_rows_at_the_same_time():
 
 @examples(100)
 @given(graphs_and_sources(), rank_counts, orders)
-def test_drawn_graphs(drawn, num_ranks, order):
+def test_predecessors_of_drawn_graphs_equal_the_oracle(drawn, num_ranks, order):
     check(*drawn, num_ranks, order)

@@ -1,4 +1,4 @@
-"""Boruvka's rounds in one launch: the edges that the rounds step by step take, to the bit."""
+"""Persistent Boruvka: the edges equal those of the step variant to the bit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOST = CpuBackend(1)
 
 
 def draw_list(seed, num_trees, num_edges, wide, dtype=np.uint32):
-    """Return a list of edges between trees, many of equal weight, most of them of few trees."""
+    """Draw a work list: edges between trees, many of equal weight, most of them at few trees."""
     random = np.random.default_rng(seed)
     ends = random.integers(0, num_trees, (num_edges, 2)) // random.integers(1, 5, (num_edges, 2))
     ends = ends[ends[:, 0] != ends[:, 1]]
@@ -41,19 +41,19 @@ def draw_list(seed, num_trees, num_edges, wide, dtype=np.uint32):
 
 
 def copy_of(work, backend):
-    """Return the list on a backend, in memory of its own."""
+    """Copy a work list to a backend."""
     columns = (None if column is None else backend.to_device(column) for column in (work.ends, work.keys, work.edges))
     return WorkList(*columns)
 
 
 def as_parts(labels):
-    """Return for each tree the first of those that it is joined with: numbers are free."""
+    """Return for each tree the first one with its label; labels themselves may differ."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return first[inverse]
 
 
 def check_list(work, num_trees, backend):
-    """Compare one launch with the rounds on the host."""
+    """Compare one launch with the rounds of the step variant."""
     taken, tree_of, left = boruvka(HOST, work, num_trees)
     got = persistent.boruvka_persistent(backend, copy_of(work, backend), num_trees)
     np.testing.assert_array_equal(np.sort(backend.to_host(got[0])), np.sort(taken))
@@ -71,15 +71,15 @@ def check_list(work, num_trees, backend):
     st.integers(0, 2**32), st.integers(2, 400), st.integers(1, 1500), st.booleans(), st.sampled_from(["u4", "i8"]),
     st.sampled_from([(32, 1), (32, 7), (64, 3), (128, 2)]),
 )  # fmt: skip
-def test_lists(seed, num_trees, num_edges, wide, dtype, grid):
+def test_work_lists_give_the_edges_of_the_step_variant(seed, num_trees, num_edges, wide, dtype, grid):
     work = draw_list(seed, num_trees, num_edges, wide, np.dtype(dtype))
     if len(work):
         check_list(work, num_trees, EmulatedBackend(seed=seed, block=grid[0], blocks=grid[1]))
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["packed", "wide"])
-def test_path_as_long_as_the_list(wide):
-    """Every tree's best edge leads to the next one, so that one round joins all."""
+def test_one_round_joins_a_path_as_long_as_the_work_list(wide):
+    """The lightest edge of every tree leads to the next one, so one round joins all."""
     n = 500
     ends = np.repeat(np.arange(n), 2)[1:-1].astype(np.uint32)
     keys = np.arange(n - 1)[::-1].copy()
@@ -90,10 +90,10 @@ def test_path_as_long_as_the_list(wide):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_vertices(seed):
+def test_lightest_edges_of_vertices_equal_the_step_variant(seed):
     random = np.random.default_rng(seed)
     n = [1, 2, 31, 64, 700, 3000][seed]
-    # Every vertex below one that its lightest arc leads to; of a cycle the arcs are one edge.
+    # Every vertex is a child of the target of its lightest arc; the two arcs of a cycle are one edge.
     parent = random.integers(0, np.maximum(np.arange(n), 1))
     names = random.permutation(n)
     above = np.empty(n, np.uint32)
@@ -116,7 +116,7 @@ def test_vertices(seed):
 
 
 def forest_arcs(case, backend, order="degree", maximum=False):
-    """Return one rank's arcs of the forest, in order."""
+    """Return the sorted forest arcs of one rank."""
 
     def program(shard, comm):
         arcs = loop.msf(shard, comm, Trace(backend, comm), maximum, is_persistent=backend is not HOST)
@@ -126,7 +126,7 @@ def forest_arcs(case, backend, order="degree", maximum=False):
 
 
 @pytest.mark.parametrize("case", [c for c in FORESTS if 0 < c.num_vertices <= 700], ids=lambda case: case.name)
-def test_forests_are_those_of_the_steps(case, monkeypatch):
+def test_forests_equal_the_step_variant(case, monkeypatch):
     for order, maximum in ("degree", False), ("natural", True):
         wanted = forest_arcs(case, HOST, order, maximum)
         np.testing.assert_array_equal(forest_arcs(case, EmulatedBackend(seed=3), order, maximum), wanted)
@@ -136,7 +136,7 @@ def test_forests_are_those_of_the_steps(case, monkeypatch):
         monkeypatch.undo()
 
 
-def test_an_aborted_launch_raises(monkeypatch):
+def test_aborted_launch_raises(monkeypatch):
     # As if every block had seen the abort word: nothing is written.
     backend = EmulatedBackend()
     case = random_case(1, directed=False)
@@ -157,8 +157,8 @@ def test_larger_graphs_on_a_gpu(spec, weights):
     def both(_, comm):
         shard = build(parse_spec(f"{spec},weights={weights}"), backend, comm, order="auto")
         traces = Trace(backend, comm), Trace(backend, comm)
-        fused = backend.xp.sort(loop.msf(shard, comm, traces[0], is_persistent=True))
+        one_launch = backend.xp.sort(loop.msf(shard, comm, traces[0], is_persistent=True))
         stepped = backend.xp.sort(loop.msf(shard, comm, traces[1]))
-        assert bool((fused == stepped).all())
+        assert bool((one_launch == stepped).all())
 
     run_on_ranks(both, [None])

@@ -1,4 +1,4 @@
-"""Shortest paths over rows by weight, step by step: equal to the oracle, to the bit."""
+"""Delta-stepping over weight-sorted rows: distances equal the oracle's to the bit."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def check(case, sources, order="degree", backend=None, **options):
 @pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *map(random_case, range(6))], ids=lambda case: case.name)
-def test_the_zoo(case, order):
+def test_distances_of_the_zoo_equal_the_oracle(case, order):
     for sources in zoo_sources(case):
         check(case, sources, order)
 
 
 @examples(60)
 @given(graphs_and_sources(), orders)
-def test_drawn_graphs(drawn, order):
+def test_distances_of_drawn_graphs_equal_the_oracle(drawn, order):
     check(*drawn, order)
 
 
@@ -43,9 +43,9 @@ def test_drawn_graphs(drawn, order):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "uint16", "int64"])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
 @pytest.mark.parametrize("delta", [None, 1, 3, 20])
-def test_all_widths_and_any_delta(directed, dtype, delta):
+def test_distances_of_all_dtypes_do_not_depend_on_delta(directed, dtype, delta):
     case = random_case(1, 300, directed=directed).unweighted
-    # Weights of one class and of neighbouring ones, sums that end on a bound, and one far off that widens the classes.
+    # Weights of one class and of neighboring ones, sums on a bound, and one large weight that widens the classes.
     weights = np.random.default_rng(3).integers(0, 40, len(case.sources))
     weights[:2] = {"int64": 2**33, "uint16": 60_000}.get(dtype, 255)
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, weights, directed)
@@ -61,23 +61,23 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_distance_may_be_the_largest_float(dtype):
+def test_distance_may_be_the_largest_float(dtype):
     most = np.finfo(dtype).max
     check(make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], dtype), [0])
 
 
 def test_heavy_arcs_are_pushed_before_the_peak_and_pulled_behind_it():
-    """A path to a hub with heavy arcs to all the others, which are many and have few arcs each."""
+    """Search a path to a hub with heavy arcs to many vertices of few arcs."""
     ends = [(v, v + 1, 1) for v in range(30)] + [(v % 10 + 20, v, 100 + v % 50) for v in range(31, 400)]
     trace = check(make_case("hubs", 400, ends, np.uint8), [0], delta=8)
     methods = [step["method"] for step in trace.supersteps]
     assert methods.index("heavy") < methods.index("pull")
     arcs = sum(step["arcs"] for step in trace.supersteps)
-    assert arcs <= 2 * len(ends), "few arcs are looked at twice"
+    assert arcs <= 2 * len(ends), "few arcs are scanned twice"
 
 
 def test_remaining_vertices_after_the_second_pull_are_one_bucket():
-    """It is pushed to its end with no pull in between, though it is longer than a bucket is wide."""
+    """The last bucket is pushed to its end without a pull, although it is wider than delta."""
     trace = check(trailing_chains(), [0], delta=12)
     methods = [step["method"] for step in trace.supersteps]
     last = len(methods) - methods[::-1].index("pull")
@@ -85,6 +85,6 @@ def test_remaining_vertices_after_the_second_pull_are_one_bucket():
     assert sum(step["frontier"] for step in trace.supersteps[last:]) >= 12
 
 
-def test_in_the_emulator():
+def test_distances_in_the_emulator_equal_the_oracle():
     for seed in range(3):
         check(random_case(seed, 150), [3, 100], backend=EmulatedBackend(seed=seed, block=64, blocks=2))

@@ -1,4 +1,4 @@
-"""Shortest paths by sweeps: equal to the oracles and to the frontier form, to the bit, on any number of ranks."""
+"""SSSP by sweeps: results equal the oracles' and near/far's to the bit, on any number of ranks."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY):
     shards = build_shards(case, num_ranks, order, backend)
     dtype = state_dtype(shards[0].info)
     shape = WHOLE_WIDE if shape is WHOLE and dtype.itemsize == 8 else shape
-    answers, steps = run_sweep(sweep_with_predecessors, shards, sources, dtype, shape=shape)
+    results, steps = run_sweep(sweep_with_predecessors, shards, sources, dtype, shape=shape)
     dist = oracles.sssp(case, sources)
-    assert answers[0].distances.dtype == dtype
-    np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in answers]), dist)
+    assert results[0].distances.dtype == dtype
+    np.testing.assert_array_equal(of_users(shards, sources, [a.distances for a in results]), dist)
     chosen = oracles.predecessors(case, dist, sources, oracles.positions(case, order), weighted=True)
-    for shard, answer, wanted in zip(shards, answers, predecessor_parts(shards, chosen), strict=True):
-        np.testing.assert_array_equal(shard.backend.to_host(answer.predecessors), wanted)
+    for shard, result, wanted in zip(shards, results, predecessor_parts(shards, chosen), strict=True):
+        np.testing.assert_array_equal(shard.backend.to_host(result.predecessors), wanted)
     return shards, steps
 
 
@@ -46,7 +46,7 @@ def check(case, sources, num_ranks, order="degree", backend=None, shape=TINY):
 @pytest.mark.covering
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("case", [*CASES, *(random_case(seed, 300) for seed in range(6))], ids=lambda case: case.name)
-def test_distances_and_predecessors_are_the_oracles(case, order):
+def test_distances_and_predecessors_equal_the_oracles(case, order):
     for sources in zoo_sources(case):
         for num_ranks in by_tier(FEW_RANKS, RANKS):
             check(case, sources, num_ranks, order)
@@ -54,13 +54,13 @@ def test_distances_and_predecessors_are_the_oracles(case, order):
 
 @examples(60)
 @given(graphs_and_sources(), rank_counts, orders)
-def test_drawn_graphs(drawn, num_ranks, order):
+def test_results_of_drawn_graphs_equal_the_oracles(drawn, num_ranks, order):
     check(*drawn, num_ranks, order)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "uint32", "int64"])
 @pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
-def test_a_snapshot_leads_to_the_same_distances(directed, dtype):
+def test_distances_do_not_depend_on_snapshots(directed, dtype):
     case = random_case(0, 300, directed=directed).unweighted
     weights = np.random.default_rng(7).integers(0, 200, len(case.sources))
     # A weight that sums to more than 32 bits makes the state int64.
@@ -75,18 +75,18 @@ def test_a_snapshot_leads_to_the_same_distances(directed, dtype):
 
 
 @pytest.mark.parametrize("shape", [TINY, WHOLE], ids=["tiny", "whole"])
-def test_any_backend(backend, shape):
+def test_results_on_every_backend_equal_the_oracles(backend, shape):
     for seed in (0, 1):
         check(random_case(seed, 400), [3], 2, backend=backend, shape=shape)
 
 
-def test_equal_to_the_frontier_form_to_the_bit():
+def test_distances_equal_near_far_to_the_bit():
     for seed in range(6):
         shards = build_shards(random_case(seed), 3)
         dtype = state_dtype(shards[0].info)
-        answers, _ = run_sweep(sssp_sweep, shards, [0, 17], dtype)
-        answers_too, _ = run_sweep(sssp, shards, [0, 17], dtype)
-        for one, other in zip(answers, answers_too, strict=True):
+        results, _ = run_sweep(sssp_sweep, shards, [0, 17], dtype)
+        results_too, _ = run_sweep(sssp, shards, [0, 17], dtype)
+        for one, other in zip(results, results_too, strict=True):
             assert one.distances.tobytes() == other.distances.tobytes()
 
 
@@ -98,19 +98,19 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
             shards = build_shards(case, num_ranks)
             dtype = state_dtype(shards[0].info)
             limit = min(cutoff, 2**31) if dtype == np.uint32 else cutoff
-            answers, _ = run_sweep(sssp_sweep, shards, [0], dtype, limit)
+            results, _ = run_sweep(sssp_sweep, shards, [0], dtype, limit)
             expected = oracles.sssp(case, [0], cutoff)
-            np.testing.assert_array_equal(of_users(shards, [0], [a.distances for a in answers]), expected)
+            np.testing.assert_array_equal(of_users(shards, [0], [a.distances for a in results]), expected)
 
 
-def test_no_source_reaches_nothing():
+def test_search_without_a_source_reaches_no_vertex():
     shards = build_shards(ZOO["grid"], 2)
-    answers, steps = run_sweep(sssp_sweep, shards, [], np.dtype(np.float64))
-    assert all(np.isinf(answer.distances).all() for answer in answers)
+    results, steps = run_sweep(sssp_sweep, shards, [], np.dtype(np.float64))
+    assert all(np.isinf(result.distances).all() for result in results)
     assert [len(of_rank) for of_rank in steps] == [1, 1]
 
 
-def test_supersteps_show_equal_shares_and_what_was_reduced():
+def test_supersteps_have_equal_shares_of_edges_and_reduced_bytes():
     case = ZOO["grid"]
     shards, steps = check(case, [0], 4)
     num_states = shards[0].partition.num_states
@@ -125,7 +125,7 @@ def test_supersteps_show_equal_shares_and_what_was_reduced():
     assert (last["frontier"], last["reduced_bytes"]) == (0, 0)
 
 
-def test_blocks_are_built_when_the_sweep_finds_none():
+def test_sweep_builds_missing_blocks():
     shards = build_shards(ZOO["grid"], 3)
     run_on_ranks(
         lambda shard, comm: sssp_sweep(shard, comm, [0], Trace(shard.backend, comm), np.dtype(np.float64)), shards

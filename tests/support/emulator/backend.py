@@ -40,7 +40,7 @@ SANITIZE = os.environ.get("MGRAPH_EMULATOR_SANITIZE") == "1"
 POISONS = (0xFFF5A5F5, 0x7FF3C9B1)
 ORDERS = {"seeded": -1, "random": 0, "stack": 1, "queue": 2}
 # Bytes of the smallest numbers in peer buffers: those of 16 bits have writers of their own.
-WINDOW_GRANULE = 2
+PEER_BUFFER_GRANULE = 2
 MAX_THREADS = 1 << 14
 WARP = 32
 # The width that kernels declare for a Python number, and the null pointer for None.
@@ -155,7 +155,7 @@ class EmulatedBackend(PersistentBackend):
         self.xp = PoisonedNumpy(poison)
         self.abort_word = np.zeros(1, np.uint32)
         self.arrived = np.zeros(1, np.int64)
-        self.windows: dict[int, int] = {}  # bytes at an address that kernels may touch beside their arguments
+        self.peer_buffers: dict[int, int] = {}  # bytes at an address that kernels may touch beside their arguments
         self.shared: list[np.ndarray] = []
         self.launches = 0
         self.rates = H200  # not to be measured: nothing here takes the time that it takes on a device
@@ -204,7 +204,7 @@ class EmulatedBackend(PersistentBackend):
     def share(self, num_bytes: int) -> tuple[np.ndarray, bytes]:
         """Ranks are threads: an address is as good a name as any."""
         array = np.zeros(num_bytes // 8 + 1, np.int64).view(np.uint8)[:num_bytes]
-        self.windows[array.ctypes.data] = num_bytes
+        self.peer_buffers[array.ctypes.data] = num_bytes
         self.shared.append(array)
         return array, struct.pack("=qq", os.getpid(), array.ctypes.data)
 
@@ -212,12 +212,12 @@ class EmulatedBackend(PersistentBackend):
         process, address = struct.unpack("=qq", name)
         if process != os.getpid():
             return None
-        self.windows[address] = num_bytes
+        self.peer_buffers[address] = num_bytes
         return address
 
     def leave(self, addresses: list[int]) -> None:
         for address in addresses:
-            del self.windows[address]
+            del self.peer_buffers[address]
 
     def host_word(self) -> tuple[np.ndarray, np.ndarray]:
         word = np.zeros(1, np.uint32)
@@ -284,7 +284,7 @@ class Module:
         with self.copy() as library:
             check_arguments(kernel, args, signature(library, kernel.name))
             report = ctypes.create_string_buffer(2048)
-            arrays = guarded(kernel, args, how.windows)
+            arrays = guarded(kernel, args, how.peer_buffers)
             # An array of nothing is nowhere on a device, and has an address here.
             values = [(a.ctypes.data if a.size else 0) if isinstance(a, np.ndarray) else a for a in args]
             cells = [np.array([v]) for v in values]
@@ -339,7 +339,7 @@ def check_arguments(kernel: Kernel, args: tuple, declared: list[str]) -> None:
             raise EmulationError(f"{kernel}: {name} is a {arg.dtype}, the CUDA function declares {wanted}")
 
 
-def guarded(kernel: Kernel, args: tuple, windows: dict[int, int]) -> ctypes.Array:
+def guarded(kernel: Kernel, args: tuple, peer_buffers: dict[int, int]) -> ctypes.Array:
     """Return the memory that a launch may touch; arguments that overlap become one piece."""
     pieces: list[tuple[int, int, int, str]] = []
     arrays = [
@@ -347,7 +347,9 @@ def guarded(kernel: Kernel, args: tuple, windows: dict[int, int]) -> ctypes.Arra
         for n, a in zip(kernel.parameters, args, strict=True)
         if isinstance(a, np.ndarray)
     ]
-    arrays += [(address, num_bytes, WINDOW_GRANULE, "a window") for address, num_bytes in windows.items()]
+    arrays += [
+        (address, num_bytes, PEER_BUFFER_GRANULE, "a peer buffer") for address, num_bytes in peer_buffers.items()
+    ]
     for data, num_bytes, itemsize, name in sorted(arrays):
         if pieces and data < (last := pieces[-1])[0] + last[1]:
             end = max(last[0] + last[1], data + num_bytes)

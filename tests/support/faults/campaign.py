@@ -180,7 +180,7 @@ class Strikes:
     def judge(self, phase: str, reply: dict[str, Any]) -> None:
         """Record a wrong result or an error of another library as a problem."""
         if reply["outcome"] == "wrong":
-            self.problems.append(f"{phase}: a wrong answer")
+            self.problems.append(f"{phase}: a wrong result")
         elif reply["outcome"] == "foreign":
             self.problems.append(f"{phase}: no error of mgraph: {reply['error']}")
 

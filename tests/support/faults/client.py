@@ -159,7 +159,7 @@ class Client:
                 self._recover()
             for phase in ("bfs", name):
                 if self._timed(phase, 1)[0] != self.digests[phase]:
-                    wrong.append(f"{phase} gives another answer than before the fault")
+                    wrong.append(f"{phase} gives another result than before the fault")
         except Exception as error:
             wrong.append(f"the next call fails with {type(error).__name__}: {error}")
             with contextlib.suppress(Exception):

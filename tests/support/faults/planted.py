@@ -19,10 +19,10 @@ def plant(name: str, work: Any) -> None:
     _planted[name] = work
 
 
-def wrong(answers: set[str]) -> None:
+def wrong(results: set[str]) -> None:
     """Add a wrong result, if planted."""
-    if _planted.pop("wrong answer", None):
-        answers.add("wrong")
+    if _planted.pop("wrong result", None):
+        results.add("wrong")
 
 
 def foreign() -> None:

@@ -1,4 +1,4 @@
-"""One launch of a kernel pair: its arguments, and what of the answer must be the same on every backend."""
+"""One launch of a kernel pair: its arguments, and the part of its output that is equal on every backend."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.kernel import Kernel
 
-Answer = dict[str, np.ndarray]
+Arrays = dict[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class Unwritten:
-    """An output array that the kernel is the first to write; bytes hold values up to 100, as no pattern does."""
+    """An output array that only the kernel writes; bytes have values up to 100, which no pattern has."""
 
     shape: int
     dtype: Any
@@ -27,11 +27,11 @@ class Unwritten:
 
 @dataclass(frozen=True)
 class Case:
-    """Arguments by name, `lo` and `hi` included; `normal` takes out of the answer what is free."""
+    """Arguments by name, with `lo` and `hi`; `normal` removes from the output what may differ."""
 
     args: dict[str, Any]
-    normal: Callable[[Answer], Answer] = lambda answer: answer
-    # Where the range is cut in two launches.
+    normal: Callable[[Arrays], Arrays] = lambda result: result
+    # The index at which the range is cut into two launches.
     cut: int | None = None
 
 
@@ -40,8 +40,8 @@ def cpu() -> CpuBackend:
     return CpuBackend(threads=2)
 
 
-def answer(kernel: Kernel, case: Case, backend: Backend, poison: int) -> Answer:
-    """Return every array argument after the launches, those not written at first with a mask of what was."""
+def run(kernel: Kernel, case: Case, backend: Backend, poison: int) -> Arrays:
+    """Return every array argument after the launches; unwritten ones have a mask of the written entries."""
     mine = {name: _fresh(value, poison) for name, value in case.args.items()}
     device = {name: backend.to_device(v) if isinstance(v, np.ndarray) else v for name, v in mine.items()}
     lo = device.pop("lo")
@@ -60,7 +60,7 @@ def _fresh(value: Any, poison: int) -> Any:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def _with_masks(case: Case, arrays: Answer, poison: int):
+def _with_masks(case: Case, arrays: Arrays, poison: int):
     for name, array in arrays.items():
         if isinstance(case.args[name], Unwritten):
             raw, pattern = (a.view(np.uint8) for a in (array, poisoned(array.shape, array.dtype, poison)))
@@ -71,26 +71,26 @@ def _with_masks(case: Case, arrays: Answer, poison: int):
 
 
 def check(kernel: Kernel, case: Case, backend: Backend) -> None:
-    """Compare a backend with the CPU twin, to the bit; each starts from another pattern of unwritten memory."""
-    assert tuple(case.args) == kernel.parameters, "a strategy gives the arguments by name and in order"
-    expected = answer(kernel, Case(case.args, case.normal), cpu(), POISONS[1])
-    for name, array in answer(kernel, case, backend, getattr(backend, "poison", POISONS[0])).items():
+    """Compare a backend with the CPU twin, to the bit, with different patterns in unwritten memory."""
+    assert tuple(case.args) == kernel.parameters, "a strategy draws the arguments by name and in order"
+    expected = run(kernel, Case(case.args, case.normal), cpu(), POISONS[1])
+    for name, array in run(kernel, case, backend, getattr(backend, "poison", POISONS[0])).items():
         np.testing.assert_array_equal(array, expected[name], err_msg=f"{kernel}: {name}", strict=True)
 
 
-def queues(**counts: tuple[str, ...]) -> Callable[[Answer], Answer]:
-    """Sort queues, whose order is free: counters_0=("found",) has counters[0] entries in `found`.
+def queues(**counts: tuple[str, ...]) -> Callable[[Arrays], Arrays]:
+    """Sort queues, whose order may differ: counters_0=("found",) means counters[0] entries in `found`.
 
-    Entries of parallel arrays stay together. What lies behind a queue's end must be unwritten.
+    Entries of parallel arrays stay together. Entries behind the end of a queue must be unwritten.
     """
 
-    def normal(answer: Answer) -> Answer:
+    def normal(result: Arrays) -> Arrays:
         for counter, names in counts.items():
             array, _, place = counter.rpartition("_")
-            length = int(answer[array][int(place)])
-            order = np.lexsort([answer[name][:length] for name in names])
+            length = int(result[array][int(place)])
+            order = np.lexsort([result[name][:length] for name in names])
             for name in names:
-                answer[name][:length] = answer[name][:length][order]
-        return answer
+                result[name][:length] = result[name][:length][order]
+        return result
 
     return normal

@@ -1,4 +1,4 @@
-"""What strategies draw from: dtypes that go together, and rows of one rank of a small graph."""
+"""Draw dtypes that occur together, and the rows of one rank of a small graph."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ TYPES = (
 
 
 def widths(*choices: Any) -> st.SearchStrategy:
-    """Draw one of what differs in width alone; under sanitizers the first, as each is compiled by itself."""
+    """Draw one of several widths; under sanitizers the first, because each one is compiled separately."""
     return st.sampled_from(choices[:1] if SANITIZE else choices)
 
 
 types = widths(*TYPES)
-# What a search through windows leaves too.
+# With the 16-bit distances of persistent multi-GPU searches.
 types_found = widths(*TYPES, _types("uint32", "uint8", "uint16"))
 vertex_types = widths(np.dtype(np.uint32), np.dtype(np.int64))
-# Weights where only their width matters.
+# Weights of kernels that only copy them.
 weight_types = widths(np.dtype(np.float32), np.dtype(np.uint8)) | st.none()
 seeds = st.integers(0, 2**16)
-# How many ranks there are, and which one has the rows.
+# The number of ranks, and the rank of the rows.
 RANKS = st.sampled_from([(1, 0), (2, 1), (3, 1)])
 
 
@@ -82,7 +82,7 @@ class DrawnRows:
     weights: np.ndarray
 
     def distances(self, reached: float = 0.7, most: int = 5) -> np.ndarray:
-        """Return distances up to `most`, so that a small one makes ties; some vertices are not reached."""
+        """Return distances up to `most` (few of them make ties); some vertices are unreached."""
         dist = self.random.integers(0, most + 1, self.num_states).astype(self.types.dist)
         dist[~some(self.random, self.num_states, reached)] = unreached_of(self.types.dist)
         return dist
@@ -93,12 +93,12 @@ class DrawnRows:
         return self.random.permutation(chosen).astype(self.types.vertex)
 
     def offsets(self, frontier: np.ndarray) -> np.ndarray:
-        """Return where the arcs of each frontier vertex start, and their number."""
+        """Return the prefix sums of the degrees of a frontier."""
         local = frontier.astype(np.int64) - self.base
         return np.concatenate([[0], np.cumsum(self.indptr[local + 1] - self.indptr[local])]).astype(np.int64)
 
     def lengthened(self, length: int) -> DrawnRows:
-        """Return the same rows, but for one of them, which is that long."""
+        """Return the same rows with one of them longer by `length` arcs."""
         row = int(self.random.integers(self.num_owned))
         extra = self.random.integers(0, self.num_states, length)
         begin = int(self.indptr[row])
@@ -107,8 +107,8 @@ class DrawnRows:
         weights = np.insert(self.weights, begin, self.random.integers(0, 4, length).astype(self.types.weight))
         return dataclasses.replace(self, indptr=indptr, targets=targets, weights=weights)
 
-    def nobody(self, n: int) -> np.ndarray:
-        """Return n vertices that are none."""
+    def no_vertices(self, n: int) -> np.ndarray:
+        """Return n entries that are no vertex."""
         return np.full(n, none_of(self.types.vertex), self.types.vertex)
 
 
@@ -146,7 +146,7 @@ def rows(
 def edges(
     draw: st.DrawFn, shape: dict, *, largest: int, num_edges: int, may_miss: bool = False, slots: int = 1
 ) -> Case:
-    """Return the arguments of a generator's kernel: a few of its edges, from anywhere among them."""
+    """Return the arguments of a generator's kernel for some consecutive edges."""
     vertex = vertex_dtype(largest)
     weight = draw(weight_types)
     n = draw(st.integers(1, min(num_edges, 150)))

@@ -1,8 +1,7 @@
-"""Edges in the segment-sorted form, as both sweeps take them.
+"""Draw edge blocks for the kernels of both sweeps.
 
-What a sweep leaves depends on the order of its edges, so that twins may differ after one. Both must leave
-what is right: nothing rises, nothing falls below what the edges can give, and in the end both stand at the
-same fixed point. So edges here lead from states that do not change to states that nothing is read from.
+The states after one sweep depend on the order in which edges are relaxed, so twins could differ. Edges drawn here
+start in states that no edge writes and end in states that no edge reads, so that every order gives the same states.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// A warp takes a vertex: each lane looks at every 32nd arc, then the lanes agree.
+// One warp for each vertex: each lane scans every 32nd arc, then a reduction gives the lightest.
 
 #include "prelude.cuh"
 
@@ -13,7 +13,7 @@ extern "C" __global__ void find_lightest(i64 lo, i64 hi, const i64* indptr, cons
       i64 other = __shfl_xor_sync(0xFFFFFFFFu, best, d);
       if (other == indptr[v + 1]) continue;
       bool lighter = best == indptr[v + 1] || weights[other] < weights[best];
-      // Of two equal weights the first arc wins, whatever lane saw it.
+      // Of two equal weights the first arc wins, whatever lane scanned it.
       if (lighter || (weights[other] == weights[best] && other < best)) best = other;
     }
     if (lane_index()) continue;

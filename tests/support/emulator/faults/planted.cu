@@ -1,4 +1,4 @@
-// Each kernel does one thing that CUDA does not allow. test_emulator.py sees each one caught.
+// Each kernel has one fault that CUDA does not allow; test_emulator.py expects each one.
 
 #include "prelude.cuh"
 
@@ -42,7 +42,7 @@ extern "C" __global__ void read_unwritten(i64 lo, i64 hi, const u32* values, u32
     out[i] = out[i] < values[i] ? out[i] : values[i];
 }
 
-// A byte has too few values to be recognised: two runs that differ give it away.
+// A byte has too few values to be recognized as a pattern: two runs with other patterns differ.
 extern "C" __global__ void read_unwritten_bytes(i64 lo, i64 hi, const u32* values, u8* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = (u8)(out[i] + values[i]);
 }
@@ -62,7 +62,7 @@ extern "C" __global__ void write_read_only(i64 lo, i64 hi, const u32* values, u3
   }
 }
 
-// The last lanes have gone home.
+// The last lanes have returned.
 extern "C" __global__ void shuffle_with_absent(i64 lo, i64 hi, const u32* values, u32* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = warp_sum(values[i]);
 }
@@ -73,14 +73,14 @@ extern "C" __global__ void part_at_barrier(i64 lo, i64 hi, const u32* values, u3
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) out[i] = values[i];
 }
 
-extern "C" __global__ void wait_for_nobody(i64 lo, i64 hi, const u32* values, u32* out) {
+extern "C" __global__ void wait_forever(i64 lo, i64 hi, const u32* values, u32* out) {
   if (thread_index() > 0) return;
   while (!load_relaxed(&values[lo])) __nanosleep(20);
   out[lo] = 1;
 }
 
-// Within the memory that the kernel may touch, so that only AddressSanitizer sees it; and not
-// inline, or the compiler sees how long the array is.
+// Within the memory that the kernel may touch, so only AddressSanitizer detects it; not inline, so
+// that the compiler does not know the length of the array.
 __device__ __noinline__ u32 load_from(const u32* array, u32 i) { return array[i]; }
 extern "C" __global__ void overrun_shared(i64 lo, i64 hi, const u32* values, u32* out) {
   __shared__ u32 tile[64];

@@ -1,4 +1,4 @@
-"""Names for the kernels of planted.cu. They have no CPU twins: each does what must not be done."""
+"""Names for the kernels of planted.cu. They have no CPU twins: each has a fault."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ read_unwritten_shared = _planted("read_unwritten_shared", shared_bytes=4096)
 write_read_only = _planted("write_read_only")
 shuffle_with_absent = _planted("shuffle_with_absent")
 part_at_barrier = _planted("part_at_barrier")
-wait_for_nobody = _planted("wait_for_nobody")
+wait_forever = _planted("wait_forever")
 overrun_shared = _planted("overrun_shared")
 shift_too_far = _planted("shift_too_far")

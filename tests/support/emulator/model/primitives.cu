@@ -1,4 +1,4 @@
-// Every primitive of the model, with an answer that NumPy knows.
+// Every primitive of the model, with a result that NumPy computes too.
 
 #include "prelude.cuh"
 #include "ranks.cuh"
@@ -36,8 +36,8 @@ extern "C" __global__ void block_sums(i64 lo, i64 hi, const u32* values, i64* ou
   out[i] = rotated[threadIdx.x] + 1000ll * tile[0] + 1000000000ll * odd;
 }
 
-// Rounds with a barrier of the whole grid: each thread adds what its neighbour, maybe in another
-// block, had.
+// Rounds with grid barriers: each thread adds its neighbor's value of the round before; the
+// neighbor may be in another block.
 extern "C" __global__ void rounds(i64 lo, i64 hi, const u32* abort, i64 n, u32* state,
                                   i64* arrived) {
   for (int round = 0; round < 5; round++) {
@@ -48,26 +48,27 @@ extern "C" __global__ void rounds(i64 lo, i64 hi, const u32* abort, i64 n, u32* 
   }
 }
 
-// The last block does not come, so that only the abort word ends the meeting of the others.
-extern "C" __global__ void miss_meeting(i64 lo, i64 hi, const u32* abort, u32* met, i64* arrived) {
+// The last block returns early, so that only the abort word ends the others' grid barrier.
+extern "C" __global__ void miss_barrier(i64 lo, i64 hi, const u32* abort, u32* passed,
+                                        i64* arrived) {
   if (blockIdx.x + 1 == gridDim.x) return;
-  bool all_came = grid_barrier(arrived, abort);
-  if (threadIdx.x == 0) met[blockIdx.x] = all_came;
+  bool all_arrived = grid_barrier(arrived, abort);
+  if (threadIdx.x == 0) passed[blockIdx.x] = all_arrived;
 }
 
-// Rounds in which each rank adds its number to what it has and hands that to the next; all sum up
-// what they have.
-extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* windows,
-                                   const u8* window, i64 num_rounds, i64* out) {
+// Rounds in which each rank adds its number to its values and writes them into the next rank's
+// buffer; the barriers sum the values of all ranks.
+extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* peer_buffers,
+                                   const u8* buffer, i64 num_rounds, i64* out) {
   __shared__ RankScratch here;
-  Ranks ranks(&here, windows, window, abort);
+  Ranks ranks(&here, peer_buffers, buffer, abort);
   i64 next = (here.rank + 1) % here.size;
-  u32 *own = (u32*)(ranks.window + HEAD_BYTES),
-      *theirs = (u32*)(ranks.window_of(next) + HEAD_BYTES);
+  u32 *own = (u32*)(ranks.buffer + HEAD_BYTES),
+      *theirs = (u32*)(ranks.buffer_of(next) + HEAD_BYTES);
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) own[i] = (u32)(i + here.rank);
   i64 mine[NUM_SUMS] = {};
-  bool met = ranks.meet(mine);
-  for (i64 round = 0; met && round < num_rounds; round++) {
+  bool passed = ranks.barrier(mine);
+  for (i64 round = 0; passed && round < num_rounds; round++) {
     u32 *from = own + (round & 1) * hi, *to = theirs + (~round & 1) * hi;
     for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
       to[i] = from[i] + (u32)here.rank;
@@ -75,19 +76,19 @@ extern "C" __global__ void pass_on(i64 lo, i64 hi, const u32* abort, const i64* 
       atomic_min_system(&theirs[2 * hi + i], (u32)(i + 10 * round + here.rank));
     }
     mine[3] = 1;
-    met = ranks.meet(mine);
-    if (met && thread_index() == 0)
+    passed = ranks.barrier(mine);
+    if (passed && thread_index() == 0)
       out[2 * round] = here.total[1], out[2 * round + 1] = here.own[3];
   }
   mine[2] = 1;
-  if (!met) {
+  if (!passed) {
     if (thread_index() == 0) out[2 * num_rounds] = 0;
   } else if (ranks.leave(mine)) {  // one block finds all threads counted
     if (threadIdx.x == 0) out[2 * num_rounds] = here.own[2] == thread_count();
   }
 }
 
-// Every thread takes places in one queue, some in a branch; the bits and integers of the model.
+// Every thread reserves places in one queue, some in a branch; the bits and integers of the model.
 extern "C" __global__ void queue_up(i64 lo, i64 hi, const u32* values, i64* count, u32* queue,
                                     u64* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
@@ -120,12 +121,12 @@ extern "C" __global__ void update(i64 lo, i64 hi, const u32* values, u32* words,
 
 extern "C" __global__ void wait_for_flag(i64 lo, i64 hi, const u32* flag, const u32* abort,
                                          u32* out) {
-  bool met = true;
-  while (met && !load_relaxed(flag)) met = !load_relaxed(abort), __nanosleep(20);
-  if (thread_index() == 0) out[0] = met;
+  bool waits = true;
+  while (waits && !load_relaxed(flag)) waits = !load_relaxed(abort), __nanosleep(20);
+  if (thread_index() == 0) out[0] = waits;
 }
 
-// Each thread writes a word of its own, then looks at it and at its neighbour's.
+// Each thread writes a word of its own, then reads it and its neighbor's.
 extern "C" __global__ void read_own(i64 lo, i64 hi, const u32* values, u32* words, u32* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) {
     store_relaxed(&words[i], values[i]);
@@ -134,8 +135,8 @@ extern "C" __global__ void read_own(i64 lo, i64 hi, const u32* values, u32* word
   }
 }
 
-// The same, after all have met.
-extern "C" __global__ void read_after_meeting(i64 lo, i64 hi, const u32* abort, const u32* values,
+// The same, with a grid barrier before the reads.
+extern "C" __global__ void read_after_barrier(i64 lo, i64 hi, const u32* abort, const u32* values,
                                               u32* words, i64* arrived, u32* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
     store_relaxed(&words[i], values[i]);
@@ -144,9 +145,10 @@ extern "C" __global__ void read_after_meeting(i64 lo, i64 hi, const u32* abort, 
     out[i] = load_stale(&words[(i + 1) % hi]);
 }
 
-// The same, where each writes its word once more after they have met.
-extern "C" __global__ void read_since_meeting(i64 lo, i64 hi, const u32* abort, const u32* values,
-                                              u32* words, i64* arrived, u32* out) {
+// The same, where each thread writes its word again after the barrier.
+extern "C" __global__ void read_rewritten_after_barrier(i64 lo, i64 hi, const u32* abort,
+                                                        const u32* values, u32* words, i64* arrived,
+                                                        u32* out) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count())
     store_relaxed(&words[i], values[i]);
   if (!grid_barrier(arrived, abort)) return;

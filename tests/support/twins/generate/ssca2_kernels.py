@@ -1,4 +1,4 @@
-"""Arguments for the kernel of ssca2.py."""
+"""Arguments for the kernel of generate/ssca2_kernels.py."""
 
 from __future__ import annotations
 

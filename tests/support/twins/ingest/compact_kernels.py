@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case, Unwritten
+from twins.case import Arrays, Case, Unwritten
 from twins.drawing import bits, seeds, vertex_types, weight_types
 from twins.sweeps import SEGMENT_BITS, units
 
@@ -120,11 +120,11 @@ def place_keys(draw: st.DrawFn) -> Case:
         "out_weights": None if weight is None else Unwritten(len(buckets), weight),
     }
 
-    def in_any_order(answer: Answer) -> Answer:
+    def in_any_order(result: Arrays) -> Arrays:
         """Sort the contents of each bucket: their order depends on the schedule of threads."""
-        columns = [name for name in answer if "out_" in name]
-        order = np.lexsort([*(answer[name] for name in columns), np.sort(buckets)])
-        return {**answer, **{name: answer[name][order] for name in columns}}
+        columns = [name for name in result if "out_" in name]
+        order = np.lexsort([*(result[name] for name in columns), np.sort(buckets)])
+        return {**result, **{name: result[name][order] for name in columns}}
 
     return Case(args, in_any_order)
 

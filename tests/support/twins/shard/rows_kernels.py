@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case, Unwritten
+from twins.case import Arrays, Case, Unwritten
 from twins.drawing import rows, seeds, vertex_types, weight_types
 
 
@@ -40,11 +40,11 @@ def _outputs(arcs: dict, m: int, *names: str) -> dict:
     return {f"out_{name}": None if arcs[name] is None else Unwritten(m, arcs[name].dtype) for name in names}
 
 
-def _sort_slots(keys: np.ndarray, answer: Answer) -> Answer:
+def _sort_slots(keys: np.ndarray, result: Arrays) -> Arrays:
     """Sort the contents of each bucket: their order depends on the schedule of threads."""
-    columns = [name for name in answer if name.startswith("out_")]
-    order = np.lexsort([*(answer[name] for name in columns), np.sort(keys)])
-    return {**answer, **{name: answer[name][order] for name in columns}}
+    columns = [name for name in result if name.startswith("out_")]
+    order = np.lexsort([*(result[name] for name in columns), np.sort(keys)])
+    return {**result, **{name: result[name][order] for name in columns}}
 
 
 def bucket_arcs(draw: st.DrawFn) -> Case:
@@ -52,13 +52,13 @@ def bucket_arcs(draw: st.DrawFn) -> Case:
     owners = random.integers(0, 3, m).astype(arcs["rows"].dtype)
     args = {"lo": 0, "hi": m, "owners": owners, **arcs, "cursors": _starts(owners, 3)}
     args |= _outputs(arcs, m, "rows", "targets", "weights")
-    return Case(args, lambda answer: _sort_slots(owners, answer))
+    return Case(args, lambda result: _sort_slots(owners, result))
 
 
 def place_arcs(draw: st.DrawFn) -> Case:
     _, n, m, arcs = _arcs(draw)
     args = {"lo": 0, "hi": m, **arcs, "cursors": _starts(arcs["rows"], n), **_outputs(arcs, m, "targets", "weights")}
-    return Case(args, lambda answer: _sort_slots(arcs["rows"], answer))
+    return Case(args, lambda result: _sort_slots(arcs["rows"], result))
 
 
 def pack_keys(draw: st.DrawFn) -> Case:

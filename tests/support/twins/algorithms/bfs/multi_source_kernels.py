@@ -12,7 +12,7 @@ every = st.sampled_from([1, (1 << 5) - 1, (1 << 40) - 1, -1])
 
 
 def _words(r: DrawnRows, n: int, share: float = 0.5) -> np.ndarray:
-    """Return words of all 64 bits, a share of which is not empty, a few of them full."""
+    """Return 64-bit words; a share of them is not 0, a few have all bits."""
     words = r.random.integers(-(2**63), 2**63, n) & r.random.integers(-(2**63), 2**63, n)
     words[~some(r.random, n, share)] = 0
     words[some(r.random, n, 0.1)] = -1
@@ -20,7 +20,7 @@ def _words(r: DrawnRows, n: int, share: float = 0.5) -> np.ndarray:
 
 
 def _rows(r: DrawnRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return some owned vertices as they are numbered here, and where their arcs start."""
+    """Return the local indices of some owned vertices, and the prefix sums of their degrees."""
     states = r.owned()
     return (states - r.base).astype(r.types.vertex), r.offsets(states)
 

@@ -12,7 +12,7 @@ unweighted = rows(widths(TYPES[0], TYPES[2]))
 
 
 def _parents(r: DrawnRows) -> np.ndarray:
-    parents = r.nobody(r.num_states)
+    parents = r.no_vertices(r.num_states)
     taken = some(r.random, r.num_states, 0.2)
     parents[taken] = r.random.integers(0, r.num_states, taken.sum())
     return parents
@@ -69,7 +69,7 @@ def pull_level(draw: st.DrawFn) -> Case:
         "base": r.base,
         "stride": r.stride,
         "multiplier": r.multiplier,
-        "parents": r.nobody(r.num_states),
+        "parents": r.no_vertices(r.num_states),
         "found": Unwritten(r.num_states, r.types.vertex),
         "counters": np.zeros(3, np.int64),
     }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case
+from twins.case import Arrays, Case
 from twins.drawing import widths
 from twins.sweeps import SEGMENT_BITS, units
 
 
 def sweep_levels(draw: st.DrawFn) -> Case:
-    """Levels are lowered to one value: in one sweep the order of the edges does not show."""
+    """Lower all levels to one value, so that the order of the edges has no effect."""
     dtype = draw(widths(np.dtype(np.uint8), np.dtype(np.int32)))
     random, half, args = units(draw, num_segments=3)
     level = draw(st.integers(0, 2))
@@ -22,6 +22,6 @@ def sweep_levels(draw: st.DrawFn) -> Case:
     return Case(args, _without_repeats)
 
 
-def _without_repeats(answer: Answer) -> Answer:
-    """Several threads may count one improvement: all that is sure is whether there was one."""
-    return {**answer, "counters": answer["counters"] > 0}
+def _without_repeats(result: Arrays) -> Arrays:
+    """Keep of the counter whether a level fell: several threads may count one improvement."""
+    return {**result, "counters": result["counters"] > 0}

@@ -1,24 +1,24 @@
 """Arguments for the kernels of algorithms/components/kernels.py.
 
-How far paths are shortened depends on the order of threads, and so does what an entry holds; the trees
-do not. So entries are replaced by their roots before answers are compared, but for `compress`.
+Parents depend on the order of threads (path compression); trees do not. So parents are replaced by their tree roots
+before outputs are compared, except for `compress`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case, Unwritten, queues
+from twins.case import Arrays, Case, Unwritten, queues
 from twins.drawing import TYPES, DrawnRows, bits, rows, seeds, some, vertex_types, widths
 
 from mgraph.types import none_of, unreached_of
 
-# No weights here: what differs is the width of a vertex.
+# Without weights: only the width of a vertex varies.
 unweighted = rows(widths(TYPES[0], TYPES[2]))
 
 
 def _forest(random: np.random.Generator, n: int, dtype: np.dtype, hooked: float = 0.6) -> np.ndarray:
-    """Return parents that are smaller than their states or, of roots, the states themselves; some paths are long."""
+    """Return a forest: parents are smaller than their children, roots are their own parents, some paths are long."""
     parents = np.arange(n)
     for v in np.flatnonzero(some(random, n, hooked)):
         parents[v] = v - 1 if v and random.random() < 0.5 else random.integers(0, v + 1)
@@ -31,9 +31,9 @@ def _roots(parents: np.ndarray) -> np.ndarray:
     return parents
 
 
-def _with_roots(answer: Answer) -> Answer:
-    assert (answer["parents"] <= np.arange(len(answer["parents"]))).all()
-    return answer | {"parents": _roots(answer["parents"])}
+def _with_roots(result: Arrays) -> Arrays:
+    assert (result["parents"] <= np.arange(len(result["parents"]))).all()
+    return result | {"parents": _roots(result["parents"])}
 
 
 def _layout(r: DrawnRows) -> dict:
@@ -42,7 +42,7 @@ def _layout(r: DrawnRows) -> dict:
 
 
 def _own(r: DrawnRows) -> dict:
-    """Return where the owned positions are: one a state apart, or all ranks in turn."""
+    """Return first and step of the owned positions: a range, or cyclic."""
     return {"first": r.first if r.multiplier > 1 else r.base, "step": r.multiplier}
 
 
@@ -71,7 +71,7 @@ def compress(draw: st.DrawFn) -> Case:
 def vote_giant(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     args = {"lo": 0, "hi": 1, **_own(r), "num_owned": draw(st.sampled_from([0, r.num_owned]))}
-    # Few roots, so that several have many votes, perhaps equally many.
+    # Few roots, so that several have many votes, and ties occur.
     parents = _forest(r.random, r.num_states, r.types.vertex, hooked=1 - draw(st.integers(0, 40)) / r.num_states)
     return Case({**args, "parents": parents, "giant": Unwritten(1, r.types.vertex)}, _with_roots)
 
@@ -95,11 +95,11 @@ def list_outside(draw: st.DrawFn) -> Case:
         "lengths": Unwritten(r.num_owned, np.int64),
         "counters": np.zeros(2, np.int64),
     }
-    return Case(args, lambda answer: _with_roots(queues(counters_0=("outside", "lengths"))(answer)))
+    return Case(args, lambda result: _with_roots(queues(counters_0=("outside", "lengths"))(result)))
 
 
 def _listed(draw: st.DrawFn, r: DrawnRows) -> dict:
-    """Return some rows and where their arcs start, or all of them."""
+    """Return some rows and the prefix sums of their degrees, or all rows."""
     rows = None
     offsets = r.indptr
     if draw(st.booleans()):
@@ -137,7 +137,7 @@ def list_edges(draw: st.DrawFn) -> Case:
     args |= {"base": r.base, **_layout(r), "capacity": capacity, "bits": bits(marked)}
     args |= {"giant": np.array([r.random.integers(0, r.num_states)], r.types.vertex)}
 
-    normal = queues(counters_0=("ends", "others")) if capacity else lambda answer: answer
+    normal = queues(counters_0=("ends", "others")) if capacity else lambda result: result
     out = {name: Unwritten(capacity, r.types.vertex) for name in ("ends", "others")}
     return Case({**args, "counters": np.zeros(1, np.int64), **out}, normal)
 
@@ -166,7 +166,7 @@ def list_untold(draw: st.DrawFn) -> Case:
     args |= {"root_of_giant": _roots(parents)[r.random.integers(0, r.num_states, 1)], "parents": parents}
     out = {"outside": Unwritten(r.num_owned, r.types.vertex), "lengths": Unwritten(r.num_owned, np.int64)}
     normal = queues(counters_0=("outside", "lengths"))
-    return Case({**args, **out, "counters": np.zeros(2, np.int64)}, lambda answer: _with_roots(normal(answer)))
+    return Case({**args, **out, "counters": np.zeros(2, np.int64)}, lambda result: _with_roots(normal(result)))
 
 
 def settle(draw: st.DrawFn) -> Case:
@@ -184,11 +184,11 @@ def list_others(draw: st.DrawFn) -> Case:
     args |= {"bits": bits(some(r.random, r.num_states, 0.6)), "giant": _giant(draw, r.num_states, r.types.vertex)}
     args |= {"parents": _forest(r.random, r.num_states, r.types.vertex), "counters": np.zeros(1, np.int64)}
 
-    def normal(answer: Answer) -> Answer:
-        answer = _with_roots(answer)
-        if answer["counters"][0] <= args["capacity"]:
-            return queues(counters_0=("others", "roots"))(answer)
-        return {name: answer[name] for name in ("parents", "counters", "written others", "written roots")}
+    def normal(result: Arrays) -> Arrays:
+        result = _with_roots(result)
+        if result["counters"][0] <= args["capacity"]:
+            return queues(counters_0=("others", "roots"))(result)
+        return {name: result[name] for name in ("parents", "counters", "written others", "written roots")}
 
     out = {name: Unwritten(args["capacity"], r.types.vertex) for name in ("others", "roots")}
     return Case({**args, **out}, normal)
@@ -223,7 +223,7 @@ def _roots_of_states(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 
 def _id_type(draw: st.DrawFn, r: DrawnRows) -> np.dtype:
-    """Return the dtype of user ids: as wide as positions, or wider, where many vertices have no arcs."""
+    """Return the dtype of user ids: that of positions, or a wider one (with many isolated vertices)."""
     return np.promote_types(r.types.vertex, draw(vertex_types))
 
 
@@ -250,10 +250,10 @@ def list_roots(draw: st.DrawFn) -> Case:
     }
     args |= _roots_of_states(draw, r) | {"roots": _roots(_forest(r.random, r.num_states, r.types.vertex))}
 
-    def normal(answer: Answer) -> Answer:
-        if answer["counters"][0] <= capacity:
-            return queues(counters_0=("found",))(answer)
-        return {name: answer[name] for name in ("counters", "written found")}
+    def normal(result: Arrays) -> Arrays:
+        if result["counters"][0] <= capacity:
+            return queues(counters_0=("found",))(result)
+        return {name: result[name] for name in ("counters", "written found")}
 
     return Case({**args, "counters": np.zeros(1, np.int64), "found": Unwritten(capacity, r.types.vertex)}, normal)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case
+from twins.case import Arrays, Case
 from twins.drawing import DrawnRows, rows, seeds, some, types_found, widths
 
 from mgraph.types import unreached_of
@@ -24,13 +24,13 @@ def _shared(draw: st.DrawFn, r: DrawnRows) -> dict:
 
 
 def _own(r: DrawnRows) -> dict:
-    parents = r.nobody(r.num_owned)
+    parents = r.no_vertices(r.num_owned)
     parents[some(r.random, r.num_owned, 0.2)] = 5
     return {"base": r.base, "stride": r.stride, "multiplier": r.multiplier, "parents": parents}
 
 
 def _threshold(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
-    """Draw the threshold: none, among the distances, or above most of them."""
+    """Draw the dense-region threshold: none, among the distances, or above most of them."""
     return np.array([draw(st.sampled_from([0, 1, 4, 30]))], r.types.dist)
 
 
@@ -62,11 +62,11 @@ def offer_early(draw: st.DrawFn) -> Case:
     capacity = draw(st.sampled_from([0, len(r.targets)]))
     given |= {"capacity": capacity, "candidates": np.zeros(2 * (1 + len(r.targets)), r.types.vertex)}
 
-    def normal(answer: Answer) -> Answer:
-        (count, _), *_ = pairs = answer["candidates"].reshape(-1, 2)
+    def normal(result: Arrays) -> Arrays:
+        (count, _), *_ = pairs = result["candidates"].reshape(-1, 2)
         candidates = pairs[1 : 1 + int(count) if capacity else 1]
         candidates[:] = candidates[np.lexsort(candidates.T)]
-        return answer
+        return result
 
     return Case(given, normal)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case, Unwritten
+from twins.case import Arrays, Case, Unwritten
 from twins.drawing import DrawnRows, bits, rows, seeds, some, vertex_types, widths
 
 from mgraph.algorithms.spanning_forest.kernels import EDGE_MASK, TOP
@@ -17,7 +17,7 @@ WEIGHTS = [np.dtype(name) for name in ("uint32", "int32", "int64", "uint8", "flo
 
 
 def any_weights(draw: st.DrawFn, r: DrawnRows) -> np.ndarray:
-    """Return weights of any dtype with many ties, and with the ends of what the dtype holds."""
+    """Return weights of any dtype with many ties, and with the extremes of the dtype."""
     dtype = draw(widths(*WEIGHTS))
     if dtype.kind == "f":
         palette = [-np.finfo(dtype).max, -1.5, -0.5, 0.0, 0.5, 3.0, np.finfo(dtype).max]
@@ -70,7 +70,7 @@ def find_uppers(draw: st.DrawFn) -> Case:
 
 
 def _edges(r: DrawnRows) -> dict[str, Any]:
-    """Return where the edges of every row are: a part of its arcs at its end."""
+    """Return bounds of the edges of every row: a part of its arcs, at its end."""
     lengths = (r.random.random(r.num_owned) * (np.diff(r.indptr) + 1)).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     return {"offsets": offsets, "num_rows": r.num_owned, "uppers": r.indptr[1:] - lengths}
@@ -85,21 +85,21 @@ def find_arcs(draw: st.DrawFn) -> Case:
     return Case({"lo": 0, "hi": len(chosen), "chosen": chosen, **edges, **out})
 
 
-def _sort_list(answer: Answer, place: int, prefix: str = "") -> Answer:
-    """Sort a work list, of free order, and drop the part that exceeded its capacity."""
+def _sort_list(result: Arrays, place: int, prefix: str = "") -> Arrays:
+    """Sort a work list, whose order may differ, and drop entries beyond its capacity."""
     ends, keys, edges = (f"{prefix}{name}" for name in ("ends", "keys", "edges"))
-    count = int(answer["counters"][place])
-    if count > len(answer[keys]):
-        return {"counters": answer["counters"], "written": answer[f"written {keys}"]}
-    pairs = answer[ends].reshape(-1, 2)[:count]
-    columns = [answer[keys][:count], pairs[:, 0], pairs[:, 1]]
-    if edges in answer:
-        columns.append(answer[edges][:count])
+    count = int(result["counters"][place])
+    if count > len(result[keys]):
+        return {"counters": result["counters"], "written": result[f"written {keys}"]}
+    pairs = result[ends].reshape(-1, 2)[:count]
+    columns = [result[keys][:count], pairs[:, 0], pairs[:, 1]]
+    if edges in result:
+        columns.append(result[edges][:count])
     order = np.lexsort(columns)
     pairs[:] = pairs[order]
-    for column in (answer[keys][:count], *([answer[edges][:count]] if edges in answer else [])):
+    for column in (result[keys][:count], *([result[edges][:count]] if edges in result else [])):
         column[:] = column[order]
-    return answer
+    return result
 
 
 def mark_tree(draw: st.DrawFn) -> Case:
@@ -134,11 +134,11 @@ def list_edges(draw: st.DrawFn) -> Case:
     args |= {"inside": bits(labels == giant) if draw(st.booleans()) else None}
     args |= {"bounds": np.array([least, most, room, num_rows, giant]), "counters": np.zeros(1, np.int64)}
     args |= {"ends": Unwritten(2 * room, r.types.vertex), "keys": Unwritten(room, np.int64)}
-    return Case(args | {"edges": Unwritten(room, np.int64) if wide else None}, lambda answer: _sort_list(answer, 0))
+    return Case(args | {"edges": Unwritten(room, np.int64) if wide else None}, lambda result: _sort_list(result, 0))
 
 
 def _work(draw: st.DrawFn) -> tuple[np.random.Generator, int, dict]:
-    """Return a list of edges between some trees, with few weights; every edge has another name."""
+    """Return a work list of edges between some trees, with few weights; names of edges are distinct."""
     random = np.random.default_rng(draw(seeds))
     dtype = draw(vertex_types)
     num_trees = draw(st.integers(2, 60))
@@ -193,7 +193,7 @@ def hook(draw: st.DrawFn) -> Case:
 
 
 def _hooked(draw: st.DrawFn, cycles: bool) -> tuple[np.random.Generator, np.ndarray]:
-    """Return trees that are below others, some of them in pairs below each other where asked for."""
+    """Return the parents of trees; if requested, some pairs are children of each other."""
     random = np.random.default_rng(draw(seeds))
     dtype = draw(vertex_types)
     above = np.array([random.integers(0, tree + 1) for tree in range(draw(st.integers(1, 300)))])
@@ -249,4 +249,4 @@ def contract(draw: st.DrawFn) -> Case:
     args |= {"labels": labels, "counters": np.zeros(2, np.int64)}
     args |= {"new_ends": Unwritten(2 * m, dtype), "new_keys": Unwritten(m, np.int64)}
     args["new_edges"] = None if args["edges"] is None else Unwritten(m, np.int64)
-    return Case(args, lambda answer: _sort_list(answer, 1, "new_"))
+    return Case(args, lambda result: _sort_list(result, 1, "new_"))

@@ -11,7 +11,7 @@ from mgraph.types import unreached_of
 
 
 def _rows(draw: st.DrawFn) -> tuple[DrawnRows, float]:
-    """Return the rows of one rank alone, sorted by classes, and what makes these."""
+    """Return weight-sorted rows of a single rank, and the arguments of their weight classes."""
     r = draw(rows(ranks=st.just((1, 0))))
     scale = draw(st.sampled_from([1.0, 0.5]))
     row = np.repeat(np.arange(r.num_owned), np.diff(r.indptr))
@@ -31,7 +31,7 @@ def _lowest(r: DrawnRows) -> np.ndarray:
 
 
 def relax_light(draw: st.DrawFn) -> Case:
-    """No arc is so light that it improves a vertex of the frontier: what is found would depend on the order."""
+    """Draw weights too heavy to improve a vertex of the frontier, so that the order of threads has no effect."""
     r, scale = _rows(draw)
     r.weights = np.maximum(r.weights, r.types.weight.type(1))
     frontier = r.owned()
@@ -57,7 +57,7 @@ def relax_light(draw: st.DrawFn) -> Case:
 
 
 def measure_heavy(draw: st.DrawFn) -> Case:
-    """Take a frontier of vertices below where the bucket ends."""
+    """Draw a frontier of vertices below the bound."""
     r, scale = _rows(draw)
     bounds = _bounds(r)
     dist = r.distances()
@@ -95,7 +95,7 @@ def list_settled(draw: st.DrawFn) -> Case:
 
 
 def pull_distances(draw: st.DrawFn) -> Case:
-    """No arc is so light that a vertex is pulled to below what others pull from: what these see would be chance."""
+    """Draw weights so heavy that no pulled distance is one that another vertex pulls from."""
     r, scale = _rows(draw)
     bounds = _bounds(r)
     bounds[1] = max(bounds[1], bounds[0])

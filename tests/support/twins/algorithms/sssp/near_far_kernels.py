@@ -16,7 +16,7 @@ def _bounds(r: DrawnRows) -> np.ndarray:
 
 
 def relax_frontier(draw: st.DrawFn) -> Case:
-    """No arc is so light that it improves a vertex of the frontier: what is found would depend on the order."""
+    """Draw weights too heavy to improve a vertex of the frontier, so that the order of threads has no effect."""
     r = draw(rows())
     frontier = r.owned()
     dist = r.distances()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from hypothesis import strategies as st
-from twins.case import Answer, Case
+from twins.case import Arrays, Case
 from twins.drawing import types
 from twins.sweeps import SEGMENT_BITS, units
 
@@ -12,7 +12,7 @@ from mgraph.types import unreached_of
 
 
 def sweep_distances(draw: st.DrawFn) -> Case:
-    """Draw starts nearer than ends can become, so that one sweep gives every end its minimum, in any order.
+    """Draw starts nearer than any end, so that one sweep gives every end its minimum, in any order.
 
     Where edges go against their direction, starts are all unreached and ends do not change.
     """
@@ -35,6 +35,6 @@ def sweep_distances(draw: st.DrawFn) -> Case:
     return Case(args, _without_count)
 
 
-def _without_count(answer: Answer) -> Answer:
-    """How often a distance fell on its way down is a matter of order; whether any did is not."""
-    return {**answer, "counters": answer["counters"] > 0}
+def _without_count(result: Arrays) -> Arrays:
+    """Keep of the counter whether a distance fell: how often depends on the order."""
+    return {**result, "counters": result["counters"] > 0}

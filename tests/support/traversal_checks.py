@@ -1,0 +1,34 @@
+"""Compare results of bfs and sssp with the oracles'."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import oracles
+
+
+@functools.cache
+def expected_traversal(case, algorithm, sources, order, limit=None):
+    """Return the distances, predecessors and nearest sources that the oracles find."""
+    weighted = algorithm == "sssp"
+    dist = oracles.sssp(case, sources, limit) if weighted else oracles.bfs(case, sources, limit)
+    chosen = oracles.predecessors(case, dist, sources, oracles.positions(case, order), weighted=weighted)
+    if limit is not None:
+        chosen[(dist == -1) | (dist == np.inf)] = -1
+    return dist, chosen, oracles.nearest_sources(chosen)
+
+
+def check_traversal(result, case, sources, order, limit=None):
+    """Compare a result with the oracles', dtypes included."""
+    dist, chosen, roots = expected_traversal(case, result.spec.algorithm, tuple(sources), order, limit)
+    wanted = np.int32 if result.spec.algorithm == "bfs" else oracles.state_dtype(case)
+    distances, predecessors = map(np.asarray, result)
+    assert distances.dtype == wanted
+    assert predecessors.dtype == np.int64
+    np.testing.assert_array_equal(distances, dist)
+    np.testing.assert_array_equal(predecessors, chosen)
+    if len(set(sources)) > 1:
+        np.testing.assert_array_equal(result.nearest_source, roots)
+    else:
+        assert result.nearest_source is None
