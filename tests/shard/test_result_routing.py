@@ -16,7 +16,7 @@ def test_parts_begin_at_aligned_starts():
 
 
 def places(bits, before):
-    """Return the set bits and the index of each one's value."""
+    """Return the set bits, and for each the index of its value."""
     states = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     in_front = [int(bits[s >> 5]) & ((1 << (s & 31)) - 1) for s in states.tolist()]
     return states, before[states >> 5] + [word.bit_count() for word in in_front]
