@@ -152,14 +152,14 @@ def test_plan_has_the_bytes_of_result_routing(layout, num_ranks):
     made = plan_graph(source, num_ranks, "cpu", 1 << 30, layout)
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout=layout) as g:
         sssp(g, 0).close()
-        homes = [objects[g.key].homes for objects in cluster._objects]
+        routings = [objects[g.key].result_routing for objects in cluster._objects]
     if num_ranks == 1:
-        assert homes == [None]
+        assert routings == [None]
         assert "result routing" not in made.parts
         return
     # The plan estimates the number of connected vertices; a compact shard keeps no table of user ids.
-    assert made.parts["result routing"] == pytest.approx(homes[0].nbytes, rel=0.1)
-    assert (homes[0].users is None) == (layout == "compact")
+    assert made.parts["result routing"] == pytest.approx(routings[0].nbytes, rel=0.1)
+    assert (routings[0].users is None) == (layout == "compact")
     needed = made.needed_bytes
     made.parts["result routing"] += 1 << 29
     assert made.needed_bytes >= needed + (1 << 28)
