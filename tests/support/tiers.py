@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-QUICK, CI, ALL = TIERS = ("quick", "ci", "all")
+TIERS = ("quick", "ci", "all")
+QUICK, CI, ALL = TIERS
 # Factors of the number of Hypothesis examples that a test gives for CI.
 EXAMPLES = {QUICK: 0.2, CI: 1, ALL: 25}
 FAULTS = {QUICK: 4, CI: 20, ALL: 200}
