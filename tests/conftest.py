@@ -1,4 +1,4 @@
-"""What every test shares: the backends, the tiers, `--require gpu`, and an end for a session that hangs."""
+"""Fixtures and options of all tests: backends, tiers, `--require gpu`, and an end for a session that hangs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from backends import BACKENDS, available_backends, gpu_count, has_gpu
 
 # How long the interpreter may take to end after the last test, before threads left behind are killed.
 EXIT_S = 60
-# More processes do not shorten the run: some tests take half a minute alone.
+# More processes do not shorten the run: some tests need half a minute.
 MAX_PROCESSES = 16
 # How many tests were left to higher tiers.
 LEFT = pytest.StashKey[int]()
@@ -210,7 +210,7 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker("gpu")
         if item.get_closest_marker("gpu") and not has_gpu():
             item.add_marker(pytest.mark.skip(reason="no CUDA device"))
-    # On one GPU these have nothing to run on, and under `--require gpu` a skip would be a failure.
+    # One GPU cannot run these, and under `--require gpu` a skip would be a failure.
     apart = [item for item in items if item.get_closest_marker("gpus") and gpu_count() == 1]
     # A test that is named is run, whatever its tier.
     named = bool(config.args) and all("::" in name for name in config.args)

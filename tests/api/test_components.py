@@ -31,7 +31,7 @@ from mgraph.shard.user_ids import positions_of
 
 
 def by_scipy(case):
-    """Return the smallest vertex of each one's component, found by SciPy."""
+    """Return the smallest vertex of each vertex's component, computed by SciPy."""
     n = case.num_vertices
     edges = scipy.sparse.coo_array((np.ones(len(case.sources)), (case.sources, case.targets)), shape=(n, n))
     number, of_vertex = csgraph.connected_components(edges, directed=True, connection="weak")

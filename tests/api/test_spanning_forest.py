@@ -108,7 +108,7 @@ def test_totals_are_those_of_scipy_and_networkx(case, clusters):
     arcs = oracles.arcs_of(case)
     edges = {(u, v): float(w) for (u, v), w in arcs.items() if u < v}
     rows, columns = np.array(list(edges), np.int64).reshape(-1, 2).T
-    # SciPy takes an explicit zero for no edge; weights moved by one have the same forests.
+    # To SciPy an explicit zero is no edge; weights increased by one have the same forests.
     values = np.array(list(edges.values())) + 1
     matrix = scipy.sparse.csr_array((values, (rows, columns)), shape=(case.num_vertices,) * 2)
     theirs = scipy.sparse.csgraph.minimum_spanning_tree(matrix)

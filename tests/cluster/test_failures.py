@@ -61,7 +61,7 @@ def pid_of(cluster: DaskCluster, rank: int) -> int:
 
 
 def check_works_again(cluster: DaskCluster) -> None:
-    """Check that a new gang works, and that the objects of the old one are gone."""
+    """Check that a new gang works, and that the objects of the old one are freed."""
     assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
     with pytest.raises(GraphClosed, match="'graph'"):
         cluster.run(programs.recall, "graph")

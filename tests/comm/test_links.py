@@ -15,7 +15,7 @@ import time
 import comm_cases
 import numpy as np
 import pytest
-from comm_ranks import HOST, SECRET, check, run_threads
+from comm_ranks import AMPLE_S, HOST, SECRET, check, run_threads
 from distributed.comm import connect
 from distributed.protocol import ToPickle
 
@@ -27,8 +27,6 @@ from mgraph.comm.sockets import open_sockets
 from mgraph.errors import CommAborted, RendezvousTimeout, UsageError
 
 pytestmark = pytest.mark.timeout(120)
-
-AMPLE_S = 60.0
 
 
 def make_endpoints(size: int, **options) -> list[SocketEndpoint]:

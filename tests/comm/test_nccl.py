@@ -10,14 +10,11 @@ import time
 
 import numpy as np
 import pytest
-from comm_ranks import Gang, Raised, check, open_nccl_alone
+from comm_ranks import AMPLE_S, Gang, Raised, check, open_nccl_alone
 
 from mgraph.errors import CommAborted, CommTimeout, RendezvousTimeout
 
 pytestmark = pytest.mark.timeout(180)
-
-# A deadline that no verb of a correct program reaches, even on a slow machine.
-AMPLE_S = 60.0
 
 
 def hang_and_abort(comm, xp, victim: int):

@@ -31,7 +31,7 @@ from mgraph.validation.spanning_forest import forest_check_bytes
 
 
 def array_edges(loops: float, seed: int = 0) -> ArrayEdges:
-    """Return edges of which a part are loops, and others come both ways."""
+    """Return edges with some loops and some reversed duplicates."""
     draw = np.random.default_rng(seed)
     u, v = draw.integers(0, 5000, (2, 40_000), dtype=np.uint32)
     v = np.where(draw.random(len(u)) < loops, u, v)
@@ -78,7 +78,7 @@ def test_graph_that_just_fits_is_built(source, layout, num_ranks, monkeypatch):
     for module in (builder, room):
         monkeypatch.setattr(module, "refusal", lambda plan, *args: plans.append(plan) or refusal(plan, *args))
     with InProcessCluster(num_ranks) as cluster:
-        # The more parts it is read in the less a build takes.
+        # The more chunks, the less memory a build needs.
         Graph.from_source(source, cluster=cluster, layout=layout, num_chunks=999).close()
         needed = max(max(plan.to_allocate_bytes, plan.order) for plan in plans)
         monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(needed))

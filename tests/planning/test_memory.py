@@ -58,7 +58,7 @@ def test_compact_build_uses_the_planned_memory(weights, monkeypatch):
     shard, plan, peak = peak_of_build(monkeypatch, 19, None, weights, "compact")
     assert 0.9 * plan.peak_bytes <= peak <= 1.1 * plan.peak_bytes
     state = 2 * shard.partition.num_states * (4 if weights else 1)
-    # A small graph has many parallel edges, and room was made for them.
+    # A small graph has many parallel edges, which were allocated for.
     words = shard.blocks[4].words
     parallel = shard.info.num_parallel * (words.itemsize + {None: 0, "int": 1, "float32": 4}[weights])
     assert peak <= 1.15 * (shard.nbytes + parallel + state)
@@ -73,7 +73,7 @@ def test_blocks_beside_rows_use_the_planned_memory(weights, monkeypatch):
     require_blocks(peak_of_build(monkeypatch, 6, None, weights)[0], comm, np.dtype(np.int32))
     shard, _, _ = peak_of_build(monkeypatch, 17, None, weights)
     peaks = []
-    # What other threads take meanwhile is counted too, such as those of a cluster that closes: the least is our own.
+    # Other threads allocate meanwhile, such as those of a cluster that closes: the smallest peak is without those.
     for _ in range(3):
         shard.blocks.clear()
         tracemalloc.start(1)
@@ -83,7 +83,7 @@ def test_blocks_beside_rows_use_the_planned_memory(weights, monkeypatch):
     peak = min(peaks)
     beside = blocks_beside(blocks.num_edges, shard.num_owned, 1 if weights else 0, shard.backend.limits)
     assert 0.9 * (blocks.nbytes + beside) <= peak <= 1.1 * (blocks.nbytes + beside)
-    # With the rows, of which they are made, at most twice what stays.
+    # With the rows, from which they are made, at most twice the result.
     assert peak + shard.nbytes - blocks.nbytes <= 2 * shard.nbytes
 
 
@@ -152,14 +152,14 @@ def test_plan_has_the_bytes_of_result_routing(layout, num_ranks):
     made = plan_graph(source, num_ranks, "cpu", 1 << 30, layout)
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout=layout) as g:
         sssp(g, 0).close()
-        homes = [objects[g.key].homes for objects in cluster._objects]
+        routings = [objects[g.key].result_routing for objects in cluster._objects]
     if num_ranks == 1:
-        assert homes == [None]
+        assert routings == [None]
         assert "result routing" not in made.parts
         return
     # The plan estimates the number of connected vertices; a compact shard keeps no table of user ids.
-    assert made.parts["result routing"] == pytest.approx(homes[0].nbytes, rel=0.1)
-    assert (homes[0].users is None) == (layout == "compact")
+    assert made.parts["result routing"] == pytest.approx(routings[0].nbytes, rel=0.1)
+    assert (routings[0].users is None) == (layout == "compact")
     needed = made.needed_bytes
     made.parts["result routing"] += 1 << 29
     assert made.needed_bytes >= needed + (1 << 28)

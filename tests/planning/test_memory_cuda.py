@@ -1,4 +1,4 @@
-"""The plans of builds against what they take of a GPU's memory."""
+"""Plans equal the GPU memory that builds and searches use."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_high_water_mark_is_as_planned(monkeypatch, cuda, num_chunks, weights, l
     print(f"{layout}, chunks {num_chunks}, weights {weights}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
     assert abs(ratios[0] - 1) < 0.1
     assert abs(ratios[1] - 1) < 0.1
-    # What comes out is the larger part of what it took.
+    # The result is the larger part of the peak.
     assert seen[0] < 2 * shard.nbytes
 
 
@@ -88,10 +88,10 @@ def test_blocks_beside_rows_use_the_planned_memory(cuda, weights):
     beside = blocks_beside(blocks.num_edges, shard.num_owned, weight, backend.limits)
     ratios = [most / (blocks.nbytes + beside) for most in seen]
     print(f"blocks, weights {weights}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
-    # Of both, the pool is what must fit: it keeps what does not fit the next piece.
+    # The pool must fit, not only the arrays: it keeps free pieces that the next array does not fit.
     assert 0.85 < ratios[0] < 1.1
     assert 0.85 < ratios[1] < 1.1
-    # With the rows, of which they are made, at most twice what stays.
+    # With the rows, from which they are made, at most twice the result.
     assert seen[1] + shard.nbytes - blocks.nbytes <= 2 * shard.nbytes
 
 

@@ -13,7 +13,7 @@ from zoo import ZOO
 
 import mgraph as mg
 
-# Its three hundred supersteps take long on many ranks.
+# Its three hundred supersteps are slow on many ranks.
 DEEP = ZOO["long-chain"]
 
 

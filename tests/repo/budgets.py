@@ -1,4 +1,4 @@
-"""The budgets of size, and what public names must carry. `python tests/repo/budgets.py` is part of `make check`.
+"""Budgets of size, and rules for docstrings and annotations. `python tests/repo/budgets.py` is part of `make check`.
 
 A budget that hurts is a sign to split along a real seam; if there is none, say so and raise it here.
 """
@@ -19,7 +19,7 @@ FILE_LINES = 500
 FUNCTION_LINES = 60
 PARAMETERS = 7
 KERNEL_PARAMETERS = 14
-# Functions under these decorators are compiled by Numba, which infers what they return.
+# Functions with these decorators are compiled by Numba, which infers their return types.
 COMPILED = ("kernel", "inline", "persistent")
 README_LINES = 120
 CUDA_COLUMNS = 100
@@ -75,7 +75,7 @@ def faults(root: pathlib.Path) -> list[str]:
 
 
 def _folder_faults(texts: dict[str, str]) -> Iterator[str]:
-    """Yield what is wrong with folders: their names, their docstrings, and tests that mirror none of them."""
+    """Yield faults of folders: their names, their docstrings, and tests that mirror no folder."""
     folders = {folder.as_posix() for name in texts for folder in pathlib.PurePath(name).parents}
     for folder in sorted(folders):
         if pathlib.PurePath(folder).name in OUTPUT_FOLDERS:

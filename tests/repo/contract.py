@@ -1,4 +1,4 @@
-"""The contract between the twins of a kernel: a reader of .cu text, and what two twins must agree on.
+"""The contract between the twins of a kernel: a parser of .cu text, and rules that two twins must satisfy.
 
 A .cu file is read with regular expressions, not by a C++ parser: kernels are plain functions, and one
 that cannot be read here is a fault of its own (its name is missing).
@@ -100,13 +100,13 @@ def closing_brace(text: str, start: int) -> int:
 
 
 def forbidden(text: str) -> list[str]:
-    """Return what a .cu text, or its lower half, must not have."""
+    """Return the faults of a .cu text, or of its lower half."""
     plain = without_comments(text)
     return [fault for pattern, fault in FORBIDDEN.items() if re.search(pattern, plain, re.MULTILINE)]
 
 
 def text_faults(text: str) -> list[str]:
-    """Return what a .cu text must not have, and what is wrong with its kernels' parameters."""
+    """Return the faults of a .cu text and of its kernels' parameters."""
     plain = without_comments(text)
     wrong = forbidden(text)
     read = functions(text)
@@ -197,7 +197,7 @@ def _names(*nodes: ast.expr) -> set[str]:
 
 
 def stem_faults(source: pathlib.Path, kernels: dict[str, Any]) -> list[str]:
-    """Return what is wrong with a .cu file and the kernels that the Python file of its stem defines."""
+    """Return the faults of a .cu file and of the kernels that the Python file of its stem defines."""
     if not source.exists():
         return [f"{', '.join(kernels)}: no CUDA twin, {source.name} is missing"]
     text = source.read_text()

@@ -1,4 +1,4 @@
-"""The kernel files of the package: every .cu, the Python file beside it, and what to compile it with."""
+"""The kernel files of the package: every .cu, the Python file beside it, and typedefs to compile it with."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def persistent_stems() -> list[str]:
 
 
 def loop_test(stem: str) -> pathlib.Path:
-    """Return the test file of the loop whose kernels these are."""
+    """Return the test file of the loop that launches these kernels."""
     folder, _, name = stem.rpartition("/")
     return TESTS / folder / f"test_{name.removesuffix('_kernels')}.py"
 

@@ -12,8 +12,8 @@ import pathlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-# One line a layer, lowest first. What shares a set is one part and may import within itself; a part
-# imports from parts of lower lines, never from another part of its own.
+# One line for each layer, lowest first. Modules of one set are one part and may import each other; a part
+# imports from parts of lower lines, never from another part of its own line.
 LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
@@ -95,7 +95,7 @@ def imports(tree: ast.AST, *, in_function: bool = False) -> Iterator[Import]:
 
 
 def faults(package: pathlib.Path) -> list[str]:
-    """Return what is wrong with the imports below `package`, one line each."""
+    """Return the faults of the imports below `package`, one line each."""
     found = {path.relative_to(package).as_posix(): _imports_of(path) for path in sorted(package.rglob("*.py"))}
     wrong = [f"{path}:{i.line}: {fault}" for path, there in found.items() for i in there if (fault := _fault(path, i))]
     return wrong + _cycles(found)
@@ -106,12 +106,12 @@ def _imports_of(path: pathlib.Path) -> list[Import]:
 
 
 def _fault(path: str, found: Import) -> str | None:
-    """Return what is wrong with one import in the file at `path`."""
+    """Return the faults of one import in the file at `path`."""
     name = found.name
     if name.startswith("."):
         return "relative import: write the name in full"
     places = [p for p in PLACES if name == p.library or name.startswith(f"{p.library}.")]
-    # What is inside a library is also the library: any place that names a parent decides.
+    # A submodule counts as its library: any place that names a parent applies.
     if places and not any(p.allows(path, found) for p in places):
         top = max(places, key=lambda p: len(p.library))
         where = " or ".join(

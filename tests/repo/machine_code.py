@@ -1,4 +1,4 @@
-"""Record what every kernel compiles to, and compare it with an earlier record: no GPU is needed.
+"""Record the machine code of every kernel, and compare it with an earlier record; no GPU is needed.
 
     python tests/repo/machine_code.py > before.json
     python tests/repo/machine_code.py before.json        # after a change that must not alter machine code
@@ -38,7 +38,7 @@ def sections(elf: bytes) -> Iterator[tuple[str, bytes]]:
 
 
 def record(sources: list[pathlib.Path]) -> dict[str, list[dict[str, int | str]]]:
-    """Return what each kernel of each file compiles to, by kernel and typedefs."""
+    """Return registers, spills and hash of the code of each kernel, by kernel and typedefs."""
     found: dict[str, list[dict[str, int | str]]] = {}
     for source in sources:
         for typedefs in typedefs_of(source):
@@ -57,7 +57,7 @@ def record(sources: list[pathlib.Path]) -> dict[str, list[dict[str, int | str]]]
 
 
 def main() -> int:
-    """Print a record, or what differs from the record that is given."""
+    """Print a record, or its differences from a given record."""
     now = record(SOURCES)
     if len(sys.argv) == 1:
         json.dump(now, sys.stdout, indent=0, sort_keys=True)

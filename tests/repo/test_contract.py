@@ -24,7 +24,7 @@ from mgraph.comm import peer_memory
 
 # The quick tier assembles for one.
 ARCHITECTURES = ("sm_90", *(pytest.param(name, marks=pytest.mark.ci) for name in ("sm_75", "sm_100")))
-# Of a multiprocessor, for the threads of a block, on all of them.
+# Registers of a multiprocessor, on all architectures.
 REGISTERS = 1 << 16
 BFS = "algorithms/bfs/persistent"
 SSSP = "algorithms/sssp/persistent"
@@ -39,7 +39,7 @@ def test_twins_agree(stem):
     assert contract.stem_faults(source_of(stem), stems()[stem]) == []
 
 
-# The prelude has what the others must not.
+# The prelude may contain constructs that other files must not.
 @pytest.mark.parametrize("path", [p for p in INCLUDED if p.stem != "prelude"], ids=stem_of)
 def test_included_files_hold_to_the_rules_of_kernel_files(path):
     assert contract.forbidden(path.read_text()) == []
@@ -52,7 +52,7 @@ def test_kernels_name_known_typedefs(stem):
 
 
 def constant(name: str, text: str) -> int:
-    """Return the number that a CUDA text gives a name."""
+    """Return the value of a constant in a CUDA text."""
     return int(re.search(rf"constexpr [^;]*\b{name} = (\d+)", text)[1])
 
 
@@ -125,28 +125,28 @@ def test_peer_buffers_have_one_head():
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("source", SOURCES, ids=stem_of)
 def test_compiles_without_a_warning(source, architecture):
-    # All widths on one architecture, as usual on the others: a launch of another width differs in types alone.
+    # All dtypes on one architecture, the default ones on the others: other dtypes change no launch.
     widths = typedefs_of(source) if architecture == "sm_90" else [TYPEDEFS]
     for typedefs in tiers.by_tier([TYPEDEFS], widths):
-        # Assembled, which takes most of the time, are the usual and the widest, which comes first.
+        # Only the default and the widest dtypes are assembled, the slow part; the widest is first.
         between = typedefs not in (TYPEDEFS, widths[0])
         built = compile_text(module_text(source, typedefs), "compute_90" if between else architecture)
         assert built.log == "", typedefs
         assert between or built.registers.keys() == {f.name for f in contract.functions(source.read_text())}
         for name, registers in built.registers.items():
-            # A warp gets them by the 256; a launch whose blocks have too few is refused.
+            # Registers are allocated to a warp in units of 256; a launch with too few for a block is refused.
             assert -(-registers // 8) * 8 * stems()[stem_of(source)][name].block <= REGISTERS, (name, typedefs)
 
 
 @pytest.mark.parametrize("path", INCLUDED, ids=stem_of)
 def test_included_files_compile_by_themselves(path):
-    """Whatever an included file uses it includes, so that no file depends on what comes before it."""
+    """Every included file includes all that it uses, so that no file depends on the order of includes."""
     assert compile_text(module_text(path, TYPEDEFS), "compute_90").log == ""
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_minima_of_16_bits_are_assembled(architecture):
-    """They are inline PTX where devices have it, and compared and swapped elsewhere."""
+    """They are inline PTX on devices that have it, and compare-and-swap loops elsewhere."""
     typedefs = TYPEDEFS | {"dist_t": "uint16", "weight_t": "uint8"}
     built = compile_text(module_text(source_of(f"{SSSP}_multi_gpu_kernels"), typedefs), architecture)
     assert built.log == "" and built.registers.keys() == {"find_distances_on_ranks"}

@@ -16,7 +16,7 @@ def test_parts_begin_at_aligned_starts():
 
 
 def places(bits, before):
-    """Return the set bits and the index of each one's value."""
+    """Return the set bits, and for each the index of its value."""
     states = np.flatnonzero(np.unpackbits(bits.view(np.uint8), bitorder="little"))
     in_front = [int(bits[s >> 5]) & ((1 << (s & 31)) - 1) for s in states.tolist()]
     return states, before[states >> 5] + [word.bit_count() for word in in_front]
@@ -26,8 +26,8 @@ def places(bits, before):
 @pytest.mark.parametrize("case", [random_case(5), make_case("few", 40, [(0, 39), (7, 8)])], ids=lambda case: case.name)
 def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
     shards = build_shards(case, num_ranks, "degree")
-    homes = run_on_ranks(require_result_routing, shards)
-    for r, (shard, own) in enumerate(zip(shards, homes, strict=True)):
+    routings = run_on_ranks(require_result_routing, shards)
+    for r, (shard, own) in enumerate(zip(shards, routings, strict=True)):
         stride = shard.partition.stride
         for bits, before, nums in (
             (own.send_bits, own.send_before, own.send_counts),
@@ -39,7 +39,7 @@ def test_every_vertex_has_an_index_in_the_part_of_its_server(case, num_ranks):
             assert at.tolist() == [start + k for start, num in zip(starts, nums, strict=False) for k in range(num)]
             assert np.bincount(states // stride, minlength=num_ranks).tolist() == nums
         # Every rank receives as many values as are sent to it.
-        assert own.send_counts == [homes[to].recv_counts[r] for to in range(num_ranks)]
+        assert own.send_counts == [routings[to].recv_counts[r] for to in range(num_ranks)]
         states, _ = places(own.send_bits, own.send_before)
         home_of = shard.user_of_local.astype(np.int64) // shard.user_stride
         assert (states % stride).tolist() == np.argsort(home_of, kind="stable").tolist()

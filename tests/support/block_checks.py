@@ -24,7 +24,7 @@ def edges_of(blocks, to_host=np.asarray):
 
 
 def check_order(blocks):
-    """Check what sweeps and their speed rely on: the sizes of tiles and units, and the order of edges."""
+    """Check the sizes of tiles and units, and the order of edges, on which sweeps and their speed depend."""
     shape = blocks.shape
     unit_tiles, segments, tile_edges, starts, _ = blocks.edges
     assert unit_tiles[0] == tile_edges[0] == 0

@@ -15,7 +15,7 @@ PACKAGE = os.path.dirname(mgraph.__file__) + os.sep
 
 @dataclass
 class CallTrace:
-    """What one thread calls while it is traced.
+    """The calls of one thread while it is traced.
 
     Attributes
     ----------
@@ -69,11 +69,11 @@ _traces: dict[int, CallTrace] = {}
 
 
 def start_on_rank(rank: Rank) -> None:
-    """Trace what this rank's thread does from now on."""
+    """Start to trace this rank's thread."""
     _traces[rank.index] = CallTrace()
     _traces[rank.index].start()
 
 
 def stop_on_rank(rank: Rank) -> CallTrace:
-    """Return what this rank's thread has done since."""
+    """Return the calls of this rank's thread since."""
     return _traces.pop(rank.index).stop()

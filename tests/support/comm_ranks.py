@@ -18,7 +18,7 @@ import numpy as np
 HOST = "127.0.0.1"
 # The secret of all networks of a test.
 SECRET = bytes(range(32))
-# Longer than the slowest case takes on two busy cores.
+# Longer than the slowest case needs on two busy cores.
 CASE_S = 60.0
 # A deadline that no verb of a correct program reaches, even on a slow machine.
 AMPLE_S = 60.0
@@ -148,7 +148,7 @@ class Gang:
         ended = [self._receive(rank) for rank in range(len(self.pipes))]
         deadline = time.monotonic() + CASE_S
         for process in self.processes:
-            # A process releases its GPU on exit, which takes a while when many do so at once.
+            # A process releases its GPU on exit, which is slow when many exit at the same time.
             process.join(max(0.0, deadline - time.monotonic()))
         codes = [process.exitcode for process in self.processes]
         self.kill()

@@ -9,8 +9,8 @@ import time
 
 from dask_processes import wait_until
 
-# From the signal to the error at the client takes 0.1 s, more on a busy machine. Waiting for the computation of ranks
-# or for the deadline of verbs would take minutes.
+# The error reaches the client 0.1 s after the signal, later on a busy machine. A wait for the computation of ranks
+# or for the deadline of verbs would last minutes.
 PROMPTLY_S = 10.0
 
 

@@ -1,6 +1,6 @@
-"""Shards by plain NumPy and dictionaries: an oracle of the build, and a way to test what runs on shards.
+"""Shards built by plain NumPy and dictionaries: an oracle of builds, and input for tests of rank programs.
 
-Also the way between arrays by user id and the owner layout that rank programs take and return.
+Also conversions between arrays by user id and the owner layout of rank programs.
 """
 
 from __future__ import annotations

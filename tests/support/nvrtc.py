@@ -12,7 +12,7 @@ from mgraph.backends.cuda_source import OPTIONS
 
 @dataclass(frozen=True)
 class Built:
-    """What became of a text: every message, and the kernels in the code with their registers a thread.
+    """A compiled text: all messages, and the kernels with their registers per thread.
 
     Where it failed there are none.
     """
@@ -27,9 +27,9 @@ def compile_text(text: str, architecture: str) -> Built:
     """Compile for one architecture, such as sm_90."""
     program = _checked(nvrtc.nvrtcCreateProgram(text.encode(), b"module.cu", 0, [], []))
     try:
-        # What NVRTC has in its cache it does not assemble again, and says nothing of its registers.
-        told = f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache"
-        options = [option.encode() for option in (*OPTIONS, *told)]
+        # NVRTC does not assemble a cached text again, and then reports no registers.
+        flags = f"--gpu-architecture={architecture}", "--ptxas-options=-v", "--no-cache"
+        options = [option.encode() for option in (*OPTIONS, *flags)]
         (status,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         log = _read(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog).strip()
         if status != nvrtc.nvrtcResult.NVRTC_SUCCESS:
@@ -45,7 +45,7 @@ def compile_text(text: str, architecture: str) -> Built:
 
 
 def _usage(report: str) -> dict[str, int]:
-    """Return what the assembler says of one kernel."""
+    """Return the assembler's report on one kernel."""
     patterns = {
         "registers": r"Used (\d+) registers",
         "spill_stores": r"(\d+) bytes spill stores",
@@ -61,7 +61,7 @@ def _read(program, size_of, read) -> str:
 
 
 def _read_bytes(program, size_of, read) -> bytes:
-    # One more than it takes: Python shares bytes of length one, and this one is written to.
+    # One byte more: Python shares bytes objects of length one, and this one is written to.
     buffer = b" " * (_checked(size_of(program)) + 1)
     _checked(read(program, buffer))
     return buffer[:-1]

@@ -1,4 +1,4 @@
-"""What a build takes, by what it asks for: NumPy tells tracemalloc of every array.
+"""Measure the peak memory of a build: NumPy reports every array to tracemalloc.
 
 The resident set of a process would not do: Linux counts it by CPU and adds up only roughly, to within dozens of
 megabytes on a machine of many cores, and pages of a heap are used again.

@@ -1,4 +1,4 @@
-"""What a whole run of the suite did, appended to bench/results."""
+"""Append a record of a whole run of the suite to bench/results."""
 
 from __future__ import annotations
 

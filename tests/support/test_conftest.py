@@ -18,7 +18,7 @@ from backends import BACKENDS, available_backends
 HERE = pathlib.Path(__file__).parent
 TESTS = HERE.parent
 HELPERS = pathlib.Path(tiers.__file__).parent
-# Appended to the copy of backends.py: a machine with so many GPUs, as far as the session asks.
+# Appended to the copy of backends.py: it reports this number of GPUs to the session.
 PRETEND = "\ndef has_gpu():\n    return True\n\ndef gpu_count():\n    return {}\n"
 
 
@@ -30,7 +30,7 @@ def run_pytest(
     (tmp_path / "backends.py").write_text(pathlib.Path(backends.__file__).read_text() + pretended)
     shutil.copy(TESTS / "conftest.py", tmp_path)
     (tmp_path / "test_it.py").write_text(textwrap.dedent(test))
-    # A copy of pyproject.toml, so that the settings are these and the paths are not.
+    # A copy of pyproject.toml: the same settings, with other paths.
     shutil.copy(TESTS.parent / "pyproject.toml", tmp_path)
     command = [
         sys.executable,
@@ -41,7 +41,7 @@ def run_pytest(
         "-o",
         f"pythonpath={tmp_path} {TESTS.parent} {HELPERS}",
     ]
-    # What this session was asked for, such as several processes, is not asked of that one.
+    # Options of this session, such as several processes, do not apply to that one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [*before, *command, *options, f"test_it.py{function}"],
@@ -54,7 +54,7 @@ def run_alone(tmp_path: pathlib.Path, test: str, *options: str, gpus: int = 0) -
     return run_pytest(tmp_path, test, "-n", "0", *options, gpus=gpus)
 
 
-# Each holds up its process: in Python, where another thread can run, and in a call that holds the GIL.
+# Each blocks its process: in Python, where another thread can run, and in a call that holds the GIL.
 SLEEPS = "import time\ndef test_hang():\n    time.sleep(80)\n"
 HOLDS_THE_GIL = "import ctypes\ndef test_hang():\n    ctypes.PyDLL(None).sleep(80)\n"
 OTHERS = "import pytest\n@pytest.mark.parametrize('k', range(20))\ndef test_other(k):\n    pass\n"

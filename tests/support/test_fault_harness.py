@@ -35,7 +35,7 @@ PLANTED = {
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("planted")
     write_inputs(folder, 6)
-    # Nothing that is right takes long on so small a graph, but what is planted is waited for.
+    # Correct calls are short on so small a graph; only planted faults reach these times.
     return Run(folder, settle_s=0.3, ending_s=0.3)
 
 
@@ -48,7 +48,7 @@ def process(run):
 
 
 def strike(strikes: Strikes) -> list[str]:
-    """Interrupt a client that has done its phase, so that nothing is found but what is planted."""
+    """Interrupt a client after its phase, so that only the planted fault is found."""
 
     def blow() -> None:
         wait_until(lambda: not strikes.process.silent)
@@ -71,7 +71,7 @@ def test_planted_faults_are_found(run, process, planted, problem):
 
 def test_interrupt_is_counted_at_its_call(run, process):
     strikes = Strikes(run, process, Tally("planted", "no seed"))
-    # Until one comes in time, on a machine that may be busy.
+    # Until one arrives in time, on a machine that may be busy.
     while not strikes.tally.outcomes["interrupted"]:
         interrupt(strikes, random.Random(1), 1, ["components"])
         strikes.problems.clear()

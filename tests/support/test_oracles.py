@@ -1,4 +1,4 @@
-"""The oracles against SciPy and against what they promise; the zoo against its drawings."""
+"""The oracles agree with SciPy and with their definitions; the zoo with its drawings."""
 
 from __future__ import annotations
 

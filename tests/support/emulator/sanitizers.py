@@ -1,4 +1,4 @@
-"""Kernels under AddressSanitizer and UndefinedBehaviorSanitizer, which want a process of their own.
+"""Kernels under AddressSanitizer and UndefinedBehaviorSanitizer, which need a process of their own.
 
 They see what the emulator's own checks cannot: an array in shared memory or on a thread's stack that runs over
 into its neighbour, shifts too far, signed overflow, misaligned words. A fault ends the process.
@@ -21,7 +21,7 @@ def environment() -> dict[str, str]:
     """Return the environment in which modules are compiled with sanitizers, and Python can load them."""
     # C++ exceptions cross the sanitizer's library: libstdc++ must be there when it starts.
     libraries = (_run(COMPILER, f"-print-file-name={name}") for name in ("libasan.so", "libstdc++.so.6"))
-    # What a session of pytest was asked for, such as several processes, is not asked of the one inside.
+    # Options of this pytest session, such as several processes, do not apply to the inner one.
     ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return ours | {
         "LD_PRELOAD": " ".join(libraries),

@@ -1,4 +1,4 @@
-"""Injects faults at random times of random phases, and checks what must hold after each."""
+"""Inject faults at random times of random phases, and check invariants after each."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Ended:
 
 
 def judge(ended: Ended, is_new: bool) -> list[str]:
-    """Describe what is wrong with an end."""
+    """Describe the fault of an exit code and its output."""
     wrong = []
     number = ended.number
     codes = {CODES[number]}

@@ -29,7 +29,7 @@ def find_positions(draw: st.DrawFn) -> Case:
 
 
 def mark_homes(draw: st.DrawFn) -> Case:
-    users, user_stride, stride, bits, _ = _homes(draw)
+    users, user_stride, stride, bits, _ = _draw_routing(draw)
     return Case({
         "lo": 0, "hi": len(users), "users": users, "user_stride": user_stride, "stride": stride,
         "bits": np.zeros_like(bits),
@@ -37,13 +37,13 @@ def mark_homes(draw: st.DrawFn) -> Case:
 
 
 def count_ones(draw: st.DrawFn) -> Case:
-    *_, bits, before = _homes(draw)
+    *_, bits, before = _draw_routing(draw)
     return Case({"lo": 0, "hi": len(bits), "bits": bits, "counts": Unwritten(len(bits), before.dtype)})
 
 
 def deal_tree(draw: st.DrawFn) -> Case:
     r = draw(rows(types_found))
-    users, user_stride, stride, bits, before = _homes(draw)
+    users, user_stride, stride, bits, before = _draw_routing(draw)
     n = len(users)
     num_states = 32 * len(bits)
     step = draw(st.integers(1, 2))
@@ -115,7 +115,7 @@ def _parents(
     return parents
 
 
-def _homes(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
+def _draw_routing(draw: st.DrawFn) -> tuple[np.ndarray, int, int, np.ndarray, np.ndarray]:
     """Return the user ids of owned vertices, the strides of ids and of states, and a bitmap with prefix counts."""
     random = np.random.default_rng(draw(st.integers(0, 1 << 32)))
     num_ranks = draw(st.integers(1, 5))

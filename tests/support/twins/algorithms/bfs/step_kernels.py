@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from twins.case import Case, Unwritten, queues
 from twins.drawing import TYPES, DrawnRows, bits, rows, some, widths
 
-# No weights here: what differs is the width of a vertex.
+# Without weights: only the width of a vertex varies.
 unweighted = rows(widths(TYPES[0], TYPES[2]))
 
 

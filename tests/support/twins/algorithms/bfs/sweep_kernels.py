@@ -14,7 +14,7 @@ def sweep_levels(draw: st.DrawFn) -> Case:
     dtype = draw(widths(np.dtype(np.uint8), np.dtype(np.int32)))
     random, half, args = units(draw, num_segments=3)
     level = draw(st.integers(0, 2))
-    # Often there is nothing to improve: a sweep that counted something then would never be the last.
+    # Often without improvements: a sweep that counted one by mistake would never be the last.
     values = [level, level + 1] if draw(st.booleans()) else [0, 1, 2, np.iinfo(dtype).max]
     levels = random.choice(np.array(values), 2 * half).astype(dtype)
     args |= {"segment_bits": SEGMENT_BITS, "both_ways": draw(st.integers(0, 1)), "level": level}

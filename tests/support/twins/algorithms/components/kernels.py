@@ -131,7 +131,7 @@ def list_edges(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     marked = some(r.random, r.num_states, draw(st.sampled_from((0.5, 0.95))))
     arcs = int(np.diff(r.indptr)[~marked[r.base : r.base + r.num_owned]].sum())
-    # All, or none of some rows: which of them have room depends on the order of threads.
+    # Capacity for all rows or for none: which rows fit otherwise depends on the order of threads.
     capacity = draw(st.sampled_from((arcs, arcs + 5, 0)))
     args = {"lo": 0, "hi": -(-r.num_owned // 32), "num_owned": r.num_owned, "indptr": r.indptr, "targets": r.targets}
     args |= {"base": r.base, **_layout(r), "capacity": capacity, "bits": bits(marked)}
