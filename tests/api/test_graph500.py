@@ -153,7 +153,7 @@ def test_multi_source_search_uses_rows_with_layout_auto(cluster, monkeypatch):
 
 def search_of(seconds, num_edges):
     phases = {"prepare": 100.0, "traverse": seconds / 2, "translate": seconds / 2}
-    return Search(Stats(phases, [], [], [], "1 rank", "frontier", "", "steps", 2, 7), num_edges, None)
+    return Search(Stats(phases, [], [], [], "1 rank", "frontier", "", 2, 7), num_edges, None)
 
 
 def test_summary_and_output_block_follow_the_specification():

@@ -207,7 +207,8 @@ def test_no_thread_descriptor_or_port_is_left_behind(transport, end):
     else:
         comms = open_in_process(transport, 3, AMPLE_S)
         check(run_threads(comms, comm_cases.control_words))
-        assert set(threading.enumerate()) == threads
+        # A clock of the test before this one may have ended.
+        assert set(threading.enumerate()) <= threads
         if end == "one aborts":
             comms[0].abort()
             for comm in comms[1:]:
@@ -215,7 +216,7 @@ def test_no_thread_descriptor_or_port_is_left_behind(transport, end):
                     comm.barrier()
         else:
             check(run_threads(comms, lambda comm, xp: comm.close() if end == "close" else comm.abort()))
-    assert set(threading.enumerate()) == threads
+    assert set(threading.enumerate()) <= threads
     assert descriptors() == before
 
 
