@@ -107,7 +107,7 @@ class Setting:
     num_ranks: int
     stride: int  # vertices of a rank, at most
     has_persistent_kernels: bool
-    has_peer_memory: bool  # as far as is known: the first peer buffers tell
+    has_peer_memory: bool  # assumed where ranks may have it, until peer buffers cannot be opened
     directed: bool
     arcs_per_vertex: float
     has_heavy_arcs: bool  # weights beyond the width of a bucket, so that sorting rows by weight pays

@@ -42,7 +42,7 @@ SSSP = (
     SSSP_PERSISTENT_MULTI_GPU,  # GPUs with access to each other's memory
     SSSP_PERSISTENT,  # one GPU
     SSSP_SWEEP,  # the compact layout, or on request
-    SSSP_DELTA_STEPPING,  # one CPU rank, if light arcs are worth sorting first
+    SSSP_DELTA_STEPPING,  # one rank without persistent kernels, if sorting rows by weight pays
     SSSP_NEAR_FAR,  # all others
 )
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)

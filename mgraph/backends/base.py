@@ -128,7 +128,7 @@ class Backend(ABC):
     def host_words(self, count: int) -> tuple[Array, np.ndarray]:
         """Return int64 words in host memory, as an array for kernels and as a NumPy array.
 
-        Every call returns the same words: wait for a launch that uses them before the next call.
+        Calls may return the same words: write all of them before each launch, and wait for it before the next call.
         """
 
     def snapshot(self, array: Array, into: Array | None) -> Array:

@@ -35,7 +35,13 @@ def answer_options(written: str) -> Callable[[Command], Command]:
     """Add the options of an algorithm command; `written` names the columns that --output writes."""
     return combined(
         input_options,
-        click.option("--order", type=click.Choice(["auto", "degree", "natural"]), default="auto", show_default=True),
+        click.option(
+            "--order",
+            type=click.Choice(["auto", "degree", "natural"]),
+            default="auto",
+            show_default=True,
+            help="Vertex order: by falling degree, or as in the input; auto chooses by the degrees.",
+        ),
         cluster_options,
         click.option(
             "--output",

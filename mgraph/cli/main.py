@@ -1,9 +1,6 @@
 """Define the command line, `mgraph COMMAND`.
 
-An error ends in one line and an exit code.
-
-Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, 5 would not fit in memory, 6 validation failed;
-130 when interrupted, 143 when terminated.
+An error ends in one line and an exit code; the help of main() lists them.
 """
 
 from __future__ import annotations

@@ -73,7 +73,13 @@ cluster_options = combined(
         metavar="N",
         help="Number of ranks; by default all CPU ranks, and as many GPUs as make the graph faster.",
     ),
-    click.option("--backend", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True),
+    click.option(
+        "--backend",
+        type=click.Choice(["auto", "cpu", "cuda"]),
+        default="auto",
+        show_default=True,
+        help="Where kernels run; auto: on GPUs if there are any.",
+    ),
     click.option(
         "--open-timeout",
         "open_timeout_s",

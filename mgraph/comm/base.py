@@ -1,9 +1,10 @@
-"""The communicator: nine verbs between ranks, the same over threads, sockets and NCCL.
+"""The communicator: verbs between ranks, the same over threads, sockets and NCCL.
 
-A rank program receives its communicator as an argument; there is no global one. All verbs are collective: every rank
-calls the same ones in the same order. Arrays are contiguous and belong to the rank's backend. Every communicator also
-accepts NumPy arrays, so that a program can reduce host counters whatever its backend. Every verb has a deadline. A
-failure raises a named error (CommTimeout, CommAborted) on every rank, and the communicator cannot be used afterwards.
+A rank program receives its communicator as an argument; there is no global one. Verbs are collective (but for `wait`,
+`when_failed` and `abort`): every rank calls the same ones in the same order. Arrays are contiguous and belong to the
+rank's backend. Every communicator also accepts NumPy arrays, so that a program can reduce host counters whatever its
+backend. Every verb has a deadline. A failure raises a named error (CommTimeout, CommAborted) on every rank, and the
+communicator cannot be used afterwards.
 """
 
 from __future__ import annotations

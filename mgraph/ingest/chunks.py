@@ -1,4 +1,4 @@
-"""Read the input in steps, one chunk per rank and step, and route arcs to the ranks that own them."""
+"""Read the input in steps, one chunk per rank and step."""
 
 from __future__ import annotations
 

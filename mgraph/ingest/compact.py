@@ -2,7 +2,7 @@
 
     pass 1:           degrees, vertex order (survey.py)
     pass 2:           count this rank's edges by bucket, a range of sort keys
-    for each Pass:    read the input; send each edge to the owner of its start, which stores the keys of the
+    for each pass:    read the input; send each edge to the owner of its start, which stores the keys of the
                       pass's buckets; sort them a batch at a time, drop parallel edges, append words and weights
     last:             count degrees in the blocks
 

@@ -28,7 +28,7 @@ from mgraph.shard.block_headers import shape_of
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 
-# Shared memory of a block of threads and L2 cache of a large GPU, which decide the shape of edge blocks: graphs for
+# Shared memory of a thread block and L2 cache of a large GPU, which decide the shape of edge blocks: graphs for
 # which memory is short run on such GPUs.
 SHARED_BYTES = 227 << 10
 CACHE_BYTES = 60 << 20
@@ -210,7 +210,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
         "graph": user_table + (8 * owned + arcs * (vertex + weight)) * (2 if sizes.directed else 1),
         "while it is built": build.peak_bytes,
         BLOCKS: blocks,
-        "while they are built": blocks + blocks_beside(sizes.edges, owned, weight, limits),
+        "while edge blocks are built": blocks + blocks_beside(sizes.edges, owned, weight, limits),
     }
     setting = Setting.planned(sizes, limits, peer_memory=peer_memory)
     parts |= _search_parts(sizes, setting)

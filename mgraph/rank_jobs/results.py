@@ -15,7 +15,7 @@ HASHED_AT_ONCE = 1 << 26
 
 @dataclass
 class StoredColumns:
-    """Store one rank's part of a result: a value for each user id or edge."""
+    """One rank's part of a result: a value for each user id or edge."""
 
     first: int
     columns: dict[str, Array]

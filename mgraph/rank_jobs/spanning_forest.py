@@ -20,7 +20,7 @@ from mgraph.validation.traversal import Violation
 
 @dataclass
 class StoredForest(StoredColumns):
-    """Store one rank's part of a forest; edges are numbered over all ranks."""
+    """One rank's part of a forest; edges are numbered over all ranks."""
 
     maximum: bool
 

@@ -23,7 +23,7 @@ from mgraph.validation.traversal import Violation, validate_traversal
 
 @dataclass
 class StoredTraversal(StoredColumns):
-    """Store one rank's part of a traversal, by user id and by owned vertex."""
+    """One rank's part of a traversal, by user id and by owned vertex."""
 
     spec: TraversalSpec
     traversal: Traversal

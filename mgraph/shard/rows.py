@@ -1,4 +1,4 @@
-"""Pass 2: route arcs to the owners of their sources, place them in their rows, sort and deduplicate."""
+"""Build rows from arcs, in pass 2 of a build and for in-rows: route to the owners, place, sort, deduplicate."""
 
 from __future__ import annotations
 

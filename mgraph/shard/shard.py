@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass
 class Rows:
-    """Adjacency lists of the owned vertices (CSR), sorted by target position, or first by class of weight.
+    """Adjacency lists of the owned vertices (CSR), sorted by target position, or first by weight class.
 
     `targets` are state indices. Vertex `local` has the arcs indptr[local] .. indptr[local + 1].
     """
@@ -160,8 +160,8 @@ class Shard:
     # Derived data, built on first use, and dropped by begin_call(), except for the blocks of the compact layout.
     in_rows: Rows | None = None  # of a directed graph
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state
-    weight_sorted_rows: Rows | None = None  # weight-sorted rows, which share indptr with the rows
-    result_routing: ResultRouting | None = None  # result routing, for several ranks in degree order
+    weight_sorted_rows: Rows | None = None  # light arcs first; they share indptr with the rows
+    result_routing: ResultRouting | None = None  # of several ranks in degree order
     overflowed_itemsize: int = 0  # bytes of the widest distance dtype that a search has overflowed
     exceeds_uint8_levels: bool = False  # a search has exceeded the levels that uint8 holds
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions cached_on_shard

@@ -1,8 +1,8 @@
 """Breadth-first search by levels. Which variant runs is decided in algorithms/variants.py.
 
-    persistent_multi_gpu   several GPUs that reach each other's memory: one launch each, a barrier over all a level
+    persistent_multi_gpu   several GPUs with access to each other's memory: one launch each, a barrier over all a level
     persistent             one GPU: one launch for the whole search
-    sweep                  over edge blocks, every edge in every superstep: where it is asked for, or without rows
+    sweep                  over edge blocks, every edge in every superstep: where it is requested, or without rows
     step                   everywhere else: a few launches a level, candidates sent by the communicator
     multi_source           up to 64 roots at once, a bit each (mg.bfs_together)
 

@@ -61,19 +61,19 @@ def bfs_persistent(
     source = starts[0] if starts else 0
     for dtype, limit in level_dtypes(shard, depth_limit):
         search = _search_from_one(shard, dtype) if len(starts) == 1 else _Search(shard, len(starts), dtype)
-        search.orders.give(starts, depth_limit=-1 if limit is None else limit, source=source)
+        search.control.give(starts, depth_limit=-1 if limit is None else limit, source=source)
         levels, parents, *_ = search.launch()
         wait = run.marked()
         try:
             in_user_ids = None if behind is None else behind(shard, comm, levels, parents)
         finally:
             wait()
-        done, num_rows, reached, reached_arcs = search.orders.report()
+        done, num_rows, reached, reached_arcs = search.control.report()
         if not done:
             run.arrived[:] = 0
             raise CommAborted("the search was aborted at a grid barrier")
         trace.end_phase()
-        trace.add_persistent(partial(_steps, search.orders.rows(num_rows)))
+        trace.add_persistent(partial(_steps, search.control.rows(num_rows)))
         if has_all_levels(shard, dtype, num_rows, depth_limit):
             return Traversal(levels, parents, reached, reached_arcs, in_user_ids)
         # Freed before the next search allocates its own.
@@ -117,7 +117,7 @@ class _Search:
         empty = {"done": num == 0, "num_rows": 0, "reached": 0, "reached_arcs": 0}
         # One source is a launch parameter.
         listed = num_sources if num_sources > 1 else 0
-        self.orders = ControlBlock(run, LAYOUT, shared, empty, TRACE_RECORDS, listed)
+        self.control = ControlBlock(run, LAYOUT, shared, empty, TRACE_RECORDS, listed)
         work = Allocated(work_words(num, capacity, vertex.itemsize, TRACE_RECORDS), np.dtype(np.uint32))
         # Chunked expansion needs 8 bytes a vertex. It writes one trace record for many levels, and levels in bytes are
         # counted by records: so only with full-width levels.
@@ -126,7 +126,7 @@ class _Search:
             search_levels, 0, num, run.abort_word,
             rows.indptr, rows.targets, incoming.indptr, incoming.targets, require_first_neighbors(shard),
             Allocated(num, dtype), Allocated(num, vertex), work, Allocated(num, np.dtype(np.int64)) if walks else None,
-            run.arrived, self.orders.words,
+            run.arrived, self.control.words,
         )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ def _bytes(sizes: GraphSizes) -> int:
 
 VARIANT = Variant(
     "bfs.persistent",
-    when=f"on one GPU, up to 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs, in one launch",
+    when=f"on one GPU, fewer than 2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs, in one launch",
     applies=lambda setting: (
         setting.layout == "rows"
         and setting.has_persistent_kernels

@@ -59,7 +59,7 @@ struct PersistentBfs : ChunkedBfs {
     if (is_reporter()) report_to_host();
   }
 
-  // Costs of the variants of the next level, without the barriers that all of them need.
+  // Costs of the ways to do the next level, without the barriers that all of them need.
   __device__ i64 queueing_cost() { return arcs * cost(QUEUEING); }
   // Once more than one vertex in PARENTS_PER_SECTOR is found, found vertices share sectors.
   __device__ i64 proposing_cost() {

@@ -216,7 +216,7 @@ struct BfsState : Work<BfsState> {
 
   // Sum up a level. A pull has counted the arcs of unreached vertices instead of found ones. Where
   // degrees are uniform candidates count no arcs: found vertices are then assumed to have the mean
-  // degree of unreached ones, which suffices to choose the next variant.
+  // degree of unreached ones, enough to choose how to do the next level.
   __device__ void finish_level() {
     side = !side;
     counted = in_queue || pulling || !parameter(UNIFORM_DEGREE);

@@ -63,7 +63,7 @@ def search_levels(
 ) -> None:
     """Find levels and parents of vertices 0 .. hi from the sources in `host`.
 
-    `first_neighbors` are those of the in-rows (first_targets in rows.py). `levels`, `parents` and
-    `work` need not be initialised. With `packed`, a word per vertex, narrow frontiers are expanded in chunks: each
+    `first_neighbors` are those of the in-rows (first_targets in shard/rows_kernels.py). `levels`, `parents` and
+    `work` need not be initialized. With `packed`, a word per vertex, narrow frontiers are expanded in chunks: each
     block runs over many levels independently, up to a common goal.
     """

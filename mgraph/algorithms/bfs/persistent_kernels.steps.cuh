@@ -1,4 +1,4 @@
-// The variants of a level of persistent_kernels.cu: push to a queue, push to parents, pull, scan of
+// The ways to do a level of persistent_kernels.cu: push to a queue, push to parents, pull, scan of
 // a list.
 
 #include "frontiers.cuh"

@@ -64,5 +64,5 @@ def search_ranks(
     Sources that are not `found` are user ids, and are translated: `positions` holds those of this rank's range of user
     ids, from `first_user` on (None in natural order, where they are the ids themselves). `first_neighbors` are those of
     the in-rows (first_targets in shard/rows_kernels.py). `levels`, `parents` and the peer buffers need not be
-    initialised.
+    initialized.
     """

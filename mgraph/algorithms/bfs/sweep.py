@@ -1,4 +1,4 @@
-"""Breadth-first search by sweeps, the papers' variant (Kolganov) on many ranks.
+"""Breadth-first search by sweeps, the papers' method (Kolganov) on many ranks.
 
     level of the sources = 0, of all others = unreached
     for i = 0, 1, 2, ...

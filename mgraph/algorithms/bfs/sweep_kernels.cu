@@ -1,4 +1,4 @@
-// Edges that a thread has in flight, as in sssp_sweep.cu.
+// Edges that a thread has in flight, as in algorithms/sssp/sweep_kernels.cu.
 
 #include "prelude.cuh"
 #include "tiles.cuh"

@@ -1,8 +1,8 @@
-"""Cost model of a round's variants, from the measured rates of the device's memory; persistent searches choose by it.
+"""Cost model of the ways to do a superstep, from measured memory rates; persistent searches choose by it.
 
 An arc costs a number of random accesses, which overlap only in part. Those numbers, and the cost of a phase beside its
-arcs, were fitted to levels timed in every variant: RMAT graphs of scale 20 to 24 and a uniform one of scale 24, on one
-H200. Estimates are within a third of the times, and rank the variants correctly.
+arcs, were fitted to levels timed in every way: RMAT graphs of scale 20 to 24 and a uniform one of scale 24, on one
+H200. Estimates are within a third of the times, and rank the ways correctly.
 """
 
 from __future__ import annotations

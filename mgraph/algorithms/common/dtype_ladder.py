@@ -25,7 +25,7 @@ from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
 # A search with so many trace records, one per level, may not have reached all vertices.
 MAX_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
-assert MAX_IN_BYTES < TRACE_RECORDS, "a level of its own has a row of its own"
+assert MAX_IN_BYTES < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
 # A dtype that a path of so few arcs could exceed is not tried.
 FEWEST_ARCS = 64
 

@@ -65,9 +65,9 @@ class MultiGpuSearch:
         self._found_at = layout.own.index("found")
         self._record_words = len(layout.record)
         shared = {**shared, "first_user": lo, "num_users": hi - lo, "trace_records": TRACE_RECORDS}
-        self._orders = ControlBlock(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_RECORDS, num_sources)
+        self._control = ControlBlock(run, layout, shared, dict.fromkeys(layout.report, 0), TRACE_RECORDS, num_sources)
         self._launch = run.prepared(
-            kernel, 0, shard.partition.stride, *BOUND_PEER_BUFFERS, shard.position_of_user, *args, self._orders.words
+            kernel, 0, shard.partition.stride, *BOUND_PEER_BUFFERS, shard.position_of_user, *args, self._control.words
         )
 
     def __call__(
@@ -78,30 +78,30 @@ class MultiGpuSearch:
         Return the kernel's results; the number of trace records and the rest of its report; the positions of the users.
         The current phase begins when these are known.
         """
-        orders = self._orders
+        control = self._control
         peer_buffers = comm.peer_buffers
         found_at = self._found_at
         assert peer_buffers is not None, "the caller opens them"
         if self._few:
-            orders.give(users, found=0, **own)
+            control.give(users, found=0, **own)
         else:
-            orders.give(positions_of(self._shard, comm, users), found=1, **own)
+            control.give(positions_of(self._shard, comm, users), found=1, **own)
             comm.barrier()
             trace.begin_phase()
         results = self._launch(*peer_buffers.bound)
         try:
             if self._few:
-                comm.wait(until=lambda: orders.on_host[found_at])
+                comm.wait(until=lambda: control.on_host[found_at])
                 trace.begin_phase()
         finally:
-            wait_for_ranks(comm, orders.run)
-        done, num_rows, *reported = orders.report()
+            wait_for_ranks(comm, control.run)
+        done, num_rows, *reported = control.report()
         require_done(comm, done)
         trace.end_phase()
-        rows = np.frombuffer(orders.rows(num_rows), np.int64).reshape(-1, self._record_words)
+        rows = np.frombuffer(control.rows(num_rows), np.int64).reshape(-1, self._record_words)
         comm.bytes_sent += int(rows[:, -1].sum())
         trace.add_persistent(partial(_steps_of, self._methods, rows))
-        return results, [num_rows, *reported], orders.on_host[orders.sources_at :][: len(users)].tolist()
+        return results, [num_rows, *reported], control.on_host[control.sources_at :][: len(users)].tolist()
 
 
 def _steps_of(methods: Sequence[str], rows: np.ndarray) -> list[dict]:

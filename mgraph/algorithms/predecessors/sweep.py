@@ -1,4 +1,4 @@
-"""Find predecessors without rows: those of predecessors.py, by sweeps over the blocks.
+"""Find predecessors without rows: those of rows.py, by sweeps over the blocks.
 
     parent = none
     sweep: over every edge (u, v, w) with dist[u] < dist[v] and dist[u] + w == dist[v], u is a candidate of v

@@ -12,7 +12,7 @@
 Edges are ordered by (weight, lower position, higher position), so that the result is one set of edges for any number of
 ranks. A heaviest edge of a cycle is in no such forest, wherever the cycle is: so a rank may drop edges outside its own
 forest, and the bytes exchanged are proportional to the number of trees. On a GPU all rounds of a rank by itself take
-one launch (msf_persistent.py). Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
+one launch (persistent.py). Taking light edges first and filtering the rest is Osipov, Sanders and Singler's (2009).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Shortest paths. Which variant runs is decided in algorithms/variants.py.
 
-    persistent_multi_gpu   several GPUs that reach each other's memory: one launch each, a barrier over all a round
+    persistent_multi_gpu   several GPUs with access to each other's memory: one launch each, a barrier over all a round
     persistent             one GPU: one launch for the whole search
-    sweep                  over edge blocks, every edge in every superstep: where it is asked for, or without rows
+    sweep                  over edge blocks, every edge in every superstep: where it is requested, or without rows
     delta_stepping         one rank with weight-sorted rows: light arcs by buckets, heavy ones once
     near_far               everywhere else: a near and a far queue, candidates sent by the communicator
 

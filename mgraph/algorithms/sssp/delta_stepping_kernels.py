@@ -2,7 +2,7 @@
 
 `bounds` holds, in the state's dtype: below what all is settled, below what is near, the cutoff, the begin of the bucket
 that was settled last, and the distance below which a vertex is pulled from. `scale` makes classes of weights
-(common.py), by which rows are sorted: a few heavier arcs of a class may be taken for light.
+(class_of in backends/numba_helpers.py), by which rows are sorted: a few heavier arcs of a class may be taken for light.
 """
 
 from __future__ import annotations

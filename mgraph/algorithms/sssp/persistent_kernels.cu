@@ -1,4 +1,4 @@
-// Near and far in one launch, in two variants: over rows in any order, relaxed whole, and over
+// Near and far in one launch, by two kernels: over rows in any order, relaxed whole, and over
 // weight-sorted rows, of which a round relaxes the light arcs alone.
 
 #include "frontiers.cuh"

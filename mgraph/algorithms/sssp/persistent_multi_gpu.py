@@ -170,7 +170,7 @@ PEER_BUFFERS = Derived(
 VARIANT = Variant(
     "sssp.persistent_multi_gpu",
     when=(
-        "on 2 to 8 GPUs with access to each other's memory, up to "
+        "on 2 to 8 GPUs with access to each other's memory, fewer than "
         f"2^{kernel.MAX_ROWS.bit_length() - 1} vertices with arcs each, in one launch a GPU"
     ),
     applies=lambda setting: (
