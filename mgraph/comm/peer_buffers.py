@@ -20,16 +20,16 @@ class PeerBuffers:
     ----------
     own
         This rank's buffer behind its head, as bytes.
-    given
+    bound
         Kernel arguments: a word that becomes nonzero when the communicator fails, which ends every wait for other
         ranks; rank, size, and the addresses of all buffers; this rank's whole buffer.
     leave
         Unmaps the other ranks' buffers, once; also called when this object is collected.
     """
 
-    def __init__(self, own: Array, given: tuple[Array, Array, Array], unmap: Callable[[], None]) -> None:
+    def __init__(self, own: Array, bound: tuple[Array, Array, Array], unmap: Callable[[], None]) -> None:
         self.own = own
-        self.bound = given
+        self.bound = bound
         self.leave = weakref.finalize(self, unmap)
         # At exit the order of finalizers is unknown, and the process gives up its mappings in any case.
         self.leave.atexit = False
