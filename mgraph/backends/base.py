@@ -58,7 +58,7 @@ class Allocated:
     dtype: np.dtype
 
 
-# The arguments of a multi-GPU kernel for the ranks' peer buffers: PeerBuffers.given in comm/peer_memory.py.
+# The arguments of a multi-GPU kernel for the ranks' peer buffers: PeerBuffers.bound in comm/peer_buffers.py.
 BOUND_PEER_BUFFERS = (Bound(np.dtype(np.uint32)), Bound(np.dtype(np.int64)), Bound(np.dtype(np.uint8)))
 
 

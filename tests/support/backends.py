@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mgraph.backends import base as backend
+from mgraph.backends import cpu
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.create import make_backend
 
 # In the tests' process several threads share small inputs too, so that races can occur.
-backend.SERIAL_ITEMS = 2
+cpu.SERIAL_ITEMS = 2
 
 
 @functools.cache
