@@ -82,6 +82,7 @@ def test_command_line_exits_with_the_code_and_message_of_the_ranks_error(by_hand
     assert "is needed on each rank" in line
 
 
+@pytest.mark.ci
 def test_graph_that_does_not_fit_on_fewer_ranks_is_built_on_all(workers, client, tmp_path, monkeypatch):
     monkeypatch.setitem(placement.ARCS_PER_RANK, "cpu", 1 << 31)
     source = programs.TooLargeForOneRank(10, marker=str(tmp_path / "reader"))

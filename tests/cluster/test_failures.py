@@ -132,6 +132,7 @@ def test_rank_that_does_not_report_ready_is_named(client, marker):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_calls_that_wait_for_a_lost_gang_fail(cluster, workers, marker):
     pid = pid_of(cluster, 1)
     errors = []
@@ -190,6 +191,7 @@ cluster.run(programs.wait_for, 1, sys.argv[2])
 """
 
 
+@pytest.mark.ci
 def test_death_of_a_client_frees_its_objects_and_its_lease(workers, cluster, client, marker):
     dying = subprocess.Popen(
         [sys.executable, "-c", CLIENT, workers.scheduler_address, marker], env=ENVIRONMENT, stdout=subprocess.PIPE

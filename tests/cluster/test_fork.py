@@ -76,6 +76,7 @@ def test_in_process_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, 
     run(tmp_path, options=f"num_ranks={num_ranks}, backend='cpu'", make_part=MAKE_PART, uses="lambda: part.run(print),")
 
 
+@pytest.mark.ci
 def test_dask_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, workers):
     options = f"scheduler={workers.scheduler_address!r}, backend='cpu'"
     run(tmp_path, options=options, make_part=MAKE_PART, uses="lambda: part.run(print),")

@@ -49,6 +49,7 @@ def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
         assert cluster.run(programs.recall, "answer") == [1] * num_ranks
 
 
+@pytest.mark.covering
 @pytest.mark.widens
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("num_ranks", [1, 2])
@@ -94,6 +95,7 @@ def test_launch_interrupted_at_any_instruction_does_not_block_the_next_one():
     assert total(backend, values) == expected
 
 
+@pytest.mark.ci
 @pytest.mark.widens
 @pytest.mark.parametrize("scale", [8, 14])
 @pytest.mark.parametrize("num_ranks", [1, 2])
@@ -144,6 +146,7 @@ def keys_of_ranks(cluster):
     return list(cluster.client.run(held_keys).values())
 
 
+@pytest.mark.ci
 def test_result_abandoned_after_the_last_verb_is_dropped(cluster):
     with mg.rmat(4, cluster=cluster) as g:
         # Opens the gang.

@@ -192,6 +192,7 @@ class Scattered:
         monkeypatch.setattr(client, "scatter", lambda *args, **kw: (self.calls.append(kw), real(*args, **kw))[1])
 
 
+@pytest.mark.ci
 def test_large_parts_are_sent_directly_to_their_workers(cluster, client, monkeypatch):
     before = held(client)
     scattered = Scattered(client, monkeypatch)
@@ -212,6 +213,7 @@ def test_large_parts_are_sent_directly_to_their_workers(cluster, client, monkeyp
     check_held(client, before)
 
 
+@pytest.mark.ci
 def test_parts_are_sent_through_the_scheduler_if_workers_are_unreachable(cluster, client, monkeypatch):
     before = held(client)
 

@@ -62,7 +62,7 @@ def slow(block: np.ndarray, seconds: float = 2.0) -> np.ndarray:
     return block
 
 
-@pytest.mark.covering
+@pytest.mark.ci
 @pytest.mark.parametrize("rank", [0, 1])
 @pytest.mark.parametrize("is_kept", [False, True])
 def test_persisted_array_raises_after_its_worker_was_killed(graph, rank, is_kept):
@@ -87,6 +87,7 @@ def test_array_raises_after_its_worker_was_killed(graph):
         graph.cluster.client.compute(array).result(timeout=SOON_S)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("rank", [0, 1])
 def test_computation_on_a_temporary_array_fails_with_its_worker(graph, rank):
     client = graph.cluster.client
@@ -110,6 +111,7 @@ def test_array_survives_its_cluster_but_not_its_worker(graph):
         client.compute(array).result(timeout=SOON_S)
 
 
+@pytest.mark.ci
 def test_arrays_raise_after_a_restart_of_the_workers(graph):
     client = graph.cluster.client
     array, _ = distances(graph)
@@ -132,6 +134,7 @@ def test_lost_array_does_not_affect_the_next_graph(graph):
 
 
 # The last test: LocalCluster does not replace a retired worker.
+@pytest.mark.ci
 def test_array_of_a_retired_worker_is_computed_elsewhere(graph):
     client = graph.cluster.client
     array, values = distances(graph)

@@ -124,7 +124,7 @@ def test_replaced_file_keeps_its_mode_and_owner(tmp_path, mode):
     assert names(tmp_path) == ["a.npz", "other.npz"]
 
 
-@pytest.mark.covering
+@pytest.mark.ci
 @pytest.mark.usefixtures("unnamed")
 @pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet"])
 def test_columns_and_pictures_are_written_whole(tmp_path, suffix):
@@ -168,6 +168,7 @@ while True:
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_killed_process_leaves_the_old_file_or_the_new(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"

@@ -154,7 +154,7 @@ def worker_with_spool(file, spool, scratch, options):
     return dask_process("worker", *fixed, *options, environment=ENVIRONMENT | {"TMPDIR": str(spool)})
 
 
-@pytest.mark.covering
+@pytest.mark.ci
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("options", [("--no-nanny",), ()], ids=["no nanny", "nanny"])
 def test_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options):

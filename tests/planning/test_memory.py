@@ -53,6 +53,7 @@ def test_build_uses_the_planned_memory(num_chunks, weights, monkeypatch):
     assert peak <= 2 * shard.nbytes
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("weights", ["int", "float32", None])
 def test_compact_build_uses_the_planned_memory(weights, monkeypatch):
     shard, plan, peak = peak_of_build(monkeypatch, 19, None, weights, "compact")

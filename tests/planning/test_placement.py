@@ -170,6 +170,7 @@ def test_in_process_cluster_can_be_narrowed(num_ranks):
         part.run(programs.nothing)
 
 
+@pytest.mark.ci
 def test_commands_print_the_placement(workers, ranks_count):
     def run(*arguments):
         result = CliRunner().invoke(main, [*arguments, "--scheduler", workers.scheduler_address], prog_name="mgraph")

@@ -142,6 +142,7 @@ def search_components_program(_, comm, case, order):
     return rank.objects["labels"].columns["labels"], [step["method"] for step in steps]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("order", ["degree", "natural"])
 @pytest.mark.parametrize("num_ranks", [2, 3])
 def test_giant_of_a_dense_undirected_graph_is_found_by_bfs(num_ranks, order):

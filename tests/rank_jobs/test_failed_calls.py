@@ -72,6 +72,7 @@ def test_failed_launch_leaves_no_uninitialized_array(num_ranks):
         mg.validate(found)
 
 
+@pytest.mark.ci
 def test_idle_graph_releases_a_failed_communicator(monkeypatch):
     with InProcessCluster(2, make_backend=lambda: EmulatedBackend(block=32)) as cluster:
         idle = mg.rmat(7, cluster=cluster)

@@ -46,7 +46,7 @@ def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
 
 
-@pytest.mark.covering
+@pytest.mark.ci
 @pytest.mark.parametrize("case", FORESTS, ids=lambda case: case.name)
 def test_forests_over_sockets_equal_the_oracles(cluster, case):
     with graph_of(case, cluster, "degree") as g, mg.minimum_spanning_forest(g) as forest:

@@ -15,6 +15,9 @@ import pytest
 import tiers
 from backends import BACKENDS, available_backends
 
+# The harness of the tests; a newcomer seldom changes it.
+pytestmark = pytest.mark.ci
+
 HERE = pathlib.Path(__file__).parent
 TESTS = HERE.parent
 HELPERS = pathlib.Path(tiers.__file__).parent

@@ -16,6 +16,9 @@ from faults.log import summary
 from faults.phases import digest, write_inputs
 from faults.processes import ClientProcess, Run, client_process
 
+# The harness of the tests; a newcomer seldom changes it.
+pytestmark = pytest.mark.ci
+
 # Planted in the client, and the problem that must be found.
 PLANTED = {
     "wrong result": "bfs: a wrong result",
