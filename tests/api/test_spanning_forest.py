@@ -55,6 +55,7 @@ def test_light_edges_first(case, num_ranks, clusters, filtering):
                 assert forest.stats.supersteps[1]["heavy"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_edges_beyond_32_bits(num_ranks, clusters, filtering, monkeypatch):
     # The same path as with more than 2^32 edges: weight and edge apart.

@@ -196,6 +196,7 @@ main(["bfs", sys.argv[2], "--source", "1", "--backend", "cpu"])
 """
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_graph_beyond_the_limit_of_its_process_is_refused(name):
     def run(spec):

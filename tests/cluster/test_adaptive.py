@@ -52,6 +52,7 @@ def test_workers_that_a_session_waits_for_are_started(workers, client):
         assert g.num_ranks == number(workers) == 3
 
 
+@pytest.mark.ci
 def test_loss_of_a_worker_retired_by_hand_is_reported_at_once(workers, client):
     # With a long deadline, since no other worker joins: a call that waited for one would hang.
     with mg.connect(client, open_timeout_s=1000) as cluster, mg.rmat(6, cluster=cluster) as g:

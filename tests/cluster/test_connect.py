@@ -66,6 +66,7 @@ def test_deadlines_reach_the_ranks_of_this_process():
                 part.run(programs.leave_waiting, 1.5)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("num_ranks", [2, 1])
 def test_deadlines_reach_the_ranks_on_workers(client, num_ranks):
     with connect(client, open_timeout_s=7, verb_timeout_s=0.5) as cluster:
@@ -228,6 +229,7 @@ def test_closed_client_is_refused(workers):
         connect(client)
 
 
+@pytest.mark.ci
 def test_graphs_made_after_a_client_was_closed_do_not_use_it(workers):
     with Client(workers):
         g = mg.from_edges([0], [1])

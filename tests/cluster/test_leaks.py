@@ -83,6 +83,7 @@ def no_collector():
     gc.enable()
 
 
+@pytest.mark.ci
 def test_failed_calls_leave_nothing(cluster, client, no_collector):
     before = held(client)
     errors = []
@@ -227,6 +228,7 @@ def test_parts_are_sent_through_the_scheduler_if_workers_are_unreachable(cluster
     check_held(client, before)
 
 
+@pytest.mark.ci
 def test_input_of_a_failed_build_is_freed(cluster, client, no_collector):
     before = held(client)
     u, v, _ = edges()

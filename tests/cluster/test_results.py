@@ -98,6 +98,7 @@ def test_computation_on_a_temporary_array_fails_with_its_worker(graph, rank):
         total.result(timeout=SOON_S)
 
 
+@pytest.mark.ci
 def test_array_survives_its_cluster_but_not_its_worker(graph):
     client = graph.cluster.client
     array, values = distances(graph)
@@ -122,6 +123,7 @@ def test_arrays_raise_after_a_restart_of_the_workers(graph):
             client.compute(lost).result(timeout=SOON_S)
 
 
+@pytest.mark.ci
 def test_lost_array_does_not_affect_the_next_graph(graph):
     client = graph.cluster.client
     array, values = distances(graph)

@@ -88,6 +88,7 @@ def test_stopped_rank_is_removed_even_if_no_verb_waits_for_it(client, how):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_connect_names_a_worker_that_was_stopped_before(client):
     (_, (worker, pid)) = processes(client)
     with stopped(pid):
@@ -99,6 +100,7 @@ def test_connect_names_a_worker_that_was_stopped_before(client):
         assert [r[2] for r in cluster.run(programs.total)] == [3, 3]
 
 
+@pytest.mark.ci
 def test_worker_that_stops_before_its_gang_opens_is_named(client):
     (_, (worker, pid)) = processes(client)
     named = pytest.raises(RendezvousTimeout, match=rf"rank 1 on {worker} did not report ready within 2 s")

@@ -56,6 +56,7 @@ def small_limit() -> int:
         return int((max(memory_of_workers(client).values()) + 60 * MB) / 0.8)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("larger", [1.0, 1.6])
 def test_graph_that_exceeds_the_worker_limit_is_refused_without_losing_workers(small_limit, larger):
     memory_limit = int(larger * small_limit)

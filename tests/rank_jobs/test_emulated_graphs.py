@@ -173,6 +173,7 @@ def forest_program(_, comm, case, order, maximum, seed):
     return list(edges), validate_forest(shard, comm, columns, maximum)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("case", [c for c in FORESTS if c.num_vertices <= 700], ids=lambda case: case.name)
 def test_forests_equal_the_oracle(case):
     for num_ranks, order, maximum in (1, "natural", False), (2, "degree", True), (3, "natural", False):
