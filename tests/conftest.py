@@ -6,7 +6,6 @@ import contextlib
 import faulthandler
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -154,13 +153,10 @@ def gang(request):
 @pytest.fixture
 def small_disk(tmp_path):
     """Mount a file system of one MiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, text=True)
-    if mount.returncode:
-        pytest.skip(f"no file system can be mounted here: {mount.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", "-l", folder], check=True)
+    from disks import mounted_disk
+
+    with mounted_disk(tmp_path / "small", "1m") as folder:
+        yield folder
 
 
 @pytest.fixture

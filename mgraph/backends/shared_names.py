@@ -7,6 +7,7 @@ constants for `Constants`, `Offsets` and `ControlLayout`, address functions for 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -16,12 +17,12 @@ ITEM_BYTES = {"u8": 1, "u16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8}
 Part = tuple[str, int | Callable[[Any], Any]]
 
 
-class Shared:
-    """What has a C side."""
+class Shared(ABC):
+    """Names or a layout that CUDA text has too."""
 
+    @abstractmethod
     def c_text(self) -> str:
-        """Return the C text."""
-        raise NotImplementedError
+        """Return the CUDA text."""
 
 
 class Names(tuple[str, ...], Shared):

@@ -12,6 +12,7 @@ import textwrap
 
 import pytest
 from cli_runs import ENVIRONMENT, start
+from disks import mounted_disk
 
 import mgraph as mg
 from mgraph.io.formats import read_source
@@ -105,16 +106,9 @@ def test_text_of_one_line_is_refused_before_its_end(tmp_path, suffix, at):
 @pytest.fixture
 def small_disk(tmp_path, monkeypatch):
     """Yield a folder for temporary files on a disk of 16 MiB."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(command, capture_output=True, timeout=60).returncode:
-        pytest.skip("no file system can be mounted here")
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    try:
+    with mounted_disk(tmp_path / "disk", "16m") as folder:
+        monkeypatch.setattr("tempfile.tempdir", str(folder))
         yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True, timeout=60)
 
 
 NO_ROOM = r"does not fit into {}: 1[0-5](\.\d)? MiB of it are there, and \S+ (MiB|KiB) are left: set TMPDIR to a folder"

@@ -51,7 +51,7 @@ def bfs_persistent(
     depth_limit: int | None = None,
     behind: Callable[[Shard, Communicator, Array, Array], list[Array]] | None = None,
 ) -> Traversal:
-    """Find the levels and parents that bfs() finds from `sources`, which are positions.
+    """Find the levels and parents that step.py finds from `sources`, which are positions.
 
     `behind` launches the translation of both into user ids before the host waits for the search.
     """

@@ -53,7 +53,7 @@ def require_bfs_buffers(shard: Shard, comm: Communicator) -> bool:
 def bfs_multi_gpu(
     shard: Shard, comm: Communicator, users: Sequence[int], trace: Trace, depth_limit: int | None = None
 ) -> Traversal:
-    """Find the levels and parents that bfs() finds, from distinct user ids."""
+    """Find the levels and parents that step.py finds, from distinct user ids."""
     assert comm.size == shard.partition.num_ranks, "the kernel is compiled for so many"
     for dtype, limit in level_dtypes(shard, depth_limit):
         search = _search_from_one(shard, dtype) if len(users) == 1 else _search_from(shard, dtype, len(users))
