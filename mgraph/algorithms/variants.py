@@ -75,7 +75,7 @@ HEAD = """# Variants: which loop runs
 Written by `python -m mgraph.algorithms.variants > docs/variants.md`, from the table by which the ranks choose.
 
 Of an algorithm the first row that applies runs. `method` of `mg.bfs` and `mg.sssp` (`--method`) leaves fewer open:
-`auto` any row, `frontier` any but the sweep, and the part of a name behind the dot that row alone, such as `step` or
+`auto` any row, `frontier` any but the sweep, and the part of a name after the dot that row alone, such as `step` or
 `persistent`; one that does not apply is refused. The name of the variant that ran is in `.stats.variant`, and `--trace`
 prints it.
 

@@ -223,7 +223,7 @@ def find_roots(shard: Shard, comm: Communicator, predecessors: Array) -> Array:
 
 VARIANT = Variant(
     "predecessors.rows",
-    when="on rows, behind a search that finds distances alone",
+    when="on rows, after a search that finds distances only",
     applies=lambda setting: setting.layout == "rows",
     needs=(IN_ROWS,),
     # Counted with the search: the memory pool keeps what that has freed.
