@@ -1,9 +1,14 @@
-"""Input edges: one chunk of them, and the protocol of a source that yields chunks."""
+"""Input edges: tables as readers give them, and sources of checked edges from which shards are built.
+
+A generator is an EdgeSource. A reader of the user's data is an EdgeTable: `mgraph/ingest/read.py` reads every piece of
+it once, on one rank, maps labels to ids, and keeps the result as an EdgeSource.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
@@ -11,6 +16,7 @@ from mgraph.types import Array
 
 if TYPE_CHECKING:
     from mgraph.backends.base import Backend
+    from mgraph.labels.strings import Strings
 
 
 @dataclass(frozen=True)
@@ -60,3 +66,79 @@ class EdgeSource(Protocol):
 
         All parts together are the same edges for every num_chunks.
         """
+
+
+# How ids are read. "auto" maps strings, and integers if any is negative or the largest is more than twice the number of
+# distinct ids; True maps all labels, False refuses those that are not 0..n-1.
+Labels = Literal["auto", True, False]
+
+
+@dataclass(frozen=True)
+class EdgePiece:
+    """The edges of one piece of a table as the input has them: ids are neither checked nor mapped.
+
+    Attributes
+    ----------
+    sources, targets
+        Integers of any dtype, in host memory or on the backend, or `Strings`; both ends alike.
+    weights
+        Of a dtype in WEIGHT_DTYPES, finite; None if the table has none.
+    where
+        Names edge i of the piece in an error, such as `edges.csv:17` or `edges.parquet: row 17`.
+    vertices
+        Labels of vertices that may have no edge.
+    """
+
+    sources: Array | Strings
+    targets: Array | Strings
+    weights: Array | None
+    where: Callable[[int], str]
+    vertices: Array | Strings | None = None
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+
+class EdgeTable(Protocol):
+    """A reader of the user's edges: frozen, picklable, and checked as far as that needs no pass over the data.
+
+    An undirected edge is given once or in both directions.
+    """
+
+    @property
+    def name(self) -> str:
+        """The graph's name in results, such as the stem of a file."""
+
+    @property
+    def directed(self) -> bool:
+        """Whether (u, v) and (v, u) are two arcs."""
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether every piece has weights."""
+
+    @property
+    def num_vertices(self) -> int | None:
+        """The number of vertices if the input or the user declares it: then ids are 0..n-1."""
+
+    @property
+    def labels(self) -> Labels:
+        """How ids are read."""
+
+    @property
+    def base(self) -> int:
+        """The id of the first vertex in the input, which becomes 0."""
+
+    @property
+    def num_pieces(self) -> int:
+        """The number of pieces; any rank can read any of them."""
+
+    @property
+    def max_edges(self) -> int:
+        """An upper bound or an estimate of the number of edges, for the memory plan."""
+
+    def piece(self, k: int, backend: Backend) -> EdgePiece:
+        """Read piece k; called once in a build, by one rank, perhaps from several of its threads at a time."""
+
+    def release(self) -> None:
+        """Free temporary copies of the input."""

@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     for line in (
         ("types", "errors", "formatting", "signals"),
         ("partition", "backends", "comm", "edges"),
+        ("labels",),
         ("generate", "io"),
         ("shard",),
         ("ingest",),
