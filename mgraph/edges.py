@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 
+from mgraph.errors import InputError
 from mgraph.types import Array
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
     from mgraph.backends.base import Backend
     from mgraph.labels.strings import Strings
 
@@ -69,8 +72,8 @@ class EdgeSource(Protocol):
 
 
 # How ids are read. "auto" maps strings, and integers if any is negative or the largest is more than twice the number of
-# distinct ids; True maps all labels, False refuses those that are not 0..n-1.
-Labels = Literal["auto", True, False]
+# distinct ids; "string" reads ids of a text as strings, True maps all labels, False refuses those that are not 0..n-1.
+Labels = Literal["auto", "string", True, False]
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ class EdgePiece:
         Names edge i of the piece in an error, such as `edges.csv:17` or `edges.parquet: row 17`.
     vertices
         Labels of vertices that may have no edge.
+    doubt
+        The error to raise if no piece of the table has weights of floats, as for an integer beyond 64 bits.
     """
 
     sources: Array | Strings
@@ -94,6 +99,7 @@ class EdgePiece:
     weights: Array | None
     where: Callable[[int], str]
     vertices: Array | Strings | None = None
+    doubt: InputError | None = None
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -102,7 +108,8 @@ class EdgePiece:
 class EdgeTable(Protocol):
     """A reader of the user's edges: frozen, picklable, and checked as far as that needs no pass over the data.
 
-    An undirected edge is given once or in both directions.
+    An undirected edge is given once or in both directions. A table whose input declares the number of its edges has it
+    as `declared_edges`; another number is refused.
     """
 
     @property
@@ -142,3 +149,13 @@ class EdgeTable(Protocol):
 
     def release(self) -> None:
         """Free temporary copies of the input."""
+
+
+def is_table(edges: EdgeSource | EdgeTable) -> TypeIs[EdgeTable]:
+    """Return whether input edges are a table."""
+    return hasattr(edges, "num_pieces")
+
+
+def has_weights(edges: EdgeSource | EdgeTable) -> bool:
+    """Return whether input edges have weights."""
+    return edges.has_weights if is_table(edges) else edges.weight_dtype is not None

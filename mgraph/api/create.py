@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mgraph.api.graph import Graph
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
@@ -104,13 +105,14 @@ def read(
     """
     if not isinstance(path, (str, PathLike)):
         raise UsageError(f"path {path!r} is neither a file name nor a spec such as 'rmat:20'")
+    edges: EdgeSource | EdgeTable
     if is_spec(str(path)):
         if given := [name for name, value in options.items() if value is not None]:
             raise UsageError(f"{given[0]} applies to files, and {path} is generated")
-        source = parse_spec(str(path))
+        edges = parse_spec(str(path))
     else:
-        source = read_source(path, **options)
-    return Graph.from_source(source, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
+        edges = read_source(path, **options)
+    return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
 def from_edges(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import GraphClosed, UsageError, WouldNotFit
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS
@@ -65,19 +65,19 @@ class Graph:
     @classmethod
     def from_source(
         cls,
-        source: EdgeSource,
+        source: EdgeSource | EdgeTable,
         *,
         cluster: Any = None,
         order: str = "auto",
         num_chunks: int | None = None,
         layout: str = "rows",
     ) -> Graph:
-        """Build a graph from an edge source.
+        """Build a graph from an edge source or a table of edges.
 
         Parameters
         ----------
         source
-            A generator or a reader.
+            A generator or a reader. Every piece of a table is read once, by one rank.
         cluster
             The result of `connect`, or a `distributed.Client`; by default the result of `connect()`. If the number of
             GPUs was not specified, the graph uses enough of them to hold it, and more only if that is faster.
@@ -106,7 +106,7 @@ class Graph:
     @classmethod
     def _build(
         cls,
-        source: EdgeSource,
+        source: EdgeSource | EdgeTable,
         cluster: Cluster,
         order: str,
         num_chunks: int | None,
@@ -122,7 +122,7 @@ class Graph:
                 by_rank = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
             else:
                 by_rank = cluster.run(build_graph, source, key, order, num_chunks, layout)
-            # Spooled copies of compressed files are read by the build only.
+            # Temporary copies of the input are read by the build only.
             getattr(source, "release", lambda: None)()
             infos, stats = map(list, zip(*by_rank, strict=True))
             return cls(cluster, key, source.name, infos[0], stats, placement)
@@ -227,7 +227,7 @@ def require_graph(g: Any) -> None:
     g.require_open()
 
 
-def choose_ranks(source: EdgeSource, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
+def choose_ranks(source: EdgeSource | EdgeTable, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
     """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = _cluster(cluster)
     if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:

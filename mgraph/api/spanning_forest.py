@@ -9,12 +9,10 @@ import numpy as np
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
-from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
 from mgraph.rank_jobs.spanning_forest import check_forest, compute_spanning_forest
-from mgraph.shard.shard import GraphInfo
 from mgraph.validation.traversal import Violation
 
 UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"
@@ -98,7 +96,7 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     """
     require_graph(g)
     g.require_rows("minimum_spanning_forest")
-    require_spannable(g.info)
+    require_spannable(g.info.directed, g.info.weight_dtype is not None)
     maximum = as_flag(maximum, "maximum")
     stored = Stored(g)
     return Forest(stored, maximum, g.run(compute_spanning_forest, [stored], stored.key, maximum))
@@ -107,9 +105,9 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
 minimum_spanning_tree = minimum_spanning_forest
 
 
-def require_spannable(edges: GraphInfo | EdgeSource) -> None:
+def require_spannable(directed: bool, has_weights: bool) -> None:
     """Raise UsageError unless the graph is undirected and has weights."""
-    if edges.directed:
+    if directed:
         raise UsageError(DIRECTED)
-    if edges.weight_dtype is None:
+    if not has_weights:
         raise UsageError(UNWEIGHTED)

@@ -26,7 +26,7 @@ from mgraph.cli.options import (
 )
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
 from mgraph.io.write import require_writable
 
@@ -55,7 +55,7 @@ def answer_options(written: str) -> Callable[[Command], Command]:
     )
 
 
-def source_of_options(options: dict[str, Any]) -> EdgeSource:
+def source_of_options(options: dict[str, Any]) -> EdgeSource | EdgeTable:
     """Return the edge source of INPUT.
 
     Refuse an output that cannot be written before any work.
@@ -74,7 +74,7 @@ def refuse_input_as_output(source: str, output: str) -> None:
 
 @contextmanager
 def graph_of(
-    edges: EdgeSource,
+    edges: EdgeSource | EdgeTable,
     options: dict[str, Any],
     layout: str = "rows",
     check: Callable[[Cluster], None] = lambda cluster: None,

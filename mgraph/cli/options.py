@@ -15,7 +15,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.formats import read_source
@@ -123,8 +123,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 def source_of(
     text: str, weight: str | None, directed: bool | None, num_vertices: int | None, file_format: str | None
-) -> EdgeSource:
-    """Return the edge source of INPUT: a spec such as rmat:20, or a file."""
+) -> EdgeSource | EdgeTable:
+    """Return the edges of INPUT: a spec such as rmat:20, or a file."""
     if is_spec(text):
         given = {"--weight": weight, "--directed": directed, "--num-vertices": num_vertices, "--format": file_format}
         for option, value in given.items():

@@ -17,7 +17,7 @@ from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
 from mgraph.cli.options import Command, combined, layout_option
 from mgraph.cluster.base import Cluster
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable, has_weights
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
 
@@ -65,12 +65,13 @@ def sssp(cutoff: float | None, **options: Any) -> None:
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
-def _check(edges: EdgeSource, sources: tuple[int, ...], target: int | None, weighted: bool) -> None:
-    """Refuse invalid arguments before the graph is built."""
-    as_sources(edges.num_vertices, sources)
-    if target is not None:
-        check_vertex(edges.num_vertices, target, "target")
-    if weighted and edges.weight_dtype is None:
+def _check(edges: EdgeSource | EdgeTable, sources: tuple[int, ...], target: int | None, weighted: bool) -> None:
+    """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
+    if edges.num_vertices is not None:
+        as_sources(edges.num_vertices, sources)
+        if target is not None:
+            check_vertex(edges.num_vertices, target, "target")
+    if weighted and not has_weights(edges):
         raise UsageError(PATHS_NEED_WEIGHTS)
 
 

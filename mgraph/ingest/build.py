@@ -49,6 +49,8 @@ def build(
     """
     if layout not in LAYOUTS:
         raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
+    # Every rank has chunks: those of a rank may be all that it has received or read.
+    num_chunks = num_chunks and -(-num_chunks // comm.size) * comm.size
     chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, layout)
     survey, row_lengths = make_survey(source, backend, comm, order, chunks)
     backend.release()

@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 from typing import Any
 
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
 from mgraph.io.checks import as_flag, as_integer
@@ -17,7 +17,7 @@ from mgraph.io.npz import read_npz
 from mgraph.io.parquet import read_parquet
 from mgraph.io.text import is_packed, read_text
 
-READERS: dict[str, Callable[..., EdgeSource]] = {
+READERS: dict[str, Callable[..., EdgeSource | EdgeTable]] = {
     "text": read_text,
     "npz": read_npz,
     "mtx": read_mtx,
@@ -45,8 +45,8 @@ def read_source(
     directed: bool | None = None,
     num_vertices: int | None = None,
     format: str | None = None,
-) -> EdgeSource:
-    """Return the edges of a file, checked.
+) -> EdgeSource | EdgeTable:
+    """Return the edges of a file, checked as far as that needs no pass over it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def read_source(
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _read(path: spool.InputPath, format: str | None, options: dict[str, Any]) -> EdgeSource:
+def _read(path: spool.InputPath, format: str | None, options: dict[str, Any]) -> EdgeSource | EdgeTable:
     """Choose the reader and call it: first bytes take precedence over the suffix.
 
     Standard input is text.

@@ -49,15 +49,25 @@ def placing_errors(path: object, file: InputFile) -> Iterator[None]:
     try:
         yield
     except BadLine as bad:
-        line = 1
-        left = bad.at
-        last = b""
-        with file.open("rb") as raw:
-            while left > 0 and (piece := raw.read(min(left, 1 << 20))):
-                line += piece.count(b"\n") + piece.count(b"\r") - (last + piece).count(b"\r\n")
-                left = left - len(piece)
-                last = piece[-1:]
-        raise InputError(f"{path}:{line}: {bad.problem}") from None
+        raise placed(path, file, bad.at, bad.problem) from None
+
+
+def placed(path: object, file: InputFile, at: int, problem: str) -> InputError:
+    """Return the error for the line that contains byte `at`."""
+    return InputError(f"{path}:{line_of(file, at)}: {problem}")
+
+
+def line_of(file: InputFile, at: int) -> int:
+    """Return the number of the line that contains byte `at`, from 1."""
+    line = 1
+    left = at
+    last = b""
+    with file.open("rb") as raw:
+        while left > 0 and (piece := raw.read(min(left, 1 << 20))):
+            line += piece.count(b"\n") + piece.count(b"\r") - (last + piece).count(b"\r\n")
+            left -= len(piece)
+            last = piece[-1:]
+    return line
 
 
 def text_begin(path: object, file: InputFile) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io import spool
 from mgraph.io.lines import first_lines, text_begin
-from mgraph.io.text import TextEdges, is_packed, scanned
+from mgraph.io.text import TextTable, is_packed
 
 BANNER = "%%MatrixMarket"
 
@@ -20,8 +20,8 @@ def read_mtx(
     weight: str | int | bool | None = None,
     directed: bool | None = None,
     num_vertices: int | None = None,
-) -> TextEdges:
-    """Check a file once and return it as a source.
+) -> TextTable:
+    """Look at the header of a file and return it as a table.
 
     A symmetric matrix is undirected, a general one directed. `weight=False` leaves the values out.
     """
@@ -45,11 +45,10 @@ def read_mtx(
     directed = symmetry == "general" if directed is None else directed
     if directed and symmetry == "symmetric":
         raise UsageError(f"{path} is symmetric and holds one of both directions: read it as undirected")
-    layout = TextEdges(path, packed, begin, num_fields, (0, 1), weight_field, 1, directed)
-    source = scanned(layout, rows, floats=field != "integer")
-    if source.num_input_edges != entries:
-        raise InputError(f"{path} has {source.num_input_edges} entries where its header says {entries}: truncated?")
-    return source
+    end = max(file.stat().st_size, begin)
+    fields = num_fields, (0, 1), weight_field
+    is_float = field != "integer"
+    return TextTable(path, packed, begin, end, *fields, 1, directed, rows, False, is_float, entries)
 
 
 def _kind(path: spool.InputPath, banner: list[str]) -> tuple[str, str]:

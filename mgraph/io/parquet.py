@@ -1,7 +1,6 @@
 """Parquet files, read and written by pyarrow, which the extra `io` installs.
 
-`mgraph.io.columns` finds the ends of the edges and the weight among the columns. Rows are read by whole row groups:
-a chunk that needs a few rows of a large group reads all of it.
+`mgraph.io.columns` finds the ends of the edges and the weight among the columns. A piece is a row group.
 """
 
 from __future__ import annotations
@@ -15,38 +14,55 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.edges import EdgeChunk, EdgeSource
+from mgraph.edges import EdgeChunk, EdgePiece, EdgeSource, Labels
 from mgraph.errors import InputError, UsageError
-from mgraph.io.arrays import on_backend
-from mgraph.io.checks import as_ids, as_weights, check_ids, check_num_vertices, check_weights
+from mgraph.formatting import counted
+from mgraph.io.checks import as_ids, as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import find_ends, find_weight
-from mgraph.partition import chunk_range
+from mgraph.io.ranges import changed
 from mgraph.types import vertex_dtype
 
 
 @dataclass(frozen=True)
-class ParquetEdges:
-    """A file with checked columns."""
+class ParquetTable:
+    """A file as a table: the names of its columns, and a piece for each row group."""
 
     path: pathlib.Path
     columns: tuple[str, ...]  # the ends, and the weight if there is one
-    num_vertices: int
+    num_vertices: int | None
     directed: bool
-    weight_dtype: np.dtype | None
-    num_input_edges: int
+    max_edges: int
+    num_pieces: int
+    labels: Labels = "auto"
+    base: int = 0
 
     @property
     def name(self) -> str:
         return self.path.stem
 
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
-        groups = [arrays for _, arrays in _rows(self.path, self.columns, lo, hi)]
-        nothing = [np.empty(0, np.int64)] * 2 + [np.empty(0, self.weight_dtype)]
-        ends_and_weights = [np.concatenate(parts) for parts in zip(*groups, strict=True)] or nothing
-        sources, targets = ends_and_weights[:2]
-        weights = None if self.weight_dtype is None else ends_and_weights[2].astype(self.weight_dtype, copy=False)
-        return on_backend(sources, targets, weights, self.num_vertices, backend)
+    @property
+    def has_weights(self) -> bool:
+        return len(self.columns) > 2
+
+    def piece(self, k: int, backend: Backend) -> EdgePiece:
+        """Read row group k, or no rows of a file without groups."""
+        file = _open(self.path)
+        metadata = file.metadata
+        if metadata.num_row_groups != (self.num_pieces if self.max_edges else metadata.num_row_groups):
+            raise changed(self.path, f"it has {counted(metadata.num_row_groups, 'row group')}")
+        first = sum(metadata.row_group(group).num_rows for group in range(k))
+        sources, targets, *weights = (_values(self.path, file, k, name, first) for name in self.columns)
+        for name, ids in zip(self.columns, (sources, targets), strict=False):
+            as_ids(ids, f"{self.path}: {name}")
+        checked = None
+        if weights:
+            name = self.columns[2]
+            check_weights(weights[0], lambda i: f"{self.path}: {name} of row {first + i}")
+            checked = as_weights(weights[0], len(sources), f"{self.path}: {name}")
+        return EdgePiece(sources, targets, checked, lambda i: f"{self.path}: row {first + i}")
+
+    def release(self) -> None:
+        """Do nothing: there is no copy."""
 
 
 def read_parquet(
@@ -55,8 +71,8 @@ def read_parquet(
     weight: str | int | bool | None = None,
     directed: bool | None = None,
     num_vertices: int | None = None,
-) -> ParquetEdges:
-    """Check the columns of a file once and return it as a source.
+) -> ParquetTable:
+    """Look at the columns of a file and return it as a table.
 
     `weight` is a column as in a text file.
     """
@@ -69,19 +85,18 @@ def read_parquet(
     ends = find_ends(path, names, directed)
     weighted = find_weight(path, weight, len(names), names, ends)
     columns = tuple(names[k] for k in (*ends, weighted) if k >= 0)
-    dtype = None
+    for name in columns[:2]:
+        as_ids(_no_rows(schema, name), f"{path}: {name}")
     if weighted >= 0:
-        # The dtype without rows: the empty column of the schema has the same type as one with rows.
-        kind = schema.empty_table().column(columns[2]).to_numpy().dtype
-        dtype = as_weights(np.zeros(1, kind), 1, f"{path}: {columns[2]}").dtype
+        as_weights(np.zeros(1, _no_rows(schema, columns[2]).dtype), 1, f"{path}: {columns[2]}")
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
-    top = -1
-    for first, arrays in _rows(path, columns, 0, file.metadata.num_rows):
-        for name, ids in zip(columns[:2], arrays, strict=False):
-            top = max(top, check_ids(as_ids(ids, f"{path}: {name}"), n, _place(path, name, first)))
-        if weighted >= 0:
-            check_weights(arrays[2], _place(path, columns[2], first))
-    return ParquetEdges(path, columns, top + 1 if n is None else n, directed, dtype, file.metadata.num_rows)
+    metadata = file.metadata
+    return ParquetTable(path, columns, n, directed, metadata.num_rows, max(metadata.num_row_groups, 1))
+
+
+def _no_rows(schema: Any, name: str) -> np.ndarray:
+    """Return a column without rows, of the dtype that it has with rows."""
+    return schema.empty_table().column(name).to_numpy()
 
 
 def _open(path: pathlib.Path) -> Any:
@@ -106,25 +121,14 @@ def _metadata(path: pathlib.Path, file: Any) -> dict[str, Any]:
     raise InputError(f"{path}: its metadata {text[:80]!r} have no valid number of vertices")
 
 
-def _rows(path: pathlib.Path, columns: tuple[str, ...], lo: int, hi: int) -> Iterator[tuple[int, list[np.ndarray]]]:
-    """Yield (number of the first row, columns) for the rows lo..hi, one row group at a time."""
-    file = _open(path)
-    begin = 0
-    for group in range(file.metadata.num_row_groups):
-        end = begin + file.metadata.row_group(group).num_rows
-        if begin < hi and lo < end:
-            first = max(lo, begin)
-            last = min(hi, end)
-            yield first, [_values(path, file, group, name, begin)[first - begin : last - begin] for name in columns]
-        begin = end
-
-
 def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) -> np.ndarray:
     """Return a column of a row group.
 
     `begin` is the number of its first row.
     """
     pyarrow, _ = _pyarrow()
+    if group >= file.metadata.num_row_groups:
+        return _no_rows(file.schema_arrow, name)
     try:
         column = file.read_row_group(group, columns=[name]).column(0)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -133,12 +137,8 @@ def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) ->
         raise InputError(f"{path}: {name} has {len(column)} values in {rows} rows: truncated?")
     if column.null_count:
         missing = int(np.argmax(column.is_null().to_numpy()))
-        raise InputError(f"{_place(path, name, begin)(missing)} is missing")
+        raise InputError(f"{path}: {name} of row {begin + missing} is missing")
     return column.to_numpy()
-
-
-def _place(path: pathlib.Path, name: str, first: int) -> Callable[[int], str]:
-    return lambda i: f"{path}: {name} of row {first + i}"
 
 
 def write_parquet_edges(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:

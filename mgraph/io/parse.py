@@ -163,6 +163,21 @@ def count_lines(text):
 
 
 @inline
+def edge_begin(text, edge):
+    """Return where the line of an edge begins."""
+    i = 0
+    while i < len(text):
+        line = i
+        i = after_blanks(text, i)
+        is_edge = i < len(text) and text[i] not in (_NEWLINE, _RETURN, _HASH, _PERCENT)
+        if is_edge and edge == 0:
+            return line
+        edge -= is_edge
+        i = after_line(text, i)
+    return len(text)
+
+
+@inline
 def note_weight(report, slow, edge, begin, end, kind, is_sure):
     """Count a float; note a token beyond 64 bits, or one that needs Python's float(), as in parse_lines."""
     report[5] += kind == FLOAT

@@ -15,7 +15,7 @@ from mgraph.algorithms.variant import GraphSizes, Setting, select
 from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.generate.grid import Grid
@@ -25,6 +25,7 @@ from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest.memory_check import limit_suffix, min_free_bytes
 from mgraph.ingest.plan import degrees_bytes
 from mgraph.planning.memory import MAX_PLANNED, expected_edges, plan_graph
+from mgraph.planning.tables import as_planned
 from mgraph.shard.shard import Shard
 
 # Smaller builds are not checked here: their own check follows soon enough.
@@ -38,9 +39,14 @@ FEWEST_VERTICES = 1 << 10
 
 
 def refuse_what_cannot_fit(
-    source: EdgeSource, num_ranks: int, backend: str, layout: str, free_of_ranks: Callable[[], list[FreeMemory]]
+    source: EdgeSource | EdgeTable,
+    num_ranks: int,
+    backend: str,
+    layout: str,
+    free_of_ranks: Callable[[], list[FreeMemory]],
 ) -> None:
     """Raise WouldNotFit, with the plan's advice, if the graph cannot fit on these ranks in any case."""
+    source = as_planned(source)
     least = least_bytes(source, num_ranks, layout)
     if least < ASKED_BYTES:
         return

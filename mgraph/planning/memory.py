@@ -16,13 +16,14 @@ from mgraph.algorithms.variants import BFS, COMPONENTS, SPANNING_FOREST, SSSP
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
+from mgraph.planning.tables import as_planned
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.block_headers import shape_of
 from mgraph.validation.components import labels_check_bytes
@@ -109,7 +110,7 @@ class GraphPlan:
 
 
 def plan_graph(
-    source: EdgeSource,
+    source: EdgeSource | EdgeTable,
     num_ranks: int,
     backend: str,
     memory: int | FreeMemory | None,
@@ -131,6 +132,7 @@ def plan_graph(
     peer_memory
         Whether GPUs are assumed to have access to each other's memory.
     """
+    source = as_planned(source)
     edges = expected_edges(source)
     if memory is None:
         memory = CpuBackend(1, sharers=num_ranks).free_memory()

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.planning.memory import expected_connected, plan_graph
+from mgraph.planning.tables import as_planned
 
 # By backend: arcs for each further rank. On NVIDIA H200 BFS over 2^32 arcs on two ranks takes little more than half the
 # time of one (rmat27). A graph is placed before its algorithms are known: at 2^31 arcs shortest paths and forests gain
@@ -40,8 +41,11 @@ class Placement:
         return f"{self.num_ranks} of {self.of} {ranks}: {self.reason}"
 
 
-def place_graph(source: EdgeSource, num_ranks: int, backend: str, memory_bytes: int, layout: str = "rows") -> Placement:
+def place_graph(
+    source: EdgeSource | EdgeTable, num_ranks: int, backend: str, memory_bytes: int, layout: str = "rows"
+) -> Placement:
     """Choose among 1 .. num_ranks ranks with `memory_bytes` each."""
+    source = as_planned(source)
     if num_ranks == 1 or backend not in ARCS_PER_RANK:
         return Placement(num_ranks, num_ranks)
     plan = plan_graph(source, 1, backend, memory_bytes, "compact" if layout == "compact" else "rows")

@@ -8,8 +8,9 @@ from typing import Any
 
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.base import Rank
-from mgraph.edges import EdgeSource
+from mgraph.edges import EdgeSource, EdgeTable, is_table
 from mgraph.ingest.build import build
+from mgraph.ingest.read import read_table
 from mgraph.io.parts import PartEdges
 from mgraph.planning.memory import rows_in_use_bytes
 from mgraph.shard.shard import GraphInfo
@@ -26,7 +27,7 @@ def free_memory(rank: Rank) -> FreeMemory:
 
 
 def build_graph(
-    rank: Rank, source: EdgeSource, key: str, order: str, num_chunks: int | None, layout: str
+    rank: Rank, source: EdgeSource | EdgeTable, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
     """Build this rank's shard and store it as `key`."""
     backend = rank.backend
@@ -34,8 +35,9 @@ def build_graph(
     started = time.perf_counter()
     in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
     with backend.high_water() as peak_bytes:
+        edges = read_table(source, backend, comm)[0] if is_table(source) else source
         shard = build(
-            source, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
+            edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
         )
         backend.synchronize()
     rank.objects[key] = shard

@@ -142,7 +142,7 @@ def test_columns_other_than_the_ends_can_be_ignored(bad):
 
 def test_invalid_arguments_are_refused_before_any_work(bad):
     for arguments in (
-        "bfs plain.el -s 9",
+        "bfs plain.el -s 9 --num-vertices 9",
         "sssp plain.el -s 0",
         "bfs rmat:20 -s 0 -o x/y.csv",
         "bfs rmat:9 -s 0 --path-to 512",
@@ -208,7 +208,7 @@ def test_process_ends_with_exit_code_and_no_traceback(bad):
     process = start("bfs", "badid.txt", "-s", "0")
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (3, "")
-    assert re.fullmatch(r"mgraph: \S+badid\.txt:2: vertex 'x' is not .*\n", err)
+    assert re.fullmatch(r"building badid\nmgraph: \S+badid\.txt:2: vertex 'x' is not .*\n", err)
 
 
 @pytest.mark.parametrize("command", ["bfs", "msf", "components"])

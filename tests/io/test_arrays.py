@@ -10,12 +10,11 @@ import numpy as np
 import pandas
 import pytest
 import scipy.sparse
-from edge_checks import as_rows, assert_chunks_agree, whole
+from edge_checks import as_rows, assert_chunks_agree, read_edges, whole
 
 import mgraph as mg
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import csr_source, edges_source, scipy_source
-from mgraph.io.formats import read_source
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64", ">i4"])
@@ -199,7 +198,7 @@ def test_flag_that_is_not_a_bool_is_refused(directed, tmp_path):
     (tmp_path / "a.el").write_text("0 1\n")
     makers = [lambda: edges_source([0], [1], directed=directed), lambda: csr_source([0, 0], [], directed=directed)]
     if directed is not None:
-        makers.append(lambda: read_source(tmp_path / "a.el", directed=directed))
+        makers.append(lambda: read_edges(tmp_path / "a.el", directed=directed))
     for make in makers:
         with pytest.raises(UsageError, match=f"directed {directed!r} is not True or False"):
             make()

@@ -8,14 +8,13 @@ import tempfile
 import numpy as np
 import pandas
 import pytest
-from edge_checks import as_rows, whole
+from edge_checks import as_rows, read_edges, whole
 from hypothesis import given
 from hypothesis import strategies as st
 from tiers import examples
 
 from mgraph.errors import InputError, UsageError
 from mgraph.io.columns import PAIRS
-from mgraph.io.formats import read_source
 
 FORMATS = (".csv", ".tsv", ".parquet")
 SOURCES = [5, 7, 9]
@@ -41,7 +40,7 @@ def table(names: str) -> dict[str, list]:
 
 
 def rows(path, **options):
-    return as_rows(whole(read_source(path, **options)))
+    return as_rows(whole(read_edges(path, **options)))
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -106,13 +105,13 @@ def test_ambiguous_columns_are_refused(tmp_path, names, message, suffix):
     path = save(tmp_path / f"a{suffix}", table(names))
     for weight in (None, False):
         with pytest.raises(InputError, match=message):
-            read_source(path, directed=True, weight=weight)
+            read_edges(path, directed=True, weight=weight)
 
 
 def test_duplicate_column_names_are_refused(tmp_path):
     (tmp_path / "a.csv").write_text("source,source\n0,1\n")
     with pytest.raises(InputError, match="has two columns called 'source': give each its own name"):
-        read_source(tmp_path / "a.csv")
+        read_edges(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -142,11 +141,11 @@ def test_column_of_another_name_is_not_the_weight(tmp_path, names, suffix):
         with pytest.raises(
             UsageError, match=r"columns \(.*\): say which is the weight, or that there is none: weight=F"
         ):
-            read_source(path, weight=weight)
+            read_edges(path, weight=weight)
     assert rows(path, weight=False) == EDGES
     for weight in ("src", "dst"):
         with pytest.raises(UsageError, match="are the ends"):
-            read_source(path, weight=weight)
+            read_edges(path, weight=weight)
 
 
 def test_index_column_of_a_frame_is_ignored(tmp_path):
@@ -158,13 +157,13 @@ def test_index_column_of_a_frame_is_ignored(tmp_path):
         assert rows(tmp_path / name) == EDGES
     frame.set_axis(["a", "b"], axis=1).to_csv(tmp_path / "a.csv")
     with pytest.raises(InputError, match="has the columns '', a, b, and no two of them"):
-        read_source(tmp_path / "a.csv")
+        read_edges(tmp_path / "a.csv")
 
 
 def test_errors_list_some_of_many_columns(tmp_path):
     path = save(tmp_path / "a.parquet", {f"column{k}": [1] for k in range(500)})
     with pytest.raises(InputError, match=r"the columns column0, .*column11 and 488 more, and no two"):
-        read_source(path)
+        read_edges(path)
 
 
 PAIR = st.sampled_from(PAIRS[:-1]).flatmap(lambda pair: st.tuples(*(st.sampled_from(names.split()) for names in pair)))
@@ -192,4 +191,4 @@ def test_order_of_named_columns_does_not_matter(data):
 def test_target_name_first_is_refused(tmp_path, header):
     (tmp_path / "edges.csv").write_text(f"{header}\n0,1\n")
     with pytest.raises(InputError, match="no two of them are known as the ends of edges"):
-        read_source(tmp_path / "edges.csv", directed=True)
+        read_edges(tmp_path / "edges.csv", directed=True)

@@ -12,14 +12,14 @@ import types
 import numpy as np
 import pyarrow.parquet
 import pytest
-from edge_checks import BACKEND, as_rows, assert_chunks_agree, mkgraph_bytes, whole
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, mkgraph_bytes, read_edges, whole
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.io.arrays import edges_source
-from mgraph.io.formats import READERS, SUFFIXES, read_source
+from mgraph.io.formats import READERS, SUFFIXES
 from mgraph.io.write import write_columns, write_edges
 
 SOURCES = [
@@ -37,11 +37,11 @@ SOURCES = [
 def test_written_edges_are_read_back(tmp_path, source, suffix):
     path = tmp_path / f"graph{suffix}"
     write_edges(path, source)
-    back = read_source(path, num_vertices=source.num_vertices, directed=source.directed)
+    back = read_edges(path, num_vertices=source.num_vertices, directed=source.directed)
     assert as_rows(whole(back)) == as_rows(whole(source))
     assert_chunks_agree(back)
     if suffix == ".npz":
-        kept = read_source(path)
+        kept = read_edges(path)
         assert (kept.num_vertices, kept.directed) == (source.num_vertices, source.directed)
         assert kept.weight_dtype == source.weight_dtype
         assert kept.name == "graph"
@@ -53,24 +53,24 @@ def test_csr_files_equal_those_of_mkgraph(tmp_path, source):
     path = tmp_path / "graph.csr"
     write_edges(path, source)
     assert path.read_bytes() == mkgraph_bytes(source)
-    back = read_source(path)
+    back = read_edges(path)
     assert (back.num_vertices, back.weight_dtype, back.directed) == (source.num_vertices, np.float32, False)
     assert_chunks_agree(back)
     again = tmp_path / "again.csr"
     write_edges(again, back)
     assert again.read_bytes() == path.read_bytes()
-    assert read_source(path, weight=False).weight_dtype is None
+    assert read_edges(path, weight=False).weight_dtype is None
     assert pickle.loads(pickle.dumps(back)) == back
 
 
 def test_csr_of_a_directed_graph_keeps_the_lightest_arc(tmp_path):
     path = tmp_path / "graph.csr"
     write_edges(path, edges_source([1, 1, 0, 2], [0, 0, 1, 2], [5, 3, 4, 1], num_vertices=5, directed=True))
-    back = read_source(path)
+    back = read_edges(path)
     assert back.directed
     assert as_rows(whole(back)) == [(0, 1, 4.0), (1, 0, 3.0)]
     write_edges(path, edges_source([1], [0], directed=True))
-    assert as_rows(whole(read_source(path))) == [(1, 0)]
+    assert as_rows(whole(read_edges(path))) == [(1, 0)]
 
 
 def test_csr_refuses_weights_that_are_not_float32(tmp_path):
@@ -80,7 +80,7 @@ def test_csr_refuses_weights_that_are_not_float32(tmp_path):
     assert not list(tmp_path.iterdir())
     for weight in (2**24, 2**62, -(2**63), 2.0**100):
         write_edges(tmp_path / "graph.csr", edges_source([0], [1], [weight]))
-        assert whole(read_source(tmp_path / "graph.csr")).weights.tolist() == [weight] * 2
+        assert whole(read_edges(tmp_path / "graph.csr")).weights.tolist() == [weight] * 2
 
 
 def test_csr_refuses_damaged_files(tmp_path):
@@ -89,34 +89,34 @@ def test_csr_refuses_damaged_files(tmp_path):
     data = path.read_bytes()
     path.write_bytes(data[:-4])
     with pytest.raises(InputError, match=rf"is {len(data) - 4} bytes, but 32 vertices and \d+ arcs need {len(data)}"):
-        read_source(path)
+        read_edges(path)
     path.write_bytes(data[:20])
     with pytest.raises(InputError, match=r"does not begin as a \.csr file does"):
-        read_source(path)
+        read_edges(path)
     offsets = bytearray(data)
     offsets[40:48] = (2**40).to_bytes(8, "little")
     path.write_bytes(offsets)
     with pytest.raises(InputError, match=r"offsets\[2\] = \d+ is below .*offsets\[1\] = 1099511627776"):
-        read_source(path)
+        read_edges(path)
     targets = bytearray(data)
     targets[32 + 8 * 33 : 32 + 8 * 33 + 4] = b"\xff\xff\xff\xff"
     path.write_bytes(targets)
     with pytest.raises(InputError, match="target of arc 0 = 4294967295 is not below the number of vertices, 32"):
-        read_source(path).chunk(0, 1, BACKEND)
+        read_edges(path).chunk(0, 1, BACKEND)
     path.write_bytes(data[:-4] + np.float32(np.nan).tobytes())
     with pytest.raises(InputError, match=r"weight of arc \d+ = nan is not a finite number"):
-        whole(read_source(path))
+        whole(read_edges(path))
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz_is_read_compressed_or_not(tmp_path, save):
     path = tmp_path / "graph.npz"
     save(path, sources=[0, 1, 2], targets=[1, 2, 0], weights=[5, 6, 7], length=[0.5, 1, 2])
-    source = read_source(path)
+    source = read_edges(path)
     assert as_rows(whole(source)) == [(0, 1, 5), (1, 2, 6), (2, 0, 7)]
     assert_chunks_agree(source)
-    assert as_rows(whole(read_source(path, weight="length"))) == [(0, 1, 0.5), (1, 2, 1.0), (2, 0, 2.0)]
-    assert whole(read_source(path, weight=False)).weights is None
+    assert as_rows(whole(read_edges(path, weight="length"))) == [(0, 1, 0.5), (1, 2, 1.0), (2, 0, 2.0)]
+    assert whole(read_edges(path, weight=False)).weights is None
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,17 @@ def test_npz_refuses_wrong_arrays(tmp_path, arrays, message):
     path = tmp_path / "graph.npz"
     np.savez(path, **arrays)
     with pytest.raises(InputError, match=message):
-        read_source(path)
+        read_edges(path)
 
 
 def test_npz_refuses_damaged_or_missing_arrays(tmp_path):
     path = tmp_path / "graph.npz"
     np.savez(path, sources=[0], targets=[1])
     with pytest.raises(UsageError, match="has no array 'cost' of weights, only sources, targets"):
-        read_source(path, weight="cost")
+        read_edges(path, weight="cost")
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(InputError, match="is no NumPy archive, or truncated"):
-        read_source(path)
+        read_edges(path)
 
 
 def test_format_is_found_by_first_bytes(tmp_path):
@@ -159,31 +159,31 @@ def test_format_is_found_by_first_bytes(tmp_path):
     (tmp_path / "c.mtx").write_text("%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n")
     for name in ("a.csr", "b.npz", "c.mtx"):
         path = (tmp_path / name).rename(tmp_path / f"{name[0]}.dat")
-        assert read_source(path).num_vertices in (2, 16)
+        assert read_edges(path).num_vertices in (2, 16)
     (tmp_path / "d.dat").write_text("0 1\n")
     with pytest.raises(UnknownFormat, match=r"d.dat is of no format known by name \(.txt, .el, .*\.parquet\)"):
-        read_source(tmp_path / "d.dat")
-    assert len(whole(read_source(tmp_path / "d.dat", format="text"))) == 1
+        read_edges(tmp_path / "d.dat")
+    assert len(whole(read_edges(tmp_path / "d.dat", format="text"))) == 1
     assert set(SUFFIXES.values()) == set(READERS)
 
 
 def test_path_that_is_not_a_file_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"none.csv: no such file"):
-        read_source(tmp_path / "none.csv")
+        read_edges(tmp_path / "none.csv")
     with pytest.raises(InputError, match="is not a file"):
-        read_source(tmp_path)
+        read_edges(tmp_path)
     with pytest.raises(UsageError, match="format 'gml' is not one of text, npz, mtx, csr, parquet"):
-        read_source(tmp_path / "a.gml", format="gml")
+        read_edges(tmp_path / "a.gml", format="gml")
     (tmp_path / "a.csr.gz").write_bytes(gzip.compress(b"MGCSR001"))
     with pytest.raises(UnknownFormat, match="is packed by gzip"):
-        read_source(tmp_path / "a.csr.gz")
+        read_edges(tmp_path / "a.csr.gz")
 
 
 def test_standard_input_is_read_once(monkeypatch, tmp_path):
     write_edges(tmp_path / "a.npz", Rmat(4))
     for data, edges in ((b"0 1 5\n1 2 6\n", 2), (gzip.compress(b"0 1\n"), 1), ((tmp_path / "a.npz").read_bytes(), 256)):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
-        source = read_source("-")
+        source = read_edges("-")
         assert source.name == "stdin"
         assert len(whole(source)) == edges
         assert_chunks_agree(source)
@@ -264,9 +264,9 @@ def test_unwritable_path_is_refused(tmp_path):
 def test_vertices_beyond_63_bits_are_refused(tmp_path):
     (tmp_path / "g.el").write_text("0 1\n")
     with pytest.raises(UsageError, match="num_vertices 99999999999999999999 is beyond 63 bits"):
-        read_source(tmp_path / "g.el", num_vertices=99999999999999999999)
+        read_edges(tmp_path / "g.el", num_vertices=99999999999999999999)
     (tmp_path / "g.mtx").write_text(
         "%%MatrixMarket matrix coordinate pattern general\n" + 2 * "99999999999999999999 " + "0\n"
     )
     with pytest.raises(InputError, match=r"g\.mtx has 99999999999999999999 rows"):
-        read_source(tmp_path / "g.mtx")
+        read_edges(tmp_path / "g.mtx")

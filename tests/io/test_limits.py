@@ -11,19 +11,20 @@ import sys
 import textwrap
 
 import pytest
-from cli_runs import ENVIRONMENT, start
+from cli_runs import start
+from dask_processes import ENVIRONMENT
 from disks import mounted_disk
+from edge_checks import read_edges
 
 import mgraph as mg
-from mgraph.io.formats import read_source
 
 BOMB_BYTES = 512 << 20
 # Additional memory allowed for reading a decompression bomb: blocks of 16 MiB per thread, but no whole line.
 MAX_BYTES = 150 << 20
 READ = """
     import os, resource, sys
+    from edge_checks import read_edges
     import mgraph as mg
-    from mgraph.io.formats import read_source
 
     def held():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
@@ -35,12 +36,12 @@ READ = """
     small, bomb, limit = sys.argv[1:]
     # Every thread needs address space for its stack.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
-    read_source(small)  # compiles the parser
+    read_edges(small)  # compiles the parser
     size = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
     resource.setrlimit(resource.RLIMIT_AS, (size + int(limit), resource.RLIM_INFINITY))
     before, moved = held(), transferred()
     try:
-        read_source(bomb)
+        read_edges(bomb)
     except mg.MgraphError as error:
         print(held() - before, transferred() - moved, type(error).__name__, error)
 """
@@ -118,11 +119,11 @@ def test_copy_that_does_not_fit_the_disk_is_refused_and_deleted(tmp_path, small_
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n" * (6 << 20)))
     with pytest.raises(mg.WouldNotFit, match="without its compression " + NO_ROOM.format(small_disk)):
-        read_source(path)
+        read_edges(path)
     assert list(small_disk.iterdir()) == []
     assert shutil.disk_usage(small_disk).used == 0
     path.write_bytes(gzip.compress(b"0 1\n" * (3 << 20)))
-    assert read_source(path).num_input_edges == 3 << 20
+    assert read_edges(path).num_input_edges == 3 << 20
 
 
 def test_standard_input_that_does_not_fit_the_disk_is_refused(small_disk):
@@ -141,4 +142,4 @@ def test_copy_leaves_a_reserve_on_the_disk(tmp_path, monkeypatch):
     path = tmp_path / "edges.txt.gz"
     path.write_bytes(gzip.compress(b"0 1\n"))
     with pytest.raises(mg.WouldNotFit, match=r"0 B of it are there, and 60 MiB are left"):
-        read_source(path)
+        read_edges(path)

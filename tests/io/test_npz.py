@@ -12,11 +12,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from edge_checks import BACKEND, as_rows, assert_chunks_agree, whole
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, read_edges, whole
 
 from mgraph.errors import InputError
 from mgraph.io import npz
-from mgraph.io.formats import read_source
 
 ARRAYS = {
     "sources": np.arange(24, dtype="i4"),
@@ -57,7 +56,7 @@ def archive(path, members: list[tuple[str, bytes]], compression=zipfile.ZIP_STOR
 def test_flipped_bit_is_refused_or_changes_nothing(path, save):
     save(path, **ARRAYS)
     data = path.read_bytes()
-    expected = facts(read_source(path))
+    expected = facts(read_edges(path))
     seed = int(time.time())
     print(f"seed {seed}")
     # As many flips in the directory, where most bits matter, as before it.
@@ -72,7 +71,7 @@ def test_flipped_bit_is_refused_or_changes_nothing(path, save):
         changed[bit // 8] ^= 1 << bit % 8
         path.write_bytes(changed)
         try:
-            found = facts(read_source(path))
+            found = facts(read_edges(path))
         except InputError as error:
             assert str(path) in str(error)  # noqa: PT017  in a loop
             refused += 1
@@ -89,20 +88,20 @@ def test_truncated_archive_is_refused(path, save):
     for length in range(0, len(data), 3):
         path.write_bytes(data[:length])
         with pytest.raises(InputError, match=r"graph\.npz"):
-            read_source(path)
+            read_edges(path)
 
 
 def test_shape_beyond_the_array_is_refused(path):
     np.savez(path, sources=np.arange(64, dtype="i4"), targets=np.arange(64, dtype="i4"))
     path.write_bytes(path.read_bytes().replace(b"(64,)", b"(65,)"))
     with pytest.raises(InputError, match=r"graph\.npz.*Bad CRC-32|truncated or damaged"):
-        read_source(path)
+        read_edges(path)
     # Also if the archive's CRC is that of the changed header.
     for count in (63, 65):
         ends = npy(np.arange(64), shape=(count,))
         archive(path, [("sources.npy", ends), ("targets.npy", ends)])
         with pytest.raises(InputError, match=rf"sources\.npy is to be int64 of shape \({count},\), which takes"):
-            read_source(path)
+            read_edges(path)
 
 
 @pytest.mark.filterwarnings("error")
@@ -111,14 +110,14 @@ def test_absurd_shape_is_refused_without_a_warning(path, shape):
     ends = npy(np.arange(4), shape=shape)
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     with pytest.raises(InputError, match=r"graph\.npz: sources\.npy"):
-        read_source(path)
+        read_edges(path)
 
 
 def test_two_arrays_of_one_name_are_refused(path):
     ends = npy(np.arange(4))
     archive(path, [("sources.npy", ends), ("targets.npy", ends), ("sources.npy", npy(np.arange(4)[::-1].copy()))])
     with pytest.raises(InputError, match=r"graph\.npz has two arrays 'sources'"):
-        read_source(path)
+        read_edges(path)
 
 
 def test_members_that_overlap_are_refused(path):
@@ -130,7 +129,7 @@ def test_members_that_overlap_are_refused(path):
     struct.pack_into("<I", data, second + 42, 0)
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"graph\.npz is no NumPy archive, or truncated or damaged"):
-        read_source(path)
+        read_edges(path)
     # A member that extends into the next, with sizes and a CRC that agree.
     archive(path, [("sources.npy", ends), ("targets.npy", ends)])
     data = bytearray(path.read_bytes())
@@ -139,7 +138,7 @@ def test_members_that_overlap_are_refused(path):
     struct.pack_into("<III", data, first + 16, zipfile.crc32(longer), len(longer), len(longer))
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"graph\.npz"):
-        read_source(path)
+        read_edges(path)
 
 
 @pytest.mark.parametrize(
@@ -158,10 +157,10 @@ def test_members_that_overlap_are_refused(path):
 def test_arrays_of_wrong_dtype_or_shape_are_refused(path, save, array, message):
     save(path, sources=array, targets=array)
     if message is None:
-        assert facts(read_source(path))[:2] == ([], 0)
+        assert facts(read_edges(path))[:2] == ([], 0)
     else:
         with pytest.raises(InputError, match=message):
-            read_source(path)
+            read_edges(path)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
@@ -170,12 +169,12 @@ def test_big_endian_arrays_are_read(path, save):
         path,
         **{key: np.asarray(array).astype(np.asarray(array).dtype.newbyteorder(">")) for key, array in ARRAYS.items()},
     )
-    source = read_source(path)
+    source = read_edges(path)
     assert facts(source)[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
     assert_chunks_agree(source)
     save(path, sources=[0], targets=[1], weights=np.array([2**63], ">u8"))
     with pytest.raises(InputError, match=r"weights\[0\] = 9223372036854775808 is beyond 64 signed bits"):
-        read_source(path)
+        read_edges(path)
 
 
 class Unseekable(io.RawIOBase):
@@ -194,22 +193,22 @@ class Unseekable(io.RawIOBase):
 def test_archives_of_other_programs_are_read(path):
     np.savez(path, **ARRAYS)
     data = path.read_bytes()
-    expected = facts(read_source(path))
+    expected = facts(read_edges(path))
     with open(path, "wb") as file, zipfile.ZipFile(Unseekable(file), "w") as streamed:
         for key, array in ARRAYS.items():
             streamed.writestr(f"{key}.npy", npy(np.asarray(array)))
     assert struct.unpack_from("<H", path.read_bytes(), 6)[0] & 8
-    assert facts(read_source(path)) == expected
+    assert facts(read_edges(path)) == expected
     # A comment, bytes before the archive, and a member that is not an array.
     for name in ("readme.txt", "folder/"):
         path.write_bytes(b"#!/bin/sh\n" + data)
         with zipfile.ZipFile(path, "a") as more:
             more.comment = b"PK about the graph"
             more.writestr(name, b"")
-        assert facts(read_source(path)) == expected
+        assert facts(read_edges(path)) == expected
     for compression in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
         archive(path, [(f"{key}.npy", npy(np.asarray(array))) for key, array in ARRAYS.items()], compression)
-        assert facts(read_source(path)) == expected
+        assert facts(read_edges(path)) == expected
 
 
 def test_encrypted_archive_is_refused(path):
@@ -222,27 +221,27 @@ def test_encrypted_archive_is_refused(path):
             at = data.find(magic, at + 1)
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"graph\.npz.*encrypted"):
-        read_source(path)
+        read_edges(path)
 
 
 def test_checks_do_not_depend_on_the_piece_size(path, monkeypatch):
     monkeypatch.setattr(npz, "PIECE_BYTES", 64)
     for save in (np.savez, np.savez_compressed):
         save(path, **ARRAYS)
-        assert facts(read_source(path))[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
+        assert facts(read_edges(path))[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
     np.savez(path, **(ARRAYS | {"targets": np.where(np.arange(24) == 21, -7, 0)}))
     with pytest.raises(InputError, match=r"targets\[21\] = -7 is negative"):
-        read_source(path)
+        read_edges(path)
     np.savez(path, **(ARRAYS | {"weights": np.where(np.arange(24) == 20, np.nan, 0)}))
     with pytest.raises(InputError, match=r"weights\[20\] = nan is not a finite number"):
-        read_source(path)
+        read_edges(path)
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_changed_file_is_refused(path, save):
     save(path, **ARRAYS)
     data = path.read_bytes()
-    source = pickle.loads(pickle.dumps(read_source(path)))
+    source = pickle.loads(pickle.dumps(read_edges(path)))
     # A copy of the same bytes, as on the disk of another machine.
     path.unlink()
     path.write_bytes(data)

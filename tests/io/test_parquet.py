@@ -10,7 +10,7 @@ import pandas
 import pyarrow
 import pyarrow.parquet
 import pytest
-from edge_checks import BACKEND, as_rows, assert_chunks_agree, whole
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, read_edges, whole
 
 from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
@@ -31,36 +31,37 @@ def test_written_edges_are_read_back(tmp_path, source, monkeypatch):
     monkeypatch.setattr(write, "CHUNK_EDGES", 50)  # several row groups
     path = tmp_path / "graph.parquet"
     write.write_edges(path, source)
-    back = read_source(path)
+    table = read_source(path)
+    assert pickle.loads(pickle.dumps(table)) == table
+    back = read_edges(path)
     assert (back.name, back.num_vertices, back.directed) == ("graph", source.num_vertices, source.directed)
     assert back.weight_dtype == source.weight_dtype
     assert as_rows(whole(back)) == as_rows(whole(source))
     assert_chunks_agree(back)
-    assert pickle.loads(pickle.dumps(back)) == back
 
 
 @pytest.mark.parametrize("groups", [1, 3, 100])
 def test_columns_are_found_by_number_or_name(tmp_path, groups):
     path = save(tmp_path / "a.parquet", EDGES, row_group_size=groups)
     edges = list(zip(*EDGES.values(), strict=True))
-    source = read_source(path)
+    source = read_edges(path)
     assert (source.num_vertices, source.directed, source.weight_dtype) == (6, False, np.float64)
     assert as_rows(whole(source)) == edges
     assert_chunks_agree(source)
-    assert as_rows(whole(read_source(path, weight=False))) == [edge[:2] for edge in edges]
-    assert read_source(path, num_vertices=9, directed=True).num_vertices == 9
+    assert as_rows(whole(read_edges(path, weight=False))) == [edge[:2] for edge in edges]
+    assert read_edges(path, num_vertices=9, directed=True).num_vertices == 9
     more = {"length": [7, 8, 9, 1], "target": EDGES["v"], "w": EDGES["w"], "source": EDGES["u"]}
     path = save(tmp_path / "b.dat", more)
-    assert as_rows(whole(read_source(path))) == edges
-    lengths = as_rows(whole(read_source(path, weight="length")))
+    assert as_rows(whole(read_edges(path))) == edges
+    lengths = as_rows(whole(read_edges(path, weight="length")))
     assert lengths == [(u, v, length) for (u, v, _), length in zip(edges, more["length"], strict=True)]
 
 
 def test_frames_and_files_without_rows_are_read(tmp_path):
     pandas.DataFrame(EDGES, index=[4, 5, 6, 7]).to_parquet(tmp_path / "frame.parquet")
-    assert len(whole(read_source(tmp_path / "frame.parquet", weight="w"))) == 4
+    assert len(whole(read_edges(tmp_path / "frame.parquet", weight="w"))) == 4
     empty = save(tmp_path / "empty.parquet", {"u": np.empty(0, np.int64), "v": np.empty(0, np.int64)})
-    source = read_source(empty)
+    source = read_edges(empty)
     assert (source.num_vertices, source.num_input_edges) == (0, 0)
     assert len(source.chunk(0, 1, BACKEND)) == 0
 
@@ -69,7 +70,7 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
     ("columns", "error", "message"),
     [
         ({"u": [0]}, InputError, "has the columns u, and no two of them are known as the ends"),
-        ({"u": [0, 1, -7], "v": [1, 1, 1]}, InputError, "u of row 2 = -7 is negative"),
+        ({"u": [0, 1, -7], "v": [1, 1, 1]}, InputError, "row 2: vertex -7 is negative"),
         ({"u": [0, 1], "v": [1, None]}, InputError, "v of row 1 is missing"),
         ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u are float64, not integers"),
         ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u are object, not integers"),
@@ -96,7 +97,7 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
 )
 def test_invalid_edges_are_refused(tmp_path, columns, error, message):
     with pytest.raises(error, match=message):
-        read_source(save(tmp_path / "bad.parquet", columns, row_group_size=2))
+        read_edges(save(tmp_path / "bad.parquet", columns, row_group_size=2))
 
 
 def test_damaged_file_is_refused(tmp_path):
@@ -105,16 +106,16 @@ def test_damaged_file_is_refused(tmp_path):
     for damaged in (data[:-10], data[: len(data) // 2], b"PAR1 and no more"):
         path.write_bytes(damaged)
         with pytest.raises(InputError, match=r"a\.parquet is no Parquet file, or truncated"):
-            read_source(path)
+            read_edges(path)
     with pytest.raises(UsageError, match="no column 'length', only u, v, w"):
-        read_source(save(path, EDGES), weight="length")
-    with pytest.raises(InputError, match="u of row 3 = 5 is not below the number of vertices, 5"):
-        read_source(path, num_vertices=5)
+        read_edges(save(path, EDGES), weight="length")
+    with pytest.raises(InputError, match=r"row 3: vertex 5 is not in 0\.\.4"):
+        read_edges(path, num_vertices=5)
     for about in (b"nonsense", b"[1]", b'{"num_vertices": -1}', b'{"num_vertices": "6"}'):
         table = pyarrow.table(EDGES).replace_schema_metadata({"mgraph": about})
         pyarrow.parquet.write_table(table, path)
         with pytest.raises(InputError, match="have no valid number of vertices"):
-            read_source(path)
+            read_edges(path)
 
 
 def test_missing_pyarrow_is_reported_with_how_to_install_it(tmp_path, monkeypatch):
@@ -128,4 +129,4 @@ def test_missing_pyarrow_is_reported_with_how_to_install_it(tmp_path, monkeypatc
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UsageError, match="Parquet needs pyarrow: pip install pyarrow"):
-        read_source(path)
+        read_edges(path)

@@ -14,13 +14,12 @@ import time
 import numpy as np
 import pytest
 from cli_runs import ENVIRONMENT, run
-from edge_checks import as_rows, whole
+from edge_checks import as_rows, read_edges, whole
 
 import mgraph as mg
 from mgraph.api.plot import plot_supersteps
 from mgraph.errors import InputError, UsageError, WouldNotFit
 from mgraph.generate.rmat import Rmat
-from mgraph.io.formats import read_source
 from mgraph.io.replace import replacing
 from mgraph.io.write import write_columns, write_edges
 
@@ -65,10 +64,10 @@ def test_symbolic_link_stays_and_its_target_is_replaced(tmp_path, suffix):
         assert link.is_symlink()
         assert second.is_symlink()
         assert not target.is_symlink()
-        assert len(whole(read_source(target))) > 0
+        assert len(whole(read_edges(target))) > 0
         assert names(tmp_path / "there") == [target.name]
         assert names(tmp_path / "here") == [link.name, second.name]
-    assert read_source(target, num_vertices=32 if suffix != ".csr" else None).num_vertices == 32
+    assert read_edges(target, num_vertices=32 if suffix != ".csr" else None).num_vertices == 32
 
 
 def test_broken_links_are_refused(tmp_path):
@@ -242,4 +241,4 @@ def test_the_command_line_writes_through_a_link(tmp_path):
     with np.load(tmp_path / "real.npz") as columns:
         assert len(columns["distances"]) == 32
     run("generate", "rmat:5", tmp_path / "out.npz")
-    assert as_rows(whole(read_source(tmp_path / "real.npz"))) == as_rows(whole(Rmat(5)))
+    assert as_rows(whole(read_edges(tmp_path / "real.npz"))) == as_rows(whole(Rmat(5)))

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import struct
 
 import numpy as np
 
 from mgraph.backends.cpu import CpuBackend
-from mgraph.edges import EdgeChunk, EdgeSource
+from mgraph.comm.threads import open_threads
+from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
+from mgraph.ingest.read import read_table
+from mgraph.io.formats import read_source
 from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(2)
 CHUNK_COUNTS = (1, 3, 7, 64)
 
 
-def whole(source: EdgeSource, num_chunks: int = 1) -> EdgeChunk:
-    """Return all edges of a source, made in `num_chunks` parts."""
+def read_edges(path, **options) -> EdgeSource:
+    """Return the edges of a file as one rank has read them, with ids as they are."""
+    return as_source(read_source(path, **options))
+
+
+def as_source(edges: EdgeSource | EdgeTable) -> EdgeSource:
+    """Return a source itself, and of a table the edges as one rank has read them, with ids as they are."""
+    if not is_table(edges):
+        return edges
+    return read_table(dataclasses.replace(edges, labels=False), BACKEND, open_threads(1)[0])[0]
+
+
+def whole(source: EdgeSource | EdgeTable, num_chunks: int = 1) -> EdgeChunk:
+    """Return all edges of a source, made in `num_chunks` parts, or of a table."""
+    source = as_source(source)
     chunks = [source.chunk(k, num_chunks, BACKEND) for k in range(num_chunks)]
     for chunk in chunks:
         assert chunk.sources.dtype == chunk.targets.dtype == vertex_dtype(source.num_vertices)
@@ -35,8 +52,9 @@ def as_rows(chunk: EdgeChunk) -> list[tuple]:
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
-def assert_chunks_agree(source: EdgeSource) -> None:
+def assert_chunks_agree(source: EdgeSource | EdgeTable) -> None:
     """Assert that the chunks together are the same edges in the same order for any number of chunks."""
+    source = as_source(source)
     first, *others = (whole(source, num_chunks) for num_chunks in CHUNK_COUNTS)
     for other in others:
         np.testing.assert_array_equal(first.sources, other.sources)

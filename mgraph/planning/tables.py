@@ -1,0 +1,36 @@
+"""What is known of a table of edges before it is read, as an edge source without edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
+
+# Edges for each vertex of a table that does not declare its vertices: half of what Graph500 graphs have.
+EDGES_PER_VERTEX = 8
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """The expected sizes of a table."""
+
+    name: str
+    num_vertices: int
+    directed: bool
+    weight_dtype: np.dtype | None
+    num_input_edges: int
+
+    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
+        raise NotImplementedError("a table is read by mgraph.ingest.read")
+
+
+def as_planned(source: EdgeSource | EdgeTable) -> EdgeSource:
+    """Return the source, or the expected sizes of a table; weights of floats or integers count as four bytes."""
+    if not is_table(source):
+        return source
+    num_vertices = source.max_edges // EDGES_PER_VERTEX if source.num_vertices is None else source.num_vertices
+    weights = np.dtype(np.float32) if source.has_weights else None
+    return PlannedTable(source.name, num_vertices, source.directed, weights, source.max_edges)
