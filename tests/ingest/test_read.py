@@ -53,7 +53,6 @@ class Table:
 
 def edges_of(table, num_ranks):
     """Return the facts of a table, and its edges in order of the pieces, read on some ranks."""
-
     num_chunks = 3 * num_ranks
 
     def program(_, comm):
