@@ -20,7 +20,7 @@ WITHOUT_SIGNALS = {"RETURN_VALUE", "RERAISE", "POP_EXCEPT", "COPY", "PUSH_EXC_IN
 
 
 def interrupted_at(step: int, call: Callable[[], object], files: tuple[str, ...], *, by_line: bool = False) -> bool:
-    """Run `call` with a KeyboardInterrupt at a step of this thread in `files`; return whether the step was reached.
+    """Run `call` with a SIGINT at a step of this thread in `files`; return whether it was interrupted.
 
     A step is an instruction, or with `by_line` a line.
     """
@@ -33,7 +33,8 @@ def interrupted_at(step: int, call: Callable[[], object], files: tuple[str, ...]
         if event == ("line" if by_line else "opcode"):
             at = dis.opname[frame.f_code.co_code[frame.f_lasti]]
             if at not in WITHOUT_SIGNALS and next(steps) == step:
-                raise KeyboardInterrupt
+                # Calls its handler at once.
+                signal.raise_signal(signal.SIGINT)
         return trace
 
     before = sys.gettrace()
@@ -91,7 +92,10 @@ def interrupt_often(setup: str, work: str, check: str, *, times: int, hang_s: fl
     print(f"seed {seed}")
     draw = random.Random(seed)
     code = PROGRAM.format(setup=setup, work=work, check=check, times=times)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support"), os.environ.get("PYTHONPATH", "")]),
+    }
     command = [sys.executable, "-X", "faulthandler", "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=environment, **pipes) as process:
