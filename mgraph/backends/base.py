@@ -69,6 +69,8 @@ class Backend(ABC):
     ----------
     stopped
         Why the current call must launch no further kernel; None while it may.
+    borrows_threads
+        Whether the calls of one rank run in their callers' threads.
     """
 
     name: str
@@ -78,6 +80,7 @@ class Backend(ABC):
     shared_bytes = 160 << 10
     cache_bytes = 32 << 20
     stopped: str | None = None
+    borrows_threads = False
 
     @abstractmethod
     def enter_thread(self) -> None:
@@ -179,6 +182,11 @@ class PersistentBackend(Backend):
     abort_word: Array
     arrived: Array
     rates: Rates | None = None
+    borrows_threads = True
+
+    @abstractmethod
+    def borrow_thread(self) -> Callable[[], object]:
+        """Prepare a thread of the user, for one call; return a function that undoes it."""
 
     @abstractmethod
     def device_facts(self) -> dict[str, str | int]:

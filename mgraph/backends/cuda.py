@@ -193,6 +193,19 @@ class CudaBackend(PersistentBackend):
         # The current device is per thread, device 0 at first.
         cupy.cuda.Device(self.device).use()
 
+    def borrow_thread(self) -> Callable[[], object]:
+        """Use this device and its null stream: calls of several threads must not overlap on streams of theirs."""
+        device = runtime.getDevice()
+        self.enter_thread()
+        stream = get_current_stream()
+        cupy.cuda.Stream.null.use()
+
+        def give_back() -> None:
+            stream.use()
+            runtime.setDevice(device)
+
+        return give_back
+
     def device_facts(self) -> dict[str, str | int]:
         return {
             "name": cupy.cuda.runtime.getDeviceProperties(self.device)["name"].decode(),

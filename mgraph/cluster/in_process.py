@@ -1,4 +1,4 @@
-"""Ranks as threads of the caller's process: no scheduler, and a call of one rank costs one switch of threads."""
+"""Ranks in the caller's process, without a scheduler: threads, or for one rank on a GPU the caller's thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from mgraph.cluster.base import (
     check_parts,
     check_process,
 )
-from mgraph.cluster.rank_threads import KeyHold, RankThreads
+from mgraph.cluster.caller_thread import CallerThread
+from mgraph.cluster.local_ranks import LocalRanks, OwnerGone
+from mgraph.cluster.rank_threads import RankThreads
 from mgraph.comm.base import DEFAULT_TIMEOUT_S, Communicator
 from mgraph.comm.threads import open_threads
 from mgraph.errors import UsageError
@@ -30,7 +32,7 @@ from mgraph.errors import UsageError
 # More threads than cores would only wait for each other.
 MAX_THREADS = 256
 
-_in_use: weakref.WeakSet[RankThreads] = weakref.WeakSet()
+_in_use: weakref.WeakSet[LocalRanks] = weakref.WeakSet()
 
 
 @atexit.register
@@ -78,7 +80,9 @@ class InProcessCluster(Cluster):
         open_comms = self.open_comms
         self.backend = backends[0].name
         self._narrowed: dict[int, InProcessCluster] = {}
-        self._threads = RankThreads(backends, lambda: open_comms(num_ranks, timeout_s))
+        in_caller = num_ranks == 1 and backends[0].borrows_threads
+        threads: type[LocalRanks] = CallerThread if in_caller else RankThreads
+        self._threads = threads(backends, lambda: open_comms(num_ranks, timeout_s))
         _in_use.add(self._threads)
         # The threads would outlive a cluster that is collected without `close`.
         weakref.finalize(self, self._threads.close, wait=False).atexit = False
@@ -136,6 +140,33 @@ class InProcessCluster(Cluster):
         for part in list(self._narrowed.values()):
             part.close()
         self._threads.close()
+
+
+class KeyHold:
+    """Forgets a key when it is called, or when its owner is collected.
+
+    A finalizer in Python could lose an interrupt and leave the key behind. So no Python code runs when the owner is
+    collected: the interpreter calls `put` with the dead weak reference, and rank 0's thread, or the one beside
+    the rank's callers, forgets the key before the next call.
+    """
+
+    def __init__(self, owner: object, threads: LocalRanks, key: str) -> None:
+        self._threads = threads
+        self._key = key
+        reference = OwnerGone(owner, threads.items.put)
+        reference.key = key
+        # Held here, since a weak reference that is collected before its referent calls nothing.
+        threads.holds[key] = reference
+
+    @property
+    def alive(self) -> bool:
+        """Whether the key has not been forgotten."""
+        return self._key in self._threads.holds
+
+    def __call__(self) -> None:
+        # In this order: after an interrupt between the two lines, the end of the owner still frees the key.
+        self._threads.forget(self._key)
+        self._threads.holds.pop(self._key, None)
 
 
 def _shared_backend(name: str, num_ranks: int) -> Callable[[], Backend]:

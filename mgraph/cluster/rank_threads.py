@@ -3,7 +3,8 @@
 Python raises KeyboardInterrupt in the main thread, between any two bytecode instructions, also inside `with condition:`
 or `wait(futures)`; a lock acquired there may stay locked. So the functions of ranks, the locks that they share and the
 end of a call run in the threads of ranks, even for one rank. The caller does only two things, both atomic in C: it puts
-its call into a queue, and waits for a lock of that call alone, on which no other thread depends.
+its call into a queue, and waits for a lock of that call alone, on which no other thread depends. (One rank on a GPU
+runs in its callers' threads: see caller_thread.py.)
 
 The queue serializes calls: rank 0's thread gets them in order, passes each to the other ranks, runs its own part, and
 gets the next when the last rank has finished this one.
@@ -11,63 +12,35 @@ gets the next when the last rank has finished this one.
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
-from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from itertools import repeat
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from mgraph.backends.base import Backend
-from mgraph.cluster.base import ERROR_WAIT_S, Objects, Rank, first_cause
+from mgraph.cluster.base import ERROR_WAIT_S, Rank, first_cause
+from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, no_threads
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
-from mgraph.formatting import counted
 from mgraph.signals import locked_lock, run_in_thread, wait_for
 
-CLOSED = "this cluster is closed: connect again"
 
-
-class RankThreads:
-    """One thread for each rank of this process.
-
-    Attributes
-    ----------
-    ranks
-        The ranks of the next call; empty if it must open a new communicator.
-    is_closed
-        Whether calls are refused.
-    """
+class RankThreads(LocalRanks):
+    """One thread for each rank of this process."""
 
     def __init__(self, backends: Sequence[Backend], open_comms: Callable[[], list[Communicator]]) -> None:
-        self.backends = backends
-        self.objects = [Objects() for _ in backends]
-        self._open_comms = open_comms
-        self._pid = os.getpid()
-        self.ranks = self._open_ranks()
-        self.is_closed = False
-        self._has_ended = False
-        self.calls: SimpleQueue[Call | _Closing | _OwnerGone] = SimpleQueue()
-        # By key, the references to living owners.
-        self.holds: dict[str, _OwnerGone] = {}
+        super().__init__(backends, open_comms)
         self._queues: list[SimpleQueue[Call | None]] = [SimpleQueue() for _ in backends[1:]]
-        # Aborted by `close`.
-        self._running: Call | None = None
         self._threads: list[threading.Thread] = []
-        self._idents: set[int | None] = set()
         self._start()
 
     def run(self, function: Callable[..., Any], args: list[tuple]) -> list[Any]:
-        """Run the function on every rank with its arguments; calls of several threads are queued."""
         if threading.get_ident() in self._idents:
-            raise UsageError("a function that runs on a rank called its own cluster: use the verbs of rank.comm there")
+            raise UsageError(OWN_CALL)
         call = Call(self, function, args)
         try:
-            self.calls.put(call)
-            # Checked after the put: a call queued behind the `_Closing` of `close` would never run.
+            self.items.put(call)
+            # Checked after the put: a call queued behind the `Closing` of `close` would never run.
             if self.is_closed:
                 raise ClusterError(CLOSED)
             wait_for(call.answered)
@@ -78,33 +51,6 @@ class RankThreads:
             run_in_thread(call.give_up)
             raise
         raise call.failure()
-
-    def forget(self, key: str) -> None:
-        """Drop the objects of all ranks under a key; finalizers call it, in any thread."""
-        if os.getpid() == self._pid:
-            # One call in C: an interrupt between two ranks, lost in a finalizer, would leave the objects of the rest.
-            deque(map(dict.pop, self.objects, repeat(key), repeat(None)), maxlen=0)
-
-    def close(self, *, wait: bool = True) -> None:
-        """Abort the running call, refuse waiting ones, and free the objects of ranks; from any thread."""
-        if os.getpid() != self._pid:
-            # A forked child has none of the threads, and the objects belong to the parent.
-            return
-        self.is_closed = True
-        # `close` sets is_closed, then reads _running; `_run` sets _running, then reads is_closed: one sees the other.
-        if (running := self._running) is not None:
-            run_in_thread(running.abort, "the cluster was closed")
-        closing = _Closing()
-        self.calls.put(closing)
-        # Checked after the put: `_end` sets _has_ended before it empties the queue.
-        if wait and not self._has_ended and threading.get_ident() not in self._idents:
-            wait_for(closing.answered)
-
-    def _open_ranks(self) -> list[Rank]:
-        """Open a new communicator; return the ranks that use it."""
-        size = len(self.backends)
-        parts = zip(self._open_comms(), self.backends, self.objects, strict=True)
-        return [Rank(r, size, comm, backend, objects) for r, (comm, backend, objects) in enumerate(parts)]
 
     def _start(self) -> None:
         """Start all threads; if one cannot start, end the others and raise."""
@@ -121,34 +67,32 @@ class RankThreads:
                 thread.start()
                 self._threads.append(thread)
         except BaseException as error:
-            self.calls.put(_Closing())
+            self.items.put(Closing())
             if isinstance(error, RuntimeError):
-                raise ClusterError(
-                    f"{counted(number, 'rank')} in this process need a thread each ({error}): use fewer (--workers)"
-                ) from error
+                raise no_threads(number, error) from error
             raise
         self._idents = {thread.ident for thread in self._threads}
 
     def _run_rank_0(self) -> None:
         """Run the calls as rank 0, in the order of the queue."""
         self.backends[0].enter_thread()
-        while not isinstance(item := self.calls.get(), _Closing):
+        while not isinstance(item := self.items.get(), Closing):
             if isinstance(item, Call):
                 self._run(item)
-            elif self.holds.pop(item.key, None) is not None:
-                self.forget(item.key)
+            else:
+                self._forget_collected(item)
             # Otherwise the arguments and results of this call would live until the next one.
             del item
         self._end(item)
 
     def _run(self, call: Call) -> None:
-        self._running = call
+        self.running = call
         if self.is_closed:
             call.refuse(ClusterError(CLOSED))
         else:
             try:
                 # A failed call has aborted its communicator.
-                self.ranks = self.ranks or self._open_ranks()
+                self.ranks = self.ranks or self.open_ranks()
             except Exception as error:
                 call.refuse(error)
             else:
@@ -157,7 +101,7 @@ class RankThreads:
                         queue.put(call)
                     call.run(0)
                     call.over.acquire()
-        self._running = None
+        self.running = None
 
     def _run_other_rank(self, r: int) -> None:
         """Run the calls as rank r > 0, in the order in which rank 0 passes them on."""
@@ -166,27 +110,15 @@ class RankThreads:
             call.run(r)
             del call
 
-    def _end(self, closing: _Closing) -> None:
-        """End the other ranks, free everything, and refuse the calls that still wait."""
+    def _end(self, closing: Closing) -> None:
+        """End the other ranks, then free everything."""
         try:
             for queue in self._queues:
                 queue.put(None)
             for thread in self._threads[1:]:
                 thread.join()
-            for rank in self.ranks:
-                rank.comm.abort("the cluster was closed")
-            for objects in self.objects:
-                objects.clear()
-            for backend in self.backends:
-                backend.close()
         finally:
-            self._has_ended = True
-            item: Call | _Closing | _OwnerGone = closing
-            with suppress(Empty):
-                while True:
-                    if not isinstance(item, _OwnerGone):
-                        item.refuse(ClusterError(CLOSED))
-                    item = self.calls.get_nowait()
+            self._free(closing)
 
 
 class Call:
@@ -311,48 +243,3 @@ class Call:
         for objects, added in zip(self._threads.objects, self._added, strict=True):
             objects.undo(added)
         self.results = []
-
-
-class KeyHold:
-    """Forgets a key when it is called, or when its owner is collected.
-
-    A finalizer in Python could lose an interrupt and leave the key behind. So no Python code runs when the owner is
-    collected: the interpreter calls `put` with the dead weak reference, and rank 0's thread forgets the key before the
-    next call.
-    """
-
-    def __init__(self, owner: object, threads: RankThreads, key: str) -> None:
-        self._threads = threads
-        self._key = key
-        reference = _OwnerGone(owner, threads.calls.put)
-        reference.key = key
-        # Held here, since a weak reference that is collected before its referent calls nothing.
-        threads.holds[key] = reference
-
-    @property
-    def alive(self) -> bool:
-        """Whether the key has not been forgotten."""
-        return self._key in self._threads.holds
-
-    def __call__(self) -> None:
-        # In this order: after an interrupt between the two lines, the end of the owner still frees the key.
-        self._threads.forget(self._key)
-        self._threads.holds.pop(self._key, None)
-
-
-class _OwnerGone(weakref.ref):
-    """A weak reference to the owner of a key; queued when the owner is collected."""
-
-    __slots__ = ("key",)
-    key: str
-
-
-class _Closing:
-    """The queue item after which no call runs."""
-
-    def __init__(self) -> None:
-        self.answered = locked_lock()
-
-    def refuse(self, error: BaseException) -> None:
-        """Wake the thread that waits in `close`: everything is freed."""
-        self.answered.release()

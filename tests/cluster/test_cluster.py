@@ -17,6 +17,7 @@ import pytest
 import rank_programs as programs
 from dask_processes import ENVIRONMENT, held, make_security, wait_until
 from distributed import Client, LocalCluster, SchedulerPlugin
+from local_clusters import GPU, local_cluster
 
 from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.connect import connect
@@ -25,13 +26,13 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
 
 
-@pytest.fixture(params=["one rank here", "three ranks here", "dask"])
+@pytest.fixture(params=[1, 3, GPU, "dask"])
 def cluster(request):
     if request.param == "dask":
         with DaskCluster(request.getfixturevalue("client"), open_timeout_s=30) as cluster:
             yield cluster
     else:
-        with InProcessCluster(1 if "one" in request.param else 3) as cluster:
+        with local_cluster(request.param) as cluster:
             yield cluster
 
 
@@ -102,10 +103,10 @@ def test_interrupted_call_frees_the_ranks(cluster, tmp_path):
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_interrupt_of_a_waiting_call_does_not_affect_other_calls(num_ranks, tmp_path):
+@pytest.mark.parametrize("kind", [1, 2, GPU])
+def test_interrupt_of_a_waiting_call_does_not_affect_other_calls(kind, tmp_path):
     log = tmp_path / "log"
-    with InProcessCluster(num_ranks, timeout_s=20) as cluster:
+    with local_cluster(kind, timeout_s=20) as cluster:
         first = threading.Thread(target=cluster.run, args=(programs.linger, str(log), "job", 1.0))
         first.start()
         wait_until(log.exists)
@@ -114,14 +115,14 @@ def test_interrupt_of_a_waiting_call_does_not_affect_other_calls(num_ranks, tmp_
             cluster.run(programs.keep, "graph", 1)
         assert first.is_alive()
         first.join(30)
-        check_turns(str(log), 1, num_ranks)
-        assert len(cluster.run(programs.total)) == num_ranks
+        check_turns(str(log), 1, cluster.num_ranks)
+        assert len(cluster.run(programs.total)) == cluster.num_ranks
         assert not any(cluster._objects)
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_waiting_calls_are_refused_when_the_cluster_is_closed(num_ranks, tmp_path):
-    cluster = InProcessCluster(num_ranks, timeout_s=20)
+@pytest.mark.parametrize("kind", [1, 2, GPU])
+def test_waiting_calls_are_refused_when_the_cluster_is_closed(kind, tmp_path):
+    cluster = local_cluster(kind, timeout_s=20)
     errors = []
 
     def call(name):
@@ -173,7 +174,7 @@ def test_closed_cluster_refuses_calls(cluster):
 
 
 def test_repr_names_ranks_backend_and_launcher(cluster):
-    ranks = "1 cpu rank" if cluster.num_ranks == 1 else f"{cluster.num_ranks} cpu ranks"
+    ranks = f"{cluster.num_ranks} {cluster.backend} rank" + "s" * (cluster.num_ranks > 1)
     assert repr(cluster) == f"<Cluster: {ranks}, {cluster.launcher}>"
 
 

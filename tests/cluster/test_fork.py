@@ -14,8 +14,8 @@ import gc, os, sys
 import mgraph as mg
 
 def main():
-    cluster = mg.connect({options})
-    g = mg.rmat(14, cluster=cluster)
+    cluster = {connected}
+    g = mg.rmat({scale}, cluster=cluster)
     found = mg.bfs(g, 0)
     expected = found.distances.digest()
     {make_part}
@@ -42,8 +42,8 @@ def main():
             cluster.close()
             del cluster
             gc.collect()
-            with mg.connect(num_ranks=2, backend="cpu") as own, mg.rmat(14, cluster=own) as g, mg.bfs(g, 0) as found:
-                assert found.distances.digest() == expected
+            with mg.connect(num_ranks=2, backend="cpu") as own, mg.rmat({scale}, cluster=own) as g:
+                assert mg.bfs(g, 0).distances.digest() == expected
             print("the child is done", flush=True)
         finally:
             os._exit(0)
@@ -58,7 +58,7 @@ if __name__ == "__main__":
 
 
 def run(tmp_path, **filling: str) -> None:
-    filling = {"make_part": "", "uses": "", **filling}
+    filling = {"make_part": "", "uses": "", "scale": "14", **filling}
     (tmp_path / "program.py").write_text(PROGRAM.format(**filling))
     done = subprocess.run(
         # Python warns of forks in processes with threads, such as this one.
@@ -73,10 +73,15 @@ MAKE_PART = "part = cluster.narrowed(1)"
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_in_process_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, num_ranks):
-    run(tmp_path, options=f"num_ranks={num_ranks}, backend='cpu'", make_part=MAKE_PART, uses="lambda: part.run(print),")
+    connected = f"mg.connect(num_ranks={num_ranks}, backend='cpu')"
+    run(tmp_path, connected=connected, make_part=MAKE_PART, uses="lambda: part.run(print),")
+
+
+def test_one_gpu_of_the_parent_is_refused_and_stays_usable(tmp_path):
+    run(tmp_path, connected="__import__('local_clusters').local_cluster('gpu')", scale="5")
 
 
 @pytest.mark.ci
 def test_dask_cluster_of_the_parent_is_refused_and_stays_usable(tmp_path, workers):
-    options = f"scheduler={workers.scheduler_address!r}, backend='cpu'"
-    run(tmp_path, options=options, make_part=MAKE_PART, uses="lambda: part.run(print),")
+    connected = f"mg.connect(scheduler={workers.scheduler_address!r}, backend='cpu')"
+    run(tmp_path, connected=connected, make_part=MAKE_PART, uses="lambda: part.run(print),")

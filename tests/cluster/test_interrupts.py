@@ -14,6 +14,7 @@ import pytest
 import rank_programs as programs
 from dask_processes import held_keys, wait_until
 from interrupts import interrupt_often, interrupted_at, of_package
+from local_clusters import GPU, local_cluster
 from tiers import by_tier
 
 import mgraph as mg
@@ -25,6 +26,8 @@ from mgraph.cluster.in_process import InProcessCluster
 
 # How long ranks sleep after their last verb.
 LATE_S = 3.0
+KINDS = [1, 2, GPU]
+THREADS = [f"cluster/{name}.py" for name in ("in_process", "local_ranks", "rank_threads", "caller_thread")]
 CALLS = {
     "build": lambda g: mg.rmat(4, cluster=g.cluster),
     "bfs": lambda g: mg.bfs(g, 0),
@@ -36,12 +39,16 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
-    files = of_package("cluster/in_process.py", "cluster/rank_threads.py")
-    with InProcessCluster(num_ranks, timeout_s=20) as cluster:
+@pytest.mark.parametrize("kind", KINDS)
+def test_call_interrupted_at_any_instruction_frees_the_ranks(kind):
+    files = (*of_package("signals.py", *THREADS), programs.__file__)
+    handler = signal.getsignal(signal.SIGINT)
+    with local_cluster(kind, timeout_s=20) as cluster:
+        num_ranks = cluster.num_ranks
         for step in itertools.count():
-            if not interrupted_at(step, lambda: cluster.run(programs.keep, "answer", 1), files):
+            was_interrupted = interrupted_at(step, lambda: cluster.run(programs.keep, "answer", 1), files)
+            assert signal.getsignal(signal.SIGINT) is handler
+            if not was_interrupted:
                 break
             wait_until(lambda: not any(cluster._objects))
             assert len(cluster.run(programs.total)) == num_ranks
@@ -52,24 +59,24 @@ def test_call_interrupted_at_any_instruction_frees_the_ranks(num_ranks):
 @pytest.mark.covering
 @pytest.mark.widens
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(num_ranks, name):
-    with InProcessCluster(num_ranks, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
+@pytest.mark.parametrize("kind", KINDS)
+def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(kind, name):
+    with local_cluster(kind, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
-        # A prime, so that interrupts reach every line of a loop.
-        for step in itertools.count(0, by_tier(7, 1)):
+        # Primes, so that interrupts reach every line of a loop. The emulator's launches take long.
+        for step in itertools.count(0, by_tier(7, 1) * (53 if kind == GPU else 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break
-            wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g.key}] * num_ranks)
+            wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g.key}] * cluster.num_ranks)
         assert step > 50
-        assert len(cluster.run(programs.total)) == num_ranks
+        assert len(cluster.run(programs.total)) == cluster.num_ranks
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_close_interrupted_at_any_instruction_can_be_repeated(num_ranks):
-    files = of_package("cluster/in_process.py", "cluster/rank_threads.py")
+@pytest.mark.parametrize("kind", KINDS)
+def test_close_interrupted_at_any_instruction_can_be_repeated(kind):
+    files = of_package(*THREADS)
     for step in itertools.count():
-        cluster = InProcessCluster(num_ranks)
+        cluster = local_cluster(kind)
         cluster.run(programs.keep, "graph", 1)
         was_interrupted = interrupted_at(step, cluster.close, files)
         cluster.close()
@@ -111,10 +118,37 @@ def test_searches_succeed_after_many_interrupts(num_ranks, scale):
     )
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_ranks_that_call_no_verb_stop_when_their_caller_is_interrupted(num_ranks, tmp_path):
+@pytest.mark.widens
+@pytest.mark.parametrize("threads", [1, 3])
+def test_searches_of_one_gpu_succeed_after_many_interrupts(threads):
+    """With several threads the main one also waits for its turn when it is interrupted."""
+    interrupt_often(
+        "import threading; from local_clusters import local_cluster; from mgraph.rank_jobs.build import free_bytes\n"
+        "cluster = local_cluster('gpu'); g = mg.rmat(5, weights='float32', cluster=cluster)\n"
+        "finds = mg.connected_components, mg.minimum_spanning_forest, lambda g: mg.bfs(g, 0), lambda g: mg.sssp(g, 0)\n"
+        "find = lambda: [column for find in finds for column in find(g).columns]\n"
+        "expected = [column.digest() for column in find()]\n"
+        "is_over = []\n"
+        "def search():\n"
+        "    assert [column.digest() for column in find()] == expected\n"
+        "def search_on():\n"
+        "    while not is_over: search()\n"
+        f"others = [threading.Thread(target=search_on) for _ in range({threads - 1})]\n"
+        "for other in others: other.start()",
+        "search(); assert signal.getsignal(signal.SIGINT) in (interrupt, signal.SIG_IGN)",
+        "is_over.append(1)\n"
+        "for other in others: other.join(30); assert not other.is_alive()\n"
+        "time.sleep(1); cluster.run(free_bytes)\n"
+        "assert [set(objects) for objects in cluster._objects] == [{g.key}], cluster._objects",
+        times=by_tier(60, 400),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ranks_that_call_no_verb_stop_when_their_caller_is_interrupted(kind, tmp_path):
     marker = str(tmp_path / "m")
-    with InProcessCluster(num_ranks) as cluster:
+    with local_cluster(kind) as cluster:
+        num_ranks = cluster.num_ranks
         interrupter = threading.Thread(target=interrupt_when_filled, args=(tmp_path, num_ranks))
         interrupter.start()
         with pytest.raises(KeyboardInterrupt):
@@ -129,13 +163,13 @@ def interrupt_when_filled(folder, count):
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.fixture(params=[1, 2, "dask"])
+@pytest.fixture(params=[*KINDS, "dask"])
 def cluster(request):
     if request.param == "dask":
         with DaskCluster(request.getfixturevalue("client"), open_timeout_s=30) as cluster:
             yield cluster
     else:
-        with InProcessCluster(request.param) as cluster:
+        with local_cluster(request.param) as cluster:
             yield cluster
 
 
@@ -194,9 +228,10 @@ def test_keys_of_a_failed_call_are_dropped():
     assert objects == {"kept": 1}
 
 
-@pytest.mark.parametrize("num_ranks", [1, 2])
-def test_call_of_a_rank_on_its_own_cluster_is_refused(num_ranks):
-    with InProcessCluster(num_ranks) as cluster:
+@pytest.mark.parametrize("kind", KINDS)
+def test_call_of_a_rank_on_its_own_cluster_is_refused(kind):
+    with local_cluster(kind) as cluster:
+        num_ranks = cluster.num_ranks
         with pytest.raises(mg.UsageError, match="called its own cluster"):
             cluster.run(lambda rank: cluster.run(programs.total))
         assert len(cluster.run(programs.total)) == num_ranks

@@ -169,6 +169,9 @@ class EmulatedBackend(PersistentBackend):
     def enter_thread(self) -> None:
         """Do nothing: all threads see the same memory."""
 
+    def borrow_thread(self) -> Callable[[], object]:
+        return lambda: None
+
     def launch(self, kernel: Kernel, args: tuple) -> None:
         if len(args) != len(kernel.parameters):
             raise EmulationError(f"{kernel} takes {len(kernel.parameters)} arguments, not {len(args)}")
