@@ -64,7 +64,7 @@ def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(kind, name):
     with local_cluster(kind, timeout_s=20) as cluster, mg.rmat(4, weights="float32", cluster=cluster) as g:
         CALLS[name](g)
         # Primes, so that interrupts reach every line of a loop. The emulator's launches take long.
-        for step in itertools.count(0, by_tier(7, 1) * (53 if kind == GPU else 1)):
+        for step in itertools.count(0, by_tier(379, 257) if kind == GPU else by_tier(7, 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break
             wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g.key}] * cluster.num_ranks)
@@ -189,8 +189,8 @@ def test_result_abandoned_after_the_last_verb_is_dropped(cluster):
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             g.run(programs.keep_late, [], "answer", LATE_S)
-        # It was abandoned while the ranks slept.
-        assert time.monotonic() - began < LATE_S
+        # It was abandoned while the ranks slept; but in its caller's thread a job ends by its next verb or launch.
+        assert (time.monotonic() - began < LATE_S) == (cluster.backend == "cpu")
         wait_until(lambda: keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks)
         cluster.run(programs.total)
         assert keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks
