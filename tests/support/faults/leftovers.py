@@ -54,7 +54,7 @@ def of_cluster(cluster: Any) -> dict[str, int]:
     if cluster.launcher == "in-process":
         held = sum(len(objects) for objects in cluster._objects)
         threads = getattr(cluster, "_threads", None)
-        calls = len(cluster._leases._leases) if threads is None else int(threads._running is not None)
+        calls = len(cluster._leases._leases) if threads is None else int(threads.running is not None)
         return {"objects": held, "calls": calls, "parts": len(cluster._narrowed)}
     return {"futures": len(cluster.client.futures), "parts": len(cluster._narrowed)}
 
