@@ -13,6 +13,7 @@ from faults.campaign import Strikes, Tally, interrupt, kill_clients, kill_worker
 from faults.commands import COMMANDS, strike_commands
 from faults.phases import write_inputs
 from faults.processes import Run, client_process, monitored
+from local_clusters import GPU
 
 # Well above the time of the faults of one test (SHARES), and below faulthandler_timeout.
 pytestmark = [pytest.mark.timeout(360), pytest.mark.widens]
@@ -26,6 +27,7 @@ SHARES = {
     "test_killed_commands": (0.75, 15),
 }
 SCALE = 10
+SMALL_SCALE = 5
 
 
 def pytest_generate_tests(metafunc):
@@ -58,10 +60,12 @@ def campaign(request, run, record_property):
     return run_campaign
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("ranks", [1, 2, 3, GPU])
 def test_interrupted_calls_in_process(run, campaign, ranks, count):
-    # On one rank a larger graph, so that its kernels run in several threads.
-    scale = SCALE + 4 if ranks == 1 else SCALE
+    # On one rank a larger graph, so that its kernels run in several threads; small ones for the emulator.
+    scale = {1: SCALE + 4, GPU: SMALL_SCALE}.get(ranks, SCALE)
+    if ranks == GPU:
+        write_inputs(run.folder, SMALL_SCALE)
     with campaign() as (tally, chance), client_process(run, ranks=ranks, scale=scale) as process:
         interrupt(Strikes(run, process, tally), chance, count)
 

@@ -19,6 +19,7 @@ from typing import Any
 import mgraph as mg
 from faults import leftovers, planted, stacks  # noqa: F401
 from faults.phases import Work, digest
+from local_clusters import GPU, local_cluster
 from mgraph.cluster.base import Cluster
 
 # A short phase is repeated for this long, so that a fault can hit it.
@@ -67,7 +68,9 @@ def connected(options: dict) -> Iterator[tuple[Cluster, dict[str, Callable[[], C
     ranks = options["ranks"]
     file = options.get("scheduler_file")
     if file is None:
-        ways = {"in-process": lambda: mg.connect(num_ranks=ranks, backend="cpu")}
+        ways = {
+            "in-process": lambda: local_cluster(GPU) if ranks == GPU else mg.connect(num_ranks=ranks, backend="cpu")
+        }
         with ways["in-process"]() as cluster:
             yield cluster, ways
         return

@@ -47,7 +47,7 @@ def write_inputs(folder: pathlib.Path, scale: int) -> None:
     with np.load(folder / "edges.npz") as archive:
         arrays = dict(archive)
     np.savez_compressed(folder / "edges.npz", **arrays)
-    (folder / "out").mkdir()
+    (folder / "out").mkdir(exist_ok=True)
     for name in WRITTEN:
         (folder / "out" / name).write_text("old")
 
