@@ -16,10 +16,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from local_clusters import GPU, local_cluster
+
 import mgraph as mg
 from faults import leftovers, planted, stacks  # noqa: F401
 from faults.phases import Work, digest
-from local_clusters import GPU, local_cluster
 from mgraph.cluster.base import Cluster
 
 # A short phase is repeated for this long, so that a fault can hit it.
