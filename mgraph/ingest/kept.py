@@ -1,28 +1,68 @@
-"""The edges that a rank has read, kept for the passes of the build."""
+"""The edges that a rank has read, kept for the passes of the build: in memory up to a budget, beyond it in a file."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.host_memory import host_memory
+from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeChunk
+from mgraph.io.array_spool import ArraySpool, StoredArray
 from mgraph.partition import chunk_range
 from mgraph.types import Array, vertex_dtype
+
+# The share of the free host memory that kept edges may take; the build needs several times as much.
+BUDGET_SHARE = 4
+
+Column = Array | StoredArray
 
 
 @dataclass(frozen=True)
 class KeptPiece:
-    """The edges of one piece: ids less the base, in the narrowest of uint32 and int64 that holds them."""
+    """The edges of one piece: ids less the base in their narrowest dtype, or codes of labels."""
 
-    sources: Array
-    targets: Array
-    weights: Array | None
+    sources: Column
+    targets: Column
+    weights: Column | None
 
     def __len__(self) -> int:
         return len(self.sources)
+
+
+class Keeper:
+    """Keeps columns in memory up to a budget, beyond it in an unnamed temporary file; several threads may use it."""
+
+    def __init__(self, budget: int, origin: str) -> None:
+        self._budget = budget
+        self._lock = threading.Lock()
+        self._spool = ArraySpool(origin)
+
+    def keep(self, array: Array) -> Column:
+        """Return the array, or its copy in the file."""
+        if not isinstance(array, np.ndarray):
+            return array
+        with self._lock:
+            fits = array.nbytes <= self._budget
+            self._budget -= array.nbytes if fits else 0
+        return array if fits else self._spool.store(array)
+
+    def replace(self, column: Column, array: Array) -> Column:
+        """Keep an array in place of a column."""
+        if isinstance(column, np.ndarray):
+            with self._lock:
+                self._budget += column.nbytes
+        return self.keep(array)
+
+
+def memory_budget(backend: Backend, comm: Communicator) -> int:
+    """Return the bytes of host memory that this rank's kept edges may take."""
+    free = backend.free_bytes() if backend.xp is np else host_memory().num_bytes // comm.size
+    return max(free, 0) // BUDGET_SHARE
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +94,7 @@ class KeptEdges:
             for i in range(first, last)
         ]
 
-        def column(of: Callable[[KeptPiece], Array], dtype: np.dtype) -> Array:
+        def column(of: Callable[[KeptPiece], Column], dtype: np.dtype) -> Array:
             arrays = [backend.to_device(of(piece)[part]).astype(dtype, copy=False) for piece, part in parts]
             return arrays[0] if len(arrays) == 1 else backend.xp.concatenate([backend.xp.empty(0, dtype), *arrays])
 

@@ -1,6 +1,6 @@
 """Read every piece of a table once, on one rank, check it, and keep its edges for the passes of the build.
 
-    in rounds:  each rank reads its pieces, several at a time: ids are checked and narrowed
+    in rounds:  each rank reads its pieces, several at a time: ids are checked and narrowed, strings encoded
     then:       the ranks agree on the kind of ids, their extremes, the dtype of weights and the number of edges
     last:       ids are numbers 0..n-1 already, or labels, which are mapped to such numbers
 
@@ -11,25 +11,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import available_cores
-from mgraph.backends.kernel import inline
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import CommAborted, InputError
 from mgraph.formatting import counted
-from mgraph.ingest.kept import KeptEdges, KeptPiece
+from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, memory_budget
+from mgraph.ingest.labelled import are_labels, encoded, label_reader, mapped
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
 
 if TYPE_CHECKING:
-    LabelTable = Any
+    from mgraph.labels.reader import LabelReader
+    from mgraph.labels.table import LabelTable
 
 # Pieces that each rank reads before the ranks agree whether one of them is wrong.
 ROUND_PIECES = 64
@@ -41,12 +42,13 @@ class _Read:
     """A piece that was read, and what the ranks have to agree on."""
 
     kept: KeptPiece
-    vertices: Array | None
-    is_text: bool  # whether its ids are strings
+    vertices: Column | None
+    is_text: bool  # whether its ids are strings, and what is kept are codes
     low: int  # extremes of the ids, less the base; INT64.max and INT64.min if there are none
     high: int
     min_weight: int
     max_weight: int
+    weight_dtype: np.dtype | None  # that of the input: int64 for all integers
     doubt: InputError | None
 
 
@@ -56,74 +58,136 @@ def read_table(table: EdgeTable, backend: Backend, comm: Communicator) -> tuple[
     Return its edges as a source for the build, and its part of the labels, None if ids are not mapped. Every rank calls
     it with the same table.
     """
-    found: dict[int, _Read] = {}
     threads = getattr(backend, "threads", None) or available_cores()
     with ThreadPoolExecutor(threads) as pool:
+        reading = _Reading(table, backend, comm, pool, threads)
         for begin in range(0, table.num_pieces, ROUND_PIECES * comm.size):
             end = min(begin + ROUND_PIECES * comm.size, table.num_pieces)
-            failure = _read_round(table, backend, range(begin + comm.rank, end, comm.size), pool, threads, found)
-            _raise_first(failure, comm)
-    pieces = [found[k] for k in sorted(found)]
-    low, min_weight, high, max_weight, *kinds = _agree(pieces, comm)
-    num_edges, num_vertices = comm.sum(
-        sum(len(piece.kept) for piece in pieces),
-        sum(0 if piece.vertices is None else len(piece.vertices) for piece in pieces),
-    )
-    is_text, is_integer, whole, single, double = (bool(kind) for kind in kinds)
-    if not double and not single:
-        doubts = ((k, found[k].doubt) for k in sorted(found))
-        _raise_first(next(((k, doubt) for k, doubt in doubts if doubt is not None), None), comm)
-    _check_declared(table, num_edges)
-    if is_text and is_integer:
-        raise InputError(
-            f"{table.name}: some ids are integers, and others strings: labels='string' reads all as strings"
+            _raise_first(reading.read(range(begin + comm.rank, end, comm.size)), comm)
+        return reading.finish()
+
+
+class _Reading:
+    """One rank's reading of a table: its pieces by number, and what they are kept in."""
+
+    def __init__(self, table: EdgeTable, backend: Backend, comm: Communicator, pool: Executor, threads: int) -> None:
+        self.table = table
+        self.backend = backend
+        self.comm = comm
+        self.pool = pool
+        self.threads = threads
+        self.found: dict[int, _Read] = {}
+        self.keeper = Keeper(memory_budget(backend, comm), table.name)
+        self._reader: LabelReader | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def reader(self) -> LabelReader:
+        """The reader of labels, made when the first is found."""
+        with self._lock:
+            self._reader = self._reader or label_reader(self.backend, self.comm)
+            return self._reader
+
+    def read(self, own: range) -> tuple[int, Exception] | None:
+        """Read some pieces, in their order; return the first that is wrong, with its error."""
+        numbers = iter(own)
+        failures: dict[int, Exception] = {}
+        taking = threading.Lock()
+
+        def work() -> None:
+            while not failures:
+                with taking:
+                    k = next(numbers, None)
+                if k is None:
+                    return
+                try:
+                    if self.backend.stopped is not None:
+                        raise CommAborted(self.backend.stopped)
+                    self.found[k] = self._kept(self.table.piece(k, self.backend))
+                except Exception as error:
+                    failures[k] = error
+
+        for task in [self.pool.submit(work) for _ in range(min(self.threads, len(own)))]:
+            task.result()
+        # A piece before the first that failed was taken earlier, and is read: the first failure is the same each time.
+        return min(failures.items(), key=lambda failure: failure[0], default=None)
+
+    def _kept(self, piece: EdgePiece) -> _Read:
+        """Check a piece, narrow its columns or encode its labels, and keep it."""
+        table = self.table
+        weights = piece.weights
+        dtype = None if weights is None else weights.dtype
+        min_weight, max_weight = _extremes([] if dtype is None or dtype.kind == "f" else [weights])
+        if weights is not None and dtype is not None and dtype.kind != "f":
+            weights = weights.astype(_integer_dtype(min_weight, max_weight), copy=False)
+            dtype = np.dtype(np.int64)
+        ends = [ids for ids in (piece.sources, piece.targets, piece.vertices) if ids is not None]
+        low = INT64.max
+        high = INT64.min
+        if is_text := isinstance(piece.sources, Strings):
+            sources, targets = self._codes(piece)
+            vertices = None
+        else:
+            low, high = _extremes(ends)
+            if low <= high:
+                _check_ids(table, piece, low, high)
+                low -= table.base
+                high -= table.base
+            sources, targets, vertices = (
+                None if ids is None else self.keeper.keep(_narrowed(ids, table.base, low, high))
+                for ids in (piece.sources, piece.targets, piece.vertices)
+            )
+        kept = KeptPiece(sources, targets, None if weights is None else self.keeper.keep(weights))
+        extremes = low, min(high, INT64.max), min_weight, max_weight
+        return _Read(kept, vertices, is_text, *extremes, dtype, piece.doubt)
+
+    def _codes(self, piece: EdgePiece) -> list[Column]:
+        """Return the codes of both ends of a piece of strings."""
+        if self.table.labels is False or self.table.num_vertices is not None:
+            option = "labels=False" if self.table.labels is False else f"num_vertices={self.table.num_vertices}"
+            raise InputError(f"{piece.where(0)}: ids are strings, and {option} says that they are numbers")
+        for ids in (piece.sources, piece.targets, piece.vertices):
+            if isinstance(ids, Strings) and (bad := first_invalid(ids)) >= 0:
+                raise InputError(f"{piece.where(bad)}: {_shown(ids, bad)} is not UTF-8: convert the file, as by iconv")
+        if piece.vertices is not None:
+            self.reader.add(piece.vertices)
+        return [self.keeper.keep(self.reader.add(ids, piece.where)) for ids in (piece.sources, piece.targets)]
+
+    def finish(self) -> tuple[KeptEdges, LabelTable | None]:
+        """Agree with the other ranks on all pieces, and map labels; collective."""
+        table = self.table
+        comm = self.comm
+        numbers = sorted(self.found)
+        pieces = [self.found[k] for k in numbers]
+        low, min_weight, high, max_weight, *kinds = _agree(pieces, comm)
+        num_edges, num_vertices = comm.sum(
+            sum(len(piece.kept) for piece in pieces),
+            sum(0 if piece.vertices is None else len(piece.vertices) for piece in pieces),
         )
-    if is_text or _are_labels(table, low, high, num_edges + num_vertices, pieces, backend, comm):
-        raise _unread(table, "strings" if is_text else "negative, or have large gaps")
-    n = table.num_vertices
-    edges = KeptEdges(
-        table.name,
-        table.directed,
-        max(high + 1, 0) if n is None else n,
-        _weights_dtype(min_weight, max_weight, whole, single, double) if table.has_weights else None,
-        num_edges,
-        [piece.kept for piece in pieces],
-        comm.rank,
-        comm.size,
-    )
-    return edges, None
-
-
-def _read_round(
-    table: EdgeTable,
-    backend: Backend,
-    own: range,
-    pool: ThreadPoolExecutor,
-    threads: int,
-    found: dict[int, _Read],
-) -> tuple[int, Exception] | None:
-    """Read some pieces into `found`, in their order; return the first that is wrong, with its error."""
-    numbers = iter(own)
-    failures: dict[int, Exception] = {}
-    taking = threading.Lock()
-
-    def work() -> None:
-        while not failures:
-            with taking:
-                k = next(numbers, None)
-            if k is None:
-                return
-            try:
-                if backend.stopped is not None:
-                    raise CommAborted(backend.stopped)
-                found[k] = _keep(table, table.piece(k, backend))
-            except Exception as error:
-                failures[k] = error
-
-    for task in [pool.submit(work) for _ in range(min(threads, len(own)))]:
-        task.result()
-    # A piece before the first that failed was taken earlier, and is read: the first failure is the same each time.
-    return min(failures.items(), key=lambda failure: failure[0], default=None)
+        is_text, is_integer, whole, single, double = (bool(kind) for kind in kinds)
+        if not double and not single:
+            doubts = ((k, self.found[k].doubt) for k in numbers)
+            _raise_first(next(((k, doubt) for k, doubt in doubts if doubt is not None), None), comm)
+        _check_declared(table, num_edges)
+        if is_text and is_integer:
+            raise InputError(
+                f"{table.name}: some ids are integers, and others strings: labels='string' reads all as strings"
+            )
+        kept = [piece.kept for piece in pieces]
+        labels = None
+        n = table.num_vertices
+        if is_text or are_labels(table, low, high, num_edges + num_vertices, pieces, comm, self.pool):
+            if not is_text:
+                reader = self.reader
+                kept = list(
+                    self.pool.map(lambda p: encoded(reader, p.kept, p.vertices, table.base, self.keeper), pieces)
+                )
+            self.found.clear()
+            kept, labels = mapped(self.reader, kept, self.keeper, self.pool)
+            n = labels.num_vertices
+        dtype = _weights_dtype(min_weight, max_weight, whole, single, double) if table.has_weights else None
+        facts = table.name, table.directed, max(high + 1, 0) if n is None else n, dtype, num_edges
+        return KeptEdges(*facts, kept, comm.rank, comm.size), labels
 
 
 def _raise_first(failure: tuple[int, Exception] | None, comm: Communicator) -> None:
@@ -137,22 +201,29 @@ def _raise_first(failure: tuple[int, Exception] | None, comm: Communicator) -> N
     raise AssertionError("a rank has lost the error of its piece")
 
 
-def _keep(table: EdgeTable, piece: EdgePiece) -> _Read:
-    """Check the ids of a piece and narrow them; find the extremes of ids and weights."""
-    if isinstance(piece.sources, Strings):
-        raise _unread(table, "strings")
-    whole = [] if piece.weights is None or piece.weights.dtype.kind == "f" else [piece.weights]
-    min_weight, max_weight = _extremes(whole)
-    ends = [ids for ids in (piece.sources, piece.targets, piece.vertices) if ids is not None]
-    low, high = _extremes(ends)
-    if low <= high:
-        _check_ids(table, piece, low, high)
-        low -= table.base
-        high -= table.base
-    sources, targets = (_narrowed(ids, table.base, low, high) for ids in (piece.sources, piece.targets))
-    vertices = None if piece.vertices is None else _narrowed(piece.vertices, table.base, low, high)
-    kept = KeptPiece(sources, targets, piece.weights)
-    return _Read(kept, vertices, False, low, high, min_weight, max_weight, piece.doubt)
+def first_invalid(strings: Strings) -> int:
+    """Return the first string that is not UTF-8, -1 if there is none."""
+    if not len(strings):
+        return -1
+    data = strings.data[strings.offsets[0] : strings.offsets[-1]]
+    words = len(data) // 8 * 8
+    if not (data[:words].view(np.uint64) & np.uint64(0x8080808080808080)).any() and not (data[words:] & 0x80).any():
+        return -1
+    starts = strings.offsets[:-1][np.diff(strings.offsets) > 0] - strings.offsets[0]
+    # Bytes 10xxxxxx continue a character. No string begins with one, or the whole could be valid without its parts.
+    continued = (data[starts] & 0xC0) == 0x80
+    at = int(starts[continued.argmax()]) if continued.any() else len(data)
+    try:
+        data.tobytes().decode()
+    except UnicodeDecodeError as error:
+        at = min(at, error.start)
+    if at == len(data):
+        return -1
+    return int(np.searchsorted(strings.offsets, at + strings.offsets[0], "right")) - 1
+
+
+def _shown(strings: Strings, i: int) -> str:
+    return repr(strings.data[strings.offsets[i] : strings.offsets[i + 1]][:40].tobytes())
 
 
 def _extremes(arrays: list[Array]) -> tuple[int, int]:
@@ -163,10 +234,12 @@ def _extremes(arrays: list[Array]) -> tuple[int, int]:
 
 
 def _narrowed(ids: Array, base: int, low: int, high: int) -> Array:
-    dtype = SMALL_VERTEX if low >= 0 and high < none_of(SMALL_VERTEX) else LARGE_VERTEX
+    """Return ids less the base, as the smallest dtype of vertices that holds all of the piece."""
+    if high > INT64.max:
+        return ids
     if base and len(ids):
         ids = ids.astype(LARGE_VERTEX, copy=False) - base
-    return ids.astype(dtype, copy=False)
+    return ids.astype(SMALL_VERTEX if low >= 0 and high < none_of(SMALL_VERTEX) else LARGE_VERTEX, copy=False)
 
 
 def _check_ids(table: EdgeTable, piece: EdgePiece, low: int, high: int) -> None:
@@ -181,8 +254,8 @@ def _check_ids(table: EdgeTable, piece: EdgePiece, low: int, high: int) -> None:
     if n is not None and high - base >= n:
         which, ids, i = _first(piece, lambda ids: ids > n - 1 + base)
         raise InputError(f"{which}: vertex {ids[i]} is not in {base}..{n - 1 + base}")
-    if high > INT64.max - (not may_map):
-        which, ids, i = _first(piece, lambda ids: ids > INT64.max - (not may_map))
+    if high >= INT64.max and not may_map:
+        which, ids, i = _first(piece, lambda ids: ids >= INT64.max)
         raise InputError(f"{which}: vertex {ids[i]} is beyond 63 bits")
 
 
@@ -199,44 +272,30 @@ def _first(piece: EdgePiece, is_bad: Callable[[Array], Array]) -> tuple[str, Arr
 
 def _agree(pieces: list[_Read], comm: Communicator) -> Iterator[int]:
     """Return over all ranks the extremes of ids and weights, and whether there are kinds of ids and weights."""
-    dtypes = [None if piece.kept.weights is None else piece.kept.weights.dtype for piece in pieces]
     kinds = (
-        any(piece.is_text for piece in pieces),
+        any(piece.is_text and len(piece.kept) for piece in pieces),
         any(not piece.is_text and piece.low <= piece.high for piece in pieces),
-        any(dtype is not None and dtype.kind != "f" for dtype in dtypes),
-        any(dtype == np.float32 for dtype in dtypes),
-        any(piece.doubt is None and dtype == np.float64 for piece, dtype in zip(pieces, dtypes, strict=True)),
+        any(piece.weight_dtype == np.int64 for piece in pieces),
+        any(piece.weight_dtype == np.float32 for piece in pieces),
+        any(piece.weight_dtype == np.float64 and piece.doubt is None for piece in pieces),
     )
-    lows = [min((part(piece) for piece in pieces), default=INT64.max) for part in (_low, _min_weight)]
-    highs = [max((part(piece) for piece in pieces), default=INT64.min) for part in (_high, _max_weight)]
+    lows = [min((p.low for p in pieces), default=INT64.max), min((p.min_weight for p in pieces), default=INT64.max)]
+    highs = [max((p.high for p in pieces), default=INT64.min), max((p.max_weight for p in pieces), default=INT64.min)]
     yield from comm.allreduce(np.array(lows, np.int64), "min").tolist()
     yield from comm.allreduce(np.array([*highs, *kinds], np.int64), "max").tolist()
-
-
-def _low(piece: _Read) -> int:
-    return piece.low
-
-
-def _high(piece: _Read) -> int:
-    return piece.high
-
-
-def _min_weight(piece: _Read) -> int:
-    return piece.min_weight
-
-
-def _max_weight(piece: _Read) -> int:
-    return piece.max_weight
 
 
 def _weights_dtype(low: int, high: int, whole: bool, single: bool, double: bool) -> np.dtype:
     """Return the dtype that holds the weights of all pieces."""
     if double or (single and whole):
         return np.dtype(np.float64)
-    if single:
-        return np.dtype(np.float32)
+    return np.dtype(np.float32) if single else _integer_dtype(low, high)
+
+
+def _integer_dtype(low: int, high: int) -> np.dtype:
+    """Return the smallest dtype of weights that holds low..high, or nothing if low > high."""
     if low > high:
-        low = high = 0
+        return np.dtype(np.uint8)
     names = ("uint8", "uint16", "uint32", "int64") if low >= 0 else ("int32", "int64")
     return next(np.dtype(name) for name in names if np.iinfo(name).min <= low and high <= np.iinfo(name).max)
 
@@ -247,56 +306,3 @@ def _check_declared(table: EdgeTable, num_edges: int) -> None:
     if declared is not None and num_edges != declared:
         path = getattr(table, "path", table.name)
         raise InputError(f"{path} has {counted(num_edges, 'edge')} where its header says {declared:,}: truncated?")
-
-
-def _unread(table: EdgeTable, what: str) -> InputError:
-    return InputError(f"{table.name}: its ids are {what}, and such labels are not read yet")
-
-
-def _are_labels(
-    table: EdgeTable,
-    low: int,
-    high: int,
-    num_labels: int,
-    pieces: list[_Read],
-    backend: Backend,
-    comm: Communicator,
-) -> bool:
-    """Return whether integer ids are mapped: by request, or because one is negative or they have large gaps."""
-    if table.labels != "auto" or table.num_vertices is not None or low > high:
-        return table.labels not in ("auto", False)
-    # Of m edges the distinct ends are 2 m at most.
-    return low < 0 or high + 1 > 4 * num_labels or high + 1 > 2 * _count_distinct(high + 1, pieces, comm)
-
-
-def _count_distinct(num_ids: int, pieces: list[_Read], comm: Communicator) -> int:
-    """Return how many of the ids below `num_ids` occur, or any number that is at least half of them."""
-    seen = np.zeros(-(-num_ids // 8) * 8, np.uint8)
-    least = 0
-    for i, piece in enumerate(pieces):
-        for ids in (piece.kept.sources, piece.kept.targets, piece.vertices):
-            if ids is not None:
-                mark(_on_host(ids), seen)
-        # Few pieces have half of the ids of most graphs: look after 1, 2, 4, ... pieces.
-        if (i + 1) & i == 0 or i + 1 == len(pieces):
-            least = int(np.count_nonzero(seen))
-            if 2 * least >= num_ids:
-                break
-    if comm.size == 1 or comm.any(2 * least >= num_ids):
-        return least if comm.size == 1 else num_ids
-    # Each rank adds up the bits of its range of ids.
-    bits = np.packbits(seen)
-    parts = [np.ascontiguousarray(part) for part in np.array_split(bits, comm.size)]
-    received = comm.alltoallv(parts)
-    return comm.sum(int(np.unpackbits(np.bitwise_or.reduce(received)).sum()))[0]
-
-
-def _on_host(ids: Array) -> np.ndarray:
-    return ids if isinstance(ids, np.ndarray) else ids.get()
-
-
-@inline
-def mark(ids, seen):
-    """Set seen[id] for every id."""
-    for i in range(len(ids)):
-        seen[ids[i]] = 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from mgraph.errors import InputError, UsageError
 
@@ -30,6 +31,24 @@ WEIGHT_NAMES = ("weight", "weights", "w")
 # Columns of row numbers, as pandas writes them in text, reads them back, and writes them in Parquet.
 INDEX_NAME = re.compile(r"|unnamed: \d+|__index_level_\d+__")
 MAX_LISTED = 12  # names of columns in an error
+CHOOSE_ENDS = "give the columns as source= and target= (--source-column, --target-column)"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that the user gives, by names or numbers from 0; a weight of False means none."""
+
+    source: str | int | None = None
+    target: str | int | None = None
+    weight: str | int | bool | None = None
+
+    @property
+    def given(self) -> tuple[str | int | None, ...]:
+        """All three."""
+        return self.source, self.target, self.weight
+
+
+NO_COLUMNS = Columns()
 
 
 def _known_names() -> dict[str, tuple[int, int]]:
@@ -59,12 +78,12 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
     if len(candidates) > 2:
         raise InputError(
             f"{path} has several columns that may be ends of edges ({listed(names[k] for k in sorted(candidates))}): "
-            "keep one pair of them under such names"
+            f"{CHOOSE_ENDS}"
         )
     if pairs == [HEAD_AND_TAIL] and directed:
         raise InputError(
             f"{path}: a directed edge goes from tail to head or from head to tail, depending on the field: "
-            "call these columns source and target"
+            f"{CHOOSE_ENDS}"
         )
     if candidates:
         return candidates[0], candidates[1]
@@ -73,8 +92,7 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
     reverse = any(column != end for (_, end), of in found.items() for column in of if len(plain[column]) > 1)
     if len(names) != 2 or reverse or any(_is_index(name) or name in WEIGHT_NAMES[:2] for name in plain):
         raise InputError(
-            f"{path} has the columns {listed(names)}, and no two of them are known as the ends of edges: "
-            "call those source and target"
+            f"{path} has the columns {listed(names)}, and no two of them are known as the ends of edges: {CHOOSE_ENDS}"
         )
     return 0, 1
 
@@ -84,43 +102,73 @@ def names_ends(fields: Sequence[str]) -> bool:
     return bool(_whole_pairs(_roles(fields)))
 
 
+def find_columns(
+    path: object, wanted: Columns, count: int, names: Sequence[str], directed: bool
+) -> tuple[int, int, int]:
+    """Return which of `count` columns are the source, the target and the weight, -1 for no weight.
+
+    `names` is empty for unnamed columns, of which the first two are the ends.
+    """
+    source = wanted.source
+    target = wanted.target
+    if (source is None) != (target is None):
+        raise UsageError(f"{path}: give both ends of the edges, source= and target=, or neither")
+    if source is None or target is None:
+        ends = find_ends(path, names, directed) if names else (0, 1)
+    else:
+        ends = _column(path, source, count, names), _column(path, target, count, names)
+        if ends[0] == ends[1]:
+            raise UsageError(f"{path}: source and target are the same column, {source!r}")
+    return *ends, find_weight(path, wanted.weight, count, names, ends)
+
+
 def find_weight(
     path: object, weight: str | int | bool | None, count: int, names: Sequence[str], ends: tuple[int, int]
 ) -> int:
     """Return which of `count` columns is the weight, -1 for none.
 
-    `names` is empty for unnamed columns. `weight` is a name, or a number from 0; None means a column called weight, or
-    the third of three unnamed columns; False means none.
+    `names` is empty for unnamed columns. `weight` is a name, or a number from 0; None means a column called weight;
+    False means none.
     """
     if weight is False:
         return -1
-    if isinstance(weight, str):
-        if weight in names:
-            weight = names.index(weight)
-        else:
-            try:
-                weight = int(weight)
-            except ValueError:
-                known = f"only {listed(names)}" if names else "and the first line names none"
-                raise UsageError(f"{path} has no column {weight!r}, {known}") from None
     if weight is None or weight is True:
         others = [k for k in range(count) if k not in ends and not (names and _is_index(names[k].strip().lower()))]
-        usual = [k for k in others if (names[k].strip().lower() in WEIGHT_NAMES if names else count == 3)]
+        usual = [k for k in others if names and names[k].strip().lower() in WEIGHT_NAMES]
         if len(usual) == 1:
             return usual[0]
         if not others and weight is None:
             return -1
         known = f" ({listed(names)})" if names else ""
+        example = f"weight={others[0]} or " if others and not names else ""
         raise UsageError(
-            f"{path} has {count} columns{known}: say which is the weight, or that there is none: weight=False, "
-            "or --weight none"
+            f"{path} has {count} columns{known}: say which is the weight, or that there is none: "
+            f"{example}weight=False, or --weight none"
         )
-    if not 0 <= weight < count or weight in ends:
+    found = _column(path, weight, count, names, "weight")
+    if found in ends:
         raise UsageError(
             f"{path} has no weight in column {weight}: columns {ends[0]} and {ends[1]} are the ends, "
             f"{count - 1} is the last"
         )
-    return weight
+    return found
+
+
+def _column(path: object, column: str | int, count: int, names: Sequence[str], what: str = "column") -> int:
+    """Return the number of a column that the user names, or gives by a number from 0."""
+    if isinstance(column, str):
+        if column in names:
+            return list(names).index(column)
+        try:
+            number = int(column)
+        except ValueError:
+            known = f"only {listed(names)}" if names else "and the first line names none"
+            raise UsageError(f"{path} has no column {column!r}, {known}") from None
+    else:
+        number = column
+    if not 0 <= number < count:
+        raise UsageError(f"{path} has no {what} in column {column}: {count - 1} is the last")
+    return number
 
 
 def listed(names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io import spool
 from mgraph.io.lines import first_lines, text_begin
+from mgraph.io.parse import LineSyntax
 from mgraph.io.text import TextTable, is_packed
 
 BANNER = "%%MatrixMarket"
@@ -46,9 +47,8 @@ def read_mtx(
     if directed and symmetry == "symmetric":
         raise UsageError(f"{path} is symmetric and holds one of both directions: read it as undirected")
     end = max(file.stat().st_size, begin)
-    fields = num_fields, (0, 1), weight_field
-    is_float = field != "integer"
-    return TextTable(path, packed, begin, end, *fields, 1, directed, rows, False, is_float, entries)
+    syntax = LineSyntax(num_fields, weight=weight_field, floats=field != "integer")
+    return TextTable(path, packed, begin, end, syntax, directed, rows, False, 1, entries)
 
 
 def _kind(path: spool.InputPath, banner: list[str]) -> tuple[str, str]:

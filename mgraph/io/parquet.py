@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import pathlib
 from collections.abc import Callable, Iterator
@@ -18,8 +19,10 @@ from mgraph.edges import EdgeChunk, EdgePiece, EdgeSource, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
 from mgraph.io.checks import as_ids, as_weights, check_num_vertices, check_weights
-from mgraph.io.columns import find_ends, find_weight
+from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.ranges import changed
+from mgraph.io.spool import Identity, identity
+from mgraph.labels.strings import Strings
 from mgraph.types import vertex_dtype
 
 
@@ -46,20 +49,19 @@ class ParquetTable:
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read row group k, or no rows of a file without groups."""
-        file = _open(self.path)
-        metadata = file.metadata
-        if metadata.num_row_groups != (self.num_pieces if self.max_edges else metadata.num_row_groups):
+        metadata = _metadata(self.path)
+        if metadata.num_row_groups and metadata.num_row_groups != self.num_pieces:
             raise changed(self.path, f"it has {counted(metadata.num_row_groups, 'row group')}")
         first = sum(metadata.row_group(group).num_rows for group in range(k))
-        sources, targets, *weights = (_values(self.path, file, k, name, first) for name in self.columns)
-        for name, ids in zip(self.columns, (sources, targets), strict=False):
-            as_ids(ids, f"{self.path}: {name}")
-        checked = None
-        if weights:
+        columns = _columns(self.path, metadata, k, self.columns, first)
+        ends = [as_end(column, f"{self.path}: {name}") for name, column in zip(self.columns, columns[:2], strict=False)]
+        weights = None
+        if self.has_weights:
             name = self.columns[2]
-            check_weights(weights[0], lambda i: f"{self.path}: {name} of row {first + i}")
-            checked = as_weights(weights[0], len(sources), f"{self.path}: {name}")
-        return EdgePiece(sources, targets, checked, lambda i: f"{self.path}: row {first + i}")
+            weights = columns[2].to_numpy()
+            check_weights(weights, lambda i: f"{self.path}: {name} of row {first + i}")
+            weights = as_weights(weights, len(weights), f"{self.path}: {name}")
+        return EdgePiece(ends[0], ends[1], weights, lambda i: f"{self.path}: row {first + i}")
 
     def release(self) -> None:
         """Do nothing: there is no copy."""
@@ -68,49 +70,78 @@ class ParquetTable:
 def read_parquet(
     path: pathlib.Path,
     *,
-    weight: str | int | bool | None = None,
+    columns: Columns = NO_COLUMNS,
     directed: bool | None = None,
     num_vertices: int | None = None,
+    labels: Labels = "auto",
+    base: int = 0,
 ) -> ParquetTable:
     """Look at the columns of a file and return it as a table.
 
-    `weight` is a column as in a text file.
+    `columns` are as in a text file.
     """
-    file = _open(path)
-    schema = file.schema_arrow
-    about = _metadata(path, file)
+    metadata = _metadata(path)
+    schema = metadata.schema.to_arrow_schema()
+    about = _about(path, schema)
     if directed is None:
         directed = bool(about.get("directed"))
     names = schema.names
-    ends = find_ends(path, names, directed)
-    weighted = find_weight(path, weight, len(names), names, ends)
-    columns = tuple(names[k] for k in (*ends, weighted) if k >= 0)
-    for name in columns[:2]:
-        as_ids(_no_rows(schema, name), f"{path}: {name}")
+    *ends, weighted = find_columns(path, columns, len(names), names, directed)
+    chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
+    rows = schema.empty_table()
+    kinds = [as_end(rows.column(name), f"{path}: {name}") for name in chosen[:2]]
+    if isinstance(kinds[0], Strings) != isinstance(kinds[1], Strings):
+        types = [str(rows.column(name).type) for name in chosen[:2]]
+        raise InputError(f"{path}: {chosen[0]} is {types[0]} and {chosen[1]} {types[1]}: both ends are of one kind")
     if weighted >= 0:
-        as_weights(np.zeros(1, _no_rows(schema, columns[2]).dtype), 1, f"{path}: {columns[2]}")
+        as_weights(np.zeros(1, rows.column(chosen[2]).to_numpy().dtype), 1, f"{path}: {chosen[2]}")
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
-    metadata = file.metadata
-    return ParquetTable(path, columns, n, directed, metadata.num_rows, max(metadata.num_row_groups, 1))
+    groups = max(metadata.num_row_groups, 1)
+    return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, labels, base)
 
 
-def _no_rows(schema: Any, name: str) -> np.ndarray:
-    """Return a column without rows, of the dtype that it has with rows."""
-    return schema.empty_table().column(name).to_numpy()
+def as_end(column: Any, what: str) -> np.ndarray | Strings:
+    """Return a column of Arrow without missing values as ids; strings without an object for each."""
+    pyarrow, _ = _pyarrow()
+    kind = column.type
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = column.cast(kind)
+    names = pyarrow.types
+    if not (names.is_string(kind) or names.is_large_string(kind) or kind == getattr(pyarrow, "string_view", int)()):
+        return as_ids(column.to_numpy(), what)
+    array = column.cast(pyarrow.large_string()).combine_chunks()
+    if isinstance(array, pyarrow.ChunkedArray):  # without chunks, in some versions
+        array = pyarrow.array([], pyarrow.large_string())
+    _, offsets, data = array.buffers()
+    if not len(array):
+        return Strings(np.zeros(1, np.int64), np.empty(0, np.uint8))
+    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
+    return Strings(bounds, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
 
 
-def _open(path: pathlib.Path) -> Any:
+def _open(path: pathlib.Path, metadata: Any = None) -> Any:
     """Open the file with pyarrow."""
     pyarrow, parquet = _pyarrow()
     try:
-        return parquet.ParquetFile(path, memory_map=False)
+        return parquet.ParquetFile(path, memory_map=False, metadata=metadata)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
 
 
-def _metadata(path: pathlib.Path, file: Any) -> dict[str, Any]:
+def _metadata(path: pathlib.Path) -> Any:
+    """Return the metadata of all row groups, read once for each state of the file."""
+    return _read_metadata(path, identity(path.stat()))
+
+
+@functools.lru_cache(maxsize=16)
+def _read_metadata(path: pathlib.Path, _: Identity) -> Any:
+    return _open(path).metadata
+
+
+def _about(path: pathlib.Path, schema: Any) -> dict[str, Any]:
     """Return the metadata `mgraph` of the file, {} if it has none."""
-    text = (file.schema_arrow.metadata or {}).get(b"mgraph", b"{}")
+    text = (schema.metadata or {}).get(b"mgraph", b"{}")
     try:
         about = json.loads(text)
         number = about.get("num_vertices", 0)
@@ -121,24 +152,26 @@ def _metadata(path: pathlib.Path, file: Any) -> dict[str, Any]:
     raise InputError(f"{path}: its metadata {text[:80]!r} have no valid number of vertices")
 
 
-def _values(path: pathlib.Path, file: Any, group: int, name: str, begin: int) -> np.ndarray:
-    """Return a column of a row group.
-
-    `begin` is the number of its first row.
-    """
+def _columns(path: pathlib.Path, metadata: Any, group: int, names: tuple[str, ...], begin: int) -> list[Any]:
+    """Return columns of a row group, of which row `begin` is the first; refuse missing values."""
     pyarrow, _ = _pyarrow()
-    if group >= file.metadata.num_row_groups:
-        return _no_rows(file.schema_arrow, name)
+    if group >= metadata.num_row_groups:
+        rows = metadata.schema.to_arrow_schema().empty_table()
+        return [rows.column(name) for name in names]
     try:
-        column = file.read_row_group(group, columns=[name]).column(0)
+        # Row groups are read by several threads of ours, and each by one.
+        rows = _open(path, metadata).read_row_group(group, columns=list(names), use_threads=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise InputError(f"{path}: {name} cannot be read: {error}") from None
-    if len(column) != (rows := file.metadata.row_group(group).num_rows):
-        raise InputError(f"{path}: {name} has {len(column)} values in {rows} rows: truncated?")
-    if column.null_count:
-        missing = int(np.argmax(column.is_null().to_numpy()))
-        raise InputError(f"{path}: {name} of row {begin + missing} is missing")
-    return column.to_numpy()
+        raise InputError(f"{path}: {', '.join(names)} cannot be read: {error}") from None
+    columns = [rows.column(name) for name in names]
+    num_rows = metadata.row_group(group).num_rows
+    for name, column in zip(names, columns, strict=True):
+        if len(column) != num_rows:
+            raise InputError(f"{path}: {name} has {len(column)} values in {num_rows} rows: truncated?")
+        if column.null_count:
+            missing = int(np.argmax(column.is_null().to_numpy()))
+            raise InputError(f"{path}: {name} of row {begin + missing} is missing")
+    return columns
 
 
 def write_parquet_edges(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:

@@ -1,261 +1,400 @@
-"""Parse lines of edges into arrays, in compiled code: files of 10^8 lines are common.
+"""Parse lines of edges into arrays, in compiled code: files of 10^9 lines are common.
 
-Fields are separated by spaces, tabs or a comma, lines by LF, CR LF or CR; empty lines and lines that begin with # or %
-are skipped. A weight becomes the nearest float64, exactly as by Python's float().
+Lines end with LF, CR LF or CR. A line whose bytes are all as expected is parsed in one pass over its words of eight
+bytes; every other line, as one with quotes, signs or blanks, by `parse_line`. A parser stops when its arrays are full,
+when an id does not fit them, and at a line that is wrong: the caller reads the state, and perhaps goes on.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
+from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.backends.kernel import inline
+from mgraph.backends.kernel import inline, merged
 from mgraph.io.lines import MAX_LINE_BYTES
+from mgraph.io.numbers import (
+    BEYOND,
+    EXACT_INTEGER,
+    FLOAT,
+    INTEGER,
+    WHOLE_POWERS,
+    many_digits,
+    parse_integer,
+    parse_number,
+    to_double,
+)
 
-# Values of report[0]; report[1:4] are begin and end of the token at fault, and the number of fields found.
-OK, NOT_AN_ID, NEGATIVE, OUT_OF_RANGE, FIELDS, EMPTY, TOO_LONG = range(7)
+# Zero bytes after the text, which parsers read: a word after its end.
+PADDING = 32
+# Why a parser stops, in state[STOP].
+DONE, FULL, WIDE, WRONG = range(4)
+# What is wrong: state[PROBLEM], about the bytes state[BEGIN] .. state[END], with a number in state[FIELD].
+OK, NOT_AN_ID, TOO_LARGE, FIELDS, EMPTY, TOO_LONG, UNTAGGED, OPEN_QUOTE, AFTER_QUOTE, COMMENT, ZERO_BYTE = range(11)
+# The words of a state. FLOATS: whether weights are floats; HAS_FLOATS: whether any is written so; BEYOND_BEGIN,
+# BEYOND_END: the first integer beyond 64 signed bits, zeros if there is none; SLOW: tokens left to Python's float().
+(
+    AT, EDGE, STOP, FLOATS, HAS_FLOATS, BEYOND_BEGIN, BEYOND_END, SLOW, PROBLEM, BEGIN, END, FIELD, BYTES, NUM_WORDS,
+) = range(14)  # fmt: skip
 
-# Kinds of numbers: an integer of 64 signed bits, an integer beyond them, or one written as a float.
-INTEGER, BEYOND, FLOAT = range(3)
-
-# Powers of ten as sums of two doubles, for exponents -60 .. 60; numbers beyond are left to Python's float().
-_MAX_POWER = 60
-_powers = [Fraction(10) ** q for q in range(-_MAX_POWER, _MAX_POWER + 1)]
-POWER_HIGH = np.array([float(power) for power in _powers])
-POWER_LOW = np.array([float(power - Fraction(float(power))) for power in _powers])
-_SPLITTER = 134217729.0  # 2^27 + 1 splits a double into two halves (Dekker, Veltkamp)
-_ERROR_BOUND = 2.0**-95  # relative; the arithmetic below has a smaller error
-
-_TEN = np.uint64(10)
-_U0 = np.uint64(0)
-_SIGN = np.uint64(1 << 63)
 _SPACE = 32
 _TAB = 9
 _RETURN = 13
 _NEWLINE = 10
 _COMMA = 44
-_HASH = 35
-_PERCENT = 37
-_MINUS = 45
-_PLUS = 43
+_QUOTE = 34
 _DOT = 46
 _ZERO = 48
 _NINE = 57
-_LARGEST_ID = 4 * 10**17  # one more digit fits int64
+_U0 = np.uint64(0)
+_LOWER_E = 101
+_UPPER_E = 69
+_MANY_DIGITS = 16  # the most that many_digits() finds
+_PLAIN_DIGITS = 15
+_DECIMAL_DIGITS = 18  # before and after the point: fewer than 64 bits hold
+
+
+@dataclass(frozen=True)
+class LineSyntax:
+    """How a line writes an edge: one compiled parser reads edge lists, CSV, SNAP, KONECT, DIMACS, PACE, GTgraph.
+
+    Attributes
+    ----------
+    num_fields
+        Fields of every line, without the tag.
+    source, target, weight
+        The fields of the ends and of the weight, from 0; -1 for no weight.
+    separator
+        A character between fields, which may then be empty, quoted, or have blanks around them and inside; "" for any
+        blanks. DIMACS: "".
+    comments
+        Characters with which lines begin that are skipped: "#%" for SNAP and KONECT, "cpn" for DIMACS 9.
+    tag
+        The first field of every other line: "a" for DIMACS 9 and GTgraph, "e" for DIMACS colorings, "" for none.
+    is_text
+        Whether the ends are strings. A line that begins with a comment's character is then refused, as it may be an
+        edge.
+    floats
+        Whether weights are floats even where all are written as integers.
+    """
+
+    num_fields: int
+    source: int = 0
+    target: int = 1
+    weight: int = -1
+    separator: str = ""
+    comments: str = "#%"
+    tag: str = ""
+    is_text: bool = False
+    floats: bool = False
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        """The syntax as the compiled parser takes it."""
+        separator = ord(self.separator) if self.separator else 0
+        tag = ord(self.tag) if self.tag else 0
+        fields = self.num_fields, self.source, self.target, self.weight
+        return *fields, separator, tag, int(self.is_text)
+
+    @property
+    def skipped(self) -> np.ndarray:
+        """Whether a line that begins with a byte is skipped, for every byte."""
+        found = np.zeros(256, np.uint8)
+        found[list(self.comments.encode())] = 1
+        return found
 
 
 @inline
-def to_double(mantissa, power):
-    """Return (mantissa * 10^power as the nearest double, whether the rounding is certain)."""
-    if mantissa == _U0:
-        return 0.0, True
-    if abs(power) > _MAX_POWER:
-        return 0.0, False
-    high = np.float64(mantissa)
-    rest = np.float64(np.int64(mantissa - np.uint64(high)))
-    ten = POWER_HIGH[power + _MAX_POWER]
-    ten_rest = POWER_LOW[power + _MAX_POWER]
-    # The product and its rounding error by Dekker's algorithm, without fused multiply-add.
-    product = high * ten
-    t = _SPLITTER * high
-    high_1 = t - (t - high)
-    high_2 = high - high_1
-    t = _SPLITTER * ten
-    ten_1 = t - (t - ten)
-    ten_2 = ten - ten_1
-    error = ((high_1 * ten_1 - product) + high_1 * ten_2 + high_2 * ten_1) + high_2 * ten_2
-    error += high * ten_rest + rest * ten
-    bound = product * _ERROR_BOUND
-    low = product + (error - bound)
-    top = product + (error + bound)
-    return top, low == top
+def ends_line(byte):
+    """Return whether a line ends at the byte."""
+    return byte in (_NEWLINE, _RETURN)
 
 
 @inline
-def parse_number(text, i, end):
-    """Return (value, value as an integer, its kind, whether the value is certain) of text[i:end]."""
-    negative = text[i] == _MINUS
-    if negative or text[i] == _PLUS:
-        i += 1
-    mantissa = _U0
-    digits = 0
-    seen = 0
-    power = 0
-    kind = INTEGER
-    fraction = False
-    while i < end and (_ZERO <= text[i] <= _NINE or (text[i] == _DOT and not fraction)):
-        if text[i] == _DOT:
-            fraction = True
-            kind = FLOAT
-        else:
-            seen += 1
-            if digits > 0 or text[i] != _ZERO:
-                digits += 1
-            if digits <= 19:
-                mantissa = mantissa * _TEN + np.uint64(text[i] - _ZERO)
-                power -= fraction
-        i += 1
-    certain = seen > 0 and digits <= 19
-    if i < end and (text[i] == 69 or text[i] == 101):  # E, e
-        kind = FLOAT
-        i = i + 1
-        sign = -1 if i < end and text[i] == _MINUS else 1
-        if i < end and (text[i] == _MINUS or text[i] == _PLUS):
-            i += 1
-        certain = certain and i < end
-        exponent = 0
-        while i < end and _ZERO <= text[i] <= _NINE:
-            exponent = min(exponent * 10 + (text[i] - _ZERO), 9999)
-            i += 1
-        power += sign * exponent
-    value, sure = to_double(mantissa, power)
-    integer = np.int64(mantissa)
-    if kind == INTEGER and (digits > 19 or mantissa > _SIGN or (mantissa == _SIGN and not negative)):
-        kind = BEYOND
-    return -value if negative else value, -integer if negative else integer, kind, certain and sure and i == end
-
-
-@inline
-def parse_id(text, begin, end, base, limit):
-    """Return (the id in text[begin:end] less `base`, OK or the problem)."""
-    value = 0
-    i = begin
-    while i < end and _ZERO <= text[i] <= _NINE and value < _LARGEST_ID:
-        value = value * 10 + (text[i] - _ZERO)
-        i += 1
-    if i < end and value < _LARGEST_ID:
-        return value, NEGATIVE if text[begin] == _MINUS and end > begin + 1 else NOT_AN_ID
-    value -= base
-    return value, OUT_OF_RANGE if i < end or value < 0 or value > limit else OK
-
-
-@inline
-def ends_field(byte):
-    """Return whether the byte separates fields or lines."""
-    return byte in (_SPACE, _COMMA, _TAB, _NEWLINE, _RETURN)
-
-
-@inline
-def after_blanks(text, i):
-    """Return the end of the blanks that begin at i."""
-    while i < len(text) and (text[i] == _SPACE or text[i] == _TAB):
+def after_blanks(text, i, separator):
+    """Return the end of the blanks that begin at i and are no separator."""
+    while (text[i] == _SPACE or text[i] == _TAB) and text[i] != separator:
         i += 1
     return i
 
 
 @inline
-def after_line(text, i):
+def after_line(text, i, size):
     """Return the beginning of the next line after i."""
-    while i < len(text) and text[i] != _NEWLINE and text[i] != _RETURN:
+    while i < size and not ends_line(text[i]):
         i += 1
     return i + 1
 
 
 @inline
-def count_lines(text):
-    """Return an upper bound of the number of edges."""
-    ends = 0
-    for i in range(len(text) - 1):
-        ends += (text[i] == _NEWLINE) | ((text[i] == _RETURN) & (text[i + 1] != _NEWLINE))
-    # An edge takes at least four bytes with the end of its line, which the last line may lack.
-    return min(ends + 1, len(text) // 4 + 1)
-
-
-@inline
-def edge_begin(text, edge):
-    """Return where the line of an edge begins."""
-    i = 0
-    while i < len(text):
-        line = i
-        i = after_blanks(text, i)
-        is_edge = i < len(text) and text[i] not in (_NEWLINE, _RETURN, _HASH, _PERCENT)
-        if is_edge and edge == 0:
-            return line
-        edge -= is_edge
-        i = after_line(text, i)
-    return len(text)
-
-
-@inline
-def note_weight(report, slow, edge, begin, end, kind, is_sure):
-    """Count a float; note a token beyond 64 bits, or one that needs Python's float(), as in parse_lines."""
-    report[5] += kind == FLOAT
-    if kind == BEYOND and report[7] == 0:
-        report[6] = begin
-        report[7] = end
-    if not is_sure:
-        slow[0, report[4]] = edge
-        slow[1, report[4]] = begin
-        slow[2, report[4]] = end
-        report[4] += 1
-
-
-@inline
-def note_problem(report, problem, begin, end, field):
-    """Write the first error, as parse_lines reports it."""
-    report[0] = problem
-    report[1] = begin
-    report[2] = end
-    report[3] = field
-
-
-@inline
-def parse_lines(text, fields, base, limit, sources, targets, weights, integers, slow, report):
-    """Parse whole lines.
-
-    Return the number of edges, up to the first error, which is written to `report`. `fields` is (number of fields,
-    field of the source, of the target, of the weight or -1). `base` is subtracted from both ends, which must then be in
-    0..limit. If a weight is an integer, integers[i] is exact. slow[:, j] = (edge, begin, end) of the report[4] tokens
-    that need Python's float(). report[5] counts weights written as floats; report[6:8] are begin and end of the first
-    integer beyond 64 signed bits, zeros if there is none.
-    """
-    num_fields, source_field, target_field, weight_field = fields
-    i = 0
-    size = len(text)
-    edge = 0
-    report[:] = 0
-    while i < size:
-        line = i
-        i = after_blanks(text, i)
-        field = 0
-        comma = False
-        problem = OK
-        if i == size or text[i] == _NEWLINE or text[i] == _RETURN or text[i] == _HASH or text[i] == _PERCENT:
-            i = after_line(text, i)
-            if i - line <= MAX_LINE_BYTES:
-                continue
-            problem = TOO_LONG
-            begin = line
-        while problem == OK:
-            begin = i
-            while i < size and (text[i] > _COMMA or not ends_field(text[i])):
-                i += 1
-            if i == begin:
-                # The end of the line; or, before or after a comma, an empty field.
-                problem = EMPTY if comma or (i < size and text[i] == _COMMA) else OK
+def quoted_field(text, i, size, separator):
+    """Return (begin, end, end with the quote and blanks, problem) of the quoted field that begins at i."""
+    begin = i + 1
+    i = begin
+    while True:
+        if i >= size or ends_line(text[i]):
+            return begin, i, i, OPEN_QUOTE
+        if text[i] == _QUOTE:
+            if text[i + 1] != _QUOTE:
                 break
-            if field == source_field:
-                sources[edge], problem = parse_id(text, begin, i, base, limit)
-            elif field == target_field:
-                targets[edge], problem = parse_id(text, begin, i, base, limit)
-            elif field == weight_field:
-                weights[edge], integers[edge], kind, sure = parse_number(text, begin, i)
-                note_weight(report, slow, edge, begin, i, kind, sure)
-            if problem == OK:
-                field += 1
-                i = after_blanks(text, i)
-                comma = i < size and text[i] == _COMMA
-                i = after_blanks(text, i + comma)
-        if problem == OK and field != num_fields:
-            problem = FIELDS
-            begin = line
-        if (problem != OK or i - line >= MAX_LINE_BYTES) and after_line(text, i) - line > MAX_LINE_BYTES:
-            problem = TOO_LONG
-            begin = line
-        if problem != OK:
-            note_problem(report, problem, begin, i, field)
-            return edge
-        edge += 1
+            i += 1
         i += 1
-    return edge
+    end = i
+    i += 1
+    after = after_blanks(text, i, separator)
+    ends = after >= size or ends_line(text[after]) or (after > i if separator == 0 else text[after] == separator)
+    return begin, end, after, OK if ends else AFTER_QUOTE
+
+
+@inline
+def next_field(text, i, size, separator):
+    """Return (begin, end, where the next separator or end of line is, problem) of the field that begins at i."""
+    if text[i] == _QUOTE:
+        return quoted_field(text, i, size, separator)
+    begin = i
+    if separator == 0:
+        while i < size and not ends_line(text[i]) and text[i] != _SPACE and text[i] != _TAB:
+            i += 1
+        return begin, i, after_blanks(text, i, 0), OK
+    while i < size and not ends_line(text[i]) and text[i] != separator:
+        i += 1
+    end = i
+    while end > begin and (text[end - 1] == _SPACE or text[end - 1] == _TAB):
+        end -= 1
+    return begin, end, i, OK
+
+
+@inline
+def note_problem(state, problem, begin, end, field):
+    """Write what is wrong with a line."""
+    state[STOP] = WRONG
+    state[PROBLEM] = problem
+    state[BEGIN] = begin
+    state[END] = end
+    state[FIELD] = field
+
+
+@inline
+def begin_floats(state, integers, floats):
+    """Convert the integer weights so far: one weight is a float."""
+    if state[FLOATS] == 0:
+        for edge in range(state[EDGE]):
+            floats[edge] = np.float64(integers[edge])
+        state[FLOATS] = 1
+
+
+@inline
+def store_weight(text, begin, end, state, integers, floats, slow):
+    """Parse a weight and store it; tokens that need Python's float() are noted in `slow`."""
+    edge = state[EDGE]
+    value, integer, kind, certain = parse_number(text, begin, end)
+    if kind == INTEGER and certain:
+        if state[FLOATS]:
+            floats[edge] = value
+        else:
+            integers[edge] = integer
+        return
+    begin_floats(state, integers, floats)
+    floats[edge] = value
+    state[HAS_FLOATS] |= kind == FLOAT
+    if kind == BEYOND and state[BEYOND_END] == 0:
+        state[BEYOND_BEGIN] = begin
+        state[BEYOND_END] = end
+    if not certain:
+        slow[0, state[SLOW]] = edge
+        slow[1, state[SLOW]] = begin
+        slow[2, state[SLOW]] = end
+        state[SLOW] += 1
+
+
+@inline
+def store_end(text, begin, end, state, ids, widest):
+    """Parse an id and store it; return the problem. state[STOP] is WIDE if it does not fit."""
+    value, is_integer, fits = parse_integer(text, begin, end)
+    if not is_integer:
+        return NOT_AN_ID
+    if not fits:
+        return TOO_LARGE
+    if (value < 0 and widest < (1 << 40)) or value > widest:
+        state[STOP] = WIDE
+    else:
+        ids[state[EDGE]] = value
+    return OK
+
+
+@inline
+def line_head(text, size, syntax, skipped, state):
+    """Return where the fields of the line at state[AT] begin, -1 if it has none and is skipped, or is wrong."""
+    line = state[AT]
+    separator = syntax[4]
+    tag = syntax[5]
+    i = after_blanks(text, line, separator)
+    is_comment = i < size and skipped[text[i]] != 0
+    if i >= size or ends_line(text[i]) or is_comment:
+        end = after_line(text, i, size)
+        if end - line > MAX_LINE_BYTES:
+            note_problem(state, TOO_LONG, line, end, 0)
+        elif is_comment and syntax[6] != 0:
+            note_problem(state, COMMENT, line, end - 1, 0)
+        state[AT] = end
+        return -1
+    if tag != 0:
+        after = after_blanks(text, i + 1, separator)
+        if text[i] != tag or after == i + 1:
+            note_problem(state, UNTAGGED, line, min(after_line(text, i, size) - 1, line + 40), 0)
+            return -1
+        i = after
+    return i
+
+
+@inline
+def end_line(text, size, line, i, state, field, num_fields, problem, begin, end):
+    """Check the end of a line of edges at i, and go to the next; note what is wrong."""
+    if problem == OK and field != num_fields:
+        problem = FIELDS
+        begin = line
+        end = i
+    if (problem != OK or i - line >= MAX_LINE_BYTES) and after_line(text, i, size) - line > MAX_LINE_BYTES:
+        problem = TOO_LONG
+        begin = line
+        end = line
+    if problem != OK:
+        note_problem(state, problem, begin, end, field)
+    elif state[STOP] == DONE:
+        state[EDGE] += 1
+        state[AT] = i + 1
+
+
+@inline
+def parse_line(text, size, syntax, skipped, sources, targets, integers, floats, slow, widest, state):
+    """Parse the line at state[AT] of any syntax; state[STOP] says whether it was wrong, or is WIDE."""
+    num_fields, source_field, target_field, weight_field, separator = syntax[:5]
+    line = state[AT]
+    i = line_head(text, size, syntax, skipped, state)
+    if i < 0:
+        return
+    field = 0
+    while True:
+        begin, end, i, problem = next_field(text, i, size, separator)
+        if problem == OK and (field in (source_field, target_field, weight_field)):
+            if begin == end:
+                problem = EMPTY
+            elif field == weight_field:
+                store_weight(text, begin, end, state, integers, floats, slow)
+            else:
+                problem = store_end(text, begin, end, state, sources if field == source_field else targets, widest)
+        if problem != OK:
+            break
+        field += 1
+        if i >= size or ends_line(text[i]):
+            break
+        if separator != 0:
+            i = after_blanks(text, i + 1, separator)
+    end_line(text, size, line, i, state, field, num_fields, problem, begin, end)
+
+
+@merged
+def decimal(text, whole, count, i):
+    """Return (end, value) of the number of `count` digits `whole` before a point and those at i; end 0 if not plain."""
+    rest, more = many_digits(text, i)
+    stop = text[i + more]
+    if more == 0 or count + more > _DECIMAL_DIGITS or stop in (_LOWER_E, _UPPER_E) or _ZERO <= stop <= _NINE:
+        return 0, 0.0
+    mantissa = whole * WHOLE_POWERS[more] + rest
+    if mantissa <= EXACT_INTEGER:
+        return i + more, np.float64(mantissa) / np.float64(WHOLE_POWERS[more])
+    value, sure = to_double(mantissa, -more)
+    return i + more if sure else 0, value
+
+
+@inline
+def unread_field(text, i, between):
+    """Return the end of a plain field that is not read: blanks and quotes are not plain."""
+    while text[i] > _COMMA or text[i] not in (between, _NEWLINE, _RETURN, _QUOTE, _SPACE, _TAB, 0):
+        if text[i] == between:
+            break
+        i += 1
+    return i
+
+
+@merged
+def plain_number(text, i):
+    """Return (end, integer, float, whether it is a float) of the plain number at i; the end is i if it is not plain."""
+    value, count = many_digits(text, i)
+    end = i + count
+    stop = text[end]
+    if count == 0 or count > _PLAIN_DIGITS or stop in (_LOWER_E, _UPPER_E):
+        return i, 0, 0.0, False
+    if stop != _DOT:
+        return end, np.int64(value), np.float64(value), False
+    end, number = decimal(text, value, count, end + 1)
+    return max(end, i), 0, number, True
+
+
+@inline
+def parse_lines(text, size, syntax, skipped, between, sources, targets, integers, floats, slow, widest, state):
+    """Parse whole lines from state[AT] to `size`, or until state[STOP] says why not.
+
+    `between` is the byte that separates fields in most lines. `integers` and `floats` are the same memory, which holds
+    floats if state[FLOATS]. Ids are 0..widest, or any of 64 signed bits if `widest` is the largest of these.
+    """
+    num_fields, source_field, target_field, weight_field, _, tag, _ = syntax
+    state[STOP] = DONE
+    limit = np.uint64(widest)
+    while state[AT] < size and state[STOP] == DONE:
+        edge = state[EDGE]
+        if edge == len(sources) or state[SLOW] == slow.shape[1]:
+            state[STOP] = FULL
+            break
+        i = state[AT]
+        field = 0
+        if tag != 0:
+            field = 0 if text[i] == tag and text[i + 1] == between else num_fields
+            i += 2
+        while field < num_fields:
+            begin = i
+            if field in (source_field, target_field):
+                value, count = many_digits(text, i)
+                i += count
+                if count == _MANY_DIGITS or value > limit:
+                    break
+                if field == source_field:
+                    sources[edge] = value
+                else:
+                    targets[edge] = value
+            elif field == weight_field:
+                i, integer, number, is_float = plain_number(text, i)
+                if is_float:
+                    # Without a call where it does nothing: one with arrays takes as long as a line.
+                    if state[FLOATS] == 0:
+                        begin_floats(state, integers, floats)
+                    state[HAS_FLOATS] = 1
+                if state[FLOATS]:
+                    floats[edge] = number
+                else:
+                    integers[edge] = integer
+            else:
+                i = unread_field(text, i, between)
+            field += 1
+            if i == begin or field == num_fields or text[i] != between:
+                break
+            i += 1
+        i += text[i] == _RETURN and text[i + 1] == _NEWLINE
+        is_plain = field == num_fields and text[i] == _NEWLINE and text[i - 1] != between
+        if is_plain and i < size and i - state[AT] < MAX_LINE_BYTES:
+            state[EDGE] = edge + 1
+            state[AT] = i + 1
+        else:
+            parse_line(text, size, syntax, skipped, sources, targets, integers, floats, slow, widest, state)
+
+
+@inline
+def nth_edge(text, size, syntax, skipped, edge, state):
+    """Set state[AT] to where the line of an edge begins."""
+    while state[AT] < size:
+        line = state[AT]
+        if line_head(text, size, syntax, skipped, state) >= 0:
+            if edge == 0:
+                return
+            edge -= 1
+            state[AT] = after_line(text, line, size)

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import pathlib
+import re
+import threading
 from dataclasses import dataclass
 from functools import partial
+from typing import IO
 
 import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
-from mgraph.errors import InputError
-from mgraph.formatting import counted
-from mgraph.io import lines, spool
+from mgraph.errors import InputError, UsageError
+from mgraph.io import parse, spool
 from mgraph.io.checks import check_num_vertices
-from mgraph.io.columns import find_ends, find_weight, listed, names_ends
-from mgraph.io.lines import BadLine, first_lines, line_of, line_start, placed, placing_errors, text_begin
-from mgraph.io.parse import (
-    EMPTY,
-    FIELDS,
-    NEGATIVE,
-    NOT_AN_ID,
-    OUT_OF_RANGE,
-    TOO_LONG,
-    count_lines,
-    edge_begin,
-    parse_lines,
-)
+from mgraph.io.columns import NO_COLUMNS, Columns
+from mgraph.io.line_pieces import LineEdges, parsed
+from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_of, placed, placing_errors
+from mgraph.io.parse import PADDING, LineSyntax, nth_edge
 from mgraph.io.ranges import InputFile
+from mgraph.io.text_layout import find_layout
 
 # The bytes of a piece: enough to be fast, little beside the resulting arrays. A small file is divided into PIECES.
 PIECE_BYTES = 16 << 20
@@ -36,35 +30,33 @@ PIECES = 64
 # The number of edges is estimated from so many samples of so many bytes.
 SAMPLES = 5
 SAMPLE_BYTES = 1 << 14
-NO_LIMIT = 4 * 10**18 - 1  # the largest id that the parser reads
+
+_END_OF_LINE = re.compile(rb"[\r\n]")
+# The buffer of each thread: its pages are allocated once for all pieces.
+_buffers = threading.local()
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text file as a table: the layout of its lines, and how it is divided into pieces of whole lines.
+    """A text file as a table: the syntax of its lines, and how it is divided into pieces of whole lines.
 
     Attributes
     ----------
     begin, end
         Where the edges begin, after a header, and where they end.
-    ends
-        The fields of the source and the target; `weight_field` is -1 if there is none.
-    floats
-        Whether weights are floats even if all are written as integers.
+    declared_edges
+        The number of edges that a header declares, which is checked.
     """
 
     path: spool.InputPath
     packed: spool.Unpacked | None
     begin: int
     end: int
-    num_fields: int
-    ends: tuple[int, int]
-    weight_field: int
-    base: int
+    syntax: LineSyntax
     directed: bool
     num_vertices: int | None = None
     labels: Labels = "auto"
-    floats: bool = False
+    base: int = 0
     declared_edges: int | None = None
 
     @property
@@ -78,7 +70,7 @@ class TextTable:
 
     @property
     def has_weights(self) -> bool:
-        return self.weight_field >= 0
+        return self.syntax.weight >= 0
 
     @property
     def piece_bytes(self) -> int:
@@ -105,19 +97,22 @@ class TextTable:
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read the lines that begin in part k of the file."""
-        file = self.file
         lo = self.begin + k * self.piece_bytes
-        with placing_errors(self.path, file):
-            at, text = _lines(self, lo, min(lo + self.piece_bytes, self.end))
-            part = _parse(self, at, text)
-            weights = doubt = None
-            if self.weight_field >= 0:
-                exact = part.whole and not self.floats and part.beyond is None
-                weights = part.integers if exact else part.weights
-            if part.beyond is not None and part.whole and not self.floats:
-                at, token = part.beyond
-                doubt = placed(self.path, file, at, _beyond(token))
-        return EdgePiece(part.sources, part.targets, weights, partial(_where, self, lo), None, doubt)
+        with placing_errors(self.path, self.file):
+            at, size, text = _lines(self, lo)
+            edges = parsed(self.syntax, text, size, at)
+        where = partial(_where, self, lo)
+        return EdgePiece(edges.sources, edges.targets, edges.weights, where, None, self._doubt(edges))
+
+    def _doubt(self, edges: LineEdges) -> InputError | None:
+        if edges.beyond is None:
+            return None
+        at, token = edges.beyond
+        problem = (
+            f"weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a float: write it as "
+            f"{token[:40]}.0 where the nearest float will do"
+        )
+        return placed(self.path, self.file, at, problem)
 
     def release(self) -> None:
         """Delete the decompressed copy; the next piece makes another."""
@@ -128,32 +123,30 @@ class TextTable:
 def read_text(
     path: spool.InputPath,
     *,
-    weight: str | int | bool | None = None,
+    columns: Columns = NO_COLUMNS,
     directed: bool | None = None,
     num_vertices: int | None = None,
+    labels: Labels = "auto",
+    base: int = 0,
+    sep: str | None = None,
 ) -> TextTable:
     """Look at the first lines of a text edge list and return it as a table.
 
     If the first line names the columns, `mgraph.io.columns` finds the ends and the weight; else the first two fields
-    are the ends. `weight` is the weight's column, by name or by number from 0; None means a column called weight, or
-    the third of three unnamed columns; False means none.
+    are the ends. Of three unnamed columns the third is the weight in a .wel file; elsewhere `columns` must say what it
+    is. `sep` is the character between fields, by default a comma if there is one in the first line, else blanks.
     """
     packed = spool.unpacked(path) if is_packed(path) else None
     file = packed or path
-    begin, fields, header = _first_line(path, file, path.name.removesuffix(".gz").endswith((".csv", ".tsv")))
-    if header and len(fields) != len(header):
-        raise InputError(
-            f"{path}: {counted(len(header), 'column')} in the line of names ({listed(header)}), and "
-            f"{counted(len(fields), 'field')} in the next line: give every column a name"
-        )
-    if fields and len(fields) < 2:
-        raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}")
-    ends = find_ends(path, header, bool(directed)) if header else (0, 1)
-    weight_field = find_weight(path, weight, len(fields), header, ends) if fields else -1
-    end = max(file.stat().st_size, begin)
-    return TextTable(
-        path, packed, begin, end, len(fields), ends, weight_field, 0, bool(directed), check_num_vertices(num_vertices)
-    )
+    name = path.name.removesuffix(".gz").lower()
+    if sep is not None:
+        sep = sep.replace("\\t", "\t")
+        if len(sep) != 1 or not sep.isascii() or sep.isalnum() or sep in '\r\n".+-':
+            raise UsageError(f"sep {sep!r} is not one character between fields, such as ';' or a tab")
+    layout = find_layout(path, file, name, columns, bool(directed), as_text=labels == "string", separator=sep)
+    end = max(file.stat().st_size, layout.begin)
+    n = check_num_vertices(num_vertices)
+    return TextTable(path, packed, layout.begin, end, layout.syntax, bool(directed), n, labels, base)
 
 
 def is_packed(path: spool.InputPath) -> bool:
@@ -162,120 +155,59 @@ def is_packed(path: spool.InputPath) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-@dataclass
-class _Part:
-    """The edges of some lines."""
-
-    sources: np.ndarray
-    targets: np.ndarray
-    weights: np.ndarray
-    integers: np.ndarray
-    whole: bool  # no weight is written as a float
-    beyond: tuple[int, str] | None  # the first integer beyond 64 signed bits, and where it is
-
-
-def _beyond(token: str) -> str:
-    return (
-        f"weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a float: write it as "
-        f"{token[:40]}.0 where the nearest float will do"
-    )
-
-
 def _where(table: TextTable, lo: int, i: int) -> str:
     """Name the line of edge i of the piece that begins at byte `lo`."""
-    at, text = _lines(table, lo, min(lo + table.piece_bytes, table.end))
-    return f"{table.path}:{line_of(table.file, at + edge_begin(text, i))}"
+    at, size, text = _lines(table, lo)
+    state = np.zeros(parse.NUM_WORDS, np.int64)
+    nth_edge(text, size, table.syntax.words, table.syntax.skipped, i, state)
+    return f"{table.path}:{line_of(table.file, at + int(state[parse.AT]))}"
 
 
-def _lines(table: TextTable, lo: int, hi: int) -> tuple[int, np.ndarray]:
-    """Return (offset, bytes) of the lines that begin in lo..hi."""
+def _lines(table: TextTable, lo: int) -> tuple[int, int, np.ndarray]:
+    """Return (offset, size, bytes) of the lines that begin in the piece from byte `lo` on, with padding.
+
+    The bytes are valid until this thread reads other lines.
+    """
+    hi = min(lo + table.piece_bytes, table.end)
+    # A line begins after the end of another: the search for both ends of the piece starts a byte before them.
+    first = max(lo - 1, table.begin)
+    room = table.piece_bytes + MAX_LINE_BYTES + SEEK_BYTES + PADDING + 1
+    buffer = getattr(_buffers, "text", None)
+    if buffer is None or len(buffer) < room:
+        buffer = _buffers.text = np.empty(room, np.uint8)
     with table.file.open("rb", buffering=0) as raw:
-        at = line_start(raw, lo, table.begin)
-        end = line_start(raw, hi, table.begin)
-        raw.seek(at)
-        text = np.empty(max(end - at, 0), np.uint8)
-        view = text.data
-        filled = 0
-        while filled < len(text):
-            count = raw.readinto(view[filled:])
-            if not count:
-                raise InputError(f"{table.path} ended at byte {at + filled} while being read: it has changed")
-            filled += count
-    return at, text
+        raw.seek(first)
+        filled = _fill(table, raw, buffer, first, 0, min(hi + SEEK_BYTES, table.end) - first)
+        begin = 0 if lo <= table.begin else _next_line(buffer, 0, filled)
+        # A line longer than SEEK_BYTES is rare.
+        end = filled if hi == table.end else _next_line(buffer, hi - 1 - first, filled)
+        while end is None and first + filled < table.end and filled <= hi - first + MAX_LINE_BYTES:
+            more = min(filled + MAX_LINE_BYTES // 4, len(buffer) - PADDING, table.end - first)
+            filled = _fill(table, raw, buffer, first, filled, more)
+            end = _next_line(buffer, hi - 1 - first, filled)
+    if begin is None:
+        # The line that contains the whole piece belongs to one before.
+        if first + filled < table.end:
+            raise BadLine(first, TOO_LONG)
+        begin = filled
+    end = filled if end is None else end
+    begin = min(begin, end)
+    buffer[end : end + PADDING] = 0
+    return first + begin, end - begin, buffer[begin:]
 
 
-def _parse(layout: TextTable, at: int, text: np.ndarray) -> _Part:
-    """Parse the lines at byte `at` of the file."""
-    max_edges = count_lines(text)
-    weighted = max_edges if layout.weight_field >= 0 else 0
-    sources = np.empty(max_edges, np.int64)
-    targets = np.empty(max_edges, np.int64)
-    weights = np.empty(weighted, np.float64)
-    integers = np.empty(weighted, np.int64)
-    slow = np.empty((3, weighted), np.int64)
-    report = np.zeros(8, np.int64)
-    fields = layout.num_fields, *layout.ends, layout.weight_field
-    count = parse_lines(text, fields, 0, NO_LIMIT, sources, targets, weights, integers, slow, report)
-    for edge, begin, end in slow[:, : report[4]].T.tolist():
-        token = text[begin:end].tobytes().decode(errors="replace")
-        weights[edge] = _slow_number(at + begin, token)
-    if report[0]:
-        _refuse(layout, at, text, report.tolist())
-    begin, end = report[6:8].tolist()
-    beyond = (at + begin, text[begin:end].tobytes().decode()) if end else None
-    return _Part(sources[:count], targets[:count], weights[:count], integers[:count], report[5] == 0, beyond)
+def _fill(table: TextTable, raw: IO[bytes], buffer: np.ndarray, first: int, filled: int, size: int) -> int:
+    """Read up to buffer[:size], of which `filled` bytes are there."""
+    view = buffer.data
+    while filled < size:
+        count = raw.readinto(view[filled:size])  # type: ignore[attr-defined]
+        if not count:
+            raise InputError(f"{table.path} ended at byte {first + filled} while being read: it has changed")
+        filled += count
+    return size
 
 
-def _slow_number(at: int, token: str) -> float:
-    """Parse a number that the compiled parser leaves to Python's float(), or refuse it."""
-    try:
-        value = float(token) if token.isascii() and "_" not in token else None
-    except ValueError:
-        value = None
-    if value is None:
-        raise BadLine(at, f"weight {token[:40]!r} is not a number")
-    if not np.isfinite(value):
-        raise BadLine(at, f"weight {token[:40]!r} is not a finite number")
-    return value
-
-
-def _refuse(layout: TextTable, at: int, text: np.ndarray, report: list[int]) -> None:
-    """Raise the error that `report` describes."""
-    problem, begin, end, field = report[:4]
-    token = text[begin:end].tobytes()
-    word = repr(token.decode(errors="replace")[:40])
-    messages = {
-        TOO_LONG: lines.TOO_LONG,
-        EMPTY: f"field {field + 1} is empty",
-        FIELDS: f"{counted(field, 'field')} where the first line has {layout.num_fields}",
-        NOT_AN_ID: f"vertex {word} is not a whole number",
-        NEGATIVE: f"vertex {word} is negative: vertices are numbered from {layout.base}",
-        OUT_OF_RANGE: f"vertex {word} is beyond 4e18",
-    }
-    raise BadLine(at + begin, lines.NO_TEXT if b"\0" in token and problem != TOO_LONG else messages[problem])
-
-
-def _first_line(path: spool.InputPath, file: InputFile, may_have_header: bool) -> tuple[int, list[str], list[str]]:
-    """Return the offset of the first edge, the fields of its line, and the column names of a header or []."""
-    begin = text_begin(path, file)
-    header = list[str]()
-    for end, line in first_lines(path, file, begin, comments=False):
-        text = line.decode(errors="replace").strip()
-        if not text or text[0] in "#%":
-            continue
-        fields = _fields(text.split(",") if "," in text else text.split())
-        if header or not (may_have_header or "," in text) or not _are_names(fields):
-            return begin, fields, header
-        # Names that are separated by tabs may contain blanks.
-        header = _fields(text.split("\t")) if "\t" in text and "," not in text else fields
-        begin = end
-    return begin, header, header
-
-
-def _fields(tokens: list[str]) -> list[str]:
-    return [token.strip().strip("\"'") for token in tokens]
-
-
-def _are_names(fields: list[str]) -> bool:
-    """Return whether fields are column names: one of the first two begins with a letter, or two are a known pair."""
-    return any(field[:1].isalpha() or field[:1] == "_" for field in fields[:2]) or names_ends(fields)
+def _next_line(buffer: np.ndarray, at: int, filled: int) -> int | None:
+    """Return where a line begins after the first end of a line from `at` on."""
+    found = _END_OF_LINE.search(buffer.data, at, filled)
+    return None if found is None else found.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,3 +25,56 @@ class Strings:
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    def __getitem__(self, part: slice) -> Strings:
+        """Return a range of the strings, as a view."""
+        lo, hi, step = part.indices(len(self))
+        assert step == 1, "strings are sliced in runs"
+        return Strings(self.offsets[lo : max(lo, hi) + 1], self.data)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The number of bytes of each string."""
+        return np.diff(self.offsets)
+
+    @property
+    def nbytes(self) -> int:
+        return self.offsets.nbytes + self.data.nbytes
+
+    @classmethod
+    def of_lengths(cls, lengths: np.ndarray, data: np.ndarray) -> Strings:
+        """Return strings whose bytes follow each other."""
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        return cls(offsets, data)
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> Strings:
+        """Return a few Python strings as `Strings`."""
+        encoded = [text.encode() for text in texts]
+        lengths = np.array([len(text) for text in encoded], np.int64)
+        return cls.of_lengths(lengths, np.frombuffer(b"".join(encoded), np.uint8))
+
+    def compact(self) -> Strings:
+        """Return the strings without bytes before or after them: a view, with offsets from 0."""
+        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        offsets = self.offsets - first if first else self.offsets
+        return Strings(offsets, self.data[first:last])
+
+    def tolist(self) -> list[str]:
+        """Return the strings as Python's."""
+        raw = self.compact()
+        text = raw.data.tobytes()
+        ends = raw.offsets.tolist()
+        return [text[lo:hi].decode() for lo, hi in zip(ends, ends[1:], strict=False)]
+
+
+NO_STRINGS = Strings(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+
+
+def concatenate(parts: Sequence[Strings]) -> Strings:
+    """Return the strings of all parts, one part after another."""
+    if len(parts) == 1:
+        return parts[0].compact()
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Strings.of_lengths(lengths, np.concatenate([part.compact().data for part in parts]))

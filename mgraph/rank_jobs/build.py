@@ -9,6 +9,7 @@ from typing import Any
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeSource, EdgeTable, is_table
+from mgraph.errors import InputError
 from mgraph.ingest.build import build
 from mgraph.ingest.read import read_table
 from mgraph.io.parts import PartEdges
@@ -35,7 +36,9 @@ def build_graph(
     started = time.perf_counter()
     in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
     with backend.high_water() as peak_bytes:
-        edges = read_table(source, backend, comm)[0] if is_table(source) else source
+        edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
+        if labels is not None:
+            raise InputError(f"{source.name}: its ids are labels, which are not kept yet")
         shard = build(
             edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +12,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.edges import EdgePiece
 from mgraph.errors import InputError
 from mgraph.ingest import read
+from mgraph.labels.strings import Strings
 
 BACKEND = CpuBackend(2)
 
@@ -42,7 +42,7 @@ class Table:
         if isinstance(self.pieces[k], Exception):
             raise self.pieces[k]
         sources, targets, *rest = self.pieces[k]
-        columns = [np.asarray(column) for column in (sources, targets)]
+        columns = [ids if isinstance(ids, Strings) else np.asarray(ids) for ids in (sources, targets)]
         weights = np.asarray(rest[0]) if rest else None
         doubt = rest[1] if len(rest) > 1 else None
         return EdgePiece(*columns, weights, lambda i: f"piece {k} edge {i}", None, doubt)
@@ -162,25 +162,63 @@ def test_base_is_subtracted():
     assert edges_of(Table([([1, 3], [2, 4])], base=1), 1) == (4, 2, None, [(0, 1), (2, 3)])
 
 
-def test_ids_with_gaps_are_labels():
-    is_label: Callable[[list], bool] = lambda ids: _is_refused(Table([(ids, ids)]))  # noqa: E731
-    assert not is_label([0, 1, 2])
-    assert not is_label([0, 5, 3])
-    assert is_label([0, 6, 3])
-    assert is_label([0, -1, 3])
-    assert is_label([0, 10**15])
-    assert not _is_refused(Table([([0, 10**6], [1, 1])], num_vertices=10**7))
-    assert not _is_refused(Table([([0, 10**6], [1, 1])], labels=False))
-
-
-def _is_refused(table):
-    answers = set()
+@pytest.mark.parametrize(
+    ("ids", "are_labels"),
+    [
+        ([0, 1, 2], False),
+        ([0, 5, 3], False),
+        ([0, 6, 3], True),
+        ([0, -1, 3], True),
+        ([0, 10**15], True),
+        ([3, 2**63 - 1], True),
+        ([3, 2**63], True),
+        (list(range(0, 100, 2)), False),
+        (list(range(0, 100, 3)), True),
+    ],
+)
+def test_integers_with_gaps_are_labels(ids, are_labels):
+    pieces = [(np.array(ids[k::5]), np.array(ids[k::5])) for k in range(5)]
     for num_ranks in (1, 2, 3):
-        try:
-            edges_of(table, num_ranks)
-            answers.add(False)
-        except InputError as error:
-            assert "labels are not read yet" in str(error)  # noqa: PT017  in a loop
-            answers.add(True)
-    (answer,) = answers
-    return answer
+        n, m, _, rows = edges_of(Table(pieces), num_ranks)
+        places = {label: k for k, label in enumerate(sorted(ids))} if are_labels else {label: label for label in ids}
+        assert (n, m) == (len(ids) if are_labels else max(ids) + 1, len(ids))
+        assert rows == sorted((places[label], places[label]) for label in ids)
+        if max(ids) < 10**6 and min(ids) >= 0:
+            assert edges_of(Table(pieces, labels=False), num_ranks)[0] == max(ids) + 1
+            assert edges_of(Table(pieces, num_vertices=10**6), num_ranks)[0] == 10**6
+        assert edges_of(Table(pieces, labels=True), num_ranks)[0] == len(ids)
+
+
+def test_base_is_no_part_of_labels():
+    pieces = [([1, 900], [2, 900])]
+    assert edges_of(Table(pieces, base=1), 2) == (3, 2, None, [(0, 1), (2, 2)])
+
+
+@pytest.mark.parametrize("budget", [0, 100, 1 << 30])
+def test_strings_are_mapped_in_order_of_their_bytes(monkeypatch, budget):
+    monkeypatch.setattr(read, "memory_budget", lambda backend, comm: budget)
+    rng = np.random.default_rng(3)
+    names = [f"v{k * k}" for k in range(40)] + ["ü", "Z", "zebra", " a"]
+    order = {name: k for k, name in enumerate(sorted(names, key=str.encode))}
+    ends = [rng.permutation(names * 3) for _ in range(2)]
+    expected = sorted((order[u], order[v]) for u, v in zip(*ends, strict=True))
+    pieces = [(Strings.of(ends[0][k::7].tolist()), Strings.of(ends[1][k::7].tolist())) for k in range(7)]
+    for num_ranks in RANKS:
+        assert edges_of(Table(pieces), num_ranks) == (44, 132, None, expected)
+    for options in ({"labels": False}, {"num_vertices": 99}):
+        with pytest.raises(InputError, match=r"piece 0 edge 0: ids are strings, and .* says that they are numbers"):
+            edges_of(Table(pieces, **options), 2)
+    with pytest.raises(InputError, match="table: some ids are integers, and others strings: labels='string'"):
+        edges_of(Table([*pieces, ([1], [2])]), 2)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_edges_beyond_the_budget_are_kept_in_a_file(monkeypatch, labels):
+    rng = np.random.default_rng(4)
+    pieces = [(rng.integers(0, 90, m), rng.integers(0, 90, m), rng.random(m)) for m in (1000, 0, 300, 7)]
+    found = []
+    for budget in (0, 3000, 1 << 30):
+        monkeypatch.setattr(read, "memory_budget", lambda backend, comm, budget=budget: budget)
+        found += [edges_of(Table(pieces, True, labels=labels), num_ranks) for num_ranks in (1, 3)]
+    assert all(edges == found[0] for edges in found)
+    assert found[0][:3] == (90, 1307, np.float64)

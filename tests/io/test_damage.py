@@ -34,13 +34,13 @@ def damaged(data: bytes, seed: int) -> bytes:
 def whole_bytes(path, suffix):
     if suffix == ".mtx":
         return MTX.encode()
-    if suffix == ".txt.gz":
+    if suffix == ".wel.gz":
         return gzip.compress(b"".join(b"%d %d %d\n" % (v, v * 7 % 64, v) for v in range(64)))
     write_edges(path, Rmat(5))
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".csr", ".csv", ".parquet", ".mtx", ".txt.gz"])
+@pytest.mark.parametrize("suffix", [".npz", ".csr", ".csv", ".parquet", ".mtx", ".wel.gz"])
 def test_damaged_file_is_refused_or_reads_the_same(tmp_path, suffix):
     path = tmp_path / f"graph{suffix}"
     data = whole_bytes(path, suffix)

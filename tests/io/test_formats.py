@@ -183,7 +183,7 @@ def test_standard_input_is_read_once(monkeypatch, tmp_path):
     write_edges(tmp_path / "a.npz", Rmat(4))
     for data, edges in ((b"0 1 5\n1 2 6\n", 2), (gzip.compress(b"0 1\n"), 1), ((tmp_path / "a.npz").read_bytes(), 256)):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
-        source = read_edges("-")
+        source = read_edges("-", weight=2 if b" 5" in data else None)
         assert source.name == "stdin"
         assert len(whole(source)) == edges
         assert_chunks_agree(source)

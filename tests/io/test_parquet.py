@@ -73,7 +73,9 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
         ({"u": [0, 1, -7], "v": [1, 1, 1]}, InputError, "row 2: vertex -7 is negative"),
         ({"u": [0, 1], "v": [1, None]}, InputError, "v of row 1 is missing"),
         ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u are float64, not integers"),
-        ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u are object, not integers"),
+        ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u is string and v int64: both ends are of one kind"),
+        ({"u": [[0], [1]], "v": [1, 2]}, InputError, "u are object, not integers"),
+        ({"u": ["a", None], "v": ["a", "b"]}, InputError, "u of row 1 is missing"),
         ({"u": [0, 1], "v": [1, 2], "w": [1.0, np.inf]}, InputError, "w of row 1 = inf is not a finite number"),
         (
             {"u": [0, 1], "v": [1, 2], "w": pyarrow.array([1, 2**63], pyarrow.uint64())},
@@ -130,3 +132,44 @@ def test_missing_pyarrow_is_reported_with_how_to_install_it(tmp_path, monkeypatc
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(UsageError, match="Parquet needs pyarrow: pip install pyarrow"):
         read_edges(path)
+
+
+STRING_TYPES = (
+    pyarrow.string(),
+    pyarrow.large_string(),
+    pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
+    pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string()),
+)
+
+
+@pytest.mark.parametrize("kind", STRING_TYPES, ids=str)
+@pytest.mark.parametrize("groups", [1, 3, 100])
+def test_strings_are_read_without_objects(tmp_path, kind, groups):
+    names = ["ab", "", "ü", "c" * 50, "ab", "zz"]
+    columns = {"u": pyarrow.array(names, pyarrow.string()).cast(kind), "v": pyarrow.array(names[::-1]).cast(kind)}
+    table = read_source(save(tmp_path / "a.parquet", columns, row_group_size=groups))
+    pieces = [table.piece(k, BACKEND) for k in range(table.num_pieces)]
+    assert [name for piece in pieces for name in piece.sources.tolist()] == names
+    assert [name for piece in pieces for name in piece.targets.tolist()] == names[::-1]
+    empty = read_source(save(tmp_path / "b.parquet", {name: column[:0] for name, column in columns.items()}))
+    assert len(empty.piece(0, BACKEND)) == 0
+
+
+def test_columns_are_named_or_numbered(tmp_path):
+    path = save(tmp_path / "a.parquet", {"n": [9, 9], "b": [2, 3], "a": [0, 1]})
+    for options in ({"source": "a", "target": "b"}, {"source": 2, "target": 1}, {"source": "2", "target": "b"}):
+        assert as_rows(whole(read_edges(path, **options, weight=False))) == [(0, 2), (1, 3)]
+        assert as_rows(whole(read_edges(path, **options, weight="n"))) == [(0, 2, 9), (1, 3, 9)]
+    message = r"has the columns n, b, a, .*: give the columns as source= and target="
+    with pytest.raises(InputError, match=message):
+        read_edges(path)
+    with pytest.raises(UsageError, match="give both ends of the edges, source= and target=, or neither"):
+        read_edges(path, source="a")
+    with pytest.raises(UsageError, match="source and target are the same column, 'a'"):
+        read_edges(path, source="a", target=2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_integers_of_every_width_are_ids(tmp_path, dtype):
+    path = save(tmp_path / "a.parquet", {"u": np.array([0, 1], dtype), "v": np.array([2, 3], dtype)})
+    assert as_rows(whole(read_edges(path))) == [(0, 2), (1, 3)]

@@ -52,7 +52,7 @@ def spool(tmp_path, monkeypatch):
     return folder
 
 
-@pytest.fixture(params=[".txt.gz", ".npz", ".mtx.gz"])
+@pytest.fixture(params=[".wel.gz", ".npz", ".mtx.gz"])
 def packed(request, tmp_path):
     path = tmp_path / f"graph{request.param}"
     if request.param == ".npz":
@@ -61,7 +61,7 @@ def packed(request, tmp_path):
     else:
         head = b"%%MatrixMarket matrix coordinate integer general\n64 64 64\n"
         lines = b"".join(b"%d %d %d\n" % (v + 1, v * 7 % 64 + 1, v) for v in range(64))
-        path.write_bytes(gzip.compress(TEXT if "txt" in request.param else head + lines))
+        path.write_bytes(gzip.compress(TEXT if "wel" in request.param else head + lines))
     return path
 
 
@@ -194,13 +194,16 @@ def _read_and_keep(path, dask_worker) -> None:
 
 def test_standard_input_reaches_workers_in_other_processes(client, monkeypatch, spool, tmp_path):
     write_edges(tmp_path / "a.npz", Rmat(4))
-    (tmp_path / "a.txt").write_bytes(TEXT)
-    with mg.read(tmp_path / "a.npz", num_chunks=1) as g, mg.read(tmp_path / "a.txt") as text:
+    (tmp_path / "a.wel").write_bytes(TEXT)
+    with mg.read(tmp_path / "a.npz", num_chunks=1) as g, mg.read(tmp_path / "a.wel") as text:
         sizes = [(graph.num_vertices, graph.num_edges) for graph in (g, text)]
     inputs = TEXT, gzip.compress(TEXT), (tmp_path / "a.npz").read_bytes()
     for data, expected in zip(inputs, (sizes[1], sizes[1], sizes[0]), strict=True):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
-        with mg.connect(client) as cluster, mg.read("-", cluster=cluster) as g:
+        with (
+            mg.connect(client) as cluster,
+            mg.read("-", cluster=cluster, weight=2 if expected == sizes[1] else None) as g,
+        ):
             assert g.name == "stdin"
             assert (g.num_vertices, g.num_edges) == expected
     assert not list(spool.iterdir())
@@ -211,9 +214,9 @@ def test_standard_input_reaches_workers_in_other_processes(client, monkeypatch, 
 def test_standard_input_on_another_machine_is_refused(monkeypatch, spool):
     for data in (TEXT, gzip.compress(TEXT)):
         monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(data)))
-        source = read_source("-")
-        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"0 x\n")))
-        with pytest.raises(InputError, match=r"^stdin:1: vertex 'x'"):
+        source = read_source("-", weight=2)
+        monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(b"0 1\n0 x\n")))
+        with pytest.raises(InputError, match=r"^stdin:2: vertex 'x'"):
             whole(read_source("-"))
         travelled = pickle.dumps(source)
         assert as_rows(whole(pickle.loads(travelled), 2)) == as_rows(whole(source))

@@ -187,10 +187,10 @@ def test_gzip_files_are_read(write):
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        ("0 1\n0 -3\n", 2, "vertex '-3' is negative: vertices are numbered from 0"),
+        ("0 1\n0 -3\n", 2, "vertex -3 is negative: vertices are numbered from 0"),
         ("# c\n\n0 1\n0 x\n", 4, "vertex 'x' is not a whole number"),
         ("0 1\n0 1.0\n", 2, "vertex '1.0' is not a whole number"),
-        ("0 1\n0 99999999999999999999\n", 2, "vertex '99999999999999999999' is beyond 4e18"),
+        ("0 1\n0 99999999999999999999\n", 2, "vertex '99999999999999999999' is beyond 64 signed bits: read it as text"),
         ("0 1\n0 1 2\n", 2, "3 fields where the first line has 2"),
         ("0 1 2\n0 1\n", 2, "2 fields where the first line has 3"),
         ("0,1\n0,\n", 2, "field 2 is empty"),
@@ -203,11 +203,13 @@ def test_gzip_files_are_read(write):
         ("0 1 2\n0 1 1.2.3\n", 2, "weight '1.2.3' is not a number"),
         ("0 1 2\n0 1 1e\n", 2, "weight '1e' is not a number"),
         ("0 1\n1 2\x0c3 4\n", 2, "is not a whole number"),
-        ("alice bob\ncarol dave\n", 1, "vertex 'alice' is not a whole number"),
+        ("1.0 2.0\n", 1, "vertex '1.0' is not a whole number: if ids are text, say labels='string'"),
+        ('0 1\n0 "1\n', 2, "field 2 begins with a quote that does not end on the line"),
+        ('0 1\n0 "1"2\n', 2, "field 2 goes on after its closing quote"),
     ],
 )
 def test_error_names_the_wrong_line(write, content, line, message):
-    path = write("a.txt", content)
+    path = write("a.wel", content)
     with pytest.raises(InputError, match=message) as caught:
         read_edges(path)
     assert str(caught.value).startswith(f"{path}:{line}: ")

@@ -20,7 +20,7 @@ FUNCTION_LINES = 60
 PARAMETERS = 7
 KERNEL_PARAMETERS = 14
 # Functions with these decorators are compiled by Numba, which infers their return types.
-COMPILED = ("kernel", "inline", "persistent")
+COMPILED = ("kernel", "inline", "merged", "persistent")
 README_LINES = 120
 CUDA_COLUMNS = 100
 ROOT_FILES = 8

@@ -1,0 +1,178 @@
+"""Find the layout of a text of edges from its first lines: names of columns, separator, ends and weight.
+
+What the first lines leave open is asked, not guessed: whether a third column without a name is a weight, and whether
+the first of two lines of words has the names of the columns.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from mgraph.errors import InputError, UsageError
+from mgraph.formatting import counted
+from mgraph.io.columns import Columns, find_columns, listed, names_ends
+from mgraph.io.lines import first_lines, placed, text_begin
+from mgraph.io.parse import OK, PADDING, LineSyntax, after_blanks, next_field
+from mgraph.io.ranges import InputFile
+
+INTEGER = re.compile(r"[+-]?\d+")
+DIGITS = re.compile(r"[\"+-]?\d")
+# Characters that often separate fields, and are no part of most names.
+SEPARATORS = ";|:"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the edges begin, and the syntax of their lines."""
+
+    begin: int
+    syntax: LineSyntax
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One of the first lines: its text, where it begins, and where the next line begins."""
+
+    text: str
+    begin: int
+    end: int
+
+    def fields(self, separator: str) -> list[str]:
+        """Return the fields, without quotes around them."""
+        data = np.frombuffer(self.text.encode() + bytes(PADDING), np.uint8)
+        size = len(data) - PADDING
+        byte = ord(separator) if separator else 0
+        found = []
+        i = after_blanks(data, 0, byte)
+        while True:
+            begin, end, i, problem = next_field(data, i, size, byte)
+            token = data[begin:end].tobytes().decode(errors="replace")
+            quoted = problem == OK and begin > 0 and data[begin - 1] == ord('"')
+            found.append(token.replace('""', '"') if quoted else token)
+            if i >= size:
+                return found
+            i = after_blanks(data, i + 1, byte) if separator else i
+
+
+def find_layout(
+    path: object,
+    file: InputFile,
+    name: str,
+    wanted: Columns,
+    directed: bool,
+    *,
+    as_text: bool,
+    separator: str | None,
+) -> Layout:
+    """Return the layout of the lines of a file called `name`."""
+    lines, empty = _two_lines(path, file)
+    if not lines:
+        return Layout(empty, LineSyntax(2, is_text=as_text))
+    first = lines[0]
+    has_tabs = name.endswith((".csv", ".tsv")) and "\t" in first.text
+    if separator is None:
+        separator = "," if "," in first.text else "\t" if has_tabs else ""
+    separator = separator if separator != " " else ""
+    fields = first.fields(separator)
+    header = _header(path, lines, separator, wanted, as_text=as_text, is_csv=bool(separator) or has_tabs)
+    edge = first
+    if header:
+        edge = lines[1] if len(lines) > 1 else dataclasses.replace(first, begin=first.end)
+        if len(lines) > 1:
+            fields = edge.fields(separator)
+            if len(fields) != len(header):
+                raise InputError(
+                    f"{path}: {counted(len(header), 'column')} in the line of names ({listed(header)}), and "
+                    f"{counted(len(fields), 'field')} in the next line: give every column a name"
+                )
+    if len(fields) < 2:
+        hint = next((f": say sep={c!r} if that separates fields" for c in SEPARATORS if c in fields[0]), "")
+        raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}{hint}")
+    if wanted.weight is None and not header and len(fields) == 3 and name.endswith(".wel"):
+        wanted = dataclasses.replace(wanted, weight=2)
+    source, target, weight = find_columns(path, wanted, len(fields), header, directed)
+    syntax = LineSyntax(len(fields), source, target, weight, separator)
+    if as_text or (edge.begin < edge.end and not _are_integers(path, file, edge, fields, (source, target))):
+        if not separator and "\t" in edge.text and edge.fields("\t") != fields:
+            raise InputError(f"{placed(path, file, edge.begin, '')}fields have blanks in them: say sep='\\t'")
+        syntax = dataclasses.replace(syntax, is_text=True)
+    return Layout(edge.begin, syntax)
+
+
+def _two_lines(path: object, file: InputFile) -> tuple[list[_Line], int]:
+    """Return the first line of fields, perhaps with the next such line, and where another would begin."""
+    at = text_begin(path, file)
+    found: list[_Line] = []
+    size = file.stat().st_size
+    for end, line in first_lines(path, file, at, comments=False):
+        # Comments that first_lines skips may lie before the line. The last line may have no end.
+        begin = end - len(line) - (end < size or _ends_with_line(file))
+        text = line.decode(errors="replace").strip("\r\n ")
+        if text.strip() and text[0] not in "#%":
+            found.append(_Line(text, begin, end))
+            # The second line says whether the first, of words, has names.
+            if len(found) == 2 or DIGITS.match(text):
+                break
+        at = end
+    return found, at
+
+
+def _ends_with_line(file: InputFile) -> bool:
+    with file.open("rb") as raw:
+        raw.seek(-1, 2)
+        return raw.read(1) in (b"\n", b"\r")
+
+
+def _header(
+    path: object, lines: list[_Line], separator: str, wanted: Columns, *, as_text: bool, is_csv: bool
+) -> list[str]:
+    """Return the names of the columns if the first line has them, else []."""
+    names = [field.strip().strip("\"'") for field in lines[0].fields(separator)]
+    if all(INTEGER.fullmatch(name) for name in names[:2]):
+        return []
+    by_name = [column for column in wanted.given if isinstance(column, str) and not column.isdigit()]
+    # Names of known columns, or names that the user gives, are a header.
+    if names_ends(names) or (by_name and all(column in names for column in by_name)):
+        return names
+    if not any(_begins_name(name) for name in names[:2]):
+        return []
+    # Words over numbers are names; words over words may be an edge.
+    edge = lines[1].fields(separator) if len(lines) > 1 else []
+    if not as_text and edge and all(_is_number(field) for field in edge[:2]):
+        return names
+    if not is_csv or wanted.source is not None:
+        return []
+    if len(names) > 2 or not edge:
+        return names
+    raise UsageError(
+        f"{path}: its first line ({listed(names)}) may have the names of the columns or be an edge: give source= and "
+        "target= (--source-column, --target-column) as names if it has them, and as numbers, 0 and 1, if it is an edge"
+    )
+
+
+def _begins_name(name: str) -> bool:
+    return name[:1].isalpha() or name[:1] == "_"
+
+
+def _is_number(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _are_integers(path: object, file: InputFile, edge: _Line, fields: list[str], ends: tuple[int, int]) -> bool:
+    """Return whether the ends of the first edge are integers; refuse other numbers."""
+    tokens = [fields[end].strip() for end in ends]
+    if all(INTEGER.fullmatch(token) for token in tokens):
+        return True
+    for token in tokens:
+        if not token or (_is_number(token) and not INTEGER.fullmatch(token) and token[:1].isdigit()):
+            problem = f"vertex {token[:40]!r} is not a whole number: if ids are text, say labels='string'"
+            raise placed(path, file, edge.begin, problem if token else f"field {fields.index('') + 1} is empty")
+    return False

@@ -1,0 +1,222 @@
+"""Find the labels of a graph: a dictionary on each rank while the input is read, then one sort over all ranks.
+
+Every label becomes one record on one rank: splitters from a sample of all ranks divide the labels, each rank sorts what
+it receives and counts the distinct ones, and so an id is the number of labels on lower ranks plus a place. The ids go
+back to the ranks that asked; the labels go to the ranks that serve the results of their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.backends.kernel import inline
+from mgraph.comm.base import Communicator
+from mgraph.errors import InputError
+from mgraph.labels.dictionary import Dictionary
+from mgraph.labels.sort import divide, sort_labels, sort_run
+from mgraph.labels.spread import Spread, spread_over
+from mgraph.labels.strings import Strings
+from mgraph.labels.table import LabelTable, exchange_labels, stride_of
+from mgraph.labels.words import address_of, header_of, length_of, load_word, word_of_record, words_of
+from mgraph.types import Array, vertex_dtype
+
+# Sampled labels of each rank, and how many bytes of them: longer labels may share a splitter.
+SAMPLE = 1 << 10
+SAMPLE_WORDS = 32
+
+INTEGER, STRING = (1, 2)
+SIGN = np.uint64(1 << 63)
+SMALLEST = np.iinfo(np.int64).min
+LARGEST = np.iinfo(np.uint64).max
+
+
+def reader(backend: Backend, comm: Communicator) -> LabelReader:
+    """Return a reader of the labels of a graph; every rank makes one."""
+    return LabelReader(backend, comm)
+
+
+class LabelReader:
+    """Gives labels provisional codes while pieces of the input are read, and at last their ids.
+
+    `add` may be called by several threads at a time.
+    """
+
+    def __init__(self, backend: Backend, comm: Communicator) -> None:
+        self._backend = backend
+        self._comm = comm
+        self._dictionary = Dictionary()
+        self._kind = 0
+        # Whether an integer is negative, and whether one is beyond int64.
+        self._signs = [False, False]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the dictionary."""
+        return self._dictionary.nbytes
+
+    def add(self, ids: Array | Strings, where: Callable[[int], str] = "id {}".format) -> np.ndarray:
+        """Return a code for each label, uint32 in host memory: equal for equal labels of this rank.
+
+        `where` names a label in an error, such as an empty string.
+        """
+        if isinstance(ids, Strings):
+            self._kind = STRING
+            return self._dictionary.encode_strings(ids, where)
+        self._kind = INTEGER
+        values = self._backend.to_host(ids)
+        if not len(values):
+            return np.empty(0, np.uint32)
+        wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
+        reserved = LARGEST if wide.dtype.kind == "u" else SMALLEST
+        low, high = int(wide.min()), int(wide.max())
+        if reserved in (low, high):
+            i = int((wide == reserved).argmax())
+            raise InputError(f"{where(i)}: the id {reserved} cannot be a label: it stands for no vertex")
+        self._signs[0] |= low < 0
+        self._signs[1] |= high > np.iinfo(np.int64).max
+        return self._dictionary.encode_integers(wide)
+
+    def finish(self) -> tuple[LabelTable, np.ndarray]:
+        """Return the table of all labels, and the id of each code of this rank; collective."""
+        comm = self._comm
+        agreed = comm.allreduce(np.array([self._kind, *self._signs], np.int64), "max")
+        kind, negative, beyond = agreed.tolist()
+        if negative and beyond:
+            raise InputError("some ids are negative and others are above 2^63 - 1: no integer of 64 bits holds both")
+        signed = kind != STRING and not beyond
+        flip = SIGN if signed else np.uint64(0)
+        spread = spread_over(self._backend)
+        addresses, arrays = self._dictionary.records(flip)
+        self._dictionary = Dictionary()
+        if comm.size == 1:
+            ids, labels = sort_labels(addresses, spread)
+        else:
+            ids, labels = _sort_over_ranks(addresses, arrays, comm, spread)
+        num_vertices = comm.sum(len(labels))[0]
+        part: np.ndarray | Strings = labels
+        if kind != STRING:
+            integers = (labels.data.view(">u8").astype(np.uint64)) ^ flip
+            part = integers.view(np.int64) if signed else integers
+        part = _rebalanced(part, num_vertices, comm)
+        missing = SMALLEST if negative else LARGEST if beyond else -1
+        name = "string" if kind == STRING else "integer"
+        return LabelTable(num_vertices, name, part, int(missing), spread), ids.astype(vertex_dtype(num_vertices))
+
+
+def _sort_over_ranks(
+    addresses: np.ndarray, arrays: list[np.ndarray], comm: Communicator, spread: Spread
+) -> tuple[np.ndarray, Strings]:
+    """Return the id of each code, and the distinct labels that this rank has sorted."""
+    splitters, sampled = _splitters(addresses, comm)
+    codes, bounds = divide(addresses, splitters, spread)
+    # A code that is no label's has any id.
+    ids = np.zeros(len(addresses), np.int64)
+    parts = [_packed(codes[lo:hi], addresses) for lo, hi in zip(bounds, bounds[1:], strict=False)]
+    counts = [int(n[0]) for n in comm.alltoallv([np.array([hi - lo]) for lo, hi in zip(bounds, bounds[1:], strict=False)])]
+    arrays.clear()
+    del addresses, sampled
+    received = comm.alltoallv([part.view(np.int64) for part in parts])
+    parts.clear()
+    there = np.concatenate([_walk(part.view(np.uint64), n) for part, n in zip(received, counts, strict=True)])
+    places, labels = sort_labels(there, spread)
+    received.clear()
+    distinct = np.zeros(comm.size, np.int64)
+    comm.allgather(np.array([len(labels)], np.int64), distinct)
+    first = int(distinct[: comm.rank].sum())
+    ends = np.concatenate([[0], np.cumsum(counts)])
+    answers = [places[lo:hi].astype(np.int64) + first for lo, hi in zip(ends, ends[1:], strict=False)]
+    for r, found in enumerate(comm.alltoallv(answers)):
+        ids[codes[bounds[r] : bounds[r + 1]]] = found
+    return ids, labels
+
+
+def _splitters(addresses: np.ndarray, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
+    """Return one splitter less than there are ranks, the same on all, and the array that has their records."""
+    there = np.flatnonzero(addresses)
+    (num_labels,) = comm.sum(len(there))
+    stride = max(num_labels // (SAMPLE * comm.size), 1)
+    own = _truncated(addresses[there[::stride]])
+    sampled = np.concatenate(comm.alltoallv([own.view(np.int64)] * comm.size)).view(np.uint64)
+    num = sum(int(n[0]) for n in comm.alltoallv([np.array([len(there[::stride])])] * comm.size))
+    samples = _walk(sampled, num)
+    order = np.arange(num)
+    sort_run(order, samples)
+    picks = np.arange(1, comm.size) * num // comm.size
+    return samples[order[picks]] if num else samples, sampled
+
+
+def _truncated(addresses: np.ndarray) -> np.ndarray:
+    words = np.empty(len(addresses) * (1 + SAMPLE_WORDS), np.uint64)
+    return words[: truncate_records(addresses, words)].copy()
+
+
+@inline
+def truncate_records(addresses, words):
+    """Copy the beginnings of records; return how many words they take."""
+    end = 0
+    for i in range(len(addresses)):
+        length = min(length_of(load_word(addresses[i])), 8 * SAMPLE_WORDS)
+        words[end] = header_of(length, 0)
+        for d in range(words_of(length)):
+            words[end + 1 + d] = word_of_record(addresses[i], d)
+        end += 1 + words_of(length)
+    return end
+
+
+def _packed(codes: np.ndarray, addresses: np.ndarray) -> np.ndarray:
+    """Return the records of these codes, one after another."""
+    words = np.empty(count_words(codes, addresses), np.uint64)
+    pack_records(codes, addresses, words)
+    return words
+
+
+@inline
+def count_words(codes, addresses):
+    """Return how many words the records of these codes take."""
+    count = 0
+    for i in range(len(codes)):
+        count += 1 + words_of(length_of(load_word(addresses[codes[i]])))
+    return count
+
+
+@inline
+def pack_records(codes, addresses, words):
+    """Copy the records of these codes, one after another."""
+    end = 0
+    for i in range(len(codes)):
+        address = addresses[codes[i]]
+        size = 1 + words_of(length_of(load_word(address)))
+        for d in range(size):
+            words[end + d] = word_of_record(address, d - 1)
+        end += size
+
+
+def _walk(words: np.ndarray, count: int) -> np.ndarray:
+    """Return the addresses of records that lie one after another."""
+    addresses = np.empty(count, np.uint64)
+    walk_records(words, address_of(words), addresses)
+    return addresses
+
+
+@inline
+def walk_records(words, base, addresses):
+    """Write the address of each record."""
+    place = 0
+    for i in range(len(addresses)):
+        addresses[i] = base + np.uint64(8 * place)
+        place += 1 + words_of(length_of(words[place]))
+
+
+def _rebalanced(labels: np.ndarray | Strings, num_vertices: int, comm: Communicator) -> np.ndarray | Strings:
+    """Send sorted labels to the ranks that serve their ids; return this rank's."""
+    if comm.size == 1:
+        return labels
+    counts = np.zeros(comm.size, np.int64)
+    comm.allgather(np.array([len(labels)], np.int64), counts)
+    first = int(counts[: comm.rank].sum())
+    stride = stride_of(num_vertices, comm.size)
+    cuts = np.clip(np.arange(comm.size + 1) * stride - first, 0, len(labels)).tolist()
+    return exchange_labels(comm, [labels[lo:hi] for lo, hi in zip(cuts, cuts[1:], strict=False)])
