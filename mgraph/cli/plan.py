@@ -82,7 +82,8 @@ def _print(made: GraphPlan, placement: Placement | None) -> None:
     rows.append(["needed", readable_bytes(made.needed_bytes)])
     rows.append(["available", readable_bytes(made.memory_bytes)])
     ranks = "1 rank" if made.num_ranks == 1 else f"each of {made.num_ranks} ranks"
-    sizes = f"{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
+    about = "about " if made.is_estimate else ""
+    sizes = f"{about}{counted(made.num_vertices, 'vertex')}, {counted(made.num_input_edges, 'input edge')}"
     print_table(f"{made.name}: {sizes}, {made.layout} on {ranks}", ["part", "bytes"], rows)
     if made.extras:
         click.echo(f"not counted as needed: {'; '.join(made.extras)}")

@@ -331,6 +331,12 @@ def plain_number(text, i):
     return max(end, i), 0, number, True
 
 
+@merged
+def ends_plainly(text, i, size, line):
+    """Return whether a line from `line` on ends at i, with LF, and is not too long."""
+    return text[i] == _NEWLINE and i < size and i - line < MAX_LINE_BYTES
+
+
 @inline
 def parse_lines(text, size, syntax, skipped, between, sources, targets, integers, floats, slow, widest, state):
     """Parse whole lines from state[AT] to `size`, or until state[STOP] says why not.
@@ -341,16 +347,18 @@ def parse_lines(text, size, syntax, skipped, between, sources, targets, integers
     num_fields, source_field, target_field, weight_field, _, tag, _ = syntax
     state[STOP] = DONE
     limit = np.uint64(widest)
-    while state[AT] < size and state[STOP] == DONE:
-        edge = state[EDGE]
+    at = state[AT]
+    edge = state[EDGE]
+    are_floats = state[FLOATS] != 0
+    while at < size and state[STOP] == DONE:
         if edge == len(sources) or state[SLOW] == slow.shape[1]:
             state[STOP] = FULL
             break
-        i = state[AT]
+        i = at
         field = 0
         if tag != 0:
-            field = 0 if text[i] == tag and text[i + 1] == between else num_fields
             i += 2
+            field = 0 if text[i - 2] == tag and text[i - 1] == between else num_fields
         while field < num_fields:
             begin = i
             if field in (source_field, target_field):
@@ -358,19 +366,16 @@ def parse_lines(text, size, syntax, skipped, between, sources, targets, integers
                 i += count
                 if count == _MANY_DIGITS or value > limit:
                     break
-                if field == source_field:
-                    sources[edge] = value
-                else:
-                    targets[edge] = value
+                (sources if field == source_field else targets)[edge] = value
             elif field == weight_field:
                 i, integer, number, is_float = plain_number(text, i)
-                if is_float:
-                    # Without a call where it does nothing: one with arrays takes as long as a line.
-                    if state[FLOATS] == 0:
-                        begin_floats(state, integers, floats)
-                    state[HAS_FLOATS] = 1
-                if state[FLOATS]:
+                if is_float and not are_floats:
+                    state[EDGE] = edge
+                    begin_floats(state, integers, floats)
+                    are_floats = True
+                if are_floats:
                     floats[edge] = number
+                    state[HAS_FLOATS] |= is_float
                 else:
                     integers[edge] = integer
             else:
@@ -380,12 +385,18 @@ def parse_lines(text, size, syntax, skipped, between, sources, targets, integers
                 break
             i += 1
         i += text[i] == _RETURN and text[i + 1] == _NEWLINE
-        is_plain = field == num_fields and text[i] == _NEWLINE and text[i - 1] != between
-        if is_plain and i < size and i - state[AT] < MAX_LINE_BYTES:
-            state[EDGE] = edge + 1
-            state[AT] = i + 1
+        if field == num_fields and text[i - 1] != between and ends_plainly(text, i, size, at):
+            edge += 1
+            at = i + 1
         else:
+            state[AT] = at
+            state[EDGE] = edge
             parse_line(text, size, syntax, skipped, sources, targets, integers, floats, slow, widest, state)
+            at = state[AT]
+            edge = state[EDGE]
+            are_floats = state[FLOATS] != 0
+    state[AT] = at
+    state[EDGE] = edge
 
 
 @inline

@@ -19,11 +19,12 @@ from mgraph.backends.host_memory import FreeMemory
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import plan_compact
+from mgraph.ingest.kept import BUDGET_SHARE
 from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
-from mgraph.planning.tables import as_planned
+from mgraph.planning.tables import PlannedTable, as_planned
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.block_headers import shape_of
 from mgraph.validation.components import labels_check_bytes
@@ -37,6 +38,8 @@ CACHE_BYTES = 60 << 20
 PEER_BUFFERS = "peer buffers"
 # Routing table between owners and user ids, of several ranks in degree order; made by the first search or forest.
 RESULT_ROUTING = "result routing"
+# Edges of a table between reading and the end of the build, beyond a share of the memory in a temporary file.
+KEPT = "input kept on the host"
 # Structures beside the rows that only some searches make.
 BLOCKS = "edge blocks for sweeps"
 BY_WEIGHT = "weight-sorted rows for sssp"
@@ -68,6 +71,8 @@ class GraphPlan:
         The bytes of the compact layout, if that fits where rows do not.
     limit
         What bounds the memory, if it is not the machine's own size.
+    is_estimate
+        Whether the sizes are estimated, as those of a table before it is read.
     """
 
     name: str
@@ -80,6 +85,7 @@ class GraphPlan:
     enough_ranks: int | None = None
     compact_bytes: int | None = None
     limit: str = ""
+    is_estimate: bool = False
 
     @property
     def needed_bytes(self) -> int:
@@ -141,8 +147,13 @@ def plan_graph(
 
     def plan(ranks: int, layout: str) -> GraphPlan:
         parts = _PARTS[layout](_sizes_of(source, edges, ranks), LIMITS[backend], peer_memory)
+        is_estimate = isinstance(source, PlannedTable)
+        if isinstance(source, PlannedTable):
+            parts[KEPT] = source.kept_bytes(ranks)
+            if backend == "cpu":
+                parts["while it is built"] += min(parts[KEPT], memory.num_bytes // BUDGET_SHARE)
         sizes = source.num_vertices, edges, memory.num_bytes
-        return GraphPlan(source.name, layout, ranks, *sizes, parts, limit=memory.limit)
+        return GraphPlan(source.name, layout, ranks, *sizes, parts, limit=memory.limit, is_estimate=is_estimate)
 
     made = plan(num_ranks, "compact" if layout == "compact" else "rows")
     compact = plan(num_ranks, "compact")

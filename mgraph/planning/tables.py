@@ -8,6 +8,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
+from mgraph.types import vertex_dtype
 
 # Edges for each vertex of a table that does not declare its vertices: half of what Graph500 graphs have.
 EDGES_PER_VERTEX = 8
@@ -22,6 +23,11 @@ class PlannedTable:
     directed: bool
     weight_dtype: np.dtype | None
     num_input_edges: int
+
+    def kept_bytes(self, num_ranks: int) -> int:
+        """Return the bytes of the edges that each rank keeps between reading and the end of the build."""
+        weight = 0 if self.weight_dtype is None else self.weight_dtype.itemsize
+        return (2 * vertex_dtype(self.num_vertices).itemsize + weight) * self.num_input_edges // num_ranks
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         raise NotImplementedError("a table is read by mgraph.ingest.read")

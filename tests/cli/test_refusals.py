@@ -47,7 +47,7 @@ def bad(tmp_path, monkeypatch):
         ("bfs none.txt -s 0", 3, r"/none\.txt: no such file$"),
         ("bfs . -s 0", 3, "is not a file"),
         ("bfs badid.txt -s 0", 3, r"/badid\.txt:2: vertex 'x' is not "),
-        ("bfs negative.txt -s 0", 3, r"/negative\.txt:2: vertex '-3' is negative"),
+        ("bfs negative.txt -s 0 --num-vertices 9", 3, r"/negative\.txt:2: vertex -3 is negative"),
         ("sssp nan.wel -s 0", 3, r"/nan\.wel:2: weight 'nan' is not a finite number"),
         ("sssp weight.csv -s 0", 3, r"/weight\.csv:3: weight 'heavy' is not a number"),
         (

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from on_ranks import RANKS, run_on_ranks
 
+import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
 from mgraph.edges import EdgePiece
 from mgraph.errors import InputError
@@ -222,3 +223,18 @@ def test_edges_beyond_the_budget_are_kept_in_a_file(monkeypatch, labels):
         found += [edges_of(Table(pieces, True, labels=labels), num_ranks) for num_ranks in (1, 3)]
     assert all(edges == found[0] for edges in found)
     assert found[0][:3] == (90, 1307, np.float64)
+
+
+def test_first_wrong_line_of_all_workers_is_reported(client, tmp_path):
+    lines = ["0 1"] * 400_000
+    lines[390_000] = "0 x"
+    lines[350_000] = "0 y"
+    path = tmp_path / "edges.el"
+    path.write_text("\n".join(lines))
+    with mg.connect(client) as cluster:
+        assert cluster.num_ranks > 1
+        with pytest.raises(InputError, match=r"edges\.el:350001: vertex 'y' is not a whole number"):
+            mg.read(path, cluster=cluster)
+        path.write_text("\n".join(["0 1"] * 400_000))
+        with mg.read(path, cluster=cluster) as g:
+            assert (g.num_edges, g.info.num_parallel) == (1, 399_999)

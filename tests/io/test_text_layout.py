@@ -11,6 +11,8 @@ from mgraph.io import text
 from mgraph.io.formats import read_source
 from mgraph.labels.strings import Strings
 
+MATRIX = "%%MatrixMarket matrix coordinate pattern general\n1 1 0\n"
+
 
 @pytest.fixture
 def write(tmp_path):

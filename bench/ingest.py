@@ -1,0 +1,236 @@
+"""Measure how long a graph takes from a file in the page cache, or from arrays, until it is built.
+
+    python bench/ingest.py                      16 M edges on the CPU
+    python bench/ingest.py --backend cuda       67 M edges on a GPU
+
+Beside each way the same run has pyarrow, and with --pandas pandas, read the same file alone. Every graph is checked:
+all ways give the same edges and degrees. Times are medians, in seconds; memory is the peak of a build, on the host
+beyond what was in use before.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+import numpy as np
+import pyarrow
+import pyarrow.csv
+import pyarrow.parquet
+import record
+
+import mgraph as mg
+from mgraph.backends.cpu import CpuBackend, available_cores
+from mgraph.cluster.base import Cluster, Rank
+from mgraph.generate.rmat import Rmat
+from mgraph.shard.shard import degrees
+
+SCALES = {"cpu": 20, "cuda": 22}
+# Odd numbers that spread user ids and degrees over 64 bits.
+SPREAD_IDS = np.uint64(0x9E3779B97F4A7C15)
+SPREAD_DEGREES = np.uint64(0xC2B2AE3D27D4EB4F)
+
+Way = tuple[Callable[[], mg.Graph], Callable[[], Any] | None]
+
+
+class Skipped(Exception):
+    """A way that this machine or version does not have; the message says why."""
+
+
+@click.command(help=__doc__)
+@click.option("--backend", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True)
+@click.option("--scale", type=int, help="The scale of the RMAT graph; by default 20 on the CPU, 22 on a GPU.")
+@click.option("--repeat", type=click.IntRange(1), default=5, show_default=True)
+@click.option("--only", multiple=True, help="A way to measure; may be repeated. All by default.")
+@click.option("--pandas", "with_pandas", is_flag=True, help="Read text with pandas too.")
+@click.option("--folder", type=click.Path(path_type=pathlib.Path), help="Where files are written; by default TMPDIR.")
+@click.option("--record/--no-record", "recorded", default=True, help="Append to bench/results.")
+def main(
+    backend: str,
+    scale: int | None,
+    repeat: int,
+    only: tuple[str, ...],
+    with_pandas: bool,
+    folder: pathlib.Path | None,
+    recorded: bool,
+) -> None:
+    source = Rmat(scale or SCALES[backend])
+    facts = {"bench": "ingest", "graph": source.name, "backend": backend, "gpus": int(backend == "cuda")}
+    pyarrow.set_cpu_count(available_cores())
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as place,
+        mg.connect(num_ranks=1, backend=backend) as cluster,
+    ):
+        edges = write_files(source, pathlib.Path(place))
+        expected = None
+        for name, make in ways(pathlib.Path(place), edges, cluster).items():
+            if only and name not in only:
+                continue
+            try:
+                found, digest = measure(*make(), repeat)
+                if with_pandas and name in PANDAS:
+                    found["pandas_s"] = timed(lambda name=name: PANDAS[name](pathlib.Path(place)), 1)
+            except Skipped as reason:
+                click.echo(f"{name:14} skipped: {reason}")
+                continue
+            expected = expected or digest
+            if digest != expected:
+                raise SystemExit(f"{name}: another graph, {digest} and not {expected}")
+            line = facts | {"way": name, "m": digest[0], "cores": available_cores(), "validated": True} | found
+            click.echo(json.dumps({key: line[key] for key in ("way", *found)}))
+            if recorded:
+                record.append(backend, None, line)
+
+
+def write_files(source: Rmat, folder: pathlib.Path) -> dict[str, np.ndarray]:
+    """Write the edges in all formats; return them as arrays of int64, with weights of float32."""
+    chunk = source.chunk(0, 1, CpuBackend())
+    columns = {"source": chunk.sources, "target": chunk.targets, "weight": chunk.weights}
+    table = pyarrow.table(columns)
+    plain = pyarrow.csv.WriteOptions(include_header=False, delimiter=" ")
+    pyarrow.csv.write_csv(table.select(["source", "target"]), folder / "two.el", plain)
+    pyarrow.csv.write_csv(table, folder / "three.wel", plain)
+    # A column before the ends that is not read, and floats with six digits.
+    floats = np.round(np.random.default_rng(1).random(len(chunk)), 6)
+    named = {"kind": np.zeros(len(chunk), np.uint8), **columns, "weight": floats}
+    pyarrow.csv.write_csv(pyarrow.table(named), folder / "named.csv")
+    pyarrow.parquet.write_table(table, folder / "edges.parquet")
+    return {"source": chunk.sources.astype(np.int64), "target": chunk.targets.astype(np.int64)}
+
+
+def ways(folder: pathlib.Path, edges: dict[str, np.ndarray], cluster: Cluster) -> dict[str, Callable[[], Way]]:
+    """Return each way in with what else reads the same; a way is made only when it is measured."""
+    at = {"cluster": cluster}
+    n = int(max(edges["source"].max(), edges["target"].max())) + 1
+
+    def text(name: str, columns: list[str], **options: Any) -> Callable[[], Way]:
+        read = pyarrow.csv.ReadOptions(column_names=columns if name != "named.csv" else None)
+        split = pyarrow.csv.ParseOptions(delimiter="," if name.endswith(".csv") else " ")
+        path = folder / name
+        return lambda: (
+            lambda: mg.read(path, num_vertices=n, **options, **at),
+            lambda: pyarrow.csv.read_csv(path, read_options=read, parse_options=split),
+        )
+
+    parquet = folder / "edges.parquet"
+    return {
+        "text, 2 columns": text("two.el", ["source", "target"]),
+        "text, 3 columns": text("three.wel", ["source", "target", "weight"]),
+        "CSV, header": text("named.csv", []),
+        "Parquet": lambda: (
+            lambda: mg.read(parquet, num_vertices=n, **at),
+            lambda: pyarrow.parquet.read_table(parquet),
+        ),
+        "from_edges": lambda: (lambda: mg.from_edges(edges["source"], edges["target"], num_vertices=n, **at), None),
+        "CuPy": lambda: on_device(edges, n, cluster),
+        "load": lambda: saved(folder / "two.el", folder / "saved", n, cluster),
+    }
+
+
+def on_device(edges: dict[str, np.ndarray], num_vertices: int, cluster: Cluster) -> Way:
+    """Return the way of arrays on the GPU."""
+    if cluster.backend != "cuda":
+        raise Skipped("there is no GPU")
+    import cupy
+
+    sources, targets = (cupy.asarray(ids) for ids in edges.values())
+    return lambda: mg.from_edges(sources, targets, num_vertices=num_vertices, cluster=cluster), None
+
+
+def saved(path: pathlib.Path, folder: pathlib.Path, num_vertices: int, cluster: Cluster) -> Way:
+    """Return the way of a saved graph."""
+    load = getattr(mg, "load", None)
+    if load is None:
+        raise Skipped("this version cannot save graphs")
+    with mg.read(path, num_vertices=num_vertices, cluster=cluster) as g:
+        g.save(folder)  # type: ignore[attr-defined]
+    return lambda: load(folder, cluster=cluster), None
+
+
+def read_by_pandas(name: str, **options: Any) -> Callable[[pathlib.Path], Any]:
+    """Return a function that reads a file of the folder."""
+
+    def read(folder: pathlib.Path) -> Any:
+        import pandas
+
+        return pandas.read_csv(folder / name, **options)
+
+    return read
+
+
+PANDAS = {
+    "text, 2 columns": read_by_pandas("two.el", sep=" ", header=None),
+    "text, 3 columns": read_by_pandas("three.wel", sep=" ", header=None),
+    "CSV, header": read_by_pandas("named.csv"),
+}
+
+
+def measure(build: Callable[[], mg.Graph], other: Callable[[], Any] | None, repeat: int) -> tuple[dict, tuple]:
+    """Return times and peaks of builds, alternating with the other reader; and what identifies the graph."""
+    times = []
+    others = []
+    digest = ()
+    peaks: dict[str, int] = {}
+    build().close()  # compiles
+    for turn in range(repeat):
+        with host_peak() as peak:
+            started = time.perf_counter()
+            g = build()
+            times.append(time.perf_counter() - started)
+            peaks["host_peak_bytes"] = max(peak(), peaks.get("host_peak_bytes", 0))
+        with g:
+            peaks["device_peak_bytes"] = max(stats["peak_bytes"] for stats in g.build_stats)
+            if not turn:
+                digest = digest_of(g)
+        if other is not None:
+            others.append(timed(other, 1))
+    found = {"built_s": statistics.median(times), "best_s": min(times)}
+    if others:
+        found["pyarrow_s"] = statistics.median(others)
+    return {name: round(seconds, 4) for name, seconds in found.items()} | peaks, digest
+
+
+def host_peak() -> Any:
+    """Return a context that yields the peak of this process's host memory, less what is in use now."""
+    return CpuBackend(1).high_water()
+
+
+def timed(read: Callable[[], Any], repeat: int) -> float:
+    """Return the median seconds of reading."""
+    return statistics.median(seconds_of(read, repeat))
+
+
+def seconds_of(read: Callable[[], Any], repeat: int) -> Iterator[float]:
+    """Yield the seconds of each of some calls."""
+    for _ in range(repeat):
+        started = time.perf_counter()
+        read()
+        yield time.perf_counter() - started
+
+
+def digest_of(g: mg.Graph) -> tuple[int, int]:
+    """Return the number of edges, and a sum over all vertices of user id and degree."""
+    parts = g.cluster.run(degree_digest, g.key)
+    return g.num_edges, sum(parts) % (1 << 64)
+
+
+def degree_digest(rank: Rank, key: str) -> int:
+    """Return this rank's part of the digest of degrees."""
+    shard = rank.objects[key]
+    found = rank.backend.to_host(degrees(shard.rows)).astype(np.uint64)
+    if shard.user_of_local is None:
+        ids = np.arange(len(found), dtype=np.uint64) + np.uint64(shard.partition.offset(rank.index))
+    else:
+        ids = rank.backend.to_host(shard.user_of_local).astype(np.uint64)
+    mixed = (ids * SPREAD_IDS) ^ ((found + np.uint64(1)) * SPREAD_DEGREES)
+    return int((mixed ^ (mixed >> np.uint64(29)))[found > 0].sum(dtype=np.uint64))
+
+
+if __name__ == "__main__":
+    main()
