@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
@@ -89,7 +90,7 @@ def ssca2(scale: int, *, cluster: Any = None, order: str = "auto", layout: str =
 
 
 def read(
-    path: str | PathLike,
+    path: str | PathLike | Iterable[str | PathLike],
     *,
     cluster: Any = None,
     order: str = "auto",
@@ -97,14 +98,13 @@ def read(
     num_chunks: int | None = None,
     **options: Any,
 ) -> Graph:
-    """Read a graph from a file, or from a spec such as `rmat:20`.
+    """Read a graph from files, or from a spec such as `rmat:20`.
 
-    Every rank must be able to read the file. A compressed file is decompressed once in each process that has a rank,
+    `path` is a file, a list of files, a folder, a pattern such as `part-*.csv`, or a URL; docs/formats.md lists formats.
+    Every rank must be able to read the files. A compressed file is decompressed once in each process that has a rank,
     to an unnamed temporary file in the folder TMPDIR, and freed after the build. Options are those of
     `mgraph.io.formats.read_source`: `weight` (a column), `directed`, `num_vertices`, `format`.
     """
-    if not isinstance(path, (str, PathLike)):
-        raise UsageError(f"path {path!r} is neither a file name nor a spec such as 'rmat:20'")
     edges: EdgeSource | EdgeTable
     if is_spec(str(path)):
         if given := [name for name, value in options.items() if value is not None]:

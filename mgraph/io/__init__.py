@@ -1,7 +1,9 @@
 """Readers and writers of edge files and arrays, and the checks that both share.
 
-A reader checks its input once and returns an EdgeSource (mgraph/edges.py): frozen, picklable, read in chunks by every
-rank. `formats.py` chooses the reader of a file and `write.py` the writer; `arrays.py` takes edges from memory,
-`parts.py` divides those among ranks. `spool.py` holds temporary copies of compressed files and standard input,
-`replace.py` writes a file whole or not at all. Errors name the file, the line or element, and its value.
+A reader looks at the head of a file and returns an EdgeTable (mgraph/edges.py): frozen, picklable, of pieces that any
+rank reads. `formats.py` has the table of formats and chooses a reader, which is a file for each format or family;
+`paths.py` finds the files that a path means, `remote.py` those at URLs, `several.py` makes one table of them, and
+`compression.py` unpacks them. `write.py` chooses the writer; `arrays.py` takes edges from memory, `parts.py` divides
+those among ranks. `spool.py` holds temporary copies of compressed files and standard input, `replace.py` writes a file
+whole or not at all. Errors name the file, the line or element, and its value.
 """

@@ -1,57 +1,155 @@
-"""Read a file of edges: choose the reader by the file's suffix and its first bytes."""
+"""Read files of edges: the table of formats, and the choice of a reader by first bytes and suffix."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import pathlib
+import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
-from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.backends.cpu import available_cores
+from mgraph.edges import EdgeTable
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
+from mgraph.io.arrow import FEATHER_1, STREAM, read_arrow
+from mgraph.io.arrow import MAGIC as ARROW
 from mgraph.io.checks import as_flag, as_integer
 from mgraph.io.columns import Columns
+from mgraph.io.compression import compression_of, first_bytes, plain_name
 from mgraph.io.csr import MAGIC, read_csr
+from mgraph.io.dimacs import read_dimacs
+from mgraph.io.galois import MAGICS, read_galois
+from mgraph.io.gap import read_gap
+from mgraph.io.graph500 import read_graph500, read_graph500_wide
+from mgraph.io.konect import HEADER, read_konect
+from mgraph.io.ldbc import read_ldbc
+from mgraph.io.metis import read_metis
 from mgraph.io.mtx import BANNER, read_mtx
 from mgraph.io.npz import read_npz
 from mgraph.io.parquet import read_parquet
-from mgraph.io.text import is_packed, read_text
+from mgraph.io.paths import input_files
+from mgraph.io.several import as_one_table
+from mgraph.io.text import read_text
 
-READERS: dict[str, Callable[..., EdgeSource | EdgeTable]] = {
-    "text": read_text,
-    "npz": read_npz,
-    "mtx": read_mtx,
-    "csr": read_csr,
-    "parquet": read_parquet,
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files: how it is known, and what it says of a graph."""
+
+    read: Callable[..., EdgeTable]
+    about: str
+    suffixes: tuple[str, ...] = ()
+    first: re.Pattern[bytes] | None = None  # what its first bytes match
+    begins: str = ""  # the same in words
+    weights: str = "none"
+    directed: str = "no"
+    base: int = 0
+    is_text: bool = False  # of lines that are not long
+
+
+def _begins(*texts: bytes) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(map(re.escape, texts)))
+
+
+def _problem(*kinds: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?:(?:c[^\n]*)?\n)*p (?:%s) " % "|".join(kinds).encode())
+
+
+# A file is of the first format that its first bytes match; else its suffix decides.
+FORMATS = {
+    "mtx": Format(
+        read_mtx, "Matrix Market, coordinate", (".mtx",), _begins(BANNER.encode()), f"`{BANNER}`",
+        "the values, but of `pattern`", "`general`, and `skew-symmetric` with weights", 1, is_text=True,
+    ),
+    "npz": Format(
+        read_npz, "arrays `sources` and `targets` of `numpy.savez`; or of `scipy.sparse.save_npz`", (".npz",),
+        _begins(b"PK\x03\x04"), "`PK`", "array `weights`; SciPy's values", "array `directed`",
+    ),
+    "parquet": Format(
+        read_parquet, "Apache Parquet, by pyarrow", (".parquet", ".pq"), _begins(b"PAR1"), "`PAR1`",
+        "a column", "metadata of mgraph",
+    ),
+    "arrow": Format(
+        read_arrow, "Arrow and Feather files, by pyarrow", (".arrow", ".feather", ".ipc"),
+        _begins(ARROW, FEATHER_1, STREAM), "`ARROW1`", "a column", "metadata of mgraph",
+    ),
+    "csr": Format(
+        read_csr, "rows of mgraph's benchmarks, below", (".csr",), _begins(MAGIC), f"`{MAGIC.decode()}`",
+        "float32, if the header says so", "a flag",
+    ),
+    "galois": Format(
+        read_galois, "Galois binary, version 1 and 2", (".sgr",), _begins(*MAGICS), "1 or 2 in 64 bits",
+        "of the dtype that `weight=` names", "yes, but `.sgr`",
+    ),
+    "gap": Format(
+        read_gap, "serialized graphs of the GAP Benchmark Suite", (".sg", ".wsg"), weights="int32 in `.wsg`",
+        directed="a flag",
+    ),
+    "graph500-12": Format(
+        read_graph500, "packed edges of Graph500, 12 bytes each", weights="float32 in `FILE.weights` beside",
+    ),
+    "graph500-16": Format(
+        read_graph500_wide, "edges of Graph500, two int64 each", weights="float32 in `FILE.weights` beside",
+    ),
+    "dimacs": Format(
+        read_dimacs, "DIMACS 9 and GTgraph: lines `a SOURCE TARGET WEIGHT`", (".gr",), _problem("sp"), "`p sp`",
+        "third column", "yes", 1, is_text=True,
+    ),
+    "pace": Format(
+        read_dimacs, "PACE: pairs", (), _problem("tw", "td", "ds"), "`p tw`, `p td` or `p ds`", base=1, is_text=True,
+    ),
+    "konect": Format(
+        read_konect, "KONECT, files `out.*`", (), HEADER, "`% sym` or `% asym`, and the kind",
+        "third column, but of `unweighted` and `positive`", "`asym`", 1, is_text=True,
+    ),
+    "ldbc": Format(
+        read_ldbc, "LDBC Graphalytics; any of the three files", (".e", ".v", ".properties"),
+        weights="third column", directed="`FILE.properties`", is_text=True,
+    ),
+    "metis": Format(
+        read_metis, "METIS, Chaco and DIMACS 10", (".graph", ".metis"), weights="if the first line says so", base=1,
+    ),
+    "text": Format(
+        read_text, "edge lists, SNAP, CSV and TSV", (".txt", ".el", ".wel", ".csv", ".tsv"),
+        weights="a column; the third of `.wel`", is_text=True,
+    ),
+}  # fmt: skip
+READERS = {name: row.read for name, row in FORMATS.items()}
+SUFFIXES = {suffix: name for name, row in FORMATS.items() for suffix in row.suffixes}
+
+# Files that other libraries read: suffix -> how.
+ELSEWHERE = {
+    ".graphml": "networkx.read_graphml({path!r})",
+    ".gml": "networkx.read_gml({path!r})",
+    ".gexf": "networkx.read_gexf({path!r})",
+    ".net": "networkx.read_pajek({path!r})",
 }
-SUFFIXES = {
-    ".txt": "text",
-    ".el": "text",
-    ".wel": "text",
-    ".csv": "text",
-    ".tsv": "text",
-    ".npz": "npz",
-    ".mtx": "mtx",
-    ".csr": "csr",
-    ".parquet": "parquet",
+REFUSED = {
+    ".pkl": "pickles can run any code and are not loaded: if you trust it, load it yourself, then mg.from_networkx(G)",
+    ".xlsx": "mg.from_pandas(pandas.read_excel({path!r})) reads a sheet",
 }
+REFUSED |= dict.fromkeys((".pickle", ".gpickle"), REFUSED[".pkl"])
+REFUSED |= {suffix: f"mg.from_networkx({how}) reads it" for suffix, how in ELSEWHERE.items()}
+
+
 OPTIONS = ("source", "target", "weight", "directed", "num_vertices", "labels", "base", "sep")
 LABELS = ("auto", "string")
-FIRST_BYTES = {MAGIC: "csr", b"PK\x03\x04": "npz", BANNER.encode(): "mtx", b"PAR1": "parquet"}
 
 
-def read_source(path: str | os.PathLike, *, format: str | None = None, **options: Any) -> EdgeSource | EdgeTable:
-    """Return the edges of a file, checked as far as that needs no pass over it.
+def read_source(path: Any, *, format: str | None = None, **options: Any) -> EdgeTable:
+    """Return the edges of one or several files as a table.
 
     Parameters
     ----------
     path
-        A file, or "-" for standard input, which is copied first.
+        A file, a list of files, a folder, a pattern such as `part-*.csv`, a URL, or "-" for standard input, which is
+        copied first. Several files are one table: they have one format and the same columns.
     format
-        One of text, npz, mtx, csr, parquet (which needs pyarrow); None means by the first bytes, else by
-        the suffix.
+        A name in FORMATS; None means by the first bytes, else by the suffix.
     source, target
         The columns of the ends, by name or by number from 0; None means a known pair of names such as source and
         target, or the first two of columns without names.
@@ -75,12 +173,6 @@ def read_source(path: str | os.PathLike, *, format: str | None = None, **options
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
     given = _checked(options)
     try:
-        if os.fspath(path) == "-":
-            return _read(spool.spooled_stdin(), format, given)
-        path = pathlib.Path(path).expanduser().absolute()
-        if not path.is_file():
-            hint = ", nor a spec such as rmat:20" if ":" in path.name else ""
-            raise InputError(f"{path} is not a file" if path.exists() else f"{path}: no such file{hint}")
         return _read(path, format, given)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -114,27 +206,57 @@ def reader_options(read: Callable[..., Any], given: dict[str, Any], path: object
     return options
 
 
-def _read(path: spool.InputPath, format: str | None, given: dict[str, Any]) -> EdgeSource | EdgeTable:
-    """Choose the reader and call it: first bytes take precedence over the suffix.
+def _read(path: Any, format: str | None, given: dict[str, Any]) -> EdgeTable:
+    """Read all files that a path means, several at a time, by the format of the first."""
+    files = input_files(path)
+    found, first = _recognized(files[0], format)
 
-    Standard input is text.
-    """
-    by_name = "text" if isinstance(path, spool.Stdin) else SUFFIXES.get(_suffix(path))
-    found = format or _by_first_bytes(path) or by_name
+    def read(file: spool.InputFile) -> EdgeTable:
+        name, file = (found, first) if file is files[0] else _recognized(file, format)
+        if name != found:
+            raise InputError(f"{file} is {name}, and {files[0]} is {found}: all files of a graph have one format")
+        return FORMATS[name].read(file, **reader_options(FORMATS[name].read, given, file))
+
+    if len(files) == 1:
+        return read(files[0])
+    with ThreadPoolExecutor(available_cores()) as pool:
+        tables = list(pool.map(read, files))
+    return as_one_table(tables, files, _name(path, files))
+
+
+def _name(path: Any, files: list[spool.InputFile]) -> str:
+    """Return a name for several files: that of their folder, or of the first in a list."""
+    if not isinstance(path, (str, os.PathLike)):
+        return files[0].stem
+    whole = pathlib.PurePath(os.fspath(path).rstrip("/"))
+    return whole.parent.name if re.search(r"[*?\[]", whole.name) else whole.name
+
+
+def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.InputFile]:
+    """Return the format of a file, and the file to be read decompressed; first bytes decide before the suffix."""
+    name = plain_name(file.name)
+    suffix = pathlib.PurePath(name).suffix.lower()
+    if format is None and suffix in REFUSED:
+        raise UnknownFormat(f"{file}: {REFUSED[suffix].format(path=str(file))}")
+    kind = compression_of(file)
+    first = first_bytes(file, kind)
+    found = format or _by_name_alone(suffix) or _by_first_bytes(first)
     if found is None:
-        raise UnknownFormat(f"{path} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes")
-    if found not in ("text", "mtx") and is_packed(path):
-        raise UnknownFormat(f"{path} is packed by gzip: unpack it first, only text and .mtx are read packed")
-    return READERS[found](path, **reader_options(READERS[found], given, path))
+        found = "text" if isinstance(file, spool.Stdin) else SUFFIXES.get(suffix)
+    if found is None:
+        if first[257:262] == b"ustar":
+            raise UnknownFormat(f"{file} is a tar archive: unpack it, and read the file of edges in it")
+        raise UnknownFormat(
+            f"{file} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes: name it by format="
+        )
+    return found, spool.unpacked(file, kind, is_text=FORMATS[found].is_text) if kind else file
 
 
-def _suffix(path: spool.InputPath) -> str:
-    """Return a file's suffix in lower case, ignoring .gz."""
-    return pathlib.PurePath(path.name.removesuffix(".gz")).suffix.lower()
+def _by_name_alone(suffix: str) -> str | None:
+    """Return a format whose files may begin with any bytes, by its suffix."""
+    found = SUFFIXES.get(suffix, "text")
+    return None if found == "text" or FORMATS[found].first else found
 
 
-def _by_first_bytes(path: spool.InputPath) -> str | None:
-    """Return the format that begins with the file's first bytes, or None."""
-    with open(path, "rb") as file:
-        first = file.read(max(map(len, FIRST_BYTES)))
-    return next((format for magic, format in FIRST_BYTES.items() if first.startswith(magic)), None)
+def _by_first_bytes(first: bytes) -> str | None:
+    return next((name for name, row in FORMATS.items() if row.first and row.first.match(first)), None)

@@ -21,7 +21,7 @@ from mgraph.formatting import counted
 from mgraph.io.checks import as_ids, as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.ranges import changed
-from mgraph.io.spool import Identity, identity
+from mgraph.io.spool import Identity, InputFile, identity, release
 from mgraph.labels.strings import Strings
 from mgraph.types import vertex_dtype
 
@@ -30,7 +30,7 @@ from mgraph.types import vertex_dtype
 class ParquetTable:
     """A file as a table: the names of its columns, and a piece for each row group."""
 
-    path: pathlib.Path
+    path: InputFile
     columns: tuple[str, ...]  # the ends, and the weight if there is one
     num_vertices: int | None
     directed: bool
@@ -64,11 +64,11 @@ class ParquetTable:
         return EdgePiece(ends[0], ends[1], weights, lambda i: f"{self.path}: row {first + i}")
 
     def release(self) -> None:
-        """Do nothing: there is no copy."""
+        release(self.path)
 
 
 def read_parquet(
-    path: pathlib.Path,
+    path: InputFile,
     *,
     columns: Columns = NO_COLUMNS,
     directed: bool | None = None,
@@ -82,22 +82,27 @@ def read_parquet(
     """
     metadata = _metadata(path)
     schema = metadata.schema.to_arrow_schema()
-    about = _about(path, schema)
+    about = declared_in(path, schema)
     if directed is None:
         directed = bool(about.get("directed"))
     names = schema.names
     *ends, weighted = find_columns(path, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
     rows = schema.empty_table()
-    kinds = [as_end(rows.column(name), f"{path}: {name}") for name in chosen[:2]]
-    if isinstance(kinds[0], Strings) != isinstance(kinds[1], Strings):
-        types = [str(rows.column(name).type) for name in chosen[:2]]
-        raise InputError(f"{path}: {chosen[0]} is {types[0]} and {chosen[1]} {types[1]}: both ends are of one kind")
+    check_ends(path, rows, chosen)
     if weighted >= 0:
         as_weights(np.zeros(1, rows.column(chosen[2]).to_numpy().dtype), 1, f"{path}: {chosen[2]}")
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
     groups = max(metadata.num_row_groups, 1)
     return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, labels, base)
+
+
+def check_ends(path: InputFile, rows: Any, names: tuple[str, ...]) -> None:
+    """Refuse columns of the ends, the first two of `names`, that are neither both integers nor both strings."""
+    kinds = [as_end(rows.column(name), f"{path}: {name}") for name in names[:2]]
+    if isinstance(kinds[0], Strings) != isinstance(kinds[1], Strings):
+        types = [str(rows.column(name).type) for name in names[:2]]
+        raise InputError(f"{path}: {names[0]} is {types[0]} and {names[1]} {types[1]}: both ends are of one kind")
 
 
 def as_end(column: Any, what: str) -> np.ndarray | Strings:
@@ -120,27 +125,30 @@ def as_end(column: Any, what: str) -> np.ndarray | Strings:
     return Strings(bounds, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
 
 
-def _open(path: pathlib.Path, metadata: Any = None) -> Any:
+def _open(path: InputFile, metadata: Any = None) -> Any:
     """Open the file with pyarrow."""
     pyarrow, parquet = _pyarrow()
     try:
-        return parquet.ParquetFile(path, memory_map=False, metadata=metadata)
+        if isinstance(path, pathlib.Path):
+            return parquet.ParquetFile(path, memory_map=False, metadata=metadata)
+        raw = path.open("rb", buffering=0)
+        return parquet.ParquetFile(pyarrow.PythonFile(raw, mode="r"), metadata=metadata)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
 
 
-def _metadata(path: pathlib.Path) -> Any:
+def _metadata(path: InputFile) -> Any:
     """Return the metadata of all row groups, read once for each state of the file."""
     return _read_metadata(path, identity(path.stat()))
 
 
 @functools.lru_cache(maxsize=16)
-def _read_metadata(path: pathlib.Path, _: Identity) -> Any:
+def _read_metadata(path: InputFile, _: Identity) -> Any:
     return _open(path).metadata
 
 
-def _about(path: pathlib.Path, schema: Any) -> dict[str, Any]:
-    """Return the metadata `mgraph` of the file, {} if it has none."""
+def declared_in(path: InputFile, schema: Any) -> dict[str, Any]:
+    """Return the metadata `mgraph` of an Arrow schema, {} if it has none."""
     text = (schema.metadata or {}).get(b"mgraph", b"{}")
     try:
         about = json.loads(text)
@@ -152,7 +160,7 @@ def _about(path: pathlib.Path, schema: Any) -> dict[str, Any]:
     raise InputError(f"{path}: its metadata {text[:80]!r} have no valid number of vertices")
 
 
-def _columns(path: pathlib.Path, metadata: Any, group: int, names: tuple[str, ...], begin: int) -> list[Any]:
+def _columns(path: InputFile, metadata: Any, group: int, names: tuple[str, ...], begin: int) -> list[Any]:
     """Return columns of a row group, of which row `begin` is the first; refuse missing values."""
     pyarrow, _ = _pyarrow()
     if group >= metadata.num_row_groups:

@@ -3,18 +3,69 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.spool import InputPath, Unpacked
+from mgraph.io.spool import InputFile
 
 # Bytes checked at a time.
 PIECE_BYTES = 16 << 20
 
-InputFile = InputPath | Unpacked
+# (name of the array, first value, the one after the last) -> values.
+ReadValues = Callable[[str, int, int], np.ndarray]
+
+
+class StoredArrays(Protocol):
+    """Arrays in a file, of which ranges are read by name."""
+
+    @property
+    def file(self) -> InputFile:
+        """The file, as errors name it."""
+
+    def opened(self) -> contextlib.AbstractContextManager[ReadValues]:
+        """Open the file."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of one dtype in a file: value i is at byte `at + i * step`."""
+
+    at: int
+    dtype: str
+    step: int = 0  # 0: one value directly follows another
+
+
+@dataclass(frozen=True)
+class PlainArrays:
+    """Arrays at known places of a file."""
+
+    file: InputFile
+    columns: Mapping[str, Column]
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[ReadValues]:
+        with opened(self.file) as raw:
+
+            def read(name: str, lo: int, hi: int) -> np.ndarray:
+                column = self.columns[name]
+                itemsize = np.dtype(column.dtype).itemsize
+                step = column.step or itemsize
+                if step == itemsize:
+                    return read_range(self.file, raw, column.dtype, column.at + lo * step, hi - lo)
+                padded = np.dtype({"names": ["value"], "formats": [column.dtype], "itemsize": step})
+                # The last value may be followed by less than a whole step.
+                begin = column.at + lo * step
+                values = np.empty(hi - lo, padded)
+                num_bytes = max(0, (hi - lo - 1) * step + itemsize) if hi > lo else 0
+                values.view(np.uint8)[:num_bytes] = read_range(self.file, raw, np.uint8, begin, num_bytes)
+                return np.ascontiguousarray(values["value"])
+
+            yield read
 
 
 @contextlib.contextmanager
@@ -28,7 +79,12 @@ def opened(file: InputFile) -> Iterator[Any]:
         yield raw
 
 
-def read_range(file: InputFile, raw: Any, dtype: np.dtype | str, at: int, count: int) -> np.ndarray:
+def num_bytes_of(raw: Any) -> int:
+    """Return the size of an open file."""
+    return raw.seek(0, os.SEEK_END)
+
+
+def read_range(file: InputFile, raw: Any, dtype: Any, at: int, count: int) -> np.ndarray:
     """Return the `count` values that begin at byte `at`."""
     values = np.empty(count, dtype)
     view = values.view(np.uint8).data

@@ -6,26 +6,24 @@ A copy has no name in the file system: it is deleted with its last descriptor, h
 from __future__ import annotations
 
 import errno
-import gzip
-import lzma
 import os
 import pathlib
 import shutil
 import socket
-import struct
 import sys
 import tempfile
 import threading
 import weakref
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO, Any
 
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.formatting import readable_bytes
+from mgraph.io.compression import DAMAGES, SUFFIXES, compression_of, decompressed, plain_name
 from mgraph.io.lines import bounded_lines
+from mgraph.io.remote import RemoteFile
 from mgraph.signals import run_uninterrupted
 
 # Bytes copied at a time.
@@ -34,11 +32,6 @@ PIECE_BYTES = 1 << 20
 RESERVE_BYTES = 64 << 20
 # The name of the copy of standard input.
 STDIN = "stdin"
-# Exceptions of the standard library for a compressed file that is damaged, or of an unknown kind.
-DAMAGES = (
-    EOFError, ValueError, RuntimeError, OverflowError, struct.error, gzip.BadGzipFile, lzma.LZMAError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 # Errors of a full disk, a quota, and a limit on the size of a file.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -134,7 +127,7 @@ class Stdin(os.PathLike[str]):
 
 
 # An input file as the user named it.
-InputPath = pathlib.Path | Stdin
+InputPath = pathlib.Path | Stdin | RemoteFile
 
 
 def spooled_stdin() -> Stdin:
@@ -145,14 +138,16 @@ def spooled_stdin() -> Stdin:
 
 
 class Unpacked:
-    """A compressed file, read from a decompressed copy.
+    """A file that is read from a decompressed copy.
 
     Each process makes its own copy on first use; all readers of the same file in a process share it. Its name in
     messages is that of the compressed file.
     """
 
-    def __init__(self, path: InputPath, unpack: Callable[..., None], *args: Any) -> None:
+    def __init__(self, path: InputFile, unpack: Callable[..., None], *args: Any) -> None:
         self.path = path
+        self.name: str = plain_name(path.name)
+        self.stem: str = pathlib.PurePath(self.name).stem
         self._unpack = unpack
         self._args = args
         self._copy: _Copy | None = None
@@ -171,67 +166,113 @@ class Unpacked:
 
     def open(self, mode: str = "rb", buffering: int = -1) -> Any:
         """Open the copy, with a separate offset."""
-        with _lock:  # if the copy were released meanwhile, its descriptor could be another file's
-            return open(self._made().place, mode, buffering)
+        # A copy released meanwhile stays open as long as it is referenced here.
+        copy = self._made()
+        return open(copy.place, mode, buffering)
 
     def stat(self) -> os.stat_result:
         """Return the file status of the copy."""
-        with _lock:
-            return os.fstat(self._made().descriptor)
+        copy = self._made()
+        return os.fstat(copy.descriptor)
 
     def release(self) -> None:
         """Delete the copy; the next use makes another."""
-        with _lock:
-            self._copy = None
+        self._copy = None
+        if isinstance(self.path, Unpacked):
+            self.path.release()
 
     def _made(self) -> _Copy:
-        if self._copy is None:
-            stat = os.stat(self.path)
-            key = self._unpack, self._args, stat.st_dev, identity(stat)
-            copy = _copies.get(key)
-            if copy is None:
-                copy = _copies[key] = _Copy(lambda out: self._unpack(self.path, out, *self._args), str(self.path))
+        copy = self._copy
+        if copy is None:
+            stat = self.path.stat()
+            key = self._unpack, self._args, str(self.path), stat.st_dev, identity(stat)
+            with _lock:
+                making = _making.setdefault(key, threading.Lock())
+            with making:  # of one file: several files are unpacked side by side
+                copy = _copies.get(key)
+                if copy is None:
+                    copy = _copies[key] = _Copy(lambda out: self._unpack(self.path, out, *self._args), str(self.path))
             self._copy = copy
-        return self._copy
+        return copy
 
+
+# A file to be read, compressed or not.
+InputFile = InputPath | Unpacked
 
 _lock = threading.Lock()
-# The decompressed copies in use in this process.
+# The decompressed copies in use in this process, and the locks under which they are made.
 _copies: weakref.WeakValueDictionary[tuple, _Copy] = weakref.WeakValueDictionary()
+_making: weakref.WeakValueDictionary[tuple, Any] = weakref.WeakValueDictionary()
 
 
 def _unlock_in_child() -> None:
-    """Replace the lock: a thread that does not exist in the child may hold it."""
-    global _lock
+    """Replace the locks: a thread that does not exist in the child may hold one."""
+    global _lock, _making
     _lock = threading.Lock()
+    _making = weakref.WeakValueDictionary()
 
 
 os.register_at_fork(after_in_child=_unlock_in_child)
 
 
-def unpacked(path: InputPath) -> Unpacked:
-    """Return a .gz file to be read decompressed."""
-    return Unpacked(path, _gunzip)
+def unpacked(path: InputFile, kind: str = "gzip", *, is_text: bool = True) -> Unpacked:
+    """Return a compressed file to be read decompressed.
+
+    Of text, a line that is too long is refused before the rest is unpacked.
+    """
+    return Unpacked(path, _unpack, kind, is_text)
 
 
-def stored(path: InputPath, members: tuple[str, ...]) -> Unpacked:
+def downloaded(file: RemoteFile) -> Unpacked:
+    """Return a remote file that cannot be read in ranges, to be read from a copy."""
+    return Unpacked(file, _download)
+
+
+def stored(path: InputFile, members: tuple[str, ...]) -> Unpacked:
     """Return members of an .npz file to be read decompressed, in ranges."""
     return Unpacked(path, _store, members)
 
 
-def _gunzip(path: InputPath, out: IO[bytes]) -> None:
-    _write_within_space(bounded_lines(path, _unzipped(path)), out, f"{path} without its compression")
+def sibling(file: InputFile, name: str) -> InputFile | None:
+    """Return the file of this name beside another, packed or not, None if there is none."""
+    origin: Any = file
+    while isinstance(origin, Unpacked):
+        origin = origin.path
+    for suffix in ("", *SUFFIXES):
+        found = _beside(origin, name + suffix)
+        if found is not None:
+            kind = compression_of(found)
+            return found if kind is None else unpacked(found, kind, is_text=False)
+    return None
 
 
-def _unzipped(path: InputPath) -> Iterator[bytes]:
-    try:
-        with gzip.open(path) as text:
-            yield from _pieces(text)
-    except DAMAGES as error:
-        raise InputError(f"{path} is damaged or truncated: {error}") from None
+def _beside(file: InputPath, name: str) -> InputPath | None:
+    if isinstance(file, Stdin):
+        return None
+    if isinstance(file, RemoteFile):
+        return file.sibling(name)
+    beside = file.with_name(name)
+    return beside if beside.is_file() else None
 
 
-def _pieces(file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
+def release(file: InputFile | None) -> None:
+    """Delete the copy from which a file is read, if there is one."""
+    if isinstance(file, Unpacked):
+        file.release()
+
+
+def _unpack(path: InputFile, out: IO[bytes], kind: str, is_text: bool) -> None:
+    with decompressed(path, kind) as plain:
+        pieces = bounded_lines(path, _pieces(plain)) if is_text else _pieces(plain)
+        _write_within_space(pieces, out, f"{path} without its compression")
+
+
+def _download(file: RemoteFile, out: IO[bytes]) -> None:
+    with file.stream() as remote:
+        _write_within_space(_pieces(remote), out, f"{file}")
+
+
+def _pieces(file: IO[bytes]) -> Iterator[bytes]:
     while piece := file.read(PIECE_BYTES):
         yield piece
 
@@ -260,9 +301,13 @@ def _require_space(num_bytes: int, written: int, out: IO[bytes], what: str) -> N
         )
 
 
-def _store(path: InputPath, out: IO[bytes], members: tuple[str, ...]) -> None:
+def _store(path: InputFile, out: IO[bytes], members: tuple[str, ...]) -> None:
     try:
-        with zipfile.ZipFile(path) as packed, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as plain:
+        with (
+            path.open("rb") as raw,
+            zipfile.ZipFile(raw) as packed,
+            zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as plain,
+        ):
             taken = sum(packed.getinfo(name).file_size for name in members)
             _require_space(taken, 0, out, f"{path} without its compression")
             for name in members:

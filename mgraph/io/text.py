@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 import threading
 from dataclasses import dataclass
@@ -48,8 +47,7 @@ class TextTable:
         The number of edges that a header declares, which is checked.
     """
 
-    path: spool.InputPath
-    packed: spool.Unpacked | None
+    path: InputFile
     begin: int
     end: int
     syntax: LineSyntax
@@ -61,12 +59,7 @@ class TextTable:
 
     @property
     def name(self) -> str:
-        return pathlib.PurePath(self.path.name.removesuffix(".gz")).stem
-
-    @property
-    def file(self) -> InputFile:
-        """The file to read, decompressed."""
-        return self.packed or self.path
+        return self.path.stem
 
     @property
     def has_weights(self) -> bool:
@@ -87,7 +80,7 @@ class TextTable:
         size = self.end - self.begin
         length = min(SAMPLE_BYTES, size // SAMPLES)
         taken = lines = 0
-        with self.file.open("rb", buffering=0) as raw:
+        with self.path.open("rb", buffering=0) as raw:
             for k in range(SAMPLES):
                 raw.seek(self.begin + (size - length) * k // (SAMPLES - 1))
                 part = raw.read(length)
@@ -98,7 +91,7 @@ class TextTable:
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read the lines that begin in part k of the file."""
         lo = self.begin + k * self.piece_bytes
-        with placing_errors(self.path, self.file):
+        with placing_errors(self.path, self.path):
             at, size, text = _lines(self, lo)
             edges = parsed(self.syntax, text, size, at)
         where = partial(_where, self, lo)
@@ -112,16 +105,15 @@ class TextTable:
             f"weight {token[:40]} is beyond 64 signed bits, and no weight of the file is a float: write it as "
             f"{token[:40]}.0 where the nearest float will do"
         )
-        return placed(self.path, self.file, at, problem)
+        return placed(self.path, self.path, at, problem)
 
     def release(self) -> None:
         """Delete the decompressed copy; the next piece makes another."""
-        if self.packed is not None:
-            self.packed.release()
+        spool.release(self.path)
 
 
 def read_text(
-    path: spool.InputPath,
+    path: InputFile,
     *,
     columns: Columns = NO_COLUMNS,
     directed: bool | None = None,
@@ -136,23 +128,15 @@ def read_text(
     are the ends. Of three unnamed columns the third is the weight in a .wel file; elsewhere `columns` must say what it
     is. `sep` is the character between fields, by default a comma if there is one in the first line, else blanks.
     """
-    packed = spool.unpacked(path) if is_packed(path) else None
-    file = packed or path
-    name = path.name.removesuffix(".gz").lower()
     if sep is not None:
         sep = sep.replace("\\t", "\t")
         if len(sep) != 1 or not sep.isascii() or sep.isalnum() or sep in '\r\n".+-':
             raise UsageError(f"sep {sep!r} is not one character between fields, such as ';' or a tab")
-    layout = find_layout(path, file, name, columns, bool(directed), as_text=labels == "string", separator=sep)
-    end = max(file.stat().st_size, layout.begin)
+    name = path.name.lower()
+    layout = find_layout(path, path, name, columns, bool(directed), as_text=labels == "string", separator=sep)
+    end = max(path.stat().st_size, layout.begin)
     n = check_num_vertices(num_vertices)
-    return TextTable(path, packed, layout.begin, end, layout.syntax, bool(directed), n, labels, base)
-
-
-def is_packed(path: spool.InputPath) -> bool:
-    """Return whether a file is compressed by gzip."""
-    with open(path, "rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+    return TextTable(path, layout.begin, end, layout.syntax, bool(directed), n, labels, base)
 
 
 def _where(table: TextTable, lo: int, i: int) -> str:
@@ -160,7 +144,7 @@ def _where(table: TextTable, lo: int, i: int) -> str:
     at, size, text = _lines(table, lo)
     state = np.zeros(parse.NUM_WORDS, np.int64)
     nth_edge(text, size, table.syntax.words, table.syntax.skipped, i, state)
-    return f"{table.path}:{line_of(table.file, at + int(state[parse.AT]))}"
+    return f"{table.path}:{line_of(table.path, at + int(state[parse.AT]))}"
 
 
 def _lines(table: TextTable, lo: int) -> tuple[int, int, np.ndarray]:
@@ -175,7 +159,7 @@ def _lines(table: TextTable, lo: int) -> tuple[int, int, np.ndarray]:
     buffer = getattr(_buffers, "text", None)
     if buffer is None or len(buffer) < room:
         buffer = _buffers.text = np.empty(room, np.uint8)
-    with table.file.open("rb", buffering=0) as raw:
+    with table.path.open("rb", buffering=0) as raw:
         raw.seek(first)
         filled = _fill(table, raw, buffer, first, 0, min(hi + SEEK_BYTES, table.end) - first)
         begin = 0 if lo <= table.begin else _next_line(buffer, 0, filled)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import pathlib
 import pickle
 import re
 import sys
@@ -12,6 +13,7 @@ import types
 import numpy as np
 import pyarrow.parquet
 import pytest
+from binary_graphs import gap_bytes
 from edge_checks import BACKEND, as_rows, assert_chunks_agree, mkgraph_bytes, read_edges, whole
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
@@ -19,7 +21,7 @@ from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.io.arrays import edges_source
-from mgraph.io.formats import READERS, SUFFIXES
+from mgraph.io.formats import FORMATS, READERS, SUFFIXES, read_source
 from mgraph.io.write import write_columns, write_edges
 
 SOURCES = [
@@ -60,7 +62,8 @@ def test_csr_files_equal_those_of_mkgraph(tmp_path, source):
     write_edges(again, back)
     assert again.read_bytes() == path.read_bytes()
     assert read_edges(path, weight=False).weight_dtype is None
-    assert pickle.loads(pickle.dumps(back)) == back
+    table = read_source(path)
+    assert pickle.loads(pickle.dumps(table)) == table
 
 
 def test_csr_of_a_directed_graph_keeps_the_lightest_arc(tmp_path):
@@ -101,10 +104,10 @@ def test_csr_refuses_damaged_files(tmp_path):
     targets = bytearray(data)
     targets[32 + 8 * 33 : 32 + 8 * 33 + 4] = b"\xff\xff\xff\xff"
     path.write_bytes(targets)
-    with pytest.raises(InputError, match="target of arc 0 = 4294967295 is not below the number of vertices, 32"):
+    with pytest.raises(InputError, match=r"graph\.csr: arc 0: vertex 4294967295 is not in 0\.\.31"):
         read_edges(path).chunk(0, 1, BACKEND)
     path.write_bytes(data[:-4] + np.float32(np.nan).tobytes())
-    with pytest.raises(InputError, match=r"weight of arc \d+ = nan is not a finite number"):
+    with pytest.raises(InputError, match=r"graph\.csr: arc \d+: weight = nan is not a finite number"):
         whole(read_edges(path))
 
 
@@ -126,11 +129,11 @@ def test_npz_is_read_compressed_or_not(tmp_path, save):
         ({"sources": [0]}, "has no array 'targets', only sources"),
         ({"sources": [0], "targets": [0, 1]}, "has 1 sources and 2 targets"),
         ({"sources": [0.0], "targets": [1.0]}, "sources are float64, not integers"),
-        ({"sources": [0], "targets": [5], "num_vertices": 5}, r"targets\[0\] = 5 is not below .*5"),
-        ({"sources": [0], "targets": [1], "weights": [np.nan]}, r"weights\[0\] = nan is not a finite number"),
+        ({"sources": [0], "targets": [5], "num_vertices": 5}, r"edge 0: vertex 5 is not in 0\.\.4"),
+        ({"sources": [0], "targets": [1], "weights": [np.nan]}, "edge 0: weight = nan is not a finite number"),
         (
             {"sources": [0], "targets": [1], "weights": np.array([2**63], np.uint64)},
-            r"weights\[0\] = 9223372036854775808 is beyond 64 signed bits",
+            "edge 0: weight = 9223372036854775808 is beyond 64 signed bits",
         ),
         ({"sources": [0], "targets": [1], "num_vertices": [5, 6]}, "num_vertices must be one integer"),
         ({"sources": [0], "targets": [1], "num_vertices": -1}, r"graph\.npz: num_vertices is -1, which is not a count"),
@@ -161,22 +164,17 @@ def test_format_is_found_by_first_bytes(tmp_path):
         path = (tmp_path / name).rename(tmp_path / f"{name[0]}.dat")
         assert read_edges(path).num_vertices in (2, 16)
     (tmp_path / "d.dat").write_text("0 1\n")
-    with pytest.raises(UnknownFormat, match=r"d.dat is of no format known by name \(.txt, .el, .*\.parquet\)"):
+    with pytest.raises(UnknownFormat, match=r"d.dat is of no format known by name \(.*\.parquet.*\.txt, \.el.*\)"):
         read_edges(tmp_path / "d.dat")
     assert len(whole(read_edges(tmp_path / "d.dat", format="text"))) == 1
-    assert set(SUFFIXES.values()) == set(READERS)
+    assert set(SUFFIXES.values()) <= set(READERS)
 
 
 def test_path_that_is_not_a_file_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"none.csv: no such file"):
         read_edges(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="is not a file"):
-        read_edges(tmp_path)
-    with pytest.raises(UsageError, match="format 'gml' is not one of text, npz, mtx, csr, parquet"):
+    with pytest.raises(UsageError, match=r"format 'gml' is not one of mtx, npz, parquet, .*text"):
         read_edges(tmp_path / "a.gml", format="gml")
-    (tmp_path / "a.csr.gz").write_bytes(gzip.compress(b"MGCSR001"))
-    with pytest.raises(UnknownFormat, match="is packed by gzip"):
-        read_edges(tmp_path / "a.csr.gz")
 
 
 def test_standard_input_is_read_once(monkeypatch, tmp_path):
@@ -270,3 +268,35 @@ def test_vertices_beyond_63_bits_are_refused(tmp_path):
     )
     with pytest.raises(InputError, match=r"g\.mtx has 99999999999999999999 rows"):
         read_edges(tmp_path / "g.mtx")
+
+
+def table_of_formats() -> str:
+    """Return the table of docs/formats.md."""
+    lines = ["| name | format | suffixes | begins with | weights | directed | first vertex |", "| --- " * 7 + "|"]
+    for name, row in FORMATS.items():
+        suffixes = " ".join(f"`{suffix}`" for suffix in row.suffixes)
+        cells = [f"`{name}`", row.about, suffixes, row.begins, row.weights, row.directed, str(row.base)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def test_documents_list_every_format():
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    assert table_of_formats() in text, f"docs/formats.md must have:\n{table_of_formats()}"
+
+
+def test_format_without_first_bytes_is_known_by_its_suffix(tmp_path):
+    # A directed graph without arcs begins as a Galois file does.
+    path = tmp_path / "g.sg"
+    path.write_bytes(gap_bytes([], 3, directed=True, weighted=False))
+    assert read_source(path).directed
+    (tmp_path / "g.graph").write_bytes(b"% sym unweighted\n2 1\n2\n1\n")
+    assert read_source(tmp_path / "g.graph").num_vertices == 2
+
+
+def test_option_that_a_format_does_not_know_is_refused(tmp_path):
+    path = tmp_path / "g.sg"
+    path.write_bytes(gap_bytes([], 3, directed=True, weighted=False))
+    for option in ("source", "base", "sep"):
+        with pytest.raises(UsageError, match=rf"g\.sg is of a format in which {option}= cannot be chosen"):
+            read_source(path, **{option: 1})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import re
 import shutil
@@ -124,6 +126,26 @@ def test_copy_that_does_not_fit_the_disk_is_refused_and_deleted(tmp_path, small_
     assert shutil.disk_usage(small_disk).used == 0
     path.write_bytes(gzip.compress(b"0 1\n" * (3 << 20)))
     assert read_edges(path).num_input_edges == 3 << 20
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress], ids=["gzip", "bzip2", "xz"])
+def test_binary_copy_that_does_not_fit_the_disk_is_refused(tmp_path, small_disk, pack):
+    path = tmp_path / "edges.sg"
+    path.write_bytes(pack(bytes(64 << 20)))
+    with pytest.raises(mg.WouldNotFit, match="without its compression " + NO_ROOM.format(small_disk)):
+        read_edges(path)
+    assert shutil.disk_usage(small_disk).used == 0
+
+
+def test_metis_file_of_one_line_needs_no_memory(tmp_path):
+    bomb = tmp_path / "bomb.graph"
+    with open(bomb, "wb") as file:
+        file.write(b"2 1\n2\n")
+        file.truncate(4 << 30)  # a sparse file of zeros
+    held, moved, error = read_bomb(bomb, tmp_path)
+    assert error.startswith(f"InputError {bomb}, at byte 16777220: the line is longer than all vertices as neighbors")
+    assert held < MAX_BYTES
+    assert moved < BOMB_BYTES // 8
 
 
 def test_standard_input_that_does_not_fit_the_disk_is_refused(small_disk):

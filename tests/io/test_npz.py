@@ -15,7 +15,9 @@ import pytest
 from edge_checks import BACKEND, as_rows, assert_chunks_agree, read_edges, whole
 
 from mgraph.errors import InputError
-from mgraph.io import npz
+from mgraph.io import archive as archive_module
+from mgraph.io import pieces
+from mgraph.io.formats import read_source
 
 ARRAYS = {
     "sources": np.arange(24, dtype="i4"),
@@ -173,7 +175,7 @@ def test_big_endian_arrays_are_read(path, save):
     assert facts(source)[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
     assert_chunks_agree(source)
     save(path, sources=[0], targets=[1], weights=np.array([2**63], ">u8"))
-    with pytest.raises(InputError, match=r"weights\[0\] = 9223372036854775808 is beyond 64 signed bits"):
+    with pytest.raises(InputError, match=r"edge 0: weight = 9223372036854775808 is beyond 64 signed bits"):
         read_edges(path)
 
 
@@ -225,15 +227,16 @@ def test_encrypted_archive_is_refused(path):
 
 
 def test_checks_do_not_depend_on_the_piece_size(path, monkeypatch):
-    monkeypatch.setattr(npz, "PIECE_BYTES", 64)
+    monkeypatch.setattr(archive_module, "PIECE_BYTES", 64)
+    monkeypatch.setattr(pieces, "PIECE_EDGES", 5)
     for save in (np.savez, np.savez_compressed):
         save(path, **ARRAYS)
         assert facts(read_edges(path))[0] == [(v, (v + 1) % 24, float(v)) for v in range(24)]
     np.savez(path, **(ARRAYS | {"targets": np.where(np.arange(24) == 21, -7, 0)}))
-    with pytest.raises(InputError, match=r"targets\[21\] = -7 is negative"):
+    with pytest.raises(InputError, match=r"graph\.npz: edge 21: vertex -7 is negative"):
         read_edges(path)
     np.savez(path, **(ARRAYS | {"weights": np.where(np.arange(24) == 20, np.nan, 0)}))
-    with pytest.raises(InputError, match=r"weights\[20\] = nan is not a finite number"):
+    with pytest.raises(InputError, match=r"graph\.npz: edge 20: weight = nan is not a finite number"):
         read_edges(path)
 
 
@@ -241,7 +244,7 @@ def test_checks_do_not_depend_on_the_piece_size(path, monkeypatch):
 def test_changed_file_is_refused(path, save):
     save(path, **ARRAYS)
     data = path.read_bytes()
-    source = pickle.loads(pickle.dumps(read_edges(path)))
+    source = pickle.loads(pickle.dumps(read_source(path)))
     # A copy of the same bytes, as on the disk of another machine.
     path.unlink()
     path.write_bytes(data)
@@ -255,8 +258,8 @@ def test_changed_file_is_refused(path, save):
     for changed in (damaged, data[:-100], data[:300], b"", others.getvalue()):
         path.write_bytes(changed)
         with pytest.raises(InputError, match=r"graph\.npz (has changed while being read|is damaged or truncated)"):
-            source.chunk(0, 2, BACKEND)
+            source.piece(0, BACKEND)
     path.unlink()
     source.release()
     with pytest.raises(InputError, match=r"graph\.npz cannot be read: No such file"):
-        source.chunk(0, 2, BACKEND)
+        source.piece(0, BACKEND)

@@ -334,7 +334,7 @@ def test_mtx_files_are_read(write, field, symmetry, body, rows, dtype):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (MATRIX.format("real", "skew-symmetric", "2 2 0"), "is skew-symmetric: only general and symmetric"),
+        (MATRIX.format("real", "hermitian", "2 2 0"), "is hermitian: only general, symmetric, skew-symmetric"),
         (MATRIX.format("complex", "general", "2 2 0"), "has complex values"),
         (MATRIX.format("real", "general", "2 3 0"), "is 2 x 3: an adjacency matrix is square"),
         (MATRIX.format("real", "general", "2 2"), "no line of rows, columns and entries, but '2 2'"),
@@ -347,7 +347,7 @@ def test_mtx_files_are_read(write, field, symmetry, body, rows, dtype):
         ),
         (MATRIX.format("real", "general", "2 2 1\n1 3 1"), r"a.mtx:4: vertex 3 is not in 1..2"),
         (MATRIX.format("real", "general", "2 2 1\n1 2"), r"a.mtx:4: 2 fields where the first line has 3"),
-        ("%%MatrixMarket matrix array real general\n2 2\n", "is matrix array"),
+        ("%%MatrixMarket matrix array real general\n2 2\n", "is a dense array: only coordinate is a graph"),
         ("%%MatrixMarket\n", "does not begin with %%MatrixMarket and four words"),
         ("2 2 1\n1 2 3\n", "does not begin with %%MatrixMarket"),
     ],

@@ -1,0 +1,164 @@
+"""Arrow files, which Feather (version 2) files are too; read by pyarrow, which the extra `io` installs.
+
+The columns are found as those of Parquet files. A piece is a run of record batches, of some PIECE_BYTES of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.edges import EdgePiece, Labels
+from mgraph.errors import InputError, MgraphError, UnknownFormat, UsageError
+from mgraph.io.checks import as_weights, check_num_vertices
+from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
+from mgraph.io.parquet import as_end, check_ends, declared_in
+from mgraph.io.pieces import edge_piece
+from mgraph.io.ranges import changed, num_bytes_of, opened
+from mgraph.io.spool import InputFile, release
+
+PIECE_BYTES = 32 << 20
+# A guess, for the estimate of the number of rows.
+STRING_BYTES = 16
+MAGIC = b"ARROW1"
+FEATHER_1 = b"FEA1"
+STREAM = b"\xff\xff\xff\xff"
+
+
+@dataclass(frozen=True)
+class ArrowTable:
+    """A file as a table: the names of its columns, and its record batches."""
+
+    file: InputFile
+    columns: tuple[str, ...]  # the ends, and the weight if there is one
+    num_vertices: int | None
+    directed: bool
+    max_edges: int
+    num_batches: int
+    piece_batches: int  # record batches of a piece
+    labels: Labels = "auto"
+    base: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.file.stem
+
+    @property
+    def has_weights(self) -> bool:
+        return len(self.columns) > 2
+
+    @property
+    def num_pieces(self) -> int:
+        return max(1, -(-self.num_batches // self.piece_batches))
+
+    def piece(self, k: int, backend: Backend) -> EdgePiece:
+        first = k * self.piece_batches
+        with _opened(self.file) as (pyarrow, reader):
+            if reader.num_record_batches != self.num_batches or not set(self.columns) <= set(reader.schema.names):
+                raise changed(self.file, f"it has {reader.num_record_batches} record batches")
+            last = min(first + self.piece_batches, self.num_batches)
+            batches = [_batch(self.file, reader, number) for number in range(first, last)]
+            table = pyarrow.Table.from_batches(batches, reader.schema)
+        rows = np.cumsum([0, *(batch.num_rows for batch in batches)])
+        where = partial(_where, self.file, first, rows)
+        columns = [_complete(table.column(name), name, where) for name in self.columns]
+        sources, targets = (
+            as_end(column, f"{self.file}: {name}") for name, column in zip(self.columns, columns[:2], strict=False)
+        )
+        return edge_piece(sources, targets, columns[2].to_numpy() if self.has_weights else None, where)
+
+    def release(self) -> None:
+        release(self.file)
+
+
+def read_arrow(
+    file: InputFile,
+    *,
+    columns: Columns = NO_COLUMNS,
+    directed: bool | None = None,
+    num_vertices: int | None = None,
+    labels: Labels = "auto",
+    base: int = 0,
+) -> ArrowTable:
+    """Look at the columns of a file and return it as a table.
+
+    `columns` are as in a text file.
+    """
+    with opened(file) as raw:
+        size = num_bytes_of(raw)
+    with _opened(file) as (pyarrow, reader):
+        schema = reader.schema
+        names = schema.names
+        num_batches = reader.num_record_batches
+        about = declared_in(file, schema)
+    directed = bool(about.get("directed")) if directed is None else directed
+    *ends, weighted = find_columns(file, columns, len(names), names, directed)
+    chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
+    nothing = schema.empty_table()
+    check_ends(file, nothing, chosen)
+    if weighted >= 0:
+        as_weights(np.zeros(1, nothing.column(chosen[2]).to_numpy().dtype), 1, f"{file}: {chosen[2]}")
+    n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
+    fixed = pyarrow.types.is_primitive
+    kinds = [field.type for field in schema if field.name in chosen]
+    row_bytes = sum(kind.bit_width // 8 if fixed(kind) else STRING_BYTES for kind in kinds)
+    per_piece = max(1, num_batches * PIECE_BYTES // max(size, 1))
+    return ArrowTable(file, chosen, n, directed, size // row_bytes + 1, num_batches, per_piece, labels, base)
+
+
+@contextlib.contextmanager
+def _opened(file: InputFile) -> Iterator[tuple[Any, Any]]:
+    """Open a file with pyarrow; what is wrong with it raises InputError."""
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError:
+        raise UsageError(f"{file} is an Arrow file, which needs pyarrow: pip install pyarrow") from None
+    with opened(file) as raw:
+        first = raw.read(len(MAGIC))
+        raw.seek(0)
+        if not first.startswith(MAGIC):
+            _refuse(file, first)
+        try:
+            yield pyarrow, pyarrow.ipc.open_file(pyarrow.PythonFile(raw, mode="r"))
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            if isinstance(error, MgraphError):
+                raise
+            raise InputError(f"{file} is no Arrow file, or truncated or damaged: {error}") from None
+
+
+def _refuse(file: InputFile, first: bytes) -> None:
+    if first.startswith(FEATHER_1):
+        raise UnknownFormat(f"{file} is of Feather's version 1: pyarrow.feather reads it, and writes version 2")
+    if first.startswith(STREAM):
+        raise UnknownFormat(
+            f"{file} is a stream of Arrow, which has no index: pyarrow.ipc.open_stream reads it, and "
+            "pyarrow.feather.write_feather writes a file"
+        )
+    raise InputError(f"{file} does not begin as Arrow files do, with ARROW1: truncated?")
+
+
+def _batch(file: InputFile, reader: Any, number: int) -> Any:
+    """Return a record batch; its buffers are checked, as a damaged one may lead beyond them."""
+    batch = reader.get_batch(number)
+    batch.validate(full=True)
+    return batch
+
+
+def _complete(column: Any, name: str, where: Any) -> Any:
+    """Return a column; refuse missing values."""
+    if column.null_count:
+        raise InputError(f"{where(int(np.argmax(column.is_null().to_numpy())))}: {name} is missing")
+    return column
+
+
+def _where(file: InputFile, first: int, rows: np.ndarray, i: int) -> str:
+    """Name row i of the batches that begin with number `first`, of which `rows` are the first rows."""
+    which = int(np.searchsorted(rows, i, "right")) - 1
+    return f"{file}: row {i - rows[which]} of record batch {first + which}"

@@ -1,0 +1,90 @@
+"""Several files as one table: its pieces are those of all files."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mgraph.backends.base import Backend
+from mgraph.edges import EdgePiece, EdgeTable, Labels
+from mgraph.errors import InputError
+
+
+@dataclass(frozen=True)
+class SeveralTables:
+    """Tables that agree in columns, direction and number of vertices; made by `as_one_table`."""
+
+    tables: tuple[EdgeTable, ...]
+    name: str
+    labels: Labels
+
+    @property
+    def directed(self) -> bool:
+        return self.tables[0].directed
+
+    @property
+    def has_weights(self) -> bool:
+        return self.tables[0].has_weights
+
+    @property
+    def num_vertices(self) -> int | None:
+        return self.tables[0].num_vertices
+
+    @property
+    def base(self) -> int:
+        return self.tables[0].base
+
+    @functools.cached_property
+    def _ends(self) -> list[int]:
+        """The first piece after those of each table."""
+        return list(itertools.accumulate(table.num_pieces for table in self.tables))
+
+    @property
+    def num_pieces(self) -> int:
+        return self._ends[-1]
+
+    @functools.cached_property
+    def max_edges(self) -> int:
+        return sum(table.max_edges for table in self.tables)
+
+    @property
+    def declared_edges(self) -> int | None:
+        """The number of edges if each file declares its own."""
+        declared = [getattr(table, "declared_edges", None) for table in self.tables]
+        known = [count for count in declared if count is not None]
+        return sum(known) if len(known) == len(declared) else None
+
+    def piece(self, k: int, backend: Backend) -> EdgePiece:
+        which = bisect.bisect_right(self._ends, k)
+        return self.tables[which].piece(k - (self._ends[which] - self.tables[which].num_pieces), backend)
+
+    def release(self) -> None:
+        for table in self.tables:
+            table.release()
+
+
+def as_one_table(tables: Sequence[EdgeTable], files: Sequence[object], name: str) -> EdgeTable:
+    """Return tables of several files as one; a file that differs from the first is refused by name."""
+    if len(tables) == 1:
+        return tables[0]
+    facts: dict[str, Callable[[Any], Any]] = {
+        "weights": lambda table: table.has_weights,
+        "direction": lambda table: table.directed,
+        "number of vertices": lambda table: table.num_vertices,
+    }
+    for what, fact in facts.items():
+        first = fact(tables[0])
+        for table, file in zip(tables, files, strict=True):
+            if fact(table) != first:
+                raise InputError(
+                    f"{file} differs from {files[0]} in its {what} ({_said(fact(table))}, not {_said(first)})"
+                )
+    return SeveralTables(tuple(tables), name, tables[0].labels)
+
+
+def _said(value: Any) -> str:
+    return {True: "yes", False: "no", None: "none declared"}.get(value) or str(value)

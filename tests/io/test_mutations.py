@@ -1,0 +1,150 @@
+"""Files of every format with bytes changed, cut or repeated: each is read, or refused with an error that names it."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+import scipy.sparse as sp
+from binary_graphs import galois_bytes, gap_bytes, graph500_bytes
+from edge_checks import BACKEND, read_edges
+from hypothesis import given
+from hypothesis import strategies as st
+from tiers import examples
+
+from mgraph.errors import MgraphError
+from mgraph.generate.rmat import Rmat
+from mgraph.io.formats import FORMATS
+from mgraph.io.write import write_edges
+
+ARCS = [(0, 1, 5), (1, 0, 5), (1, 3, 7), (3, 1, 7), (5, 5, 2)]
+ENDS = {"sources": [u for u, *_ in ARCS], "targets": [v for _, v, _ in ARCS], "weights": [w for *_, w in ARCS]}
+LINES = "".join(f"{u + 1} {v + 1} {w}\n" for u, v, w in ARCS).encode()
+# Characters that mean something in some text, which a mutation inserts more often than others.
+SIGNS = b"0123456789 \t\r\n-+.,;e%#acp\"'\0\xff"
+
+
+def saved(save, *args, **more):
+    file = io.BytesIO()
+    save(file, *args, **more)
+    return file.getvalue()
+
+
+def csr_bytes(folder):
+    write_edges(folder / "g.csr", Rmat(3))
+    return (folder / "g.csr").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Return name of a file -> (its bytes, options)."""
+    table = pa.table(ENDS)
+    matrix = sp.coo_array((ENDS["weights"], (ENDS["sources"], ENDS["targets"])), shape=(7, 7))
+    named = {"weight": "weights"}
+    return {
+        "g.mtx": (b"%%MatrixMarket matrix coordinate integer general\n%\n7 7 5\n" + LINES, {}),
+        "skew.mtx": (b"%%MatrixMarket matrix coordinate real skew-symmetric\n7 7 2\n2 1 5\n4 2 7.5\n", {}),
+        "g.npz": (saved(np.savez, **ENDS), {}),
+        "packed.npz": (saved(np.savez_compressed, **ENDS), {}),
+        "csr.npz": (saved(sp.save_npz, matrix.tocsr(), compressed=False), {}),
+        "coo.npz": (saved(sp.save_npz, matrix, compressed=False), {}),
+        "bsr.npz": (saved(sp.save_npz, matrix.tobsr((7, 1)), compressed=False), {}),
+        "dia.npz": (saved(sp.save_npz, matrix.todia(), compressed=False), {}),
+        "g.parquet": (saved(lambda file: pyarrow.parquet.write_table(table, file)), named),
+        "g.arrow": (saved(lambda file: pyarrow.feather.write_feather(table, file, compression="uncompressed")), named),
+        "g.csr": (csr_bytes(tmp_path_factory.mktemp("csr")), {}),
+        "galois.gr": (galois_bytes(ARCS, 7, 1, "float32"), {"weight": "float32", "format": "galois"}),
+        "g.sg": (gap_bytes(ARCS, 7, directed=True, weighted=False), {}),
+        "g.wsg": (gap_bytes(ARCS, 7, directed=False, weighted=True), {}),
+        "g12": (graph500_bytes(ARCS, wide=False), {"format": "graph500-12"}),
+        "g16": (graph500_bytes(ARCS, wide=True), {"format": "graph500-16"}),
+        "dimacs.gr": (b"c\np sp 7 5\n" + b"".join(b"a " + line + b"\n" for line in LINES.splitlines()), {}),
+        "pace.gr": (b"c\np tw 7 2\n1 2\n2 4\n", {}),
+        "out.g": (b"% asym weighted\n% 5 7 7\n" + LINES, {"format": "konect"}),
+        "g.e": (LINES, {}),
+        "g.graph": (b"%\n4 2 011\n1 2 5\n2 1 5 4 7\n\n3 2 7\n", {}),
+        "g.wel": (b"# SNAP\n" + LINES, {}),
+        "g.csv": (b"src,dst,weight\n0,1,0.5\n1,3,1e3\n", {}),
+    }
+
+
+def test_corpus_has_every_format(corpus):
+    found = {options.get("format") for _, options in corpus.values()}
+    suffixes = {name[name.index(".") :] for name in corpus if "." in name}
+    missing = [name for name, row in FORMATS.items() if name not in found and not suffixes & set(row.suffixes)]
+    assert missing == ["pace"]  # by its first bytes
+
+
+def read_or_refused(path, options) -> bool:
+    """Return whether a file is read; its edges are then valid, and else its error names it."""
+    try:
+        source = read_edges(path, **options)
+    except MgraphError as error:
+        assert path.stem.split(".")[0] in str(error), error  # noqa: PT017  any other exception fails the test
+        return False
+    if source.num_input_edges and source.num_vertices < 1 << 60:
+        chunk = source.chunk(0, 1, BACKEND)
+        for ids in (chunk.sources, chunk.targets):
+            assert 0 <= int(ids.min()) <= int(ids.max()) < source.num_vertices
+        assert chunk.weights is None or (len(chunk.weights) == len(chunk) and np.isfinite(chunk.weights).all())
+    return True
+
+
+def test_files_are_read_as_they_are(corpus, tmp_path):
+    for name, (data, options) in corpus.items():
+        (tmp_path / name).write_bytes(data)
+        assert read_or_refused(tmp_path / name, options), name
+
+
+def test_files_cut_anywhere_are_read_or_refused(corpus, tmp_path):
+    refused = dict.fromkeys(corpus, 0)
+    for name, (data, options) in corpus.items():
+        for length in range(0, len(data), max(1, len(data) // 150)):
+            (tmp_path / name).write_bytes(data[:length])
+            refused[name] += not read_or_refused(tmp_path / name, options)
+    # Lines without counts may end anywhere.
+    assert [name for name, count in refused.items() if not count] == [], json.dumps(refused)
+
+
+EDITS = st.lists(
+    st.tuples(
+        st.sampled_from(["flip", "sign", "insert", "delete", "repeat", "cut"]),
+        st.floats(0, 1, exclude_max=True),
+        st.integers(0, 255),
+        st.integers(1, 40),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def edited(data: bytes, edits) -> bytes:
+    """Return the bytes after some edits, each at a part of their length."""
+    for kind, place, value, length in edits:
+        at = int(place * len(data))
+        sign = SIGNS[value % len(SIGNS) :][:1]
+        data = {
+            "flip": data[:at] + bytes([data[at] ^ (1 << value % 8)] if data else []) + data[at + 1 :],
+            "sign": data[:at] + sign + data[at + 1 :],
+            "insert": data[:at] + sign * (1 + value % 3) + data[at:],
+            "delete": data[:at] + data[at + length :],
+            "repeat": data[: at + length] + data[at:],
+            "cut": data[: max(at, 1)],
+        }[kind]
+    return data
+
+
+@pytest.mark.widens
+@given(data=st.data(), edits=EDITS)
+@examples(1500)
+def test_edited_files_are_read_or_refused(corpus, tmp_path_factory, data, edits):
+    name = data.draw(st.sampled_from(sorted(corpus)))
+    content, options = corpus[name]
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(edited(content, edits))
+    read_or_refused(path, options)
