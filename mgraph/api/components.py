@@ -27,6 +27,8 @@ class Components(Result):
         hub finds most of the giant component.
     """
 
+    vertex_columns = ("labels",)
+
     def __init__(self, stored: Stored, num_components: int, stats: Costs) -> None:
         super().__init__(stored)
         self.num_components = num_components

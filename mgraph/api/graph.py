@@ -25,6 +25,7 @@ from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes
 from mgraph.shard.shard import GraphInfo
 
 if TYPE_CHECKING:
+    from mgraph.api.edges import Edges
     from mgraph.api.results import Stored
 
 # By process id: the cluster made for graphs that were built without one. They share it and keep it alive.
@@ -141,6 +142,13 @@ class Graph:
     def num_edges(self) -> int:
         """Number of undirected edges (of arcs, if directed), without loops and parallel edges."""
         return self.info.num_edges
+
+    @property
+    def edges(self) -> Edges:
+        """The edges, back out of the ranks: `to_numpy`, `to_pandas`, `to_dask_dataframe`, `write`."""
+        from mgraph.api.edges import Edges
+
+        return Edges(self)
 
     @property
     def num_ranks(self) -> int:

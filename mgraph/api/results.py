@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mgraph.api.graph import Graph
+from mgraph.api.tables import TableOnRanks, cuts_of_rows
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
 from mgraph.rank_jobs.results import copy_column, count_values, digest, fetch
+from mgraph.rank_jobs.tables import ResultRows
 from mgraph.validation.traversal import Violation, ensure_valid
 
 if TYPE_CHECKING:
     import dask.array
+    import dask.dataframe
     import pandas
 
 
@@ -233,6 +236,8 @@ class Result(ABC):
     """
 
     stats: Costs
+    # The columns whose values are vertices.
+    vertex_columns: tuple[str, ...] = ()
 
     def __init__(self, stored: Stored) -> None:
         self.graph = stored.graph
@@ -264,28 +269,35 @@ class Result(ABC):
         self._stored.close()
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return all columns as a data frame, one row for each vertex or edge."""
-        try:
-            import pandas
-        except ImportError:
-            raise UsageError("data frames need pandas: pip install pandas") from None
+        """Return all columns as a data frame, one row for each vertex or edge; the first column is the vertex."""
+        return self._table().to_pandas()
 
-        return pandas.DataFrame(self._arrays())
+    def to_dask_dataframe(self) -> dask.dataframe.DataFrame:
+        """Return all columns as a Dask data frame, one partition for each rank.
 
-    def to_parquet(self, path: str | PathLike) -> None:
-        """Write all columns to a Parquet file of any name, a row per vertex or edge."""
-        from mgraph.io.write import write_columns
+        Each is a copy on its worker. Compute it with the client of the cluster.
+        """
+        return self._table().to_dask_dataframe()
 
-        write_columns(path, self._arrays(), format="parquet")
+    def to_parquet(self, path: str | PathLike, *, overwrite: bool = False) -> None:
+        """Write all columns to a Parquet file of any name, or to a folder if it exists or the name ends in a slash."""
+        self._table().write_parquet(path, overwrite=overwrite)
 
-    def write(self, path: str | PathLike) -> None:
-        """Write all columns to a file: .npz, .csv or .parquet."""
-        from mgraph.io.write import write_columns
+    def write(self, path: str | PathLike, *, overwrite: bool = False) -> None:
+        """Write all columns to a file, or to a folder of Parquet parts, whole or not at all.
 
-        write_columns(path, self._arrays())
+        A file ends in .csv, .tsv (or .csv.gz, .tsv.gz), .parquet, .arrow, .feather or .npz, and is replaced if it
+        exists; rows pass through this process, some million at a time. A name without an ending, or with a slash at its
+        end, is a folder, which all ranks must share: each writes its part. `overwrite` replaces a folder of such parts.
+        """
+        self._table().write(path, overwrite=overwrite)
 
-    def _arrays(self) -> dict[str, np.ndarray]:
-        return {column.name: column.to_numpy() for column in self.columns}
+    def _table(self) -> TableOnRanks:
+        """Return the rows of the result: its vertices, then its columns."""
+        names = ("vertex", *(column.name for column in self.columns))
+        rows = ResultRows(tuple(zip(names, ("", *names[1:]), strict=True)), ("vertex", *self.vertex_columns))
+        num_rows = self.graph.num_vertices
+        return TableOnRanks(self._stored, rows, names, num_rows, lambda: cuts_of_rows(num_rows))
 
     def __enter__(self) -> Self:
         return self

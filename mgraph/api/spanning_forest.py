@@ -9,10 +9,13 @@ import numpy as np
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
+from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
+from mgraph.io.tables import EDGE_COLUMNS
 from mgraph.rank_jobs.spanning_forest import check_forest, compute_spanning_forest
+from mgraph.rank_jobs.tables import ResultRows
 from mgraph.validation.traversal import Violation
 
 UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"
@@ -64,6 +67,13 @@ class Forest(Result):
     @property
     def columns(self) -> tuple[Column, ...]:
         return self.sources, self.targets, self.weights
+
+    def _table(self) -> TableOnRanks:
+        """Return the edges as rows, under the names that edges have in files."""
+        columns = tuple(zip(EDGE_COLUMNS, ("sources", "targets", "weights"), strict=True))
+        rows = ResultRows(columns, EDGE_COLUMNS[:2], edge_facts(self.graph))
+        num_rows = self.num_edges
+        return EdgesOnRanks(self._stored, rows, EDGE_COLUMNS, num_rows, lambda: cuts_of_rows(num_rows))
 
     def violations(self) -> Sequence[Violation]:
         return self.run(check_forest, self.graph.key)[0]

@@ -86,6 +86,7 @@ class Traversed(Result):
     """
 
     stats: Stats
+    vertex_columns = ("predecessors", "nearest_source")
 
     def __init__(self, stored: Stored, spec: TraversalSpec, stats: Stats) -> None:
         super().__init__(stored)

@@ -28,7 +28,9 @@ from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
-from mgraph.io.write import require_writable
+from mgraph.io.write import TABLE_WRITERS, require_writable
+
+ENDINGS = ", ".join(TABLE_WRITERS)
 
 
 def answer_options(written: str) -> Callable[[Command], Command]:
@@ -46,9 +48,11 @@ def answer_options(written: str) -> Callable[[Command], Command]:
         click.option(
             "--output",
             "-o",
-            metavar="FILE",
-            help=f"Write {written} to a .npz, .csv or .parquet file; an existing file is replaced.",
+            metavar="OUT",
+            help=f"Write {written} to a file ({ENDINGS}), which is replaced if it exists, or to a folder of Parquet "
+            "parts, which all ranks must share: a name without an ending, or with a slash.",
         ),
+        click.option("--overwrite", is_flag=True, help="Replace OUT if it is a folder of such parts."),
         click.option("--validate", "check", is_flag=True, help="Check the result by rules."),
         click.option("--trace", is_flag=True, help="Print a record of every superstep; --json includes them too."),
         json_option,
@@ -61,7 +65,7 @@ def source_of_options(options: dict[str, Any]) -> EdgeSource | EdgeTable:
     Refuse an output that cannot be written before any work.
     """
     if options["output"] is not None:
-        require_writable(options["output"])
+        require_writable(options["output"], overwrite=options["overwrite"])
         refuse_input_as_output(options["input"], options["output"])
     return source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
 
@@ -97,7 +101,7 @@ def finish(result: Result, options: dict[str, Any], show: Callable[[str], None])
         validate(result)
     if options["output"] is not None:
         show(f"writing {options['output']}")
-        result.write(options["output"])
+        result.write(options["output"], overwrite=options["overwrite"])
     return repr(result) + (", validated" if options["check"] else "")
 
 

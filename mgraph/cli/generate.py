@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from mgraph.cli.convert import output_options, require_output, says_endings, write_output
 from mgraph.cli.options import progress
 from mgraph.generate.spec import parse_spec
-from mgraph.io.write import EDGE_WRITERS, require_writable, write_edges
 
 
 @click.command()
 @click.argument("spec")
-@click.argument("output", metavar="FILE")
-def generate(spec: str, output: str) -> None:
-    """Write the graph of a SPEC to FILE: .npz, .csv, .csr or .parquet.
+@click.argument("output", metavar="OUT")
+@output_options
+@says_endings
+def generate(spec: str, output: str, **options: Any) -> None:
+    """Write the graph of a SPEC to OUT, in the format of its ending.
 
     An existing file is replaced.
 
@@ -23,7 +27,6 @@ def generate(spec: str, output: str) -> None:
     directed: give both when it is read.
     """
     source = parse_spec(spec)
-    require_writable(output, EDGE_WRITERS)
+    require_output(output, options["to"], options["overwrite"])
     with progress(quiet=False) as show:
-        show(f"writing {source.name} to {output}")
-        write_edges(output, source)
+        write_output(source, output, show, **options)

@@ -28,6 +28,7 @@ COMMANDS = {
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
     "components": ("components", "Find connected components."),
     "msf": ("msf", "Find a minimum spanning forest."),
+    "convert": ("convert", "Write the edges of a file in another format."),
     "generate": ("generate", "Write a generated graph to a file."),
     "info": ("info", "Build a graph and print facts about it."),
     "plan": ("plan", "Print the memory that a graph needs, and whether it fits."),

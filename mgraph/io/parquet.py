@@ -8,14 +8,13 @@ from __future__ import annotations
 import functools
 import json
 import pathlib
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.edges import EdgeChunk, EdgePiece, EdgeSource, Labels
+from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
 from mgraph.io.checks import as_ids, as_weights, check_num_vertices, check_weights
@@ -23,7 +22,6 @@ from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.ranges import changed
 from mgraph.io.spool import Identity, InputFile, identity, release
 from mgraph.labels.strings import Strings
-from mgraph.types import vertex_dtype
 
 
 @dataclass(frozen=True)
@@ -180,27 +178,6 @@ def _columns(path: InputFile, metadata: Any, group: int, names: tuple[str, ...],
             missing = int(np.argmax(column.is_null().to_numpy()))
             raise InputError(f"{path}: {name} of row {begin + missing} is missing")
     return columns
-
-
-def write_parquet_edges(path: pathlib.Path, source: EdgeSource, chunks: Callable[[], Iterator[EdgeChunk]]) -> None:
-    """Write the columns source, target and weight, one row group per chunk, and the metadata `mgraph`."""
-    pyarrow, parquet = _pyarrow()
-    ids = pyarrow.from_numpy_dtype(vertex_dtype(source.num_vertices))
-    fields = [("source", ids), ("target", ids)]
-    if source.weight_dtype is not None:
-        fields.append(("weight", pyarrow.from_numpy_dtype(source.weight_dtype)))
-    about = json.dumps({"num_vertices": source.num_vertices, "directed": source.directed})
-    schema = pyarrow.schema(fields, metadata={"mgraph": about})
-    with parquet.ParquetWriter(path, schema) as writer:
-        for chunk in chunks():
-            columns = [chunk.sources, chunk.targets] + ([] if chunk.weights is None else [chunk.weights])
-            writer.write_table(pyarrow.table(columns, schema=schema))
-
-
-def write_parquet_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
-    """Write the columns as one table."""
-    pyarrow, parquet = _pyarrow()
-    parquet.write_table(pyarrow.table(columns), path)
 
 
 def _pyarrow() -> tuple[Any, Any]:

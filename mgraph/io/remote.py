@@ -57,7 +57,7 @@ class RemoteFile:
     @contextlib.contextmanager
     def stream(self) -> Iterator[Any]:
         """Open the file to be read from its beginning to its end."""
-        system, path = _system(self.url)
+        system, path = file_system(self.url)
         with _explained(self.url), system.open(path, "rb") as raw:
             yield raw
 
@@ -96,7 +96,7 @@ class _Ranges(io.RawIOBase):
         end = min(self._at + len(buffer), self._file.num_bytes)
         if end <= self._at:
             return 0
-        system, path = _system(self._file.url)
+        system, path = file_system(self._file.url)
         with _explained(self._file.url):
             data = system.cat_file(path, start=self._at, end=end)
         if len(data) > end - self._at:
@@ -113,7 +113,7 @@ def is_url(path: object) -> bool:
 
 def remote_files(url: str) -> list[RemoteFile]:
     """Return the file at a URL, or the files of a folder or glob, sorted by name."""
-    system, path = _system(url)
+    system, path = file_system(url)
     with _explained(url):
         if re.search(r"[*?\[]", path) and "http" not in url.split("://")[0]:
             found = sorted(name for name in system.glob(path) if system.info(name)["type"] == "file")
@@ -142,7 +142,7 @@ def _file(url: str, about: dict[str, Any]) -> RemoteFile:
 
 
 @functools.lru_cache(maxsize=64)
-def _system(url: str) -> tuple[Any, str]:
+def file_system(url: str) -> tuple[Any, str]:
     """Return the file system of a URL and the path in it."""
     protocol = url.partition("://")[0].partition("::")[0]
     try:

@@ -45,7 +45,7 @@ def replacing(path: pathlib.Path) -> Iterator[pathlib.Path]:
             os.fchmod(descriptor, mode)
             if named is None and not _link(descriptor, target):
                 # Set before the file has the name, so that an interrupt right after the system call leaves no file.
-                named = _temporary(target.parent)
+                named = temporary_name(target.parent)
                 _link(descriptor, named)
         finally:
             file.close()
@@ -69,7 +69,7 @@ def _opened(folder: pathlib.Path) -> tuple[io.FileIO, pathlib.Path | None]:
     except OSError as error:
         if error.errno not in _NO_UNNAMED:
             raise
-    named = _temporary(folder)
+    named = temporary_name(folder)
     return io.FileIO(os.open(named, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o666), "r+"), named
 
 
@@ -81,7 +81,8 @@ def _discard(opened: tuple[io.FileIO, pathlib.Path | None]) -> None:
         named.unlink(missing_ok=True)
 
 
-def _temporary(folder: pathlib.Path) -> pathlib.Path:
+def temporary_name(folder: pathlib.Path) -> pathlib.Path:
+    """Return a new name for something unfinished in a folder."""
     return folder / f".mgraph-{secrets.token_hex(8)}"
 
 

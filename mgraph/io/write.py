@@ -1,69 +1,174 @@
-"""Write edges, and columns of results, to files: .npz, .csv, .csr and .parquet."""
+"""Write tables, edges and columns of results to files, in the format of their suffix."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
 import shutil
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-import numpy as np
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO
 
 from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
 from mgraph.edges import EdgeChunk, EdgeSource
-from mgraph.errors import InputError, UsageError, WouldNotFit
+from mgraph.errors import UsageError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.csr import write_csr
-from mgraph.io.parquet import write_parquet_columns, write_parquet_edges
+from mgraph.io.parts_folder import new_folder, new_part
+from mgraph.io.remote import file_system, is_url
 from mgraph.io.replace import replacing, require_place
-from mgraph.types import vertex_dtype
+from mgraph.io.replace_folder import names_folder, require_folder_place
+from mgraph.io.tables import Batch, Table, num_rows, table_of_columns, table_of_source
+from mgraph.io.upload import require_empty_url, uploading
+from mgraph.io.write_arrow import write_arrow, write_parquet
+from mgraph.io.write_graph_binary import (
+    write_gap,
+    write_graph500,
+    write_graph500_weights,
+    write_graph500_wide,
+)
+from mgraph.io.write_graph_text import write_gr, write_metis, write_mtx
+from mgraph.io.write_npz import write_npz
+from mgraph.io.write_text import compressed, write_csv, write_plain, write_tsv
 
-# Edges in memory at a time.
-CHUNK_EDGES = 1 << 22
-# Rows formatted at a time.
-CSV_ROWS = 1 << 14
+Write = Callable[[BinaryIO, Table], None]
+
+
+def _write_csr(file: BinaryIO, table: Table) -> None:
+    """Write a .csr file: the whole graph is in memory."""
+
+    def chunks() -> Iterator[EdgeChunk]:
+        for batch in table.all_batches():
+            yield EdgeChunk(batch["source"], batch["target"], batch.get("weight"))
+
+    write_csr(pathlib.Path(f"/proc/self/fd/{file.fileno()}"), _CsrFacts(table), chunks)  # type: ignore[arg-type]
+
+
+class _CsrFacts:
+    """The facts of a table that `write_csr` needs."""
+
+    def __init__(self, table: Table) -> None:
+        assert table.edges is not None, "a .csr file holds edges"
+        self.num_vertices = table.edges.num_vertices
+        self.directed = table.edges.directed
+        self.weight_dtype = table.columns.get("weight")
+
+
+# Suffix -> writer of any table.
+TABLE_WRITERS: dict[str, Write] = {
+    ".npz": write_npz,
+    ".csv": write_csv,
+    ".csv.gz": compressed(write_csv),
+    ".tsv": write_tsv,
+    ".tsv.gz": compressed(write_tsv),
+    ".parquet": write_parquet,
+    ".pq": write_parquet,
+    ".arrow": write_arrow,
+    ".feather": write_arrow,
+}
+# Suffix -> writer of a table of edges, as they come.
+EDGE_WRITERS: dict[str, Write] = TABLE_WRITERS | {
+    ".txt": write_plain,
+    ".txt.gz": compressed(write_plain),
+    ".el": write_plain,
+    ".wel": write_plain,
+    ".mtx": write_mtx,
+    ".mtx.gz": compressed(write_mtx),
+    ".gr": write_gr,
+    ".csr": _write_csr,
+}
+# Suffix -> writer of the arcs of a built graph, sorted by source.
+GRAPH_WRITERS: dict[str, Write] = {".sg": write_gap, ".wsg": write_gap, ".graph": write_metis, ".metis": write_metis}
+# Formats that no suffix names.
+NAMED_WRITERS: dict[str, Write] = {"graph500-12": write_graph500, "graph500-16": write_graph500_wide}
+# Whether files of a suffix have weights, where that is fixed.
+HAVE_WEIGHTS = {".el": False, ".sg": False, ".wel": True, ".wsg": True}
+# Writers of text, which need no types before the first row.
+IN_ONE_PASS = {".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz", ".el", ".wel"}
+# Rows of a part of a folder that this process writes.
+PART_ROWS = 1 << 24
 # The least bytes of an edge in a file; in other formats parallel edges are dropped, or columns compressed.
-MIN_BYTES = {".npz": 8, ".csv": 4}
+MIN_BYTES = {".npz": 8, ".csv": 4, ".tsv": 4, ".txt": 4, ".el": 4, ".wel": 4, ".arrow": 8, ".feather": 8}
 
-Chunks = Callable[[], Iterator[EdgeChunk]]
+
+def write_table(path: str | os.PathLike, table: Table, writers: Mapping[str, Write] = TABLE_WRITERS) -> None:
+    """Write a table to a file in the format of its suffix; the file is written whole or not at all."""
+    write_to(path, table, _writer(path, writers))
+
+
+def write_to(path: str | os.PathLike, table: Table, write: Write) -> None:
+    """Write a table to a file, or a URL, by this writer, whole or not at all."""
+    with uploading(os.fspath(path)) if is_url(path) else replacing(pathlib.Path(path)) as temporary:
+        _require_space(path, temporary, table)
+        with open(temporary, "r+b") as file:
+            write(file, table)
+
+
+def write_parts(path: str | os.PathLike, table: Table, *, overwrite: bool = False) -> None:
+    """Write a table to a folder of Parquet parts, each of about 16 million rows."""
+    batches = table.all_batches()
+    ends = False
+
+    def part(_: Sequence[str]) -> Iterator[Batch]:
+        nonlocal ends
+        rows = 0
+        while rows < PART_ROWS:
+            batch = next(batches, None)
+            if batch is None:
+                ends = True
+                return
+            rows += num_rows(batch)
+            yield batch
+
+    with new_folder(path, overwrite=overwrite) as folder:
+        for k in itertools.count():
+            with new_part(folder, k) as file:
+                write_parquet(file, Table(table.columns, None, part, table.edges))
+            if ends:
+                break
+
+
+def write_graph500_files(path: pathlib.Path, table: Table, name: str) -> None:
+    """Write edges as Graph500's reference code does, and their weights into a file beside."""
+    beside = path.with_name(f"{path.name}.weights")
+    if "weight" in table.columns:
+        write_to(beside, table, write_graph500_weights)
+    elif beside.exists():
+        raise UsageError(f"{beside} would be read as the weights of {path}, which has none: delete it first")
+    write_to(path, table, NAMED_WRITERS[name])
+
+
+def require_weights_as_named(path: pathlib.Path, has_weights: bool) -> None:
+    """Refuse a name that says otherwise about weights."""
+    suffix = suffix_of(path)
+    if HAVE_WEIGHTS.get(suffix, has_weights) != has_weights:
+        other = {".el": ".wel", ".sg": ".wsg", ".wel": ".el", ".wsg": ".sg"}[suffix]
+        advice = f"write {other}" + (", or leave them out (--weight none)" if has_weights else "")
+        raise UsageError(f"{path}: a {suffix} file has {'no' if has_weights else 'a'} weight for each edge: {advice}")
 
 
 def write_edges(path: str | os.PathLike, source: EdgeSource, *, backend: Backend | None = None) -> None:
     """Write the edges of a source to a file in the format of its suffix.
 
-    The file is written whole or not at all. `.npz`, `.csv` and `.parquet` contain the edges as the source yields them.
-    `.csr` contains rows as mkgraph writes them: without loops, with the lightest of parallel edges, undirected edges in
-    both directions.
+    The file is written whole or not at all. It contains the edges as the source yields them; a `.csr` file contains
+    rows as mkgraph writes them: without loops, with the lightest of parallel edges, undirected edges in both
+    directions.
 
     Parameters
     ----------
     path
-        The file; its suffix is one of .npz .csv .csr .parquet (which needs pyarrow). If it is a symbolic link,
-        its target is replaced; a replaced file keeps its mode.
+        The file; its suffix is one of EDGE_WRITERS (.parquet, .arrow and .feather need pyarrow). If it is a symbolic
+        link, its target is replaced; a replaced file keeps its mode.
     source
         A generator or the result of a reader.
     backend
         The backend on which generators run; None means the CPU.
     """
-    path = pathlib.Path(path)
     write = _writer(path, EDGE_WRITERS)
     runs_on = backend or make_backend("cpu")
-    estimate = 4 * source.num_vertices if source.num_input_edges is None else source.num_input_edges
-    num_chunks = max(1, -(-estimate // CHUNK_EDGES))
-
-    def chunks() -> Iterator[EdgeChunk]:
-        for k in range(num_chunks):
-            chunk = source.chunk(k, num_chunks, runs_on)
-            weights = None if chunk.weights is None else runs_on.to_host(chunk.weights)
-            yield EdgeChunk(runs_on.to_host(chunk.sources), runs_on.to_host(chunk.targets), weights)
-
     try:
-        with replacing(path) as temporary:
-            _require_space(path, temporary, source)
-            write(temporary, source, chunks)
+        write_to(path, table_of_source(source, runs_on), write)
     finally:
         if backend is None:
             runs_on.close()
@@ -81,24 +186,18 @@ def write_columns(path: str | os.PathLike, columns: Mapping[str, Any], *, format
     columns
         Name -> one-dimensional array.
     format
-        npz, csv or parquet (which needs pyarrow); None means by the suffix.
+        A suffix without its dot, such as parquet; None means by the suffix of the file.
     """
-    path = pathlib.Path(path)
-    write = _writer(path, COLUMN_WRITERS) if format is None else COLUMN_WRITERS[f".{format}"]
-    arrays = {name: np.asarray(column) for name, column in columns.items()}
-    shapes = {name: array.shape for name, array in arrays.items()}
-    if any(len(shape) != 1 for shape in shapes.values()) or len(set(shapes.values())) > 1:
-        raise InputError(f"columns must be one-dimensional and equally long, not {shapes}")
-    with replacing(path) as temporary:
-        write(temporary, arrays)
+    write = _writer(path, TABLE_WRITERS) if format is None else TABLE_WRITERS[f".{format}"]
+    write_to(path, table_of_columns(columns), write)
 
 
-def _require_space(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSource) -> None:
-    """Refuse edges that the disk cannot hold.
+def _require_space(path: str | os.PathLike, temporary: pathlib.Path, table: Table) -> None:
+    """Refuse rows that the disk cannot hold.
 
-    An unknown number of edges is written until the disk is full.
+    An unknown number of rows is written until the disk is full.
     """
-    least = (source.num_input_edges or 0) * MIN_BYTES.get(path.suffix.lower(), 1)
+    least = (table.num_rows or 0) * MIN_BYTES.get(suffix_of(path), 1) if table.edges else 0
     free = shutil.disk_usage(temporary).free
     if least > free:
         raise WouldNotFit(
@@ -106,87 +205,39 @@ def _require_space(path: pathlib.Path, temporary: pathlib.Path, source: EdgeSour
         )
 
 
-def _writer(path: pathlib.Path, writers: dict[str, Callable[..., None]]) -> Callable[..., None]:
-    if path.suffix.lower() not in writers:
-        if path.is_dir():
+def suffix_of(path: str | os.PathLike) -> str:
+    """Return the suffix that names the format, in lower case: that before .gz too."""
+    name = pathlib.PurePath(path)
+    return "".join(name.suffixes[-2:] if name.suffix.lower() == ".gz" else name.suffixes[-1:]).lower()
+
+
+def _writer(path: str | os.PathLike, writers: Mapping[str, Write]) -> Write:
+    suffix = suffix_of(path)
+    if suffix not in writers:
+        if os.path.isdir(path):
             raise UsageError(f"{path} is a folder: name a file in it")
-        fault = f"{path.suffix!r} is not" if path.suffix else "its ending must be"
+        fault = f"{suffix!r} is not" if suffix else "its ending must be"
         raise UsageError(f"{path}: {fault} one of {', '.join(writers)}")
-    return writers[path.suffix.lower()]
+    return writers[suffix]
 
 
-def write_npz_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
-    """Write one array after another, each in its own pass over the source: no whole array is in memory."""
-    num_edges = source.num_input_edges
-    if num_edges is None:
-        num_edges = sum(len(chunk) for chunk in chunks())
-    dtype = vertex_dtype(source.num_vertices)
-    dtypes = {"sources": dtype, "targets": dtype}
-    if source.weight_dtype is not None:
-        dtypes["weights"] = source.weight_dtype
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for key, dtype in dtypes.items():
-            with archive.open(f"{key}.npy", "w", force_zip64=True) as file:
-                header = {"descr": dtype.str, "fortran_order": False, "shape": (num_edges,)}
-                np.lib.format.write_array_header_1_0(file, header)
-                for chunk in chunks():
-                    file.write(np.ascontiguousarray(getattr(chunk, key)).data)
-        for key, value in (("num_vertices", np.int64(source.num_vertices)), ("directed", np.bool_(source.directed))):
-            with archive.open(f"{key}.npy", "w") as file:
-                np.lib.format.write_array(file, np.asarray(value))
-
-
-def write_csv_edges(path: pathlib.Path, source: EdgeSource, chunks: Chunks) -> None:
-    """Write a line of names and a line per edge.
-
-    The number of vertices and the direction are not stored.
-    """
-    with open(path, "w") as file:
-        file.write("source,target\n" if source.weight_dtype is None else "source,target,weight\n")
-        for chunk in chunks():
-            columns = [chunk.sources, chunk.targets] + ([] if chunk.weights is None else [chunk.weights])
-            _write_lines(file, columns)
-
-
-def write_npz_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
-    """Write a NumPy archive."""
-    with open(path, "wb") as file:
-        np.savez(file, **columns)  # type: ignore[arg-type]
-
-
-def write_csv_columns(path: pathlib.Path, columns: dict[str, np.ndarray]) -> None:
-    """Write a line of names and a line per row."""
-    with open(path, "w") as file:
-        file.write(",".join(columns) + "\n")
-        _write_lines(file, list(columns.values()))
-
-
-def _write_lines(file, columns: list[np.ndarray]) -> None:
-    """Write rows as text.
-
-    Floats are written with all digits that reading needs to restore them.
-    """
-    for lo in range(0, len(columns[0]) if columns else 0, CSV_ROWS):
-        fields = (map(str, column[lo : lo + CSV_ROWS].tolist()) for column in columns)
-        file.write("\n".join(map(",".join, zip(*fields, strict=True))))
-        file.write("\n")
-
-
-EDGE_WRITERS: dict[str, Callable[..., None]] = {
-    ".npz": write_npz_edges,
-    ".csv": write_csv_edges,
-    ".csr": write_csr,
-    ".parquet": write_parquet_edges,
-}
-COLUMN_WRITERS: dict[str, Callable[..., None]] = {
-    ".npz": write_npz_columns,
-    ".csv": write_csv_columns,
-    ".parquet": write_parquet_columns,
-}
-
-
-def require_writable(path: str | os.PathLike, writers: dict[str, Callable[..., None]] = COLUMN_WRITERS) -> None:
-    """Refuse, before any work begins, a path that these writers could not write."""
-    path = pathlib.Path(path)
+def require_writable(
+    path: str | os.PathLike, writers: Mapping[str, Write] = TABLE_WRITERS, *, overwrite: bool = False
+) -> None:
+    """Refuse, before any work begins, a path that these writers could not write; it may be a folder of parts."""
+    if names_folder(path):
+        require_folder(path, overwrite=overwrite)
+        return
     _writer(path, writers)
-    require_place(path)
+    if is_url(path):
+        file_system(os.fspath(path))
+    else:
+        require_place(pathlib.Path(path))
+
+
+def require_folder(path: str | os.PathLike, *, overwrite: bool = False) -> None:
+    """Refuse, before any work begins, a folder that could not be written."""
+    if is_url(path):
+        require_empty_url(os.fspath(path))
+    else:
+        require_folder_place(path, overwrite=overwrite)

@@ -115,7 +115,9 @@ def _sort_over_ranks(
     # A code that is no label's has any id.
     ids = np.zeros(len(addresses), np.int64)
     parts = [_packed(codes[lo:hi], addresses) for lo, hi in zip(bounds, bounds[1:], strict=False)]
-    counts = [int(n[0]) for n in comm.alltoallv([np.array([hi - lo]) for lo, hi in zip(bounds, bounds[1:], strict=False)])]
+    counts = [
+        int(n[0]) for n in comm.alltoallv([np.array([hi - lo]) for lo, hi in zip(bounds, bounds[1:], strict=False)])
+    ]
     arrays.clear()
     del addresses, sampled
     received = comm.alltoallv([part.view(np.int64) for part in parts])

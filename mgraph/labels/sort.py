@@ -65,10 +65,7 @@ def sort_small(order, keys, addresses, lo, hi, depth):
         at = i
         while at > lo and (
             key < keys[at - 1]
-            or (
-                key == keys[at - 1]
-                and compare_records(addresses[label], addresses[order[at - 1]], depth) < 0
-            )
+            or (key == keys[at - 1] and compare_records(addresses[label], addresses[order[at - 1]], depth) < 0)
         ):
             keys[at] = keys[at - 1]
             order[at] = order[at - 1]
@@ -156,9 +153,7 @@ def bucket_of(address, splitters, keys):
     hi = len(splitters)
     while lo < hi:
         middle = (lo + hi) >> 1
-        below = keys[middle] < key or (
-            keys[middle] == key and compare_records(splitters[middle], address, 0) <= 0
-        )
+        below = keys[middle] < key or (keys[middle] == key and compare_records(splitters[middle], address, 0) <= 0)
         if below:
             lo = middle + 1
         else:

@@ -138,9 +138,7 @@ def copy_strings(begin, end, offsets, source, places, starts, target):
     """Copy the string at each place."""
     for i in range(begin * TAKEN_AT_ONCE, min(end * TAKEN_AT_ONCE, len(places))):
         if places[i] >= 0:
-            copy_bytes(
-                source + np.uint64(offsets[places[i]]), target + np.uint64(starts[i]), starts[i + 1] - starts[i]
-            )
+            copy_bytes(source + np.uint64(offsets[places[i]]), target + np.uint64(starts[i]), starts[i + 1] - starts[i])
 
 
 def _described(strings: Strings) -> tuple[np.ndarray, np.ndarray]:

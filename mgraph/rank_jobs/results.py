@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mgraph.cluster.base import Rank
+from mgraph.io.tables import Values
+from mgraph.labels.table import LabelTable
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
@@ -19,6 +21,22 @@ class StoredColumns:
 
     first: int
     columns: dict[str, Array]
+    labels: LabelTable | None = field(default=None, kw_only=True)
+
+    @property
+    def num_rows(self) -> int:
+        """The number of values of each column."""
+        return len(next(iter(self.columns.values())))
+
+
+def labels_of_graph(shard: Shard) -> LabelTable | None:
+    """Return this rank's part of the labels, None if vertices are called by their ids."""
+    return getattr(shard, "labels", None)
+
+
+def labels_of_ids(rank: Rank, labels: LabelTable | None, ids: np.ndarray) -> Values:
+    """Return vertices as their labels; collective if there are labels."""
+    return ids if labels is None else labels.labels_of(rank.comm, ids)
 
 
 def shard_of(rank: Rank, graph: str) -> Shard:
@@ -42,7 +60,7 @@ def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
 def count_values(rank: Rank, key: str) -> int:
     """Return the number of values of each column on this rank."""
     result: StoredColumns = rank.objects[key]
-    return len(next(iter(result.columns.values())))
+    return result.num_rows
 
 
 def copy_column(rank: Rank, key: str, column: str) -> np.ndarray:

@@ -114,7 +114,7 @@ def _send_to_servers(
         each = [None if dtype is None else run.xp.empty(num, dtype) for dtype in dtypes]
         return [column for column in each if column is not None], each
 
-    users = None if predecessors is None else _users_of_states(shard, comm)
+    users = None if predecessors is None else users_of_states(shard, comm)
     send_buffers, send_columns = allocate(aligned_starts(routing.send_counts)[-1])
     deal_tree[run](
         0, shard.num_owned, shard.user_of_local, shard.user_stride, routing.send_bits, routing.send_before,
@@ -131,7 +131,7 @@ def _parts(buffer: Array, counts: list[int], step: int) -> list[Array]:
     return [buffer[step * at : step * (at + count)] for at, count in zip(aligned_starts(counts), counts, strict=False)]
 
 
-def _users_of_states(shard: Shard, comm: Communicator) -> Array:
+def users_of_states(shard: Shard, comm: Communicator) -> Array:
     """Return the user id of every state.
 
     Stored with the result routing unless the layout is compact.
@@ -161,7 +161,7 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
         far = rows.targets[arcs].astype(np.int64)
     else:
         near = shard.user_of_local[local].astype(np.int64)
-        far = _users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
+        far = users_of_states(shard, comm)[rows.targets[arcs]].astype(np.int64)
     assert rows.weights is not None, "edges of a forest have weights"
     weights = rows.weights[arcs]
     weights = weights if weights.dtype.kind == "f" else weights.astype(np.int64)
@@ -170,14 +170,14 @@ def edges_of_users(shard: Shard, comm: Communicator, arcs: Array) -> tuple[int, 
         owners = columns[0] // shard.user_stride
         parts = [[column[owners == r] for r in range(comm.size)] for column in columns]
         columns = [xp.concatenate(comm.alltoallv(part)) for part in parts]
-    columns = _in_order(shard, columns)
+    columns = sort_edges(shard, columns)
     counts = np.zeros(comm.size, np.int64)
     comm.allgather(np.array([len(columns[0])], np.int64), counts)
     return int(counts[: comm.rank].sum()), dict(zip(("sources", "targets", "weights"), columns, strict=True))
 
 
-def _in_order(shard: Shard, columns: list[Array]) -> list[Array]:
-    """Sort edges by source, then target."""
+def sort_edges(shard: Shard, columns: list[Array]) -> list[Array]:
+    """Sort edges by source, then target: the first two columns."""
     xp = shard.backend.xp
     n = shard.info.num_vertices
     # Up to 3 billion vertices one 64-bit key sorts by both ends.

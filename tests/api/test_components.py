@@ -185,7 +185,7 @@ def test_labels_are_a_column_like_any_other(clusters, tmp_path):
         assert found.to_pandas()["labels"].tolist() == wanted
         found.write(tmp_path / "c.npz")
         with np.load(tmp_path / "c.npz") as archive:
-            assert archive.files == ["labels"]
+            assert archive.files == ["vertex", "labels"]
             assert archive["labels"].tolist() == wanted
         assert repr(found).startswith("<components of edges: 5 components of 9 vertices, ")
         assert repr(found.labels) == "<Column labels: 9 vertices, int64>"

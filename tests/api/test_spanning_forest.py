@@ -172,7 +172,7 @@ def test_forest_is_a_result_like_any_other(clusters, tmp_path):
         assert forest.targets[:2].tolist() == [2, 7]
         with pytest.raises(IndexError, match=r"edge 4 is not in 0\.\.3"):
             forest.sources[4]
-        assert list(forest.to_pandas()) == ["sources", "targets", "weights"]
+        assert list(forest.to_pandas()) == ["source", "target", "weight"]
         forest.write(tmp_path / "f.csv")
         assert (tmp_path / "f.csv").read_text().splitlines()[1] == "1,2,4"
         array = forest.weights.to_dask_array()

@@ -29,7 +29,7 @@ def store():
     found.store.clear()
     yield found
     found.store.clear()
-    remote._system.cache_clear()
+    remote.file_system.cache_clear()
 
 
 class NoRanges(MemoryFileSystem):
@@ -130,7 +130,7 @@ def test_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "s3fs", None)
     with pytest.raises(UsageError, match=r"s3://bucket/a\.csv needs a package that is not installed: pip install s3fs"):
         read_source("s3://bucket/a.csv")
-    remote._system.cache_clear()
+    remote.file_system.cache_clear()
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(UsageError, match=r"memory://a\.csv needs fsspec: pip install fsspec"):
         read_source("memory://a.csv")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from backends import gpu_count
 from component_checks import check_components, planted_components
+from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
 from traversal_checks import check_traversal
@@ -63,6 +64,14 @@ def test_forests_on_gpus_equal_the_oracle(cluster, case, order):
             with mg.minimum_spanning_forest(g, maximum=maximum) as forest:
                 check_forest(forest, case, order, maximum)
                 mg.validate(forest)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
+def test_edges_come_back_from_gpus(cluster, case, order):
+    with graph_of(case, cluster, order) as g:
+        assert_edges(g, case)
 
 
 @pytest.mark.gpu

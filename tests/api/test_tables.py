@@ -1,0 +1,138 @@
+"""Tables of results: data frames, files and folders of parts, whose failures leave nothing that reads as a result."""
+
+from __future__ import annotations
+
+import re
+
+import dask
+import numpy as np
+import pandas
+import pytest
+from disks import mounted_disk
+from user_graphs import graph_of
+from zoo import ZOO, random_case
+
+import mgraph as mg
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.rank_jobs import tables as jobs
+from mgraph.rank_jobs.results import count_values
+
+CASE = random_case(3)
+
+
+@pytest.fixture(scope="module", params=[1, 3])
+def graph(request):
+    with InProcessCluster(request.param) as cluster, graph_of(CASE, cluster) as g:
+        yield g
+
+
+@pytest.fixture
+def result(graph):
+    with mg.sssp(graph, [0, 1]) as result:
+        yield result
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("part_rows", [1 << 20, 7])
+def test_parts_are_the_rows_of_the_ranks(result, tmp_path, monkeypatch, part_rows):
+    monkeypatch.setattr(jobs, "PART_ROWS", part_rows)
+    frame = result.to_pandas()
+    for path in (tmp_path / "a", f"{tmp_path}/b.c/"):
+        result.write(path)
+    (tmp_path / "d.e").mkdir()
+    result.to_parquet(tmp_path / "d.e")
+    for name in ("a", "b.c", "d.e"):
+        parts = names(tmp_path / name)
+        assert all(re.fullmatch(r"part-\d{5}.parquet", part) for part in parts)
+        frames = [pandas.read_parquet(tmp_path / name / part) for part in parts]
+        pandas.testing.assert_frame_equal(pandas.concat(frames, ignore_index=True), frame)
+    if part_rows == 7:
+        assert max(map(len, frames)) == 7
+    else:
+        assert [len(part) for part in frames] == result.run(count_values)
+
+
+def test_dask_data_frame_has_a_partition_for_each_rank(result, graph):
+    frame = result.to_dask_dataframe()
+    assert frame.npartitions == graph.num_ranks
+    wanted = result.to_pandas()
+    assert frame.dtypes.tolist() == wanted.dtypes.tolist()
+    result.close()
+    with dask.config.set(scheduler="synchronous"):
+        pandas.testing.assert_frame_equal(frame.compute(), wanted)
+
+
+def test_files_are_written_in_batches(result, tmp_path, monkeypatch):
+    wanted = result.to_pandas()
+    monkeypatch.setattr("mgraph.api.tables.BATCH_ROWS", 10)
+    for suffix, read in ((".csv", pandas.read_csv), (".parquet", pandas.read_parquet), (".arrow", pandas.read_feather)):
+        result.write(tmp_path / f"a{suffix}")
+        pandas.testing.assert_frame_equal(read(tmp_path / f"a{suffix}"), wanted)
+    result.write(tmp_path / "a.npz")
+    with np.load(tmp_path / "a.npz") as archive:
+        for name in archive.files:
+            np.testing.assert_array_equal(archive[name], wanted[name])
+    pandas.testing.assert_frame_equal(result.to_pandas(), wanted)
+
+
+def test_a_rank_that_fails_leaves_no_folder(result, tmp_path, monkeypatch):
+    write = jobs.write_parquet
+
+    def fail(file, table):
+        if file.name.endswith(f"{result.graph.num_ranks - 1:05}.parquet"):
+            raise OSError(28, "No space left on device")
+        write(file, table)
+
+    monkeypatch.setattr(jobs, "write_parquet", fail)
+    with pytest.raises(mg.InputError, match=r"part-0000\d.parquet cannot be written by rank \d on .*: No space left"):
+        result.write(tmp_path / "a")
+    assert names(tmp_path) == []
+    monkeypatch.undo()
+    result.write(tmp_path / "a")
+
+
+def test_full_disk_leaves_no_folder(tmp_path, graph):
+    with mounted_disk(tmp_path / "small", "64k") as disk, mg.rmat(15, cluster=graph.cluster) as g:
+        with mg.bfs(g, 0) as result, pytest.raises(mg.InputError, match=r"cannot be written.*No space left"):
+            result.write(disk / "a")
+        assert names(disk) == []
+
+
+def test_folder_that_a_rank_does_not_see_is_refused(result, tmp_path):
+    table = result._table()
+    with pytest.raises(mg.UsageError, match=r"rank \d on .* does not see the folder .*: name a folder on"):
+        table._stored.run(jobs.write_parts, table._rows, str(tmp_path / "none" / "a"), table._names)
+
+
+def test_full_folder_is_refused_before_it_is_overwritten(result, tmp_path):
+    result.write(tmp_path / "a")
+    with pytest.raises(mg.UsageError, match="is not empty"):
+        result.write(tmp_path / "a")
+    result.write(tmp_path / "a", overwrite=True)
+    result.to_parquet(f"{tmp_path}/a/", overwrite=True)
+
+
+def test_forest_is_a_table_of_edges_that_can_be_read(tmp_path):
+    case = ZOO["isolated"]
+    with graph_of(case, None) as g, mg.minimum_spanning_forest(g) as forest:
+        wanted = forest.to_pandas()
+        assert list(wanted) == ["source", "target", "weight"]
+        for name in ("f.npz", "f.parquet", "f.csv", "f.mtx"):
+            forest.write(tmp_path / name)
+            with mg.read(tmp_path / name, num_vertices=g.num_vertices) as tree:
+                pandas.testing.assert_frame_equal(tree.edges.to_pandas(), wanted, check_dtype=False)
+        with np.load(tmp_path / "f.npz") as archive:
+            assert archive.files == ["sources", "targets", "weights", "num_vertices", "directed"]
+
+
+def test_graph_without_vertices_has_empty_tables(tmp_path):
+    with mg.from_edges([], [], cluster=InProcessCluster(2)) as g, mg.connected_components(g) as found:
+        assert found.to_pandas().shape == (0, 2)
+        for name in ("a.csv", "a.npz", "a.parquet", "a"):
+            found.write(tmp_path / name)
+        assert (tmp_path / "a.csv").read_text() == "vertex,labels\n"
+        assert len(found.to_dask_dataframe().compute(scheduler="synchronous")) == 0
+        assert [len(column) for column in g.edges.to_numpy()] == [0, 0]
