@@ -20,6 +20,7 @@ _MODULE_OF = {
     "grid": "mgraph.api.create",
     "ssca2": "mgraph.api.create",
     "read": "mgraph.api.create",
+    "load": "mgraph.api.create",
     "from_edges": "mgraph.api.create",
     "from_csr": "mgraph.api.create",
     "from_scipy": "mgraph.api.create",

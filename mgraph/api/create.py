@@ -18,6 +18,7 @@ from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.io.arrays import csr_source, edges_source, scipy_source
 from mgraph.io.formats import read_source
+from mgraph.store.manifest import open_store
 
 
 def rmat(
@@ -113,6 +114,15 @@ def read(
     else:
         edges = read_source(path, **options)
     return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
+
+
+def load(path: str | PathLike, *, name: str | None = None, cluster: Any = None) -> Graph:
+    """Load a graph that `Graph.save` has written, on any number of ranks.
+
+    Every rank must be able to read the folder. The graph has the order and the layout in which it was saved; `name`
+    gives it another name.
+    """
+    return Graph.from_source(open_store(path, name), cluster=cluster)
 
 
 def from_edges(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 import sys
 import uuid
 import weakref
@@ -13,16 +15,18 @@ from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.edges import EdgeSource, EdgeTable
-from mgraph.errors import GraphClosed, UsageError, WouldNotFit
+from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.arrays import ArrayEdges, CsrEdges
-from mgraph.io.checks import as_integer
+from mgraph.io.checks import as_flag, as_integer
 from mgraph.io.parts import in_parts
 from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
 from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes, free_memory
+from mgraph.rank_jobs.store import discard_save, finish_save, save_part
 from mgraph.shard.shard import GraphInfo
+from mgraph.store.manifest import folder_of, manifest_text
 
 if TYPE_CHECKING:
     from mgraph.api.edges import Edges
@@ -35,8 +39,8 @@ _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueD
 class Graph:
     """Hold an immutable graph that is stored on the ranks of a cluster.
 
-    `rmat`, `uniform`, `grid`, `ssca2`, `read`, `from_edges`, `from_csr` and `from_scipy` return one, and so does
-    `Graph.from_source` for any edge source. The memory on the ranks is freed by `close()`, at the end of a `with`
+    `rmat`, `uniform`, `grid`, `ssca2`, `read`, `load`, `from_edges`, `from_csr` and `from_scipy` return one, and so
+    does `Graph.from_source` for any edge source. The memory on the ranks is freed by `close()`, at the end of a `with`
     block, or when the last reference to the handle is gone.
 
     Attributes
@@ -47,7 +51,7 @@ class Graph:
         Facts found by the build: sizes, weights, vertex order, dropped loops and parallel edges.
     build_stats
         One record of the build for each rank: seconds, bytes of the shard, peak_bytes during the build (on the CPU,
-        of the whole process).
+        of the whole process), and whether the shard was loaded from a saved graph.
     cluster, placement
         The ranks that store the graph; how many of the cluster's ranks these are, and why not all.
     """
@@ -163,6 +167,25 @@ class Graph:
     def close(self) -> None:
         """Free the graph's memory on the ranks; existing results remain."""
         self._finalizer()
+
+    def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
+        """Save the graph to a folder, which `mg.load` reads on any number of ranks.
+
+        Every rank writes its part, so that all of them must see the folder. It is there whole or not at all; a saved
+        graph that is there already is replaced with `overwrite` alone. `docs/store.md` specifies the files.
+        """
+        folder = folder_of(path)
+        token = secrets.token_hex(8)
+        replace = as_flag(overwrite, "overwrite")
+        try:
+            saved = self.run(save_part, (), folder, token, replace)
+            parts, facts = zip(*saved, strict=True)
+            manifest = manifest_text(self.name, self.info, facts[0], list(parts))
+            self.cluster.run(finish_save, folder, token, manifest, replace)
+        except BaseException:
+            with contextlib.suppress(MgraphError):
+                self.cluster.run(discard_save, folder, token)
+            raise
 
     def run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any) -> list[Any]:
         """Run a job that stores its results on the ranks as `stored`.

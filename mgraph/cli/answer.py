@@ -29,21 +29,24 @@ from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
 from mgraph.io.write import TABLE_WRITERS, require_writable
+from mgraph.store.manifest import StoredGraph
 
 ENDINGS = ", ".join(TABLE_WRITERS)
+
+order_option = click.option(
+    "--order",
+    type=click.Choice(["auto", "degree", "natural"]),
+    default="auto",
+    show_default=True,
+    help="Vertex order: by falling degree, or as in the input; auto chooses by the degrees.",
+)
 
 
 def answer_options(written: str) -> Callable[[Command], Command]:
     """Add the options of an algorithm command; `written` names the columns that --output writes."""
     return combined(
         input_options,
-        click.option(
-            "--order",
-            type=click.Choice(["auto", "degree", "natural"]),
-            default="auto",
-            show_default=True,
-            help="Vertex order: by falling degree, or as in the input; auto chooses by the degrees.",
-        ),
+        order_option,
         cluster_options,
         click.option(
             "--output",
@@ -90,7 +93,7 @@ def graph_of(
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
         check(cluster)
-        show(f"building {edges.name}")
+        show(f"{'loading' if isinstance(edges, StoredGraph) else 'building'} {edges.name}")
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 
 

@@ -29,7 +29,7 @@ from mgraph.formatting import readable_bytes
 @cluster_options
 @json_option
 def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
-    """Build INPUT and print facts: sizes, weights, vertex order, dropped edges."""
+    """Build or load INPUT and print facts: sizes, weights, vertex order, dropped edges."""
     source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
     with connect(**options) as cluster, progress(quiet=as_json) as show:
         show(f"building {source.name}")
@@ -43,5 +43,6 @@ def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
     rows = [
         [name.replace("_", " "), f"{value:,}" if type(value) is int else str(value)] for name, value in facts.items()
     ]
-    rows += [["built in", f"{build_s:.3g} s"], ["bytes per rank", ", ".join(map(readable_bytes, shard_bytes))]]
+    how = "loaded" if g.build_stats[0]["loaded"] else "built"
+    rows += [[f"{how} in", f"{build_s:.3g} s"], ["bytes per rank", ", ".join(map(readable_bytes, shard_bytes))]]
     print_table(repr(cluster), ["fact", "value"], rows)

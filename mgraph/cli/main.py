@@ -29,6 +29,7 @@ COMMANDS = {
     "components": ("components", "Find connected components."),
     "msf": ("msf", "Find a minimum spanning forest."),
     "convert": ("convert", "Write the edges of a file in another format."),
+    "save": ("save", "Build a graph and save it to a folder, which every command loads."),
     "generate": ("generate", "Write a generated graph to a file."),
     "info": ("info", "Build a graph and print facts about it."),
     "plan": ("plan", "Print the memory that a graph needs, and whether it fits."),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from rich.console import Console
 from rich.table import Table
 
@@ -19,6 +20,7 @@ from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.formats import read_source
+from mgraph.store.manifest import is_store, open_store
 
 if TYPE_CHECKING:
     from mgraph.api.results import Costs
@@ -28,6 +30,8 @@ Command = Callable[..., Any]
 # Arguments of connect().
 CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend", "open_timeout_s", "verb_timeout_s")
 FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
+# What a saved graph has settled already.
+BUILD_OPTIONS = (*FILE_OPTIONS, "order", "layout")
 
 
 class Seconds(click.ParamType):
@@ -124,15 +128,27 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 def source_of(
     text: str, weight: str | None, directed: bool | None, num_vertices: int | None, file_format: str | None
 ) -> EdgeSource | EdgeTable:
-    """Return the edges of INPUT: a spec such as rmat:20, or a file."""
+    """Return the edges of INPUT: a spec such as rmat:20, a saved graph, or a file."""
     if is_spec(text):
         given = {"--weight": weight, "--directed": directed, "--num-vertices": num_vertices, "--format": file_format}
         for option, value in given.items():
             if value is not None:
                 raise click.UsageError(f"{option} applies to files, and {text} is generated")
         return parse_spec(text)
+    if is_store(text):
+        _refuse_build_options(text)
+        return open_store(text)
     column = False if weight == "none" else weight
     return read_source(text, weight=column, directed=directed, num_vertices=num_vertices, format=file_format)
+
+
+def _refuse_build_options(text: str) -> None:
+    """Refuse options of this command that say how to read or to build a graph: a saved one is as it is."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
+        if parameter.name in BUILD_OPTIONS and is_given:
+            raise click.UsageError(f"{parameter.opts[-1]} applies to a graph that is built, and {text} is a saved one")
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from mgraph.ingest.read import read_table
 from mgraph.io.parts import PartEdges
 from mgraph.planning.memory import rows_in_use_bytes
 from mgraph.shard.shard import GraphInfo
+from mgraph.store.load import load_shard, require_as_saved
+from mgraph.store.manifest import StoredGraph
 
 
 def free_bytes(rank: Rank) -> int:
@@ -30,22 +32,32 @@ def free_memory(rank: Rank) -> FreeMemory:
 def build_graph(
     rank: Rank, source: EdgeSource | EdgeTable, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
-    """Build this rank's shard and store it as `key`."""
+    """Build this rank's shard, or load that of a saved graph, and store it as `key`."""
     backend = rank.backend
     comm = rank.comm
     started = time.perf_counter()
     in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
     with backend.high_water() as peak_bytes:
-        edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
-        if labels is not None:
-            raise InputError(f"{source.name}: its ids are labels, which are not kept yet")
-        shard = build(
-            edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
-        )
+        if isinstance(source, StoredGraph):
+            require_as_saved(source, order, num_chunks, layout)
+            shard = load_shard(source, backend, comm)
+        else:
+            edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
+            if labels is not None:
+                raise InputError(f"{source.name}: its ids are labels, which are not kept yet")
+            shard = build(
+                edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
+            )
         backend.synchronize()
     rank.objects[key] = shard
     seconds = time.perf_counter() - started
-    return shard.info, {"seconds": seconds, "bytes": shard.nbytes, "peak_bytes": peak_bytes()}
+    stats = {
+        "seconds": seconds,
+        "bytes": shard.nbytes,
+        "peak_bytes": peak_bytes(),
+        "loaded": isinstance(source, StoredGraph),
+    }
+    return shard.info, stats
 
 
 def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:

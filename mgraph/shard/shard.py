@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
+from mgraph.labels.table import LabelTable
 from mgraph.partition import Partition
 from mgraph.types import Array
 
@@ -157,6 +158,7 @@ class Shard:
     user_of_local: Array | None  # the user id of each owned vertex
     position_of_user: Array | None  # for the user ids of this rank's range; values from num_positions on are isolated
     stored_degrees: Array | None = None  # of the compact layout
+    labels: LabelTable | None = None  # of a range of user ids; None if users call their vertices 0 .. n - 1
     # Derived data, built on first use, and dropped by begin_call(), except for the blocks of the compact layout.
     in_rows: Rows | None = None  # of a directed graph
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state

@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("generate", "io"),
         ("shard",),
         ("ingest",),
-        ("algorithms",),
+        ("algorithms", "store"),
         ("validation",),
         ("planning",),
         ("cluster",),

@@ -1,0 +1,85 @@
+"""Write this rank's part of a graph to files."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.errors import InputError
+from mgraph.shard.shard import Rows, Shard
+from mgraph.store.files import Stored, unchanged, write_array
+from mgraph.store.labels import arrays_of_labels
+from mgraph.store.manifest import PIECE_ARCS, Facts, StoredPart, file_name
+from mgraph.types import vertex_dtype
+
+
+def save_shard(shard: Shard, folder: pathlib.Path) -> tuple[StoredPart, Facts]:
+    """Write the arrays of a shard to a folder; return their description, and what all parts have in common."""
+    arrays = _tables_of(shard) | (_blocks_of(shard) if shard.is_compact else _rows_of(shard))
+    if shard.labels is not None:
+        arrays |= arrays_of_labels(shard.labels)
+    written = {}
+    try:
+        for name, (array, dtype, convert) in arrays.items():
+            path = folder / file_name(name, shard.rank)
+            written[name] = write_array(path, array, dtype, shard.backend, convert)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or error}") from error
+    dtypes = {name: dtype.name for name, (_, dtype, _) in arrays.items()}
+    facts = Facts(shard.partition.num_positions, dtypes, None if shard.labels is None else shard.labels.missing)
+    if shard.is_compact:
+        (blocks,) = shard.blocks.values()
+        return StoredPart(written, [], blocks.shape), facts
+    return StoredPart(written, _cuts(shard.backend, shard.rows), None), facts
+
+
+def _tables_of(shard: Shard) -> Stored:
+    """Return what both layouts store: lengths of rows, and tables between user ids and positions."""
+    ids = vertex_dtype(shard.info.num_vertices)
+    arrays: Stored = {"lengths": (shard.degrees, vertex_dtype(shard.partition.num_positions), unchanged)}
+    if shard.user_of_local is not None:
+        arrays["users"] = (shard.user_of_local, ids, unchanged)
+    if shard.position_of_user is not None:
+        arrays["positions"] = (shard.position_of_user, ids, unchanged)
+    return arrays
+
+
+def _rows_of(shard: Shard) -> Stored:
+    rows = shard.rows
+    partition = shard.partition
+    arrays: Stored = {"targets": (rows.targets, vertex_dtype(partition.num_positions), partition.position)}
+    if rows.weights is not None:
+        arrays["weights"] = (rows.weights, rows.weights.dtype, unchanged)
+    return arrays
+
+
+def _blocks_of(shard: Shard) -> Stored:
+    (blocks,) = shard.blocks.values()
+    arrays = {
+        "unit_tiles": blocks.unit_tiles,
+        "unit_segments": blocks.unit_segments,
+        "tile_edges": blocks.tile_edges,
+        "tile_starts": blocks.tile_starts,
+        "words": blocks.words,
+    }
+    if blocks.weights is not None:
+        arrays["weights"] = blocks.weights
+    return {name: (array, array.dtype, unchanged) for name, array in arrays.items()}
+
+
+def _cuts(backend: Backend, rows: Rows) -> list[tuple[int, int, int]]:
+    """Return where pieces of the rows begin, as in StoredPart: at every so many arcs, and every so many rows."""
+    xp = backend.xp
+    num_rows = len(rows.indptr) - 1
+    num_arcs = len(rows.targets)
+    arcs = xp.arange(0, num_arcs, PIECE_ARCS, dtype=np.int64)
+    # The last row that does not begin after the arc: rows without arcs before it end there too.
+    of_arcs = xp.searchsorted(rows.indptr, arcs, side="right") - 1 if num_arcs else arcs
+    skips = arcs - rows.indptr[of_arcs]
+    of_rows = xp.arange(0, num_rows, PIECE_ARCS, dtype=np.int64)
+    by_arcs = zip(*(backend.to_host(column).tolist() for column in (arcs, of_arcs, skips)), strict=True)
+    by_rows = zip(*(backend.to_host(column).tolist() for column in (rows.indptr[of_rows], of_rows)), strict=True)
+    cuts = {(0, 0, 0), *by_arcs, *((arc, row, 0) for arc, row in by_rows)}
+    return [*sorted(cuts), (num_arcs, num_rows, 0)]

@@ -1,0 +1,69 @@
+"""A compact graph is copied onto as many ranks of such a device, and built again from its edges otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from builds import BACKEND, build_compact_on, shrink_passes
+from on_ranks import FEW_RANKS, RANKS
+from stores import assert_same_shards, build_shards, load_shards, save_shards
+from sweep_checks import TINY
+from tiers import by_tier
+from zoo import ZOO, random_case
+
+from mgraph.shard.block_headers import choose_shape
+from mgraph.store import blocks, files, manifest
+
+CASES = [*ZOO.values(), *(random_case(seed, num_vertices=150) for seed in range(3))]
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    monkeypatch.setattr(manifest, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(files, "PIECE_CHUNKS", 2)
+
+
+@pytest.mark.widens
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_compact_load_equals_build_on_any_number_of_ranks(case, order, tmp_path):
+    ranks = by_tier(FEW_RANKS, RANKS)
+    built = {p: build_shards(case, p, order, "compact") for p in ranks}
+    for p in ranks:
+        store = save_shards(built[p], tmp_path / f"on {p}")
+        for q in ranks:
+            assert_same_shards(load_shards(store, q), built[q])
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("order", ["degree", "natural"])
+def test_blocks_of_another_shape_are_built_again(order, directed, tmp_path, monkeypatch):
+    shrink_passes(monkeypatch)
+    case = replace(random_case(1, num_vertices=300), directed=directed)
+    wanted = {p: build_shards(case, p, order, "compact") for p in (1, 2, 3)}
+    for p in wanted:
+        store = save_shards(build_compact_on(case, p, order, TINY), tmp_path / f"on {p}")
+        assert store.parts[0].shape == TINY != choose_shape(BACKEND, 8)
+        for q, expected in wanted.items():
+            assert_same_shards(load_shards(store, q), expected)
+
+
+def test_blocks_of_this_shape_are_not_built(tmp_path, monkeypatch):
+    shards = build_shards(ZOO["grid"], 2, layout="compact")
+    store = save_shards(shards, tmp_path / "store")
+    monkeypatch.setattr(blocks, "build_compact", None)
+    assert_same_shards(load_shards(store, 2), shards)
+
+
+def test_edges_of_stored_blocks_are_the_edges_of_the_graph(tmp_path):
+    case = replace(random_case(1, num_vertices=300), directed=False)
+    store = save_shards(build_compact_on(case, 3), tmp_path / "store")
+    edges = blocks.StoredEdges(store)
+    chunks = [edges.chunk(k, 7, BACKEND) for k in range(7)]
+    ends = np.concatenate([np.sort(np.stack([chunk.sources, chunk.targets]), axis=0) for chunk in chunks], axis=1)
+    assert len(np.unique(ends, axis=1).T) == edges.num_input_edges == store.info.num_edges
+    assert sum(float(chunk.weights.sum()) for chunk in chunks) == pytest.approx(store.info.sum_weights / 2)
