@@ -11,7 +11,7 @@ import numpy as np
 from mgraph.backends.kernel import inline
 from mgraph.comm.base import Communicator
 from mgraph.labels.spread import Spread, serially
-from mgraph.labels.strings import Strings, concatenate
+from mgraph.labels.strings import Strings
 from mgraph.labels.words import address_of, bytes_as_word, copy_bytes
 
 Kind = Literal["integer", "string"]
