@@ -23,7 +23,7 @@ __device__ inline void place_by_class(i64 row, i64 begin, i64 end, const vertex_
     i64 i = first + lane_index();
     int arc_class = i < end ? class_of(weights[i], scale) : WEIGHT_CLASSES;
     u32 same = __match_any_sync(0xFFFFFFFFu, arc_class);
-    u32 place = i < end ? places[arc_class] : 0, before = __popc(same & ((1u << lane_index()) - 1));
+    u32 place = i < end ? places[arc_class] : 0, before = lanes_before(same);
     __syncwarp();
     if (i < end) {
       if (before == 0) places[arc_class] = place + __popc(same);

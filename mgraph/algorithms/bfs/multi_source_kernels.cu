@@ -4,17 +4,12 @@ extern "C" __global__ void push_words(i64 lo, i64 hi, const vertex_t* frontier, 
                                       const i64* offsets, const i64* indptr,
                                       const vertex_t* targets, const i64* front, i64* incoming,
                                       vertex_t* found, i64* counters) {
-  i64 length = ArcTile::length(hi - lo);
-  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
-    i64 end = begin + length < hi ? begin + length : hi;
-    ArcTile tile(offsets, num_frontier, begin, end);
-    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
-      i64 k = tile.row_of(arc), u = frontier[k], word = front[u];
-      vertex_t v = targets[indptr[u] + arc - offsets[k]];
-      if (!(word & ~load_relaxed(&incoming[v]))) continue;
-      if (atomic_or(&incoming[v], word) == 0) found[reserve(&counters[0])] = v;
-    }
-  }
+  each_arc_of_rows(lo, hi, offsets, num_frontier, [&](i64 k, i64 arc) {
+    i64 u = frontier[k], word = front[u];
+    vertex_t v = targets[indptr[u] + arc - offsets[k]];
+    if (!(word & ~load_relaxed(&incoming[v]))) return;
+    if (atomic_or(&incoming[v], word) == 0) found[reserve(&counters[0])] = v;
+  });
 }
 
 extern "C" __global__ void merge_words(i64 lo, i64 hi, const vertex_t* states, const i64* words,

@@ -5,20 +5,14 @@ extern "C" __global__ void push_level(i64 lo, i64 hi, const vertex_t* frontier, 
                                       const vertex_t* targets, const u32* visited, i64 base,
                                       i64 first, i64 multiplier, vertex_t* parents, vertex_t* found,
                                       i64* counters) {
-  i64 length = ArcTile::length(hi - lo);
-  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
-    i64 end = begin + length < hi ? begin + length : hi;
-    ArcTile tile(offsets, num_frontier, begin, end);
-    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
-      i64 k = tile.row_of(arc);
-      i64 u = (i64)frontier[k] - base;
-      vertex_t position = (vertex_t)(u * multiplier + first);
-      vertex_t v = targets[indptr[u] + arc - offsets[k]];
-      if (test_bit(visited, v) || load_relaxed(&parents[v]) <= position) continue;
-      if (atomic_min(&parents[v], position) == top_of<vertex_t>::value())
-        found[reserve(&counters[0])] = v;
-    }
-  }
+  each_arc_of_rows(lo, hi, offsets, num_frontier, [&](i64 k, i64 arc) {
+    i64 u = (i64)frontier[k] - base;
+    vertex_t position = (vertex_t)(u * multiplier + first);
+    vertex_t v = targets[indptr[u] + arc - offsets[k]];
+    if (test_bit(visited, v) || load_relaxed(&parents[v]) <= position) return;
+    if (atomic_min(&parents[v], position) == top_of<vertex_t>::value())
+      found[reserve(&counters[0])] = v;
+  });
 }
 
 extern "C" __global__ void merge_parents(i64 lo, i64 hi, const vertex_t* states,

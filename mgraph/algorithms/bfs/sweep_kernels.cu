@@ -1,8 +1,9 @@
-// Edges that a thread has in flight, as in algorithms/sssp/sweep_kernels.cu.
-
 #include "prelude.cuh"
 #include "tiles.cuh"
 
+// Edges that a thread has in flight, as in algorithms/sssp/sweep_kernels.cu. The loops are alike
+// and stay apart: one loop with the relaxation as a parameter is other machine code in both
+// kernels.
 constexpr int DEPTH = 4;
 
 // A block processes a unit: its segment is copied to shared memory, and lowered levels are written

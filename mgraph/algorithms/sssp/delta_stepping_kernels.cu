@@ -38,10 +38,6 @@ extern "C" __global__ void measure_heavy(i64 lo, i64 hi, const vertex_t* frontie
   }
 }
 
-__device__ inline void lower(dist_t* lowest, dist_t best) {
-  if (best < load_relaxed(lowest)) atomic_min(lowest, best);
-}
-
 extern "C" __global__ void list_settled(i64 lo, i64 hi, const i64* indptr, const dist_t* dist,
                                         const dist_t* bounds, u32* marked, vertex_t* settled,
                                         vertex_t* near, dist_t* lowest, i64* counters) {

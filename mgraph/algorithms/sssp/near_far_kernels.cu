@@ -6,21 +6,15 @@ extern "C" __global__ void relax_frontier(i64 lo, i64 hi, const vertex_t* fronti
                                           const dist_t* bounds, dist_t* dist, u32* marked,
                                           vertex_t* found, i64* counters) {
   dist_t cutoff = bounds[2];
-  i64 length = ArcTile::length(hi - lo);
-  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
-    i64 end = begin + length < hi ? begin + length : hi;
-    ArcTile tile(offsets, num_frontier, begin, end);
-    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
-      i64 k = tile.row_of(arc);
-      vertex_t state = frontier[k];
-      i64 slot = begins[k] + arc - offsets[k];
-      vertex_t v = targets[slot];
-      dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
-      if (through >= load_relaxed(&dist[v]) || through > cutoff) continue;
-      if (through < atomic_min(&dist[v], through) && set_bit(marked, v))
-        found[reserve(&counters[0])] = v;
-    }
-  }
+  each_arc_of_rows(lo, hi, offsets, num_frontier, [&](i64 k, i64 arc) {
+    vertex_t state = frontier[k];
+    i64 slot = begins[k] + arc - offsets[k];
+    vertex_t v = targets[slot];
+    dist_t through = load_relaxed(&dist[state]) + (dist_t)weights[slot];
+    if (through >= load_relaxed(&dist[v]) || through > cutoff) return;
+    if (through < atomic_min(&dist[v], through) && set_bit(marked, v))
+      found[reserve(&counters[0])] = v;
+  });
 }
 
 extern "C" __global__ void merge_distances(i64 lo, i64 hi, const vertex_t* states,
@@ -35,11 +29,6 @@ extern "C" __global__ void merge_distances(i64 lo, i64 hi, const vertex_t* state
 
 extern "C" __global__ void clear_marks(i64 lo, i64 hi, const vertex_t* states, u32* marked) {
   for (i64 i = lo + thread_index(); i < hi; i += thread_count()) clear_bit(marked, states[i]);
-}
-
-// Most threads read a value that is small enough already and leave the one address alone.
-__device__ inline void lower(dist_t* lowest, dist_t best) {
-  if (best < load_relaxed(lowest)) atomic_min(lowest, best);
 }
 
 extern "C" __global__ void split_found(i64 lo, i64 hi, const vertex_t* found, const dist_t* dist,

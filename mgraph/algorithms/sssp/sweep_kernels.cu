@@ -1,16 +1,9 @@
-// Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
-// thread.
-
 #include "prelude.cuh"
 #include "tiles.cuh"
 
+// Edges that a thread has in flight: with one block on a multiprocessor, latency is hidden within a
+// thread.
 constexpr int DEPTH = 4;
-
-// Lower *p; false where it was as small already. Most candidates fail at the load and leave the
-// address alone.
-__device__ inline bool lower(dist_t* p, dist_t to) {
-  return to < load_relaxed(p) && to < atomic_min(p, to);
-}
 
 // A thread block processes a unit: its segment is copied to shared memory, and improved distances
 // are written back.

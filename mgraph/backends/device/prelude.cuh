@@ -42,6 +42,8 @@ __device__ inline i64 thread_count() { return (i64)gridDim.x * blockDim.x; }
 __device__ inline i64 warp_index() { return thread_index() >> 5; }
 __device__ inline i64 warp_count() { return thread_count() >> 5; }
 __device__ inline int lane_index() { return threadIdx.x & 31; }
+// How many lanes before this one are in a mask.
+__device__ inline u32 lanes_before(u32 mask) { return __popc(mask & ((1u << lane_index()) - 1)); }
 
 // ---- memory ------------------------------------------------------------------------------------
 // Relaxed access to what other threads of the same launch write.
@@ -166,6 +168,11 @@ __device__ inline i64 atomic_or(i64* p, i64 v) { return (i64)atomicOr((u64*)p, (
 __device__ inline u32 atomic_and(u32* p, u32 v) { return atomicAnd(p, v); }
 __device__ inline u32 atomic_exchange(u32* p, u32 v) { return atomicExch(p, v); }
 __device__ inline i64 atomic_exchange(i64* p, i64 v) { return (i64)atomicExch((u64*)p, (u64)v); }
+// Lower *p; false where it is as small already. Most values fail at the load and leave the address
+// alone.
+template <class T> __device__ inline bool lower(T* p, T to) {
+  return to < load_relaxed(p) && to < atomic_min(p, to);
+}
 
 // ---- warps -------------------------------------------------------------------------------------
 template <class T> __device__ inline T warp_sum(T v) {
@@ -217,7 +224,7 @@ __device__ __forceinline__ i64 reserve(i64* count) {
   i64 base = 0;
   if (lane == leader) base = atomic_add(count, (i64)__popc(mask));
   base = __shfl_sync(mask, base, leader);
-  return base + __popc(mask & ((1u << lane) - 1));
+  return base + lanes_before(mask);
 }
 // The same for different queues: one atomic for the lanes that reserve in one queue.
 __device__ __forceinline__ i64 reserve_of(i64* counts, i64 which) {
@@ -226,7 +233,7 @@ __device__ __forceinline__ i64 reserve_of(i64* counts, i64 which) {
   i64 base = 0;
   if (lane == leader) base = atomic_add(&counts[which], (i64)__popc(same));
   base = __shfl_sync(same, base, leader);
-  return base + __popc(same & ((1u << lane) - 1));
+  return base + lanes_before(same);
 }
 
 // ---- what kernels share with numba_helpers.py --------------------------------------------------
@@ -276,6 +283,16 @@ struct ArcTile {
     return blockDim.x * (each < 1 ? 1 : each > 8 ? 8 : each);
   }
 };
+// Call visit(row, arc) for the arcs lo .. hi of a list of rows, in tiles, by whole blocks.
+template <class Visit> __device__ inline void each_arc_of_rows(i64 lo, i64 hi, const i64* offsets,
+                                                               i64 num_rows, Visit visit) {
+  i64 length = ArcTile::length(hi - lo);
+  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
+    i64 end = begin + length < hi ? begin + length : hi;
+    ArcTile tile(offsets, num_rows, begin, end);
+    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) visit(tile.row_of(arc), arc);
+  }
+}
 __device__ inline vertex_t position_of(vertex_t state, i64 stride, i64 multiplier) {
   if (multiplier == 1) return state;
   // In the width of a vertex: a 64-bit division takes several times as long as a 32-bit one.
