@@ -1,8 +1,8 @@
-// Vertices per thread in flight: scans of all vertices wait for memory most of the time.
-
 #include "frontiers.cuh"
 #include "prelude.cuh"
+#include "trees.cuh"
 
+// Vertices per thread in flight: scans of all vertices wait for memory most of the time.
 constexpr int DEPTH = 4;
 
 // Find the root of v's tree; entries on the path skip to their grandparents. kernels.py argues
@@ -14,18 +14,6 @@ __device__ inline vertex_t find(vertex_t* parents, vertex_t v) {
   while (above != parent) {
     store_relaxed(&parents[v], above);
     v = parent;
-    parent = above;
-    above = load_stale(&parents[parent]);
-  }
-  return parent;
-}
-
-// Compress v's path: v becomes a child of its root, which is returned. A thread writes v's entry
-// alone, at each hop.
-__device__ inline vertex_t compress_path(vertex_t* parents, i64 v) {
-  vertex_t parent = load_stale(&parents[v]), above = load_stale(&parents[parent]);
-  while (above != parent) {
-    store_relaxed(&parents[v], above);
     parent = above;
     above = load_stale(&parents[parent]);
   }
@@ -153,19 +141,14 @@ extern "C" __global__ void link_arcs(i64 lo, i64 hi, const vertex_t* rows, i64 n
                                      const i64* offsets, const i64* indptr, const vertex_t* targets,
                                      i64 base, i64 stride, i64 multiplier, const u32* bits,
                                      const vertex_t* giant, vertex_t* parents) {
-  i64 length = ArcTile::length(hi - lo);
-  for (i64 begin = lo + blockIdx.x * length; begin < hi; begin += gridDim.x * length) {
-    i64 end = begin + length < hi ? begin + length : hi;
-    ArcTile tile(offsets, num_rows, begin, end);
-    for (i64 arc = begin + threadIdx.x; arc < end; arc += blockDim.x) {
-      i64 k = tile.row_of(arc), row = rows ? (i64)rows[k] : k;
-      vertex_t u = position_of((vertex_t)(base + row), stride, multiplier);
-      vertex_t target = targets[indptr[row] + arc - offsets[k]];
-      vertex_t v =
-          bits && test_bit(bits, target) ? giant[0] : position_of(target, stride, multiplier);
-      if (load_stale(&parents[u]) != load_stale(&parents[v])) link(parents, u, v);
-    }
-  }
+  each_arc_of_rows(lo, hi, offsets, num_rows, [&](i64 k, i64 arc) {
+    i64 row = rows ? (i64)rows[k] : k;
+    vertex_t u = position_of((vertex_t)(base + row), stride, multiplier);
+    vertex_t target = targets[indptr[row] + arc - offsets[k]];
+    vertex_t v =
+        bits && test_bit(bits, target) ? giant[0] : position_of(target, stride, multiplier);
+    if (load_stale(&parents[u]) != load_stale(&parents[v])) link(parents, u, v);
+  });
 }
 
 extern "C" __global__ void mark_reached(i64 lo, i64 hi, i64 base, i64 num_owned, i64 stride,
@@ -222,25 +205,29 @@ extern "C" __global__ void join_giant(i64 lo, i64 hi, i64 stride, i64 multiplier
   }
 }
 
-// Call visit(state, its position) for every unmarked state of words lo .. hi, counted from `base`
-// on (all states without `bits`), and for `also`, below `end`; called by whole warps. Lanes load
-// one word each; most have no unmarked state.
-template <class Visit> __device__ inline void each_unmarked(i64 lo, i64 hi, i64 base, i64 end,
-                                                            i64 also, const u32* bits, i64 stride,
-                                                            i64 multiplier, Visit visit) {
-  for (i64 group = lo + warp_index() * 32; group < hi; group += warp_count() * 32) {
-    i64 word = group + lane_index();
-    u32 open = word < hi ? (bits ? ~bits[(base >> 5) + word] : ~0u) : 0;
-    if (also >= 0 && word == (also - base) >> 5 && word < hi) open |= 1u << (also & 31);
-    each_bit(group, open, [&](const i64(&place)[2], const bool (&there)[2]) {
-      for (int half = 0; half < 2; half++) {
-        i64 state = base + place[half];
-        if (there[half] && state < end)
-          visit(state, position_of((vertex_t)state, stride, multiplier));
-      }
-    });
+// States from `base` on that have no bit set; all of them without bits.
+struct UnmarkedStates {
+  const u32* bits;
+  i64 base, stride, multiplier;
+  // Call visit(state, its position) for every unmarked state of the words lo .. hi, counted from
+  // `base` on, and for `also`, below `end`; by whole warps. Lanes load one word each; most have no
+  // unmarked state.
+  template <class Visit>
+  __device__ inline void each(i64 lo, i64 hi, i64 end, i64 also, Visit visit) const {
+    for (i64 group = lo + warp_index() * 32; group < hi; group += warp_count() * 32) {
+      i64 word = group + lane_index();
+      u32 open = word < hi ? (bits ? ~bits[(base >> 5) + word] : ~0u) : 0;
+      if (also >= 0 && word == (also - base) >> 5 && word < hi) open |= 1u << (also & 31);
+      each_bit(group, open, [&](const i64(&place)[2], const bool (&there)[2]) {
+        for (int half = 0; half < 2; half++) {
+          i64 state = base + place[half];
+          if (there[half] && state < end)
+            visit(state, position_of((vertex_t)state, stride, multiplier));
+        }
+      });
+    }
   }
-}
+};
 
 extern "C" __global__ void list_untold(i64 lo, i64 hi, i64 num_owned, const i64* indptr, i64 base,
                                        i64 stride, i64 multiplier, const u32* bits,
@@ -248,8 +235,8 @@ extern "C" __global__ void list_untold(i64 lo, i64 hi, i64 num_owned, const i64*
                                        vertex_t* outside, i64* lengths, i64* counters) {
   vertex_t giant = root_of_giant[0];
   i64 arcs = 0;
-  each_unmarked(
-      lo, hi, base, base + num_owned, -1, bits, stride, multiplier, [&](i64 state, vertex_t v) {
+  UnmarkedStates{bits, base, stride, multiplier}.each(
+      lo, hi, base + num_owned, -1, [&](i64 state, vertex_t v) {
         vertex_t root = compress_path(parents, v);
         if (test_bit(bits, state_of(root, stride, multiplier))) {
           link(parents, root, giant);
@@ -270,24 +257,24 @@ extern "C" __global__ void list_edges(i64 lo, i64 hi, i64 num_owned, const i64* 
                                       const vertex_t* targets, i64 base, i64 stride, i64 multiplier,
                                       i64 capacity, const u32* bits, const vertex_t* giant,
                                       i64* counters, vertex_t* ends, vertex_t* others) {
-  each_unmarked(lo, hi, base, base + num_owned, -1, bits, stride, multiplier,
-                [&](i64 state, vertex_t u) {
-                  i64 begin = indptr[state - base], end = indptr[state - base + 1];
-                  i64 slot = atomic_add(&counters[0], end - begin);
-                  if (slot + end - begin > capacity) return;
-                  for (i64 arc = begin; arc < end; arc++, slot++) {
-                    vertex_t target = targets[arc], v = position_of(target, stride, multiplier);
-                    if (test_bit(bits, target)) v = giant[0];
-                    ends[slot] = u;
-                    others[slot] = v < u || v == giant[0] ? v : u;
-                  }
-                });
+  UnmarkedStates{bits, base, stride, multiplier}.each(
+      lo, hi, base + num_owned, -1, [&](i64 state, vertex_t u) {
+        i64 begin = indptr[state - base], end = indptr[state - base + 1];
+        i64 slot = atomic_add(&counters[0], end - begin);
+        if (slot + end - begin > capacity) return;
+        for (i64 arc = begin; arc < end; arc++, slot++) {
+          vertex_t target = targets[arc], v = position_of(target, stride, multiplier);
+          if (test_bit(bits, target)) v = giant[0];
+          ends[slot] = u;
+          others[slot] = v < u || v == giant[0] ? v : u;
+        }
+      });
 }
 
 extern "C" __global__ void settle(i64 lo, i64 hi, i64 num_positions, i64 stride, i64 multiplier,
                                   const u32* bits, const vertex_t* giant, vertex_t* parents) {
   i64 also = state_of(giant[0], stride, multiplier), end = hi * 32;
-  each_unmarked(lo, hi, 0, end, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+  UnmarkedStates{bits, 0, stride, multiplier}.each(lo, hi, end, also, [&](i64, vertex_t v) {
     if (v < num_positions) compress_path(parents, v);
   });
 }
@@ -297,7 +284,7 @@ extern "C" __global__ void list_others(i64 lo, i64 hi, i64 capacity, i64 num_pos
                                        vertex_t* parents, i64* counters, vertex_t* others,
                                        vertex_t* roots) {
   i64 also = giant[0] == top_of<vertex_t>::value() ? -1 : state_of(giant[0], stride, multiplier);
-  each_unmarked(lo, hi, 0, hi * 32, also, bits, stride, multiplier, [&](i64, vertex_t v) {
+  UnmarkedStates{bits, 0, stride, multiplier}.each(lo, hi, hi * 32, also, [&](i64, vertex_t v) {
     vertex_t root = v < num_positions ? find(parents, v) : v;
     if (root == v) return;
     i64 slot = reserve(&counters[0]);
@@ -323,11 +310,6 @@ __device__ inline vertex_t root_at(i64 position, i64 stride, i64 multiplier, con
                                                                               : position];
 }
 
-// Lower smallest[root]; most calls change nothing.
-__device__ inline void lower(id_t* smallest, vertex_t root, id_t user) {
-  if (load_relaxed(&smallest[root]) > user) atomic_min(&smallest[root], user);
-}
-
 extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* users, i64 base, i64 stride,
                                          i64 multiplier, const u32* bits, const vertex_t* giant,
                                          const vertex_t* roots, id_t* smallest) {
@@ -338,13 +320,13 @@ extern "C" __global__ void find_smallest(i64 lo, i64 hi, const id_t* users, i64 
     vertex_t position = position_of((vertex_t)(base + i), stride, multiplier);
     vertex_t root = roots[bits && test_bit(bits, base + i) ? giant[0] : position];
     if (root != last) {
-      if (last != NONE) lower(smallest, last, user);
+      if (last != NONE) lower(&smallest[last], user);
       last = root;
       user = users[i];
     }
     user = users[i] < user ? users[i] : user;
   }
-  if (last != NONE) lower(smallest, last, user);
+  if (last != NONE) lower(&smallest[last], user);
 }
 
 extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 num_owned, i64 base, i64 stride,
@@ -352,12 +334,12 @@ extern "C" __global__ void list_roots(i64 lo, i64 hi, i64 num_owned, i64 base, i
                                       const vertex_t* giant, const vertex_t* roots, i64* counters,
                                       vertex_t* found) {
   i64 also = bits ? state_of(roots[giant[0]], stride, multiplier) : -1;
-  each_unmarked(lo, hi, base, base + num_owned, also, bits, stride, multiplier,
-                [&](i64, vertex_t v) {
-                  if (roots[v] != v) return;
-                  i64 slot = reserve(&counters[0]);
-                  if (slot < capacity) found[slot] = v;
-                });
+  UnmarkedStates{bits, base, stride, multiplier}.each(lo, hi, base + num_owned, also,
+                                                      [&](i64, vertex_t v) {
+                                                        if (roots[v] != v) return;
+                                                        i64 slot = reserve(&counters[0]);
+                                                        if (slot < capacity) found[slot] = v;
+                                                      });
 }
 
 extern "C" __global__ void label_users(i64 lo, i64 hi, const vertex_t* positions, i64 first,

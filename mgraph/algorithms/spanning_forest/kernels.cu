@@ -180,7 +180,7 @@ struct EdgeStage {
   // Add an edge of each lane that has one, by the tree of its lower end; called by the whole warp.
   __device__ inline void push(bool has_edge, vertex_t tree, i64 arc, i64 edge) {
     u32 mask = __ballot_sync(0xFFFFFFFFu, has_edge);
-    int place = length + __popc(mask & ((1u << lane_index()) - 1));
+    int place = length + lanes_before(mask);
     if (has_edge) {
       trees[place] = tree;
       arcs[place] = arc;
@@ -332,11 +332,7 @@ extern "C" __global__ void hook(i64 lo, i64 hi, const vertex_t* ends, const i64*
 }
 
 extern "C" __global__ void remove_cycles(i64 lo, i64 hi, vertex_t* above) {
-  for (i64 tree = lo + thread_index(); tree < hi; tree += thread_count()) {
-    vertex_t other = load_relaxed(&above[tree]);
-    if (tree < (i64)other && (i64)load_relaxed(&above[other]) == tree)
-      store_relaxed(&above[tree], (vertex_t)tree);
-  }
+  cut_cycles(lo, hi, above);
 }
 
 extern "C" __global__ void take_edges(i64 lo, i64 hi, const vertex_t* above, const i64* best,
@@ -371,15 +367,6 @@ extern "C" __global__ void renumber(i64 lo, i64 hi, i64 num_trees, const vertex_
 extern "C" __global__ void contract(i64 lo, i64 hi, const vertex_t* ends, const i64* keys,
                                     const i64* edges, const vertex_t* labels, i64* counters,
                                     vertex_t* new_ends, i64* new_keys, i64* new_edges) {
-  Appender list(TOP, &counters[1], new_ends, new_keys, new_edges);
-  for (i64 begin = lo + warp_index() * 32; begin < hi; begin += warp_count() * 32) {
-    i64 i = begin + lane_index();
-    vertex_t u = 0, v = 0;
-    if (i < hi) {
-      u = labels[ends[2 * i]];
-      v = labels[ends[2 * i + 1]];
-    }
-    list.push(u != v, u, v, u != v ? keys[i] : 0, u != v && edges ? edges[i] : 0);
-  }
-  list.flush();
+  contract_edges(lo, hi, {ends, keys, edges}, &counters[1], {new_ends, new_keys, new_edges},
+                 [&](vertex_t tree) { return labels[tree]; });
 }

@@ -30,7 +30,7 @@ struct Appender {
     u32 mask = __ballot_sync(0xFFFFFFFFu, has_edge);
     if (!mask) return;
     if (has_edge) {
-      int place = length + __popc(mask & ((1u << lane_index()) - 1));
+      int place = length + lanes_before(mask);
       staged_ends[2 * place] = u;
       staged_ends[2 * place + 1] = v;
       staged_keys[place] = key;
@@ -84,4 +84,40 @@ __device__ inline void lower_best_of_edges(i64 lo, i64 hi, const vertex_t* ends,
       lower_best(best, has_edge, tree, has_edge && least ? names[i] : key);
     }
   }
+}
+
+// Make a root of the smaller of two trees that are hooked to each other. kernels.py argues the
+// race.
+__device__ inline void cut_cycles(i64 lo, i64 hi, vertex_t* above) {
+  for (i64 tree = lo + thread_index(); tree < hi; tree += thread_count()) {
+    vertex_t other = load_relaxed(&above[tree]);
+    if (tree < (i64)other && (i64)load_relaxed(&above[other]) == tree)
+      store_relaxed(&above[tree], (vertex_t)tree);
+  }
+}
+
+// A work list: see boruvka.py.
+struct List {
+  vertex_t* ends;
+  i64 *keys, *edges;
+};
+struct ReadList {
+  const vertex_t* ends;
+  const i64 *keys, *edges;
+};
+// Append the edges lo .. hi that still lead from one tree to another, by the trees' new numbers.
+template <class Number> __device__ inline void contract_edges(i64 lo, i64 hi, const ReadList& list,
+                                                              i64* count, const List& rest,
+                                                              Number number_of) {
+  Appender out(TOP, count, rest.ends, rest.keys, rest.edges);
+  for (i64 begin = lo + warp_index() * 32; begin < hi; begin += warp_count() * 32) {
+    i64 i = begin + lane_index();
+    vertex_t u = 0, v = 0;
+    if (i < hi) {
+      u = number_of(list.ends[2 * i]);
+      v = number_of(list.ends[2 * i + 1]);
+    }
+    out.push(u != v, u, v, u != v ? list.keys[i] : 0, u != v && list.edges ? list.edges[i] : 0);
+  }
+  out.flush();
 }

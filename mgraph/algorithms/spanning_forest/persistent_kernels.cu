@@ -18,6 +18,7 @@
 #include "kernels.cuh"
 #include "persistent_kernels.py"
 #include "prelude.cuh"
+#include "trees.cuh"
 
 // The slot of a triple-buffered counter that belongs to a round: one is read, one is written, one
 // is cleared.
@@ -28,18 +29,6 @@ __device__ inline i64* rotated(i64* counters, i64 place, int round) {
 // Trees per lane and reservation, where there are many: one reservation of a warp serves them all.
 constexpr i64 MAX_TREES_PER_LANE = 8;
 
-// Find the root of a tree. A thread writes its own tree's entry alone, at each hop, so that other
-// threads skip along: one that reads a value from before takes a longer path to the same root.
-__device__ inline vertex_t find_root(vertex_t* above, i64 tree) {
-  vertex_t next = load_stale(&above[tree]);
-  while (true) {
-    vertex_t further = load_stale(&above[next]);
-    if (further == next) return next;
-    store_relaxed(&above[tree], further);
-    next = further;
-  }
-}
-
 // Compress paths, number the roots, and take the best edges of all other trees.
 __device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64* best, i64 mask,
                                        vertex_t* numbers, i64* num_roots, i64* num_taken,
@@ -49,7 +38,7 @@ __device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64
   for (i64 begin = warp_index() * 32 * each; begin < num_trees; begin += warp_count() * 32 * each) {
     i64 end = begin + 32 * each < num_trees ? begin + 32 * each : num_trees, own = 0;
     for (i64 tree = begin + lane_index(); tree < end; tree += 32) {
-      own += (i64)find_root(above, tree) == tree;
+      own += (i64)compress_path(above, tree) == tree;
     }
     i64 roots = warp_sum(own), root_place = 0, edge_place = 0;
     if (lane_index() == 0) {
@@ -75,12 +64,7 @@ __device__ inline void join_and_number(i64 num_trees, vertex_t* above, const i64
 extern "C" __global__ void __launch_bounds__(256, 4)
     join_vertices(i64 lo, i64 hi, const u32* abort, const i64* arcs, vertex_t* above,
                   vertex_t* numbers, vertex_t* labels, i64* taken, i64* counters) {
-  // As in remove_cycles, which argues the race.
-  for (i64 v = thread_index(); v < hi; v += thread_count()) {
-    vertex_t other = load_relaxed(&above[v]);
-    if (v < (i64)other && (i64)load_relaxed(&above[other]) == v)
-      store_relaxed(&above[v], (vertex_t)v);
-  }
+  cut_cycles(0, hi, above);
   if (!grid_barrier(&counters[ARRIVED], abort)) return;
   join_and_number(hi, above, arcs, -1, numbers, rotated(counters, TREES, 0), &counters[TAKEN],
                   taken);
@@ -88,12 +72,6 @@ extern "C" __global__ void __launch_bounds__(256, 4)
   for (i64 v = thread_index(); v < hi; v += thread_count()) labels[v] = numbers[above[v]];
   if (thread_index() == 0) counters[DONE] = 1;
 }
-
-// A work list: see boruvka.py.
-struct List {
-  vertex_t* ends;
-  i64 *keys, *edges;
-};
 
 // Hook every tree to the one that its best edge leads to. Two trees hooked to each other have the
 // same best edge: the smaller number becomes a root.
@@ -110,17 +88,8 @@ __device__ inline void hook_trees(i64 length, List list, const i64* best, vertex
 // List the edges that still lead from one tree to another, by the trees' new numbers.
 __device__ inline void contract_list(i64 length, List list, const vertex_t* above,
                                      const vertex_t* numbers, i64* count, List rest) {
-  Appender out(TOP, count, rest.ends, rest.keys, rest.edges);
-  for (i64 begin = warp_index() * 32; begin < length; begin += warp_count() * 32) {
-    i64 i = begin + lane_index();
-    vertex_t u = 0, v = 0;
-    if (i < length) {
-      u = numbers[above[list.ends[2 * i]]];
-      v = numbers[above[list.ends[2 * i + 1]]];
-    }
-    out.push(u != v, u, v, u != v ? list.keys[i] : 0, u != v && list.edges ? list.edges[i] : 0);
-  }
-  out.flush();
+  contract_edges(0, length, {list.ends, list.keys, list.edges}, count, rest,
+                 [=](vertex_t tree) { return numbers[above[tree]]; });
 }
 
 // Make every tree a root without a best edge.
