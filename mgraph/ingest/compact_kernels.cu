@@ -76,8 +76,9 @@ extern "C" __global__ void count_ends(i64 lo, i64 hi, const i64* unit_tiles,
                                       const i64* tile_starts, const u32* words, i64 segment_bits,
                                       i64 both_ways, u32* degrees) {
   u32 mask = (u32)(((i64)1 << segment_bits) - 1);
-  visit_edges(lo, hi, unit_tiles, tile_edges, tile_starts, [&](i64 unit, i64 start, i64 e) {
-    atomic_add(&degrees[start + (words[e] >> segment_bits)], 1u);
-    if (both_ways) atomic_add(&degrees[unit_segments[unit] + (words[e] & mask)], 1u);
-  });
+  visit_edges(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words},
+              [&](i64 unit, i64 start, i64 e) {
+                atomic_add(&degrees[start + (words[e] >> segment_bits)], 1u);
+                if (both_ways) atomic_add(&degrees[unit_segments[unit] + (words[e] & mask)], 1u);
+              });
 }

@@ -28,12 +28,8 @@ extern "C" __global__ void check_edges(i64 lo, i64 hi, const i64* unit_tiles,
                                        const weight_t* weights, const i64* shape,
                                        const vertex_t* parent, const dist_t* dist,
                                        const dist_t* bound, u8* is_explained, u8* is_shorter) {
-  i64 segment_bits = shape[0], both_ways = shape[1];
-  u32 mask = (u32)(((i64)1 << segment_bits) - 1);
-  visit_edges(lo, hi, unit_tiles, tile_edges, tile_starts, [&](i64 unit, i64 start, i64 e) {
-    i64 u = start + (words[e] >> segment_bits), v = unit_segments[unit] + (words[e] & mask);
-    dist_t w = weights ? (dist_t)weights[e] : (dist_t)1;
-    check_arc(u, v, w, parent, dist, bound[0], is_explained, is_shorter);
-    if (both_ways) check_arc(v, u, w, parent, dist, bound[0], is_explained, is_shorter);
-  });
+  visit_ends(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights, shape,
+             [&](i64 u, i64 v, dist_t w) {
+               check_arc(u, v, w, parent, dist, bound[0], is_explained, is_shorter);
+             });
 }

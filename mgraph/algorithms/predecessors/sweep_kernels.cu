@@ -1,21 +1,5 @@
-// Call visit(u, v, w) for every edge of the units, both ways where shape says so.
-
 #include "prelude.cuh"
 #include "tiles.cuh"
-
-template <class Visit>
-__device__ inline void visit_ends(i64 lo, i64 hi, const i64* unit_tiles, const i64* unit_segments,
-                                  const i64* tile_edges, const i64* tile_starts, const u32* words,
-                                  const weight_t* weights, const i64* shape, Visit visit) {
-  i64 segment_bits = shape[0], both_ways = shape[1];
-  u32 mask = (u32)(((i64)1 << segment_bits) - 1);
-  visit_edges(lo, hi, unit_tiles, tile_edges, tile_starts, [&](i64 unit, i64 start, i64 e) {
-    i64 u = start + (words[e] >> segment_bits), v = unit_segments[unit] + (words[e] & mask);
-    dist_t w = weights ? (dist_t)weights[e] : (dist_t)1;
-    visit(u, v, w);
-    if (both_ways) visit(v, u, w);
-  });
-}
 
 // Most candidates fail at the load and leave the address alone.
 __device__ inline void lower_parent(vertex_t* parent, i64 u, const i64* shape) {
@@ -33,7 +17,7 @@ extern "C" __global__ void sweep_nearer(i64 lo, i64 hi, const i64* unit_tiles,
     if (near < own && own != top_of<dist_t>::value() && (dist_t)(near + w) == own)
       lower_parent(&parents[v], u, shape);
   };
-  visit_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape,
+  visit_ends(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights, shape,
              visit);
 }
 
@@ -47,6 +31,6 @@ extern "C" __global__ void sweep_equal(i64 lo, i64 hi, const i64* unit_tiles,
     if (hops[u] && !hops[v] && dist[u] == own && (dist_t)(own + w) == own)
       lower_parent(&parents[v], u, shape);
   };
-  visit_ends(lo, hi, unit_tiles, unit_segments, tile_edges, tile_starts, words, weights, shape,
+  visit_ends(lo, hi, {unit_tiles, unit_segments, tile_edges, tile_starts, words}, weights, shape,
              visit);
 }

@@ -29,17 +29,36 @@ struct WarpShare {
     end = begin + size < last ? begin + size : last;
   }
 };
+// The arrays of edge blocks: see Blocks in shard/shard.py.
+struct Blocks {
+  const i64 *unit_tiles, *unit_segments, *tile_edges, *tile_starts;
+  const u32* words;
+};
 // Call visit(unit, start of the sub-window, edge) for every edge of the units lo .. hi; a block
 // processes a unit.
-template <class Visit> __device__ inline void visit_edges(i64 lo, i64 hi, const i64* unit_tiles,
-                                                          const i64* tile_edges,
-                                                          const i64* tile_starts, Visit visit) {
+template <class Visit>
+__device__ inline void visit_edges(i64 lo, i64 hi, const Blocks& blocks, Visit visit) {
   for (i64 unit = lo + blockIdx.x; unit < hi; unit += gridDim.x) {
-    i64 first = unit_tiles[unit], last = unit_tiles[unit + 1];
-    WarpShare share(tile_edges[first], tile_edges[last]);
+    i64 first = blocks.unit_tiles[unit], last = blocks.unit_tiles[unit + 1];
+    WarpShare share(blocks.tile_edges[first], blocks.tile_edges[last]);
     i64 e = share.begin + lane_index();
     if (e >= share.end) continue;
-    TileReader tiles(tile_edges, tile_starts, first, last, e);
+    TileReader tiles(blocks.tile_edges, blocks.tile_starts, first, last, e);
     for (; e < share.end; e += 32) visit(unit, tiles.start_of(e), e);
   }
+}
+// Call visit(u, v, w) with the ends and the weight of every edge, and visit(v, u, w) with
+// both_ways.
+template <class Visit> __device__ inline void visit_ends(i64 lo, i64 hi, const Blocks& blocks,
+                                                         const weight_t* weights, const i64* shape,
+                                                         Visit visit) {
+  i64 segment_bits = shape[0], both_ways = shape[1];
+  u32 mask = (u32)(((i64)1 << segment_bits) - 1);
+  visit_edges(lo, hi, blocks, [&](i64 unit, i64 start, i64 e) {
+    i64 u = start + (blocks.words[e] >> segment_bits),
+        v = blocks.unit_segments[unit] + (blocks.words[e] & mask);
+    dist_t w = weights ? (dist_t)weights[e] : (dist_t)1;
+    visit(u, v, w);
+    if (both_ways) visit(v, u, w);
+  });
 }
