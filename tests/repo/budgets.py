@@ -32,7 +32,6 @@ LARGE_CLASSES = frozenset(
         "mgraph/algorithms/bfs/persistent_kernels.cu:PersistentBfs",
         "mgraph/algorithms/bfs/persistent_kernels.cuh:BfsState",
         "mgraph/algorithms/bfs/persistent_kernels.steps.cuh:BfsSteps",
-        "mgraph/algorithms/bfs/persistent_kernels.walk.cuh:ChunkedBfs",
         "mgraph/algorithms/bfs/persistent_multi_gpu_kernels.cu:MultiGpuBfs",
         "mgraph/algorithms/bfs/persistent_multi_gpu_kernels.cuh:MultiGpuState",
         "mgraph/algorithms/bfs/persistent_multi_gpu_kernels.push.cuh:MultiGpuPush",

@@ -1,9 +1,16 @@
-// A whole breadth-first search in one launch: the loop of algorithms/bfs/step.py, and one for deep
-// graphs with narrow frontiers. persistent_kernels.py describes the parameters. One rank holds the
-// graph, so that a state index is a position.
+// A whole breadth-first search in one launch: run() is the loop of algorithms/bfs/step.py. One rank
+// holds the graph, so that a state index is a position. persistent_kernels.py describes the
+// parameters.
+//
+//   persistent_kernels.cuh        state of a search (a table of it), its phases, trace and report
+//   persistent_kernels.steps.cuh  the ways to do a level: push to a queue or to parents, pull, list
+//   persistent_kernels.walk.cuh   many levels of a deep graph with narrow frontiers at a time
+//   parent_scans.cuh              scans of rows for a parent, as the search of several GPUs does
+//   too
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
+#include "persistent_kernels.steps.cuh"
 #include "persistent_kernels.walk.cuh"
 #include "prelude.cuh"
 
@@ -22,7 +29,8 @@ constexpr i64 MAX_LISTED_ARCS = 1 << 18;
 // Unreached vertices are listed when less than 1 / LISTED_SHARE of all are left.
 constexpr i64 LISTED_SHARE = 8;
 
-struct PersistentBfs : ChunkedBfs {
+struct PersistentBfs : BfsSteps {
+  i64 narrow_levels = 0;  // consecutive levels with narrow frontiers
   i64 scanned = 0, num_pulls = 0;
 
   __device__ void run() {
@@ -49,9 +57,10 @@ struct PersistentBfs : ChunkedBfs {
       narrow_levels = !pulling && in_queue && is_narrow(count) && is_narrow(arcs / ALONE)
                           ? narrow_levels + 1
                           : 0;
-      if (sizeof(vertex_t) == 4 && packed && narrow_levels == MIN_NARROW_LEVELS &&
-          !expand_in_chunks())
-        return;
+      if (sizeof(vertex_t) == 4 && packed && narrow_levels == MIN_NARROW_LEVELS) {
+        if (!ChunkedExpansion{*this}.expand_in_chunks()) return;
+        narrow_levels = 0;
+      }
       if (listing && finish_in_one_block()) return;
     }
     if (!counted && !queue_up()) return;
@@ -173,7 +182,7 @@ struct PersistentBfs : ChunkedBfs {
         parents[v[k]] = parent;
         store_relaxed(&levels[v[k]], (dist_t)(level + 1));
         my_count++;
-        my_arcs += arcs_from(v[k]);
+        my_arcs += row_length(indptr, v[k]);
       }
       add_to_block_sum(&block->sums[COUNT], my_count);
       add_to_block_sum(&block->sums[ARCS], my_arcs);

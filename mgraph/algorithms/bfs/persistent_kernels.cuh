@@ -13,6 +13,7 @@
 // counters        COUNT .. TAKEN of a phase              threads, at the barrier   that phase
 // block->totals   the counters of the phase before       sync_blocks()             one phase
 // packed          (level, parent) of a vertex            chunked expansion         within it
+//   .offsets, .first  of filled(): its frontier, the next  chunked expansion       within it
 // in_queue, in_bits   the frontier is a queue / is O and not V
 // counted             reached_arcs is exact (else estimated, and counted when the queue is built)
 // listing, has_list   this pull lists what stays unreached / filled() holds that list
@@ -93,6 +94,7 @@ struct BfsState : Work<BfsState> {
   __device__ i64 parameter(Parameter which) const { return block->parameters[which]; }
   __device__ i64 cost(Cost which) { return block->parameters[NUM_PARAMETERS + which]; }
   __device__ i64 words() const { return (n + 63) >> 6 << 1; }
+  __device__ i64 own_words() const { return 0; }
   __device__ i64 num_records() const { return parameter(TRACE_RECORDS); }
   __device__ i64 capacity() const { return parameter(CAPACITY); }
   __device__ u32* bitmap(bool which) const { return bitmaps() + (which ? words() : 0); }
@@ -242,17 +244,16 @@ struct BfsState : Work<BfsState> {
 
   // Build the frontier queue from the bitmaps.
   __device__ void queue_bits() {
-    i64 run = run_of_words(2, 32);
-    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
-      i64 w = word + lane_index();
-      queue_word(indptr, word,
-                 lane_index() < run && w < words() ? visited()[w] & ~other_visited()[w] : 0);
-    }
+    each_bit_of_words(
+        *this, run_of_words(2, 32), [&](i64 w) { return visited()[w] & ~other_visited()[w]; },
+        [&](const i64(&v)[2], const bool (&there)[2]) { enqueue_both(indptr, v, there); });
   }
   __device__ void queue_word(const i64* rows_from, i64 word, u32 own) {
-    each_bit(word, own, [&](const i64(&v)[2], const bool (&there)[2]) {
-      enqueue<2>(rows_from, {(vertex_t)v[0], (vertex_t)v[1]}, there);
-    });
+    each_bit(word, own,
+             [&](const i64(&v)[2], const bool (&there)[2]) { enqueue_both(rows_from, v, there); });
+  }
+  __device__ void enqueue_both(const i64* rows_from, const i64 (&v)[2], const bool (&there)[2]) {
+    enqueue<2>(rows_from, {(vertex_t)v[0], (vertex_t)v[1]}, there);
   }
 
   // Build the frontier queue from the bitmaps; its arcs are exact afterwards.
@@ -268,14 +269,12 @@ struct BfsState : Work<BfsState> {
   // Vertices in neither bitmap have no level. Both are read, since the bitmap of a level that
   // scanned a list lacks vertices of the levels before.
   __device__ void write_unreached() {
-    for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
-      i64 w = word + lane_index();
-      u32 left = w < words() ? ~(visited()[w] | other_visited()[w]) : 0;
-      each_bit(word, left, [&](const i64(&v)[2], const bool (&there)[2]) {
-        for (int half = 0; half < 2; half++)
-          if (there[half]) levels[v[half]] = top_of<dist_t>::value();
-      });
-    }
+    each_bit_of_words(
+        *this, 32, [&](i64 w) { return ~(visited()[w] | other_visited()[w]); },
+        [&](const i64(&v)[2], const bool (&there)[2]) {
+          for (int half = 0; half < 2; half++)
+            if (there[half]) levels[v[half]] = top_of<dist_t>::value();
+        });
   }
 
   // ---- trace and report ------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 // a list.
 
 #include "frontiers.cuh"
+#include "parent_scans.cuh"
 #include "persistent_kernels.cuh"
 #include "prelude.cuh"
 
@@ -109,9 +110,6 @@ struct BfsSteps : BfsState {
       if (mine) other_visited()[word + lane_index()] = seen | found;
     }
   }
-  __device__ i64 arcs_from(i64 v) {
-    return load_readonly(indptr + v + 1) - load_readonly(indptr + v);
-  }
 
   // ---- pull ------------------------------------------------------------------------------------
   // Each unvisited vertex scans its row for a visited one. None of these is before the frontier, or
@@ -126,20 +124,12 @@ struct BfsSteps : BfsState {
     for (i64 word = runs.begin(); word < words(); word = runs.behind(word)) {
       bool mine = lane_index() < run && word + lane_index() < words();
       u32 seen = mine ? visited()[word + lane_index()] : ~0u;
-      u32 found = scan_first(word, run, seen);
+      u32 found = scan_first_by_word(*this, word, run, ~seen);
+      my_count += __popc(found);
       found |= scan_rest(word, ~(seen | found));
       if (listing) queue_word(in_indptr, word, ~(seen | found));
       if (mine) other_visited()[word + lane_index()] = seen | found;
     }
-  }
-  // Lane k has in `seen` the visited bits of the k-th word; return which others find a parent.
-  __device__ u32 scan_first(i64 word, i64 run, u32 seen) {
-    i64 v = word * 32;
-    my_scanned += __popc(~seen);
-    u32 found = scan_first_neighbors(visited(), first_neighbors + v, parents + v, levels + v, ~seen,
-                                     (int)run, (dist_t)(level + 1), IdentityPosition());
-    my_count += __popc(found);
-    return found;
   }
   __device__ u32 scan_rest(i64 word, u32 open) {
     if ((word + lane_index()) * 32 >= parameter(DEGREE_ONE_FROM)) {
@@ -147,41 +137,32 @@ struct BfsSteps : BfsState {
       open = 0;
     }
     if (!__any_sync(WARP, open)) return 0;
-    u32* hits = (u32*)block->scratch + (threadIdx.x & ~31u);
-    hits[lane_index()] = 0;
+    WarpHits hits(block->scratch, word);
+    hits.own() = 0;
     __syncwarp();
-    each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
-      find_parents(v, there, 1,
-                   [&](i64 found) { atomic_or(&hits[(found >> 5) - word], 1u << (found & 31)); });
-    });
-    __syncwarp();
-    u32 found = hits[lane_index()];
-    __syncwarp();
+    each_bit(word, open,
+             [&](const i64(&v)[2], const bool (&there)[2]) { find_parents(v, there, 1, hits); });
+    u32 found = hits.all_of_own();
+    __syncwarp();  // all lanes have read their word before the next hits
     return found;
   }
   // Scan rows from their `first`-th arc on, two vertices per lane, by whole warps: settle and call
   // hit(v) for those with a parent, count the arcs of the others.
   template <class Hit>
   __device__ void find_parents(const i64 (&v)[2], const bool (&open)[2], i64 first, Hit hit) {
-    i64 begin[2], length[2], place[2], arcs_of[2] = {};
-    vertex_t parent[2] = {};
+    i64 begin[2], length[2], arcs_of[2] = {};
     for (int half = 0; half < 2; half++) {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + first : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
       if (open[half])
-        arcs_of[half] = indptr == in_indptr ? length[half] + first : arcs_from(v[half]);
+        arcs_of[half] = indptr == in_indptr ? length[half] + first : row_length(indptr, v[half]);
       if (length[half] <= 0) begin[half] = length[half] = 0;
     }
-    RowSearch{visited(), in_targets, parameter(NUM_ARCS)}.find(begin, length, place, parent);
-    for (int half = 0; half < 2; half++) {
-      my_scanned += place[half] < length[half] ? place[half] + 1 : length[half];
-      if (place[half] == length[half]) {
-        my_arcs += arcs_of[half];
-        continue;
-      }
-      settle(v[half], parent[half]);
+    auto found = [this, &v, hit](int half, vertex_t parent) {
+      settle(v[half], parent);
       hit(v[half]);
-    }
+    };
+    scan_rows(*this, begin, length, found, [&](int half) { my_arcs += arcs_of[half]; });
   }
   // Scan the listed vertices that are still unvisited. An unvisited vertex has visited neighbors in
   // the level before only: it is enough to mark a found one in the bitmap that this level does not
@@ -196,6 +177,9 @@ struct BfsSteps : BfsState {
       find_parents(v, open, 0, [&](i64 found) { set_bit(other_visited(), found); });
     });
   }
+  __device__ IdentityPosition positions() const { return {}; }
+  __device__ RowSearch row_search() { return {visited(), in_targets, parameter(NUM_ARCS)}; }
+  __device__ void count_scanned(i64 num) { my_scanned += num; }
   __device__ void settle(i64 v, vertex_t parent) {
     parents[v] = parent;
     levels[v] = (dist_t)(level + 1);

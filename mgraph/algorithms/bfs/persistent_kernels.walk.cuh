@@ -3,7 +3,6 @@
 
 #include "frontiers.cuh"
 #include "persistent_kernels.cuh"
-#include "persistent_kernels.steps.cuh"
 #include "prelude.cuh"
 
 // Expansion begins after so many consecutive levels with at most one frontier vertex per
@@ -87,10 +86,13 @@ struct ChunkExpander {
   }
 };
 
-struct ChunkedBfs : BfsSteps {
-  i64 narrow_levels = 0;  // consecutive levels with narrow frontiers
+// A frontier, or a 32nd of its arcs, that leaves most threads of a grid without work.
+__device__ inline bool is_narrow(i64 size) { return size <= thread_count() / NARROW_SHARE; }
 
-  __device__ bool is_narrow(i64 size) { return size <= thread_count() / NARROW_SHARE; }
+// Many levels at a time of a search whose frontier is narrow; it leaves the search as a push does,
+// with its frontier queued.
+struct ChunkedExpansion {
+  BfsState& search;
 
   // Level and parent of a vertex are one word, (level, parent), which only decreases. Each block
   // expands its part of the frontier independently, level by level up to `goal`, then all blocks
@@ -99,17 +101,17 @@ struct ChunkedBfs : BfsSteps {
   // lowered later loses against the lowered one.
   __device__ bool expand_in_chunks() {
     pack();
-    if (!sync_phase()) return false;
-    i64 *from = filled().offsets, *to = filled().first, limit = parameter(DEPTH_LIMIT),
-        size = count, kept = level;
+    if (!search.sync_phase()) return false;
+    i64 *from = search.filled().offsets, *to = search.filled().first,
+        limit = search.parameter(DEPTH_LIMIT), size = search.count, kept = search.level;
     while (size && is_narrow(size) && kept != limit) {
       i64 goal = limit < 0 || kept + CHUNK_LEVELS < limit ? kept + CHUNK_LEVELS : limit;
       expand_chunk(from, size, to, goal);
-      if (!sync_phase()) return false;
-      i64 next = total(FOUND), num_spilled = total(COUNT);
-      if (next > parameter(CAPACITY))
+      if (!search.sync_phase()) return false;
+      i64 next = search.total(FOUND), num_spilled = search.total(COUNT);
+      if (next > search.parameter(CAPACITY))
         break;  // entries were dropped: levels above the final ones are searched again
-      trace(WALK, size, total(SCANNED), num_spilled ? 0 : goal - kept);
+      search.trace(WALK, size, search.total(SCANNED), num_spilled ? 0 : goal - kept);
       // Entries below the goal that overflowed a block are expanded with the same goal again.
       if (!num_spilled) kept = goal;
       size = next;
@@ -118,39 +120,40 @@ struct ChunkedBfs : BfsSteps {
       to = other;
     }
     unpack(kept);
-    if (!sync_phase()) return false;
-    swap_queues();
-    in_queue = true;
-    in_bits = false;
-    narrow_levels = 0;
-    reached = total(COUNT);
-    reached_arcs = total(ARCS);
-    level = kept;
+    if (!search.sync_phase()) return false;
+    search.swap_queues();
+    search.in_queue = true;
+    search.in_bits = false;
+    search.reached = search.total(COUNT);
+    search.reached_arcs = search.total(ARCS);
+    search.level = kept;
     return true;
   }
 
   __device__ void pack() {
-    for (i64 v = thread_index(); v < n; v += thread_count())
-      packed[v] = test_bit(visited(), v) ? ChunkExpander::entry(levels[v], (i64)parents[v])
-                                         : top_of<i64>::value();
-    for (i64 i = thread_index(); i < count; i += thread_count())
-      filled().offsets[i] = ChunkExpander::entry(level, (i64)pushed().vertices[i]);
+    for (i64 v = thread_index(); v < search.n; v += thread_count())
+      search.packed[v] = test_bit(search.visited(), v)
+                             ? ChunkExpander::entry(search.levels[v], (i64)search.parents[v])
+                             : top_of<i64>::value();
+    for (i64 i = thread_index(); i < search.count; i += thread_count())
+      search.filled().offsets[i] =
+          ChunkExpander::entry(search.level, (i64)search.pushed().vertices[i]);
   }
 
   // Levels above `kept` are dropped; vertices at `kept` become the frontier.
   __device__ void unpack(i64 kept) {
-    for (i64 w = warp_index(); w < words(); w += warp_count()) {
-      i64 v = w << 5 | lane_index(), state = v < n ? packed[v] : top_of<i64>::value();
+    for (i64 w = warp_index(); w < search.words(); w += warp_count()) {
+      i64 v = w << 5 | lane_index(), state = v < search.n ? search.packed[v] : top_of<i64>::value();
       bool here = state >> 32 <= kept;
-      if (v < n) levels[v] = here ? (dist_t)(state >> 32) : top_of<dist_t>::value();
-      if (v < n) parents[v] = here ? (vertex_t)state : top_of<vertex_t>::value();
-      u32 seen = __ballot_sync(WARP, here || v >= n);
-      if (lane_index() == 0) visited()[w] = other_visited()[w] = seen;
+      if (v < search.n) search.levels[v] = here ? (dist_t)(state >> 32) : top_of<dist_t>::value();
+      if (v < search.n) search.parents[v] = here ? (vertex_t)state : top_of<vertex_t>::value();
+      u32 seen = __ballot_sync(WARP, here || v >= search.n);
+      if (lane_index() == 0) search.visited()[w] = search.other_visited()[w] = seen;
       if (here) {
-        my_count++;
-        my_arcs += load_readonly(indptr + v + 1) - load_readonly(indptr + v);
+        search.my_count++;
+        search.my_arcs += row_length(search.indptr, v);
       }
-      enqueue<1>(indptr, {(vertex_t)v}, {state >> 32 == kept});
+      search.enqueue<1>(search.indptr, {(vertex_t)v}, {state >> 32 == kept});
     }
   }
 
@@ -166,8 +169,9 @@ struct ChunkedBfs : BfsSteps {
     u32 places = blockDim.x, warps = blockDim.x < 64 ? 1 : blockDim.x / 64, warp = threadIdx.x / 32,
         step = 8 * warps;
     u32 lane = threadIdx.x % 4, own_place = threadIdx.x % 32 / 4 * warps + warp % warps;
-    ChunkExpander expander = {indptr, targets,       packed, goal, parameter(CAPACITY),
-                              to,     counter(FOUND)};
+    ChunkExpander expander = {
+        search.indptr,        search.targets, search.packed, goal, search.parameter(CAPACITY), to,
+        search.counter(FOUND)};
     u32 share = ((u32)size + gridDim.x - 1) / gridDim.x, first = blockIdx.x * share;
     u32 after = first + share < size ? first + share : (u32)size;
     for (u32 begin = first; begin < after; begin += places) {
@@ -180,8 +184,9 @@ struct ChunkedBfs : BfsSteps {
       __syncthreads();
       for (u32 iteration = 0, now = 0; lengths[now]; iteration++) {
         u32 next = now == 2 ? 0 : now + 1, last = next == 2 ? 0 : next + 1;
-        const i64 *own = block->scratch + (iteration & 1) * 2 * places, *rows_of_own = own + places;
-        expander.local = block->scratch + (~iteration & 1) * 2 * places;
+        const i64 *own = search.block->scratch + (iteration & 1) * 2 * places,
+                  *rows_of_own = own + places;
+        expander.local = search.block->scratch + (~iteration & 1) * 2 * places;
         expander.length = &lengths[next];
         if (threadIdx.x == 0) lengths[last] = num_long[next] = 0;
         // The counter also counts entries over capacity, which were spilled.
@@ -190,37 +195,39 @@ struct ChunkedBfs : BfsSteps {
           if (warp < warps)
             expand_entry(expander, own[place], rows_of_own[place], lane, long_rows, &num_long[now]);
           else if (warp < 2 * warps)
-            expander.prefetch_beside(own[place], rows_of_own[place], lane, n, parameter(NUM_ARCS));
+            expander.prefetch_beside(own[place], rows_of_own[place], lane, search.n,
+                                     search.parameter(NUM_ARCS));
         }
         __syncthreads();
         u32 num = num_long[now];
         now = next;
         if (!num) continue;
         for (u32 k = 0; k < num && k < blockDim.x / THREADS_PER_LONG_ROW; k++) {
-          i64 u = (u32)long_rows[k], row = load_readonly(indptr + u);
-          u32 length = (u32)(load_readonly(indptr + u + 1) - row);
-          expander.propose(long_rows[k], targets + row, threadIdx.x, length, blockDim.x);
+          i64 u = (u32)long_rows[k], row = load_readonly(search.indptr + u);
+          u32 length = (u32)(load_readonly(search.indptr + u + 1) - row);
+          expander.propose(long_rows[k], search.targets + row, threadIdx.x, length, blockDim.x);
         }
         __syncthreads();
       }
       __syncthreads();
     }
-    my_scanned += expander.scanned;
-    my_count += expander.num_spilled;
+    search.my_scanned += expander.scanned;
+    search.my_count += expander.num_spilled;
   }
   // Load an entry of the grid's queue; one at the goal goes back there.
   __device__ void load_entry(ChunkExpander& expander, u32 place, i64 own) {
     bool there = own >> 32 < expander.goal;
     if (!there) expander.spill(own);
-    block->scratch[place] = own;
-    i64 v = (u32)own, begin = load_readonly(indptr + v);
-    block->scratch[blockDim.x + place] =
-        ChunkExpander::row_of(begin, there ? load_readonly(indptr + v + 1) : begin);
+    search.block->scratch[place] = own;
+    i64 v = (u32)own, begin = load_readonly(search.indptr + v);
+    search.block->scratch[blockDim.x + place] =
+        ChunkExpander::row_of(begin, there ? load_readonly(search.indptr + v + 1) : begin);
   }
   __device__ void expand_entry(ChunkExpander& expander, i64 own, i64 row, u32 lane, i64* long_rows,
                                u32* num_long) {
     u32 length = (u32)row & 255;
-    if (length <= MAX_TILE_ROW) return expander.propose(own, targets + (row >> 8), lane, length, 4);
+    if (length <= MAX_TILE_ROW)
+      return expander.propose(own, search.targets + (row >> 8), lane, length, 4);
     if (lane) return;
     u32 slot = atomic_add(num_long, 1u);
     if (slot < blockDim.x / THREADS_PER_LONG_ROW)

@@ -1,6 +1,11 @@
 // A whole breadth-first search in one launch a rank, where the ranks' kernels access each other's
-// memory: the loop of algorithms/bfs/step.py. persistent_multi_gpu_kernels.py describes the
-// parameters.
+// memory: run() is the loop of algorithms/bfs/step.py. persistent_multi_gpu_kernels.py describes
+// the parameters.
+//
+//   persistent_multi_gpu_kernels.cuh       peer buffers and state (a table of it), broadcasts,
+//   scans persistent_multi_gpu_kernels.push.cuh  candidates, from the senders' queues to the owners
+//   parent_scans.cuh                       scans of rows for a parent, as the one-GPU search does
+//   too
 //
 // A frontier of few arcs is pushed as candidate parents, of which the owner keeps the smallest. Of
 // many arcs only target bits are exchanged, and a marked vertex scans its own row for a parent, as
@@ -24,6 +29,32 @@ struct MultiGpuBfs : MultiGpuPush {
   bool queued = true, pulling = false, has_deferred = false, listable = true, listed = false,
        copies_differ = false;
 
+  __device__ void run(const Sources& sources, i64* report) {
+    num_left = parameter(NUM_POSITIONS);
+    arcs_left = parameter(NUM_ARCS);
+    started = clock_ns();
+    clear(sources);
+    if (sources.count == 1) {
+      start_from_source(sources.position(0));
+    } else {
+      if (!sync_ranks()) return;
+      start_from_sources(sources);
+    }
+    if (!sync_ranks()) return;
+    finish_level();
+    while (count && level != parameter(DEPTH_LIMIT)) {
+      i64 frontier = count;
+      pulling = listed || pull_pays();
+      if (!search_level()) return;
+      finish_level();
+      trace(frontier);
+    }
+    if (has_deferred) apply_deferred();
+    write_unreached();
+    if (ranks.leave(tally)) report_to_host(report);
+  }
+
+  // ---- the beginning and the end ---------------------------------------------------------------
   // Clear all slices of this rank's copies: no other rank writes there before the first barrier.
   // The owner sets the bits after a slice's last vertex. A single source is marked by the thread
   // that clears its word.
@@ -58,17 +89,16 @@ struct MultiGpuBfs : MultiGpuPush {
   // Vertices unreached at the end, mostly few, receive neither level nor parent. Their arcs are
   // counted: all others are reached.
   __device__ void write_unreached() {
-    for (i64 word = warp_index() << 5; word < words(); word += warp_count() << 5) {
-      i64 at = own_words() + word + lane_index();
-      u32 left = word + lane_index() < words() ? ~(current_copy()[at] | next_copy()[at]) : 0;
-      each_bit(word, left, [&](const i64(&v)[2], const bool (&there)[2]) {
-        for (int half = 0; half < 2; half++)
-          if (there[half]) {
-            levels[v[half]] = top_of<dist_t>::value(), parents[v[half]] = top_of<vertex_t>::value();
-            tally[ARCS] += arcs_of(v[half]);
+    each_bit_of_words(
+        *this, 32, [&](i64 w) { return ~(current_copy()[w] | next_copy()[w]); },
+        [&](const i64(&v)[2], const bool (&there)[2]) {
+          for (int half = 0; half < 2; half++) {
+            if (!there[half]) continue;
+            levels[v[half]] = top_of<dist_t>::value();
+            parents[v[half]] = top_of<vertex_t>::value();
+            tally[ARCS] += row_length(indptr, v[half]);
           }
-      });
-    }
+        });
   }
   __device__ void settle_source(i64 v) {
     levels[v] = 0;
@@ -242,31 +272,6 @@ struct MultiGpuBfs : MultiGpuPush {
     report[REACHED] = reached;
     report[REACHED_ARCS] = indptr[parameter(NUM_OWNED)] - block->ranks.own[ARCS];
     report[DONE] = 1;
-  }
-
-  __device__ void run(const Sources& sources, i64* report) {
-    num_left = parameter(NUM_POSITIONS);
-    arcs_left = parameter(NUM_ARCS);
-    started = clock_ns();
-    clear(sources);
-    if (sources.count == 1) {
-      start_from_source(sources.position(0));
-    } else {
-      if (!sync_ranks()) return;
-      start_from_sources(sources);
-    }
-    if (!sync_ranks()) return;
-    finish_level();
-    while (count && level != parameter(DEPTH_LIMIT)) {
-      i64 frontier = count;
-      pulling = listed || pull_pays();
-      if (!search_level()) return;
-      finish_level();
-      trace(frontier);
-    }
-    if (has_deferred) apply_deferred();
-    write_unreached();
-    if (ranks.leave(tally)) report_to_host(report);
   }
 };
 

@@ -30,6 +30,7 @@
 // writer; plain loads return what was written before the last barrier.
 
 #include "frontiers.cuh"
+#include "parent_scans.cuh"
 #include "prelude.cuh"
 #include "ranks.cuh"
 
@@ -186,9 +187,6 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
     vertex_t stride = (vertex_t)parameter(STRIDE), multiplier = (vertex_t)parameter(MULTIPLIER);
     return {stride, multiplier, multiplier == 1 ? 0 : stride * multiplier - 1};
   }
-  __device__ i64 arcs_of(i64 v) const {
-    return load_readonly(indptr + v + 1) - load_readonly(indptr + v);
-  }
   // Count a warp's vertices, two per lane, where `there` is set, and append them to a queue with
   // their arcs.
   __device__ void enqueue(bool which, const i64 (&v)[2], const bool (&there)[2]) {
@@ -216,19 +214,14 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   // Build the frontier queue from the two copies; its vertices were counted before, its arcs are
   // counted now. The levels decide, since the other copy may lack vertices reached before.
   __device__ void queue_up() {
-    i64 run = run_of_words(4);
-    for (i64 word = warp_index() * run; word < words(); word += warp_count() * run) {
-      i64 at = own_words() + word + lane_index();
-      u32 found = lane_index() < run && word + lane_index() < words()
-                      ? current_copy()[at] & ~next_copy()[at]
-                      : 0;
-      each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {
-        bool last[2];
-        for (int half = 0; half < 2; half++)
-          last[half] = there[half] && levels[v[half]] == (dist_t)level;
-        enqueue(parity, v, last);
-      });
-    }
+    each_bit_of_words(
+        *this, run_of_words(4), [&](i64 w) { return current_copy()[w] & ~next_copy()[w]; },
+        [&](const i64(&v)[2], const bool (&there)[2]) {
+          bool last[2];
+          for (int half = 0; half < 2; half++)
+            last[half] = there[half] && levels[v[half]] == (dist_t)level;
+          enqueue(parity, v, last);
+        });
     tally[COUNT] = 0;
   }
 
@@ -351,32 +344,27 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   // contiguous copy; with hubs first in rows most are reached. Then the remaining vertices are
   // redistributed over the lanes and scan on, unless rows from there on have one arc.
   __device__ u32 find_parents(i64 word, i64 run, u32 open, ScanMode mode, bool counts_arcs) {
-    u32* hits = (u32*)block->scratch + (threadIdx.x & ~31u);
-    auto hit = [&](i64 v) { atomic_or(&hits[(v >> 5) - word], 1u << (v & 31)); };
-    hits[lane_index()] = mode == BY_WORDS ? scan_firsts_by_word(word, run, open, counts_arcs) : 0;
+    WarpHits hits(block->scratch, word);
+    hits.own() = mode == BY_WORDS ? scan_firsts_by_word(word, run, open, counts_arcs) : 0;
     __syncwarp();
     if (mode == PICKED)
       each_bit(word, open,
-               [&](const i64(&v)[2], const bool (&there)[2]) { scan_first(v, there, hit); });
+               [&](const i64(&v)[2], const bool (&there)[2]) { scan_first(v, there, hits); });
     __syncwarp();
-    open &= ~hits[lane_index()];
+    open &= ~hits.own();
     if (mode != BY_ROWS && (word + lane_index()) * 32 >= parameter(DEGREE_ONE_FROM)) open = 0;
     if (__any_sync(WARP, open))
       each_bit(word, open, [&](const i64(&v)[2], const bool (&there)[2]) {
-        scan_rest(v, there, mode != BY_ROWS, counts_arcs, hit, [](i64) {});
+        scan_rest(v, there, mode != BY_ROWS, counts_arcs, hits, [](i64) {});
       });
-    __syncwarp();
-    u32 found = hits[lane_index()];
+    u32 found = hits.all_of_own();
     tally[COUNT] += __popc(found);
-    __syncwarp();
+    __syncwarp();  // all lanes have read their word before the next hits
     return found;
   }
   __device__ u32 scan_firsts_by_word(i64 word, i64 run, u32 open, bool counts_arcs) {
-    tally[SCANNED] += __popc(open);
-    i64 v = word * 32;
-    u32 found = scan_first_neighbors(current_copy(), first_neighbors + v, parents + v, levels + v,
-                                     open, (int)run, (dist_t)(level + 1), positions());
-    if (counts_arcs) tally[ARCS] += count_arcs(indptr + v, found, (int)run);
+    u32 found = scan_first_by_word(*this, word, run, open);
+    if (counts_arcs) tally[ARCS] += count_arcs(indptr + word * 32, found, (int)run);
     return found;
   }
   // Two vertices per lane test their first neighbor; call hit(v) for those that find a parent.
@@ -400,28 +388,29 @@ struct MultiGpuState : PeerBuffer<MultiGpuState> {
   template <class Hit, class Miss> __device__ void scan_rest(const i64 (&v)[2],
                                                              const bool (&open)[2], bool second,
                                                              bool counts_arcs, Hit hit, Miss miss) {
-    i64 begin[2], length[2], place[2];
-    vertex_t parent[2] = {};
+    i64 begin[2], length[2];
     for (int half = 0; half < 2; half++) {
       begin[half] = open[half] ? load_readonly(in_indptr + v[half]) + second : 0;
       length[half] = open[half] ? load_readonly(in_indptr + v[half] + 1) - begin[half] : 0;
       if (length[half] < 0) begin[half] = length[half] = 0;
     }
-    RowSearch{current_copy(), in_targets, parameter(LAST_ARC)}.find(begin, length, place, parent);
-    for (int half = 0; half < 2; half++) {
-      tally[SCANNED] += place[half] < length[half] ? place[half] + 1 : length[half];
-      if (place[half] == length[half]) {
-        if (open[half]) miss(length[half]);
-        continue;
-      }
-      settle(v[half], positions()(parent[half]), counts_arcs);
+    auto found = [this, &v, counts_arcs, hit](int half, vertex_t parent) {
+      settle(v[half], positions()(parent), counts_arcs);
       hit(v[half]);
-    }
+    };
+    auto missed = [&open, &length, miss](int half) {
+      if (open[half]) miss(length[half]);
+    };
+    scan_rows(*this, begin, length, found, missed);
   }
+  __device__ RowSearch row_search() const {
+    return {current_copy(), in_targets, parameter(LAST_ARC)};
+  }
+  __device__ void count_scanned(i64 num) { tally[SCANNED] += num; }
   // The parent is a position.
   __device__ void settle(i64 v, vertex_t parent, bool counts_arcs) {
     parents[v] = parent;
     levels[v] = (dist_t)(level + 1);
-    if (counts_arcs) tally[ARCS] += arcs_of(v);
+    if (counts_arcs) tally[ARCS] += row_length(indptr, v);
   }
 };

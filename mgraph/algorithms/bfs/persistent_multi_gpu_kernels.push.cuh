@@ -85,7 +85,7 @@ struct MultiGpuPush : MultiGpuState {
     u32 before = 0, num = 0;
     for (int r = 0; r < num_ranks(); r++) {
       u32 to_rank = __ballot_sync(WARP, owner == r);
-      if (owner == r) before = __popc(to_rank & ((1u << lane_index()) - 1));
+      if (owner == r) before = lanes_before(to_rank);
       if (lane_index() == r) num = __popc(to_rank);
     }
     u32 place = num ? atomic_add(&block->num_candidates[lane_index()], num) : 0;
@@ -184,7 +184,8 @@ struct MultiGpuPush : MultiGpuState {
       tally[COUNT] += __popc(found);
       each_bit(word, found, [&](const i64(&v)[2], const bool (&there)[2]) {
         i64 length[2];
-        for (int half = 0; half < 2; half++) length[half] = there[half] ? arcs_of(v[half]) : 0;
+        for (int half = 0; half < 2; half++)
+          length[half] = there[half] ? row_length(indptr, v[half]) : 0;
         for (int half = 0; half < 2; half++) {
           if (there[half]) levels[v[half]] = (dist_t)(level + 1);
           tally[ARCS] += length[half];

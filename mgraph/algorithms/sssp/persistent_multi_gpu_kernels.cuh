@@ -228,9 +228,6 @@ struct DistanceCopies : SsspWork<DistanceCopies> {
     for (i64 r = 0; r < size(); r++)
       if (r != rank()) distances_in(buffer(r))[base() + v] = d;
   }
-  __device__ i64 arcs_of(i64 v) const {
-    return load_readonly(indptr + v + 1) - load_readonly(indptr + v);
-  }
   __device__ bool is_long(i64 v, i64 arcs) const {
     return v < parameter(LONG_ROWS) && arcs > ALL_WARPS_ROW;
   }

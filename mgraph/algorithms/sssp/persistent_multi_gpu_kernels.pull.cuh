@@ -57,8 +57,7 @@ struct PullPhase : DistanceCopies {
         bool waits = pulls[half] && length[half] && may_lower(weight[half], d[half]);
         near[half] = pulls[half] && !waits && !is_last_bucket && d[half] < bound;
         u32 those = __ballot_sync(WARP, waits);
-        if (waits)
-          waiting_list[num_waiting + __popc(those & ((1u << lane_index()) - 1))] = (u32)v[half];
+        if (waits) waiting_list[num_waiting + lanes_before(those)] = (u32)v[half];
         num_waiting += __popc(those);
       }
       enqueue<LIGHT>(!parity, v, d, near);

@@ -1,5 +1,5 @@
 // What persistent searches share, on one rank and on several: bits and queues of vertices, the arcs
-// of a queue, rows that are scanned for a vertex of a bitmap, bounds of buckets, trace records.
+// of a queue, bounds of buckets, trace records. algorithms/bfs/parent_scans.cuh has more for BFS.
 
 #include "prelude.cuh"
 
@@ -53,6 +53,17 @@ template <class Take> __device__ inline void each_bit(i64 word, u32 own, Take ta
   }
 }
 
+// Call take(v, there), by whole warps, for every bit that is set in bits_of(w), of the search's own
+// words; v counts from the first of them. A warp takes `run` adjacent words at once, one per lane.
+template <class Search, class Of, class Take>
+__device__ inline void each_bit_of_words(const Search& search, i64 run, Of bits_of, Take take) {
+  for (i64 word = warp_index() * run; word < search.words(); word += warp_count() * run) {
+    i64 w = search.own_words() + word + lane_index();
+    each_bit(word, lane_index() < run && word + lane_index() < search.words() ? bits_of(w) : 0,
+             take);
+  }
+}
+
 // Runs of words from `begin` to `end` that a warp processes. The first three quarters or less are
 // assigned statically; since multiprocessors differ in speed, warps fetch the remaining runs one by
 // one (BFS of rmat28 on two H200: 1.36 ms static, 1.32 ms so).
@@ -91,75 +102,6 @@ __device__ inline void each_listed(const vertex_t* list, i64 count, Take take) {
   }
 }
 
-// ---- first neighbors ---------------------------------------------------------------------------
-// Lane k has in `open` the vertices of the k-th word that test their first neighbor; return those
-// whose first neighbor is in `bits`, which becomes their parent. All arrays begin at the first
-// word. The loads of WIDE words are in flight together: not inlined, the function has registers for
-// that where a search's loops have none left; lanes that do not scan load the first element, which
-// all of them share, instead of branching; and no bitmap word is used before all are requested (BFS
-// of rmat26 on one H200: 0.64 ms, and 0.61 ms so).
-template <class Of>
-__device__ __noinline__ u32 scan_first_neighbors(const u32* bits, const vertex_t* first_neighbors,
-                                                 vertex_t* parents, dist_t* levels, u32 open,
-                                                 int run, dist_t level, Of position_of) {
-  constexpr int WIDE = 8;
-  u32 found = 0;
-  first_neighbors = global(first_neighbors);
-  bits = global(bits);
-  parents = global(parents) + lane_index();
-  levels = global(levels) + lane_index();
-  for (int k = 0; k < run; k += WIDE) {
-    if (__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && open)) {
-      u32 open_mask[WIDE], near[WIDE];
-      vertex_t first[WIDE];
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
-        open_mask[j] = 0 - (__shfl_sync(WARP, open, k + j) >> lane_index() & 1);
-#pragma unroll
-      for (int j = 0; j < WIDE; j++)
-        first[j] = first_neighbors[(32 * j + lane_index()) & open_mask[j]];
-      __syncwarp();
-#pragma unroll
-      for (int j = 0; j < WIDE; j++) near[j] = bits[first[j] >> 5];
-      __syncwarp();
-#pragma unroll
-      for (int j = 0; j < WIDE; j++) open_mask[j] &= near[j] >> (first[j] & 31) & 1;
-#pragma unroll
-      for (int j = 0; j < WIDE; j++) {
-        u32 found_bits = __ballot_sync(WARP, open_mask[j]);
-        if (lane_index() == k + j) found = found_bits;
-        if (open_mask[j]) {
-          parents[32 * j] = position_of(first[j]);
-          levels[32 * j] = level;
-        }
-      }
-    }
-    first_neighbors += 32 * WIDE;
-    parents += 32 * WIDE;
-    levels += 32 * WIDE;
-  }
-  return found;
-}
-// The number of arcs of the vertices that lane k has in `members` of the k-th word.
-__device__ __noinline__ i64 count_arcs(const i64* indptr, u32 members, int run) {
-  constexpr int WIDE = 4;
-  i64 arcs = 0;
-  indptr = global(indptr) + lane_index();
-  for (int k = 0; k < run; k += WIDE, indptr += 32 * WIDE) {
-    if (!__any_sync(WARP, lane_index() >= k && lane_index() < k + WIDE && members)) continue;
-    i64 begin[WIDE], end[WIDE];
-#pragma unroll
-    for (int j = 0; j < WIDE; j++) {
-      bool there = __shfl_sync(WARP, members, k + j) >> lane_index() & 1;
-      begin[j] = there ? load_readonly(indptr + 32 * j) : 0;
-      end[j] = there ? load_readonly(indptr + 32 * j + 1) : 0;
-    }
-#pragma unroll
-    for (int j = 0; j < WIDE; j++) arcs += end[j] - begin[j];
-  }
-  return arcs;
-}
-
 // ---- queues ------------------------------------------------------------------------------------
 // Entry k is a vertex, with arcs offsets[k] .. offsets[k + 1] of the queue; in `targets` they begin
 // at first[k] + offsets[k].
@@ -172,6 +114,9 @@ struct Queue {
 constexpr int ARC_BITS = 36;
 __device__ inline i64 queued_vertices(i64 counter) { return counter >> ARC_BITS; }
 __device__ inline i64 queued_arcs(i64 counter) { return counter & ((1ll << ARC_BITS) - 1); }
+__device__ inline i64 row_length(const i64* indptr, i64 v) {
+  return load_readonly(indptr + v + 1) - load_readonly(indptr + v);
+}
 // Append a warp's vertices, EACH per lane, where `there` is set, with their arcs; those over
 // capacity are counted only.
 template <int EACH>
@@ -323,89 +268,6 @@ __device__ inline void each_arc(const Queue& from, i64 num_queued, const vertex_
                     propose(v, u, there);
                   });
 }
-
-// ---- rows --------------------------------------------------------------------------------------
-// The first target of a row that is in a bitmap; by whole warps, two rows per lane.
-struct RowSearch {
-  const u32* bits;
-  const vertex_t* targets;
-  i64 num_arcs;
-
-  // `place` is the index in the row of `parent`, or the row's length if there is none.
-  __device__ inline void find(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2],
-                              vertex_t (&parent)[2]) const {
-    find_alone(begin, length, place, parent);
-    for (int half = 0; half < 2; half++)
-      find_together(begin[half], length[half], place[half], parent[half]);
-  }
-  // Scan the first targets of two rows, 16 bytes at a time: all bits of these are loaded together,
-  // and nothing further before they are known, since a multiprocessor's rate of cache line requests
-  // limits a pull.
-  __device__ inline void find_alone(const i64 (&begin)[2], const i64 (&length)[2], i64 (&place)[2],
-                                    vertex_t (&parent)[2]) const {
-    constexpr int WIDE = Quad<vertex_t>::size;
-    int skew = (int)((u64)targets / sizeof(vertex_t) % WIDE), at[2];
-    Quad<vertex_t> near[2];
-    for (int half = 0; half < 2; half++) {
-      place[half] = length[half];
-      at[half] = -(int)((begin[half] + skew) % WIDE);
-    }
-    auto scanning = [&](int half) {
-      return at[half] < ALONE && at[half] < length[half] && place[half] == length[half];
-    };
-    while (scanning(0) || scanning(1)) {
-      for (int half = 0; half < 2; half++)
-        near[half] = quad_of(begin[half] + at[half], scanning(half));
-      // Lanes that do not scan load one shared word instead of branching, so that all loads are in
-      // flight together.
-      u32 word[2][WIDE];
-      bool here[2][WIDE];
-      for (int k = 0; k < WIDE; k++) {
-        for (int half = 0; half < 2; half++) {
-          int i = at[half] + k;
-          here[half][k] = scanning(half) && i >= 0 && i < length[half];
-          word[half][k] = bits[here[half][k] ? near[half].of[k] >> 5 : 0];
-        }
-      }
-      for (int k = WIDE - 1; k >= 0; k--)
-        for (int half = 0; half < 2; half++)
-          if (here[half][k] && word[half][k] >> (near[half].of[k] & 31) & 1) {
-            place[half] = at[half] + k;
-            parent[half] = near[half].of[k];
-          }
-      at[0] += WIDE;
-      at[1] += WIDE;
-    }
-  }
-  // The targets from `arc` on, which is aligned, if they are `wanted`; none beyond the last.
-  __device__ inline Quad<vertex_t> quad_of(i64 arc, bool wanted) const {
-    constexpr int WIDE = Quad<vertex_t>::size;
-    if (wanted && arc >= 0 && arc + WIDE <= num_arcs) return load_quad(targets + arc);
-    Quad<vertex_t> near = {};
-    for (int k = 0; k < WIDE; k++)
-      if (wanted && arc + k >= 0 && arc + k < num_arcs)
-        near.of[k] = load_readonly(targets + arc + k);
-    return near;
-  }
-  // The warp scans together the rest of rows in which a lane by itself found nothing.
-  __device__ inline void find_together(i64 begin, i64 length, i64& place, vertex_t& parent) const {
-    for (u32 pending = __ballot_sync(WARP, length > ALONE && place == length); pending;
-         pending &= pending - 1) {
-      int lane = __ffs(pending) - 1;
-      i64 row = __shfl_sync(WARP, begin, lane), end = __shfl_sync(WARP, length, lane), found = end;
-      for (i64 i = ALONE; i < end && found == end; i += 32) {
-        bool here = i + lane_index() < end;
-        vertex_t u = here ? load_readonly(targets + row + i + lane_index()) : 0;
-        u32 agreeing = __ballot_sync(WARP, here && test_bit(bits, u));
-        if (agreeing) found = i + __ffs(agreeing) - 1;
-      }
-      if (lane_index() == lane && found < end) {
-        place = found;
-        parent = load_readonly(targets + row + found);
-      }
-    }
-  }
-};
 
 // ---- buckets -----------------------------------------------------------------------------------
 // The smallest bound that is at least `delta` above `low`, and above it where rounding absorbs
