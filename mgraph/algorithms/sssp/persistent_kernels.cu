@@ -5,6 +5,53 @@
 #include "persistent_kernels.cuh"
 #include "prelude.cuh"
 
+// The loop of both kernels: rounds while near has vertices, then the next bucket. Variant is
+// NearFar or LightHeavy.
+template <class Variant> __device__ inline void run_search(Variant& search, const u32* abort,
+                                                           i64 num_bits, i64* log, i64* report) {
+  dist_t top = top_of<dist_t>::value();
+  i64 n = search.n, *counters = search.counters;
+  for (i64 v = thread_index(); v < n; v += thread_count()) search.dist[v] = top;
+  for (i64 i = thread_index(); i < num_bits; i += thread_count()) search.bits[i] = 0;
+  if (thread_index() < 3) *distance_at(rotated(counters, LOWEST, (int)thread_index())) = top;
+  for (i64 i = threadIdx.x; i < search.hubs; i += blockDim.x) search.hub[i] = top;
+  if (!grid_barrier(&counters[ARRIVED], abort)) return;
+  // The last thread writes the log: small rounds use the first warps alone.
+  bool writes_log = thread_index() == thread_count() - 1, marks = false;
+  i64 started = clock_ns();
+  // The sources are round 0, below the first bound.
+  Kind kind = PUSH;
+  if (warp_index() == 0) search.begin(counters + SOURCES, counters[NUM_SOURCES]);
+  while (search.end_round(abort, marks)) {
+    if (search.round >= 0) {
+      if (threadIdx.x == 0) search.count(kind);
+      if (writes_log) record_round(log, counters, kind, search.round);
+    }
+    search.begin_round();
+    if (!search.is_near_empty()) {
+      search.relax_all(marks);
+      kind = PUSH;
+      marks = true;
+      continue;
+    }
+    marks = Variant::MARKS_ON_ADVANCE;
+    __syncthreads();  // all threads see the counts
+    if (search.advance_bucket(&kind)) continue;
+    // The block that wrote the log copies it to the host.
+    if (blockIdx.x < gridDim.x - 1) return;
+    __syncthreads();
+    i64 num_records = search.round < MAX_RECORDS ? search.round : MAX_RECORDS;
+    for (i64 i = threadIdx.x; i < num_records * RECORD_WORDS; i += blockDim.x)
+      report[NUM_REPORTS + i] = log[i];
+    if (writes_log) {
+      report[DONE] = 1;
+      report[NUM_RECORDS] = num_records;
+      report[STARTED] = started;
+    }
+    return;
+  }
+}
+
 // Rows in any order, relaxed whole.
 struct WholeRows {
   static constexpr u32 REMAINDER_FLAG = 0;
@@ -271,64 +318,6 @@ struct LightHeavy : SsspSearch<WeightRows> {
     return true;
   }
 };
-
-// Record a round, and clear the counts of the round before, which all blocks have read.
-__device__ inline void record_round(i64* log, i64* counters, Kind kind, int round) {
-  i64* record = log + (round < MAX_RECORDS ? round : MAX_RECORDS - 1) * RECORD_WORDS;
-  bool accumulates = round >= MAX_RECORDS;
-  record[0] = kind;
-  record[1] = (accumulates ? record[1] : 0) + load_relaxed(rotated(counters, VERTICES, round));
-  record[2] = (accumulates ? record[2] : 0) + load_relaxed(rotated(counters, ARCS, round));
-  record[3] = clock_ns();
-  store_relaxed(rotated(counters, VERTICES, round + 2), (i64)0);
-  store_relaxed(rotated(counters, ARCS, round + 2), (i64)0);
-  store_relaxed(rotated(counters, ROWS, round + 2), (i64)0);
-}
-
-template <class Variant> __device__ inline void run_search(Variant& search, const u32* abort,
-                                                           i64 num_bits, i64* log, i64* report) {
-  dist_t top = top_of<dist_t>::value();
-  i64 n = search.n, *counters = search.counters;
-  for (i64 v = thread_index(); v < n; v += thread_count()) search.dist[v] = top;
-  for (i64 i = thread_index(); i < num_bits; i += thread_count()) search.bits[i] = 0;
-  if (thread_index() < 3) *distance_at(rotated(counters, LOWEST, (int)thread_index())) = top;
-  for (i64 i = threadIdx.x; i < search.hubs; i += blockDim.x) search.hub[i] = top;
-  if (!grid_barrier(&counters[ARRIVED], abort)) return;
-  // The last thread writes the log: small rounds use the first warps alone.
-  bool writes_log = thread_index() == thread_count() - 1, marks = false;
-  i64 started = clock_ns();
-  // The sources are round 0, below the first bound.
-  Kind kind = PUSH;
-  if (warp_index() == 0) search.begin(counters + SOURCES, counters[NUM_SOURCES]);
-  while (search.end_round(abort, marks)) {
-    if (search.round >= 0) {
-      if (threadIdx.x == 0) search.count(kind);
-      if (writes_log) record_round(log, counters, kind, search.round);
-    }
-    search.begin_round();
-    if (!search.is_near_empty()) {
-      search.relax_all(marks);
-      kind = PUSH;
-      marks = true;
-      continue;
-    }
-    marks = Variant::MARKS_ON_ADVANCE;
-    __syncthreads();  // all threads see the counts
-    if (search.advance_bucket(&kind)) continue;
-    // The block that wrote the log copies it to the host.
-    if (blockIdx.x < gridDim.x - 1) return;
-    __syncthreads();
-    i64 num_records = search.round < MAX_RECORDS ? search.round : MAX_RECORDS;
-    for (i64 i = threadIdx.x; i < num_records * RECORD_WORDS; i += blockDim.x)
-      report[NUM_REPORTS + i] = log[i];
-    if (writes_log) {
-      report[DONE] = 1;
-      report[NUM_RECORDS] = num_records;
-      report[STARTED] = started;
-    }
-    return;
-  }
-}
 
 template <class Variant>
 __device__ inline Variant make_search(i64 n, const i64* indptr, const vertex_t* targets,

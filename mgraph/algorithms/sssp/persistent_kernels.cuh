@@ -61,7 +61,7 @@ struct Staging {
   // Append v of each lane that has one.
   __device__ inline void push(bool has_item, vertex_t v) {
     u32 mask = __ballot_sync(0xFFFFFFFFu, has_item);
-    if (has_item) items[length + __popc(mask & ((1u << lane_index()) - 1))] = v;
+    if (has_item) items[length + lanes_before(mask)] = v;
     length += __popc(mask);
   }
   // Remove the last, up to 32, one per lane; return how many.
@@ -95,6 +95,19 @@ struct LaneArcs {
   i64 begin, end;
   bool pulled;
 };
+
+// Record a round, and clear the counts of the round before, which all blocks have read.
+__device__ inline void record_round(i64* log, i64* counters, Kind kind, int round) {
+  i64* record = log + (round < MAX_RECORDS ? round : MAX_RECORDS - 1) * RECORD_WORDS;
+  bool accumulates = round >= MAX_RECORDS;
+  record[0] = kind;
+  record[1] = (accumulates ? record[1] : 0) + load_relaxed(rotated(counters, VERTICES, round));
+  record[2] = (accumulates ? record[2] : 0) + load_relaxed(rotated(counters, ARCS, round));
+  record[3] = clock_ns();
+  store_relaxed(rotated(counters, VERTICES, round + 2), (i64)0);
+  store_relaxed(rotated(counters, ARCS, round + 2), (i64)0);
+  store_relaxed(rotated(counters, ROWS, round + 2), (i64)0);
+}
 
 // One warp's view of the search. `round` and `bucket` are equal in all warps. `Rows` decides which
 // arcs of a row are relaxed when.
@@ -141,7 +154,7 @@ template <class Rows> struct SsspSearch : Rows {
     u32 mask = __ballot_sync(0xFFFFFFFFu, needs_slot);
     i64 at = 0;
     if (mask && lane_index() == 0) at = atomic_add(length, (i64)__popc(mask));
-    return __shfl_sync(0xFFFFFFFFu, at, 0) + __popc(mask & ((1u << lane_index()) - 1));
+    return __shfl_sync(0xFFFFFFFFu, at, 0) + lanes_before(mask);
   }
 
   // Queue the long rows of the lanes that have one, in pieces as long as a short row, for the next

@@ -23,6 +23,27 @@ struct MultiGpuSssp : OwnedSlice {
       settled_row_arcs = 0;  // arcs of this bucket's rows, repeats included; of settled buckets
   i64 queued_row_arcs = 0;   // arcs of the rows that a round begins with
 
+  __device__ void run(const Sources& sources, i64* report) {
+    started = clock_ns();
+    clear();
+    if (!ranks.barrier(tally)) return;
+    place_sources(sources);
+    if (!end_phase()) return;
+    while (has_work()) {
+      Method method;
+      if (!advance_bucket(&method)) return;
+      record_round(SCAN, count);
+      for (; count || method != PUSH; method = PUSH) {
+        i64 frontier = count;
+        if (!run_round(method)) return;
+        record_round(method, frontier);
+      }
+    }
+    copy_out();
+    if (!ranks.barrier(tally)) return;
+    if (ranks.leave(tally)) report_to_host(report);
+  }
+
   // Clear the own peer buffer: no other rank writes there before the first barrier.
   __device__ void clear() {
     Quad<dist_t> unreached = unreached_quad();
@@ -166,27 +187,6 @@ struct MultiGpuSssp : OwnedSlice {
     report[NUM_BEYOND] = block->ranks.total[COUNT];
     report[EVERYWHERE] = is_last_bucket;
     report[DONE] = 1;
-  }
-
-  __device__ void run(const Sources& sources, i64* report) {
-    started = clock_ns();
-    clear();
-    if (!ranks.barrier(tally)) return;
-    place_sources(sources);
-    if (!end_phase()) return;
-    while (has_work()) {
-      Method method;
-      if (!advance_bucket(&method)) return;
-      record_round(SCAN, count);
-      for (; count || method != PUSH; method = PUSH) {
-        i64 frontier = count;
-        if (!run_round(method)) return;
-        record_round(method, frontier);
-      }
-    }
-    copy_out();
-    if (!ranks.barrier(tally)) return;
-    if (ranks.leave(tally)) report_to_host(report);
   }
 };
 
