@@ -102,7 +102,8 @@ def read(
     """Read a graph from files, or from a spec such as `rmat:20`.
 
     `path` is a file, a list of files, a folder, a pattern such as `part-*.csv`, or a URL; docs/formats.md lists the
-    formats. Every rank must be able to read the files. A compressed file is decompressed once in each process that has a rank,
+    formats. Every rank must be able to read the files. A compressed file is decompressed once in each process that has a
+    rank,
     to an unnamed temporary file in the folder TMPDIR, and freed after the build. Options are those of
     `mgraph.io.formats.read_source`: `weight` (a column), `directed`, `num_vertices`, `format`.
     """
