@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.kernel import inline
+from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeTable
 from mgraph.ingest.kept import Column, Keeper, KeptPiece
@@ -38,7 +38,7 @@ def are_labels(
     num_labels: int,
     pieces: Sequence[ReadPiece],
     comm: Communicator,
-    pool: Executor,
+    workers: Workers,
 ) -> bool:
     """Return whether integer ids are mapped: by request, or because one is negative or they have large gaps.
 
@@ -46,10 +46,10 @@ def are_labels(
     """
     if table.labels != "auto" or table.num_vertices is not None or low > high:
         return table.labels not in ("auto", False)
-    return low < 0 or high + 1 > 4 * num_labels or high + 1 > 2 * _count_distinct(high + 1, pieces, comm, pool)
+    return low < 0 or high + 1 > 4 * num_labels or high + 1 > 2 * _count_distinct(high + 1, pieces, comm, workers)
 
 
-def _count_distinct(num_ids: int, pieces: Sequence[ReadPiece], comm: Communicator, pool: Executor) -> int:
+def _count_distinct(num_ids: int, pieces: Sequence[ReadPiece], comm: Communicator, workers: Workers) -> int:
     """Return how many of the ids below `num_ids` occur, or any number that is at least half of them."""
     seen = np.zeros(-(-num_ids // 8) * 8, np.uint8)
     found = 0
@@ -59,7 +59,7 @@ def _count_distinct(num_ids: int, pieces: Sequence[ReadPiece], comm: Communicato
         some = pieces[done : 2 * done + 1]
         done += len(some)
         # Threads that set the same byte set it to the same value.
-        list(pool.map(lambda piece: _mark(piece, seen), some))
+        workers.map(lambda piece: _mark(piece, seen), some)
         found = int(np.count_nonzero(seen))
     if comm.any(2 * found >= num_ids):
         return num_ids
@@ -81,7 +81,9 @@ def _mark(piece: ReadPiece, seen: np.ndarray) -> None:
 def mark(ids, seen):
     """Set seen[id] for every id."""
     for i in range(len(ids)):
-        seen[ids[i]] = 1
+        # Most are set already, and a read does not take the cache line from other cores.
+        if seen[ids[i]] == 0:
+            seen[ids[i]] = 1
 
 
 def encoded(reader: LabelReader, kept: KeptPiece, vertices: Column | None, base: int, keeper: Keeper) -> KeptPiece:
@@ -98,7 +100,7 @@ def encoded(reader: LabelReader, kept: KeptPiece, vertices: Column | None, base:
 
 
 def mapped(
-    reader: LabelReader, pieces: Sequence[KeptPiece], keeper: Keeper, pool: Executor
+    reader: LabelReader, pieces: Sequence[KeptPiece], keeper: Keeper, workers: Workers
 ) -> tuple[list[KeptPiece], LabelTable]:
     """Return pieces of codes as pieces of ids, and this rank's part of the labels; collective."""
     labels, id_of_code = reader.finish()
@@ -111,7 +113,7 @@ def mapped(
     def ids_of_piece(piece: KeptPiece) -> KeptPiece:
         return dataclasses.replace(piece, sources=ids_of(piece.sources), targets=ids_of(piece.targets))
 
-    return list(pool.map(ids_of_piece, pieces)), labels
+    return workers.map(ids_of_piece, pieces), labels
 
 
 @inline

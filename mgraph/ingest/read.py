@@ -11,17 +11,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.backends.cpu import available_cores
+from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgePiece, EdgeTable
-from mgraph.errors import CommAborted, InputError
+from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, memory_budget
 from mgraph.ingest.labelled import are_labels, encoded, label_reader, mapped
@@ -58,24 +57,26 @@ def read_table(table: EdgeTable, backend: Backend, comm: Communicator) -> tuple[
     Return its edges as a source for the build, and its part of the labels, None if ids are not mapped. Every rank calls
     it with the same table.
     """
-    threads = getattr(backend, "threads", None) or available_cores()
-    with ThreadPoolExecutor(threads) as pool:
-        reading = _Reading(table, backend, comm, pool, threads)
+    workers = Workers(backend)
+    try:
+        reading = _Reading(table, backend, comm, workers)
         for begin in range(0, table.num_pieces, ROUND_PIECES * comm.size):
             end = min(begin + ROUND_PIECES * comm.size, table.num_pieces)
-            _raise_first(reading.read(range(begin + comm.rank, end, comm.size)), comm)
+            own = range(begin + comm.rank, end, comm.size)
+            _raise_first(workers.try_each(reading.read, own), comm)
         return reading.finish()
+    finally:
+        workers.close()
 
 
 class _Reading:
     """One rank's reading of a table: its pieces by number, and what they are kept in."""
 
-    def __init__(self, table: EdgeTable, backend: Backend, comm: Communicator, pool: Executor, threads: int) -> None:
+    def __init__(self, table: EdgeTable, backend: Backend, comm: Communicator, workers: Workers) -> None:
         self.table = table
         self.backend = backend
         self.comm = comm
-        self.pool = pool
-        self.threads = threads
+        self.workers = workers
         self.found: dict[int, _Read] = {}
         self.keeper = Keeper(memory_budget(backend, comm), table.name)
         self._reader: LabelReader | None = None
@@ -88,29 +89,9 @@ class _Reading:
             self._reader = self._reader or label_reader(self.backend, self.comm)
             return self._reader
 
-    def read(self, own: range) -> tuple[int, Exception] | None:
-        """Read some pieces, in their order; return the first that is wrong, with its error."""
-        numbers = iter(own)
-        failures: dict[int, Exception] = {}
-        taking = threading.Lock()
-
-        def work() -> None:
-            while not failures:
-                with taking:
-                    k = next(numbers, None)
-                if k is None:
-                    return
-                try:
-                    if self.backend.stopped is not None:
-                        raise CommAborted(self.backend.stopped)
-                    self.found[k] = self._kept(self.table.piece(k, self.backend))
-                except Exception as error:
-                    failures[k] = error
-
-        for task in [self.pool.submit(work) for _ in range(min(self.threads, len(own)))]:
-            task.result()
-        # A piece before the first that failed was taken earlier, and is read: the first failure is the same each time.
-        return min(failures.items(), key=lambda failure: failure[0], default=None)
+    def read(self, k: int) -> None:
+        """Read a piece."""
+        self.found[k] = self._kept(self.table.piece(k, self.backend))
 
     def _kept(self, piece: EdgePiece) -> _Read:
         """Check a piece, narrow its columns or encode its labels, and keep it."""
@@ -176,14 +157,14 @@ class _Reading:
         kept = [piece.kept for piece in pieces]
         labels = None
         n = table.num_vertices
-        if is_text or are_labels(table, low, high, num_edges + num_vertices, pieces, comm, self.pool):
+        if is_text or are_labels(table, low, high, num_edges + num_vertices, pieces, comm, self.workers):
             if not is_text:
                 reader = self.reader
-                kept = list(
-                    self.pool.map(lambda p: encoded(reader, p.kept, p.vertices, table.base, self.keeper), pieces)
+                kept = self.workers.map(
+                    lambda piece: encoded(reader, piece.kept, piece.vertices, table.base, self.keeper), pieces
                 )
             self.found.clear()
-            kept, labels = mapped(self.reader, kept, self.keeper, self.pool)
+            kept, labels = mapped(self.reader, kept, self.keeper, self.workers)
             n = labels.num_vertices
         dtype = _weights_dtype(min_weight, max_weight, whole, single, double) if table.has_weights else None
         facts = table.name, table.directed, max(high + 1, 0) if n is None else n, dtype, num_edges

@@ -33,14 +33,13 @@ class LineEdges:
 
 def parsed(syntax: LineSyntax, text: np.ndarray, size: int, at: int) -> LineEdges:
     """Parse text[:size], whole lines that begin at byte `at` of a file; PADDING zero bytes follow."""
-    arrays = _Strings(size) if syntax.is_text else _Integers()
     state = np.zeros(parse.NUM_WORDS, np.int64)
     state[parse.FLOATS] = syntax.floats
     slow = np.empty((3, SLOW_TOKENS), np.int64)
     between = _between(text[: min(size, COUNTED_BYTES)], syntax)
     capacity = _expected(text, size)
     weights = np.empty(capacity if syntax.weight >= 0 else 0, np.int64)
-    arrays.grow(capacity)
+    arrays = _Strings(capacity, size) if syntax.is_text else _Integers(capacity)
     words = syntax.words
     skipped = syntax.skipped
     while True:
@@ -76,8 +75,8 @@ def parsed(syntax: LineSyntax, text: np.ndarray, size: int, at: int) -> LineEdge
 class _Integers:
     """The ends of edges as small ids, until one does not fit."""
 
-    def __init__(self) -> None:
-        self.ends = [np.empty(0, SMALL_VERTEX) for _ in range(2)]
+    def __init__(self, capacity: int) -> None:
+        self.ends = [np.empty(capacity, SMALL_VERTEX) for _ in range(2)]
         self.widest = none_of(SMALL_VERTEX) - 1
 
     def grow(self, capacity: int) -> None:
@@ -99,8 +98,10 @@ class _Integers:
 class _Strings:
     """The ends of edges as strings."""
 
-    def __init__(self, size: int) -> None:
-        self.offsets = [np.zeros(1, np.int64) for _ in range(2)]
+    def __init__(self, capacity: int, size: int) -> None:
+        self.offsets = [np.empty(capacity + 1, np.int64) for _ in range(2)]
+        for offsets in self.offsets:
+            offsets[0] = 0
         self.data = [np.empty(size, np.uint8) for _ in range(2)]
 
     def grow(self, capacity: int) -> None:

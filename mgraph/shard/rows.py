@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
+from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
 from mgraph.partition import Partition
@@ -67,7 +71,7 @@ class RowsBuilder:
 
 
 def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
-    """Sort and deduplicate every row in place, a batch of rows at a time.
+    """Sort and deduplicate every row in place, some batches of rows at a time.
 
     Return the number of arcs left. The keys of a batch are a temporary array; its result overwrites arcs that have been
     read already.
@@ -80,30 +84,58 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
     partition = builder.partition
     num_rows = len(indptr) - 1
     lengths = xp.zeros(num_rows, np.int64)
+    bounds = backend.to_host(indptr)
     shift = max(partition.num_positions - 1, 1).bit_length()
+    # Threads of a CPU sort a batch each, which together are as large as one that all of them sort.
+    threads = backend.threads if isinstance(backend, CpuBackend) else 1
+    workers = Workers(backend) if threads > 1 else None
+    of_thread = backend if workers is None else CpuBackend(1)
     written = 0
-    for first, last in _batches(backend.to_host(indptr), batch_arcs):
-        if shift + (last - first).bit_length() > 63:
-            raise UsageError(f"{partition.num_positions} vertices are too many for rows of {last - first}")
+    for batches in _groups(_batches(bounds, -(-batch_arcs // threads)), bounds, batch_arcs):
         # Batches differ in length: memory that a pool keeps of the last one would not serve this one.
         backend.release()
-        begin = int(indptr[first])
-        end = int(indptr[last])
-        keys = xp.empty(end - begin, np.int64)
-        pack_keys[backend](first, last, indptr, positions, shift, first, keys)
-        columns = [keys] if weights is None else [keys, weights[begin:end]]
-        del keys
-        keys, lightest = drop_parallel(backend, columns)
-        if weights is not None:
-            weights[written : written + len(keys)] = lightest
-            del lightest
-        lengths[first:last] = lengths_of_runs(xp, keys >> shift, last - first)
-        keys &= (1 << shift) - 1
-        positions[written : written + len(keys)] = partition.state(keys.astype(partition.dtype))
-        written += len(keys)
-        del keys
+        sort = functools.partial(_sorted_batch, builder, of_thread, bounds, shift)
+        for (first, last), (keys, lightest) in zip(
+            batches, map(sort, batches) if workers is None else workers.map(sort, batches), strict=True
+        ):
+            if weights is not None:
+                weights[written : written + len(keys)] = lightest
+            lengths[first:last] = lengths_of_runs(xp, keys >> shift, last - first)
+            keys &= (1 << shift) - 1
+            positions[written : written + len(keys)] = partition.state(keys.astype(partition.dtype))
+            written += len(keys)
+            del keys, lightest
     xp.cumsum(lengths, out=indptr[1:])
     return written
+
+
+def _sorted_batch(
+    builder: RowsBuilder, backend: Backend, bounds: np.ndarray, shift: int, rows: tuple[int, int]
+) -> tuple[Array, Array | None]:
+    """Return the sorted keys of some rows without parallel arcs, and the lightest weight of each."""
+    first, last = rows
+    key_bits = shift + (last - first).bit_length()
+    if key_bits > 63:
+        raise UsageError(f"{builder.partition.num_positions} vertices are too many for rows of {last - first}")
+    begin = int(bounds[first])
+    end = int(bounds[last])
+    keys = backend.xp.empty(end - begin, np.int64)
+    pack_keys[backend](first, last, builder.indptr, builder.positions, shift, first, keys)
+    columns = [keys] if builder.weights is None else [keys, builder.weights[begin:end]]
+    del keys
+    return drop_parallel(backend, columns, key_bits)
+
+
+def _groups(batches: list[tuple[int, int]], bounds: np.ndarray, arcs: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield batches in groups of at most so many arcs, at least one batch in each."""
+    group: list[tuple[int, int]] = []
+    for batch in batches:
+        if group and bounds[batch[1]] - bounds[group[0][0]] > arcs:
+            yield group
+            group = []
+        group.append(batch)
+    if group:
+        yield group
 
 
 def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import row_of_arc
+
+# Arcs whose slots a CPU thread finds before it writes them.
+ARCS_AT_ONCE = 512
 
 
 @kernel(id_t="ids", vertex_t="table")
@@ -34,11 +39,16 @@ def place_arcs(lo, hi, rows, targets, weights, cursors, out_targets, out_weights
 
     `cursors` are initially the starts of the rows.
     """
-    for i in range(lo, hi):
-        slot = atomic_add(cursors, rows[i], 1)
-        out_targets[slot] = targets[i]
-        if weights is not None:
-            out_weights[slot] = weights[i]
+    # A CPU's atomic waits for all stores before it: one after every arc takes twice as long.
+    slots = np.empty(ARCS_AT_ONCE, np.int64)
+    for first in range(lo, hi, ARCS_AT_ONCE):
+        last = min(first + ARCS_AT_ONCE, hi)
+        for i in range(first, last):
+            slots[i - first] = atomic_add(cursors, rows[i], 1)
+        for i in range(first, last):
+            out_targets[slots[i - first]] = targets[i]
+            if weights is not None:
+                out_weights[slots[i - first]] = weights[i]
 
 
 @kernel(lanes=32, vertex_t="targets")
