@@ -10,8 +10,8 @@ Vertices are counted from 1. An undirected road map of DIMACS has the arcs of bo
 from __future__ import annotations
 
 from mgraph.edges import Labels
-from mgraph.errors import UnknownFormat
-from mgraph.io.edge_lines import check_declared_vertices, counts_of, edge_lines, header_lines, no_header, wants_weights
+from mgraph.errors import InputError, UnknownFormat
+from mgraph.io.edge_lines import check_declared_vertices, counts_of, edge_lines, header_lines, wants_weights
 from mgraph.io.lines import placed
 from mgraph.io.parse import LineSyntax
 from mgraph.io.spool import InputFile
@@ -51,7 +51,7 @@ def _problem(file: InputFile) -> tuple[int, str, int, int]:
     for begin, end, words in header_lines(file):
         if not words[0].startswith("c"):
             return end, *_counts(file, begin, words)
-    raise no_header(file, "has no line `p sp VERTICES ARCS`: truncated?")
+    raise InputError(f"{file} has no line `p sp VERTICES ARCS`: truncated?")
 
 
 def _counts(file: InputFile, begin: int, words: list[str]) -> tuple[str, int, int]:

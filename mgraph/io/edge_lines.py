@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mgraph.errors import InputError, UsageError
+from mgraph.errors import UsageError
 from mgraph.io.lines import first_lines, placed, text_begin
 from mgraph.io.parse import LineSyntax
 from mgraph.io.spool import InputFile
@@ -46,8 +46,3 @@ def check_declared_vertices(file: InputFile, declared: int, num_vertices: int | 
     """Refuse a number of vertices that is not the file's."""
     if num_vertices not in (None, declared):
         raise UsageError(f"{file} has {declared} vertices, not {num_vertices}")
-
-
-def no_header(file: InputFile, what: str) -> InputError:
-    """Return the error for a file whose first lines are not those of its format."""
-    return InputError(f"{file} {what}")

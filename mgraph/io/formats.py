@@ -201,6 +201,8 @@ def reader_options(read: Callable[..., Any], given: dict[str, Any], path: object
     options = dict(given)
     if "columns" in accepted:
         options["columns"] = Columns(*(options.pop(name, None) for name in ("source", "target", "weight")))
+    elif options.get("labels") == "string":
+        raise UsageError(f"{path} is of a format in which ids are integers: labels='string' applies to text")
     if unknown := [name for name in options if name not in accepted]:
         raise UsageError(f"{path} is of a format in which {unknown[0]}= cannot be chosen")
     return options

@@ -15,7 +15,7 @@ import re
 from mgraph.edges import Labels
 from mgraph.errors import InputError, UnknownFormat
 from mgraph.io.checks import check_num_vertices
-from mgraph.io.edge_lines import edge_lines, header_lines, no_header, wants_weights
+from mgraph.io.edge_lines import edge_lines, header_lines, wants_weights
 from mgraph.io.parse import LineSyntax
 from mgraph.io.spool import InputFile
 from mgraph.io.text import TextTable
@@ -38,7 +38,7 @@ def read_konect(
     """Read the header and the first edge, and return the edges as a table."""
     header, begin, num_fields = _first_lines(file)
     if len(header) < 2 or header[0] not in (*DIRECTED, "bip"):
-        raise no_header(file, "does not begin with a line such as `% sym unweighted`")
+        raise InputError(f"{file} does not begin with a line such as `% sym unweighted`")
     if header[0] == "bip":
         raise UnknownFormat(
             f"{file} is bipartite: its two sides are both counted from 1, so that a number means two vertices. Add the "

@@ -120,13 +120,13 @@ def remote_files(url: str) -> list[RemoteFile]:
         else:
             about = system.info(path)
             if about["type"] != "directory":
-                return [_file(url, about)]
+                return [_file(url, system, about)]
             listed = {entry["name"]: entry for entry in system.ls(path, detail=True)}
             found = sorted(name for name, entry in listed.items() if entry["type"] == "file")
             found = [name for name in found if name.rpartition("/")[2][:1] not in (".", "_")]
         if not found:
             raise InputError(f"{url}: there is no file")
-        return [_file(system.unstrip_protocol(name), system.info(name)) for name in found]
+        return [_file(system.unstrip_protocol(name), system, system.info(name)) for name in found]
 
 
 def can_read_ranges(file: RemoteFile) -> bool:
@@ -134,11 +134,23 @@ def can_read_ranges(file: RemoteFile) -> bool:
     return file.num_bytes >= 0
 
 
-def _file(url: str, about: dict[str, Any]) -> RemoteFile:
-    # A web server that does not offer ranges would send the whole file for each.
-    ranges = about.get("size") is not None and (not url.startswith("http") or bool(about.get("partial")))
+def _file(url: str, system: Any, about: dict[str, Any]) -> RemoteFile:
+    size = about.get("size")
+    ranges = size is not None and about.get("partial", True) and _offers_ranges(url, system, about["name"], size)
     version = next((str(about[key]) for key in VERSIONS if about.get(key)), "")
-    return RemoteFile(url, int(about["size"]) if ranges else -1, version)
+    return RemoteFile(url, int(size) if size is not None and ranges else -1, version)
+
+
+def _offers_ranges(url: str, system: Any, path: str, size: int) -> bool:
+    """Return whether ranges can be requested: some web servers send the whole file for each."""
+    if not url.startswith("http") or size == 0:
+        return True
+    try:
+        with system.open(path, "rb") as raw:
+            raw.seek(size - 1)
+            return len(raw.read(1)) == 1
+    except (OSError, ValueError):
+        return False
 
 
 @functools.lru_cache(maxsize=64)

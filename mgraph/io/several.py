@@ -72,6 +72,7 @@ def as_one_table(tables: Sequence[EdgeTable], files: Sequence[object], name: str
     if len(tables) == 1:
         return tables[0]
     facts: dict[str, Callable[[Any], Any]] = {
+        "columns": lambda table: getattr(table, "columns", None),
         "weights": lambda table: table.has_weights,
         "direction": lambda table: table.directed,
         "number of vertices": lambda table: table.num_vertices,
@@ -87,4 +88,8 @@ def as_one_table(tables: Sequence[EdgeTable], files: Sequence[object], name: str
 
 
 def _said(value: Any) -> str:
-    return {True: "yes", False: "no", None: "none declared"}.get(value) or str(value)
+    if isinstance(value, tuple):
+        return " ".join(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none declared" if value is None else str(value)

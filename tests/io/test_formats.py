@@ -300,3 +300,5 @@ def test_option_that_a_format_does_not_know_is_refused(tmp_path):
     for option in ("source", "base", "sep"):
         with pytest.raises(UsageError, match=rf"g\.sg is of a format in which {option}= cannot be chosen"):
             read_source(path, **{option: 1})
+    with pytest.raises(UsageError, match=r"g\.sg is of a format in which ids are integers: labels='string' applies"):
+        read_source(path, labels="string")

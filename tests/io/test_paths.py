@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 from binary_graphs import gap_bytes
 from table_checks import rows_in, rows_of
@@ -83,6 +85,13 @@ def test_file_that_differs_is_refused_by_name(parts, change, message):
     save(parts / "part-1.npz", [(1, 2), (1, 9)], **change)
     with pytest.raises(InputError, match=message):
         read_source(parts)
+
+
+def test_columns_of_another_name_are_refused(tmp_path):
+    pyarrow.parquet.write_table(pyarrow.table({"src": [0], "dst": [1]}), tmp_path / "a.parquet")
+    pyarrow.parquet.write_table(pyarrow.table({"from": [0], "to": [1]}), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet differs from .* in its columns \(from to, not src dst\)"):
+        read_source(tmp_path)
 
 
 def test_file_of_another_format_is_refused_by_name(parts):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sys
 
 import fsspec
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from binary_graphs import galois_bytes, gap_bytes, graph500_bytes
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import _registry
 from table_checks import rows_in, rows_of
 
 from mgraph.errors import InputError, UsageError
@@ -101,12 +103,41 @@ def test_file_beside_another_is_found(store):
     assert rows_in("memory://g/edges", format="graph500-16") == ROWS
 
 
-def test_file_system_without_ranges_is_copied(store):
-    fsspec.register_implementation("noranges", NoRanges, clobber=True)
+def test_file_system_without_ranges_is_copied(store, monkeypatch):
+    monkeypatch.setitem(_registry, "noranges", NoRanges)
     store.pipe("/g.wsg", GAP)
     table = read_source("noranges://g.wsg")
     assert rows_of(table) == ROWS
     table.release()
+
+
+class Web(MemoryFileSystem):
+    """A web server with or without ranges; as with fsspec's, info() does not tell which."""
+
+    protocol = "http"
+    has_ranges = True
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return "/" + path.removeprefix("http://").strip("/")
+
+    def _open(self, path, mode="rb", **options):
+        found = super()._open(path, mode, **options)
+        if self.has_ranges:
+            return found
+        copy = io.BytesIO(found.getvalue())
+        copy.seek = lambda *_: (_ for _ in ()).throw(ValueError("no ranges"))
+        return copy
+
+
+@pytest.mark.parametrize("has_ranges", [False, True])
+def test_web_server_is_asked_whether_it_has_ranges(store, monkeypatch, has_ranges):
+    monkeypatch.setitem(_registry, "http", Web)
+    monkeypatch.setattr(Web, "has_ranges", has_ranges)
+    store.pipe("/host/g.wsg", GAP)
+    table = read_source("http://host/g.wsg")
+    assert isinstance(table.arrays.file, remote.RemoteFile) == has_ranges
+    assert rows_of(table) == ROWS
 
 
 def test_failures_name_the_url(store, monkeypatch):
