@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from functools import partial
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -78,8 +78,7 @@ def write_metis(file: BinaryIO, arcs: Table) -> None:
         columns = [batch["target"].astype(np.int64) + 1]
         if weighted:
             columns.append(positive(whole_weights(batch["weight"], ".graph")))
-        for line in _adjacency_lines(np.stack(columns, axis=1), counts):
-            file.write(line)
+        file.write(_adjacency_lines(np.stack(columns, axis=1), counts))
         first = last
     file.write(b"\n" * (int(facts.num_vertices or 0) - first))
 
@@ -91,12 +90,18 @@ def positive(weights: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _adjacency_lines(entries: np.ndarray, counts: np.ndarray) -> Iterator[bytes]:
-    """Yield the line of every vertex."""
-    ends = np.cumsum(counts).tolist()
-    begin = 0
-    width = entries.shape[1]
-    words = list(map(str, entries.ravel().tolist()))
-    for end in ends:
-        yield (" ".join(words[width * begin : width * end]) + "\n").encode()
-        begin = end
+def _adjacency_lines(entries: np.ndarray, counts: np.ndarray) -> Any:
+    """Return the line of every vertex: its entries, separated by blanks."""
+    ends = np.concatenate([[0], np.cumsum(counts)]) * entries.shape[1]
+    try:
+        import pyarrow
+        import pyarrow.compute as compute
+    except ImportError:
+        words = list(map(str, entries.ravel().tolist()))
+        rows = (words[lo:hi] for lo, hi in itertools.pairwise(ends.tolist()))
+        return "".join(f"{' '.join(row)}\n" for row in rows).encode()
+    words = compute.cast(pyarrow.array(entries.ravel()), pyarrow.string())
+    rows = compute.binary_join(pyarrow.ListArray.from_arrays(ends.astype(np.int32), words), " ")
+    lines = compute.binary_join_element_wise(rows, "\n", "")
+    _, offsets, text = lines.buffers()
+    return text.slice(0, int(np.frombuffer(offsets, np.int32)[len(lines)]))

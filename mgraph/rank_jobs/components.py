@@ -10,7 +10,7 @@ from mgraph.algorithms.components.labels import labels_of_users
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room
-from mgraph.rank_jobs.results import StoredColumns, labels_of_graph, shard_of
+from mgraph.rank_jobs.results import StoredColumns, shard_of
 from mgraph.validation.components import labels_check_bytes, validate_labels
 from mgraph.validation.traversal import Violation
 
@@ -23,7 +23,7 @@ def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
     lo, hi = shard.user_range
-    rank.objects[key] = StoredColumns(lo, {"labels": labels}, labels=labels_of_graph(shard))
+    rank.objects[key] = StoredColumns(lo, {"labels": labels}, labels=shard.labels)
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,

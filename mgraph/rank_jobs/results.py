@@ -29,11 +29,6 @@ class StoredColumns:
         return len(next(iter(self.columns.values())))
 
 
-def labels_of_graph(shard: Shard) -> LabelTable | None:
-    """Return this rank's part of the labels, None if vertices are called by their ids."""
-    return getattr(shard, "labels", None)
-
-
 def labels_of_ids(rank: Rank, labels: LabelTable | None, ids: np.ndarray) -> Values:
     """Return vertices as their labels; collective if there are labels."""
     return ids if labels is None else labels.labels_of(rank.comm, ids)

@@ -12,7 +12,7 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
-from mgraph.rank_jobs.results import StoredColumns, labels_of_graph, shard_of
+from mgraph.rank_jobs.results import StoredColumns, shard_of
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.validation.spanning_forest import forest_check_bytes, validate_forest
 from mgraph.validation.traversal import Violation
@@ -34,7 +34,7 @@ def compute_spanning_forest(rank: Rank, graph: str, key: str, maximum: bool) -> 
     variant, arcs = run_variant.compute_spanning_forest(shard, comm, trace, maximum)
     with trace.phase("translate"):
         first, columns = edges_of_users(shard, comm, arcs)
-    rank.objects[key] = StoredForest(first, columns, maximum, labels=labels_of_graph(shard))
+    rank.objects[key] = StoredForest(first, columns, maximum, labels=shard.labels)
     return {
         "seconds": trace.seconds,
         "supersteps": trace.supersteps,

@@ -23,7 +23,7 @@ from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, 
 from mgraph.io.write_arrow import write_parquet
 from mgraph.labels.table import LabelTable, stride_of
 from mgraph.partition import chunk_range
-from mgraph.rank_jobs.results import StoredColumns, labels_of_graph, labels_of_ids, shard_of
+from mgraph.rank_jobs.results import StoredColumns, labels_of_ids, shard_of
 from mgraph.shard.edges_by_user import ByUser, cut_by_arcs, edges_of_range, ranges_of, vertices_by_user
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class GraphEdges:
         shard = shard_of(rank, self.graph)
         columns = edges_of_range(shard, rank.comm, rank.objects[key].by_user, lo, hi, both=self.both)
         rows = dict(zip(EDGE_COLUMNS, map(rank.backend.to_host, columns), strict=False))
-        labels = None if self.numbered else labels_of_graph(shard)
+        labels = None if self.numbered else shard.labels
         return {
             name: rows[name] if name == "weight" else labels_of_ids(rank, labels, rows[name])
             for name in rows
@@ -173,7 +173,7 @@ def number_vertices(rank: Rank, key: str, graph: str) -> None:
     shard = shard_of(rank, graph)
     lo, hi = shard.user_range
     numbers = rank.backend.to_device(np.arange(lo, hi))
-    rank.objects[key] = StoredColumns(lo, {"vertex": numbers}, labels=labels_of_graph(shard))
+    rank.objects[key] = StoredColumns(lo, {"vertex": numbers}, labels=shard.labels)
 
 
 def make_rows(rank: Rank, key: str, rows: Rows, lo: int, hi: int, names: Sequence[str]) -> Batch:

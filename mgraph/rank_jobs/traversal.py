@@ -13,7 +13,7 @@ from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
-from mgraph.rank_jobs.results import StoredColumns, labels_of_graph, shard_of
+from mgraph.rank_jobs.results import StoredColumns, shard_of
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
@@ -69,7 +69,7 @@ def store_traversal(
             traversal.predecessors = find_tree(shard, comm, sources, traversal.distances, traversal.everywhere)
     # The next search overwrites them: they are in its peer buffer.
     traversal.everywhere = None
-    result = StoredTraversal(shard.user_range[0], {}, spec, traversal, labels=labels_of_graph(shard))
+    result = StoredTraversal(shard.user_range[0], {}, spec, traversal, labels=shard.labels)
     with trace.phase("translate"):
         # An isolated source has no state; it reaches itself.
         isolated = [s for s, p in zip(spec.sources, sources, strict=True) if p >= shard.partition.num_positions]

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+import signal
+import subprocess
+import sys
+import time
 
 import dask
 import numpy as np
 import pandas
 import pytest
+from dask_processes import ENVIRONMENT, wait_until
 from disks import mounted_disk
+from distributed import Client, LocalCluster
+from killer import Killer, exist
+from rank_programs import LingeringRows, where
 from user_graphs import graph_of
 from zoo import ZOO, random_case
 
@@ -136,3 +144,62 @@ def test_graph_without_vertices_has_empty_tables(tmp_path):
         assert (tmp_path / "a.csv").read_text() == "vertex,labels\n"
         assert len(found.to_dask_dataframe().compute(scheduler="synchronous")) == 0
         assert [len(column) for column in g.edges.to_numpy()] == [0, 0]
+
+
+@pytest.mark.ci
+def test_worker_killed_while_it_writes_leaves_no_folder(tmp_path):
+    marker = str(tmp_path / "m")
+    (tmp_path / "out").mkdir()
+    patience = dask.config.set({"distributed.deploy.lost-worker-timeout": "10 minutes"})
+    with (
+        patience,
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as workers,
+        Client(workers),
+        graph_of(CASE, None, "degree") as g,
+        mg.connected_components(g) as found,
+    ):
+        g.edges.write(tmp_path / "out" / "edges")
+        assert len(names(tmp_path / "out" / "edges")) == 2
+        assert found.to_dask_dataframe().compute().equals(found.to_pandas())
+        table = found._table()
+        table._rows = LingeringRows(table._rows.columns, table._rows.ids, marker=marker)
+        pid = g.cluster.run(where)[1][0]
+        killer = Killer(pid, exist(f"{marker}-0", f"{marker}-1"))
+        with pytest.raises(mg.GangLost):
+            table.write(tmp_path / "out" / "labels")
+        killer.check_prompt()
+        (tmp_path / "m-over").write_text("")
+        wait_until(lambda: names(tmp_path / "out") == ["edges"])
+
+
+# Writes the components of a graph until it is killed.
+CLIENT = """
+import sys
+import mgraph as mg
+from rank_programs import LingeringRows
+with mg.rmat(8, cluster=mg.connect(num_ranks=2, backend="cpu")) as g, mg.connected_components(g) as found:
+    table = found._table()
+    table._rows = LingeringRows(table._rows.columns, table._rows.ids, marker=sys.argv[2])
+    table.write(sys.argv[1])
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_client_killed_while_it_writes_leaves_nothing_that_reads_as_a_result(tmp_path, number):
+    marker = str(tmp_path / "m")
+    (tmp_path / "out").mkdir()
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT, str(tmp_path / "out" / "labels"), marker],
+        env=ENVIRONMENT,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_until(exist(f"{marker}-0", f"{marker}-1"))
+    client.send_signal(number)
+    time.sleep(0.5)
+    assert not (tmp_path / "out" / "labels").exists()
+    (tmp_path / "m-over").write_text("")
+    assert client.wait(30) != 0
+    assert all(name.startswith(".mgraph-") for name in names(tmp_path / "out"))
+    if number == signal.SIGINT:
+        assert names(tmp_path / "out") == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import scipy.io
@@ -47,7 +49,9 @@ def test_pace_lists_undirected_edges_without_weights(tmp_path):
         write_edges(tmp_path / "a.gr", edges_source([0], [1], directed=True))
 
 
-def test_metis_has_a_line_for_each_vertex(tmp_path):
+@pytest.mark.parametrize("without", ["pyarrow.compute", "nothing"])
+def test_metis_has_a_line_for_each_vertex(tmp_path, monkeypatch, without):
+    monkeypatch.setitem(sys.modules, without, None)
     with mg.from_edges([1, 1, 4], [0, 3, 1], [7, 8, 9], num_vertices=7) as g:
         write_table(tmp_path / "a.graph", g.edges.numbered(both=True), GRAPH_WRITERS)
     lines = (tmp_path / "a.graph").read_text().splitlines()

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 import weakref
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeChunk
 from mgraph.errors import WouldNotFit
 from mgraph.generate.rmat import Rmat
+from mgraph.rank_jobs.tables import ResultRows
 
 
 def total(rank: Rank, *args: Any) -> tuple:
@@ -225,6 +227,23 @@ def compute(rank: Rank, marker: str) -> None:
     """Compute on all ranks, in no verb."""
     pathlib.Path(f"{marker}-{rank.index}").write_text("")
     nap(marker)
+
+
+@dataclass(frozen=True)
+class LingeringRows(ResultRows):
+    """Rows of a result that say when the first are there, and make the last only when the test is over."""
+
+    marker: str = ""
+
+    def times(self, rank: Rank, key: str) -> int:
+        return 2 * super().times(rank, key)
+
+    def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Any]:
+        rows = list(super().own(rank, key, names))
+        yield from rows
+        pathlib.Path(f"{self.marker}-{rank.index}").write_text("")
+        nap(self.marker)
+        yield from rows
 
 
 def launch_on_and_on(rank: Rank, marker: str) -> None:
