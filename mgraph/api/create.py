@@ -18,7 +18,7 @@ from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.io.arrays import csr_source, edges_source, scipy_source
 from mgraph.io.formats import read_source
-from mgraph.store.manifest import open_store
+from mgraph.store.manifest import is_store, open_store
 
 
 def rmat(
@@ -112,6 +112,8 @@ def read(
         if given := [name for name, value in options.items() if value is not None]:
             raise UsageError(f"{given[0]} applies to files, and {path} is generated")
         edges = parse_spec(str(path))
+    elif isinstance(path, (str, PathLike)) and is_store(path):
+        raise UsageError(f"{path} is a saved graph: mg.load reads it")
     else:
         edges = read_source(path, **options)
     return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)

@@ -19,6 +19,7 @@ from mgraph.cli.options import (
     combined,
     input_options,
     json_option,
+    making,
     print_json,
     print_trace,
     progress,
@@ -29,7 +30,6 @@ from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
 from mgraph.io.write import TABLE_WRITERS, require_writable
-from mgraph.store.manifest import StoredGraph
 
 ENDINGS = ", ".join(TABLE_WRITERS)
 
@@ -93,7 +93,7 @@ def graph_of(
     where = {name: options[name] for name in CLUSTER_OPTIONS}
     with connect(**where) as cluster, progress(quiet=options["as_json"]) as show:
         check(cluster)
-        show(f"{'loading' if isinstance(edges, StoredGraph) else 'building'} {edges.name}")
+        show(making(edges))
         yield Graph.from_source(edges, cluster=cluster, order=options["order"], layout=layout), show
 
 

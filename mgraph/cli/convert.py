@@ -19,6 +19,7 @@ from mgraph.cli.options import (
     cluster_options,
     combined,
     input_options,
+    making,
     progress,
     source_of,
 )
@@ -42,6 +43,7 @@ from mgraph.io.write import (
     write_parts,
     write_table,
 )
+from mgraph.store.manifest import StoredGraph
 
 ENDINGS = ", ".join([*EDGE_WRITERS, *GRAPH_WRITERS])
 output_options = combined(
@@ -112,10 +114,10 @@ def write_output(
     if to is None and not is_folder:
         require_weights_as_named(path, has_weights(edges))
     is_graph = not is_folder and to is None and suffix_of(path) in GRAPH_WRITERS
-    if is_graph or vertices is not None:
+    if is_graph or vertices is not None or isinstance(edges, StoredGraph):
         where = {name: cluster[name] for name in CLUSTER_OPTIONS}
         with connect(**where) as ranks:
-            show(f"building {edges.name}")
+            show(making(edges))
             g = Graph.from_source(edges, cluster=ranks)
             _refuse_labels(g, output, vertices)
             show(f"writing {output}")

@@ -14,6 +14,7 @@ from mgraph.cli.options import (
     input_options,
     json_option,
     layout_option,
+    making,
     print_json,
     print_table,
     progress,
@@ -32,7 +33,7 @@ def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
     """Build or load INPUT and print facts: sizes, weights, vertex order, dropped edges."""
     source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
     with connect(**options) as cluster, progress(quiet=as_json) as show:
-        show(f"building {source.name}")
+        show(making(source))
         g = Graph.from_source(source, cluster=cluster, layout=layout)
     facts = {"name": g.name} | dataclasses.asdict(g.info) | {"placement": str(g.placement)}
     build_s = max(stats["seconds"] for stats in g.build_stats)

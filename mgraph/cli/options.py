@@ -20,7 +20,7 @@ from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.formats import read_source
-from mgraph.store.manifest import is_store, open_store
+from mgraph.store.manifest import StoredGraph, is_store, open_store
 
 if TYPE_CHECKING:
     from mgraph.api.results import Costs
@@ -149,6 +149,11 @@ def _refuse_build_options(text: str) -> None:
         is_given = context.get_parameter_source(parameter.name or "") == ParameterSource.COMMANDLINE
         if parameter.name in BUILD_OPTIONS and is_given:
             raise click.UsageError(f"{parameter.opts[-1]} applies to a graph that is built, and {text} is a saved one")
+
+
+def making(edges: EdgeSource | EdgeTable) -> str:
+    """Return what a command does first, in words: it builds the graph, or loads a saved one."""
+    return f"{'loading' if isinstance(edges, StoredGraph) else 'building'} {edges.name}"
 
 
 @contextmanager

@@ -6,6 +6,7 @@ The bytes of a search are those of the variant that the ranks would select (algo
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,8 @@ from mgraph.partition import Partition
 from mgraph.planning.tables import PlannedTable, as_planned
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.block_headers import shape_of
+from mgraph.store.manifest import StoredGraph
+from mgraph.store.rows import beside_rows_bytes
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 
@@ -38,6 +41,9 @@ CACHE_BYTES = 60 << 20
 PEER_BUFFERS = "peer buffers"
 # Routing table between owners and user ids, of several ranks in degree order; made by the first search or forest.
 RESULT_ROUTING = "result routing"
+# A graph is built, or a saved one loaded.
+BUILT = "while it is built"
+LOADED = "while it is loaded"
 # Edges of a table between reading and the end of the build, beyond a share of the memory in a temporary file.
 KEPT = "input kept on the host"
 # Structures beside the rows that only some searches make.
@@ -90,7 +96,7 @@ class GraphPlan:
     @property
     def needed_bytes(self) -> int:
         """The bytes of the largest step and of what is held during it, without `extras`."""
-        return max(self.parts["while it is built"], _in_use_bytes(self.parts))
+        return max(self.parts.get(BUILT, 0), self.parts.get(LOADED, 0), _in_use_bytes(self.parts))
 
     @property
     def extras(self) -> list[str]:
@@ -139,6 +145,7 @@ def plan_graph(
         Whether GPUs are assumed to have access to each other's memory.
     """
     source = as_planned(source)
+    layout = source.info.layout if isinstance(source, StoredGraph) else layout
     edges = expected_edges(source)
     if memory is None:
         memory = CpuBackend(1, sharers=num_ranks).free_memory()
@@ -151,7 +158,9 @@ def plan_graph(
         if isinstance(source, PlannedTable):
             parts[KEPT] = source.kept_bytes(ranks)
             if backend == "cpu":
-                parts["while it is built"] += min(parts[KEPT], memory.num_bytes // BUDGET_SHARE)
+                parts[BUILT] += min(parts[KEPT], memory.num_bytes // BUDGET_SHARE)
+        if isinstance(source, StoredGraph):
+            parts = _parts_of_load(source, parts, ranks)
         sizes = source.num_vertices, edges, memory.num_bytes
         return GraphPlan(source.name, layout, ranks, *sizes, parts, limit=memory.limit, is_estimate=is_estimate)
 
@@ -161,20 +170,33 @@ def plan_graph(
         made = compact
     if made.fits:
         return dataclasses.replace(made, enough_ranks=num_ranks)
-    if made.layout == "rows" and compact.fits:
+    if made.layout == "rows" and compact.fits and not isinstance(source, StoredGraph):
         made = dataclasses.replace(made, compact_bytes=compact.needed_bytes)
+    enough = _fewest_ranks(num_ranks, lambda ranks: plan(ranks, made.layout).fits)
+    return dataclasses.replace(made, enough_ranks=enough)
+
+
+def _fewest_ranks(least: int, fits: Callable[[int], bool]) -> int | None:
+    """Return the fewest ranks, more than `least`, on which a graph fits; None if it does on no number of them."""
     # Replicated arrays, such as those of all states, do not shrink with more ranks.
-    least = num_ranks
-    most = num_ranks
-    while not plan(most, made.layout).fits:
+    most = least
+    while not fits(most):
         least = most
         most = 2 * most
         if most > MAX_PLANNED:
-            return made
+            return None
     while most - least > 1:
         middle = (least + most) // 2
-        least, most = (least, middle) if plan(middle, made.layout).fits else (middle, most)
-    return dataclasses.replace(made, enough_ranks=most)
+        least, most = (least, middle) if fits(middle) else (middle, most)
+    return most
+
+
+def _parts_of_load(store: StoredGraph, parts: dict[str, int], num_ranks: int) -> dict[str, int]:
+    """Return the parts of a plan with a load in place of a build; blocks may have to be built from those stored."""
+    if store.info.layout == "compact":
+        return parts
+    loaded = parts["graph"] + beside_rows_bytes(store, num_ranks)
+    return {LOADED if part == BUILT else part: loaded if part == BUILT else taken for part, taken in parts.items()}
 
 
 def rows_in_use_bytes(survey: Survey, limits: Limits, *, peer_memory: bool) -> int:
@@ -221,7 +243,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     blocks = EDGE_BLOCKS.bytes(sizes)
     parts = {
         "graph": user_table + (8 * owned + arcs * (vertex + weight)) * (2 if sizes.directed else 1),
-        "while it is built": build.peak_bytes,
+        BUILT: build.peak_bytes,
         BLOCKS: blocks,
         "while edge blocks are built": blocks + blocks_beside(sizes.edges, owned, weight, limits),
     }
@@ -244,7 +266,7 @@ def _parts_of_blocks(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> di
     blocks = shape_of(SHARED_BYTES, CACHE_BYTES, sizes.state)
     keys = key_layout(blocks, partition.num_states, range(partition.stride), sizes.edges)
     build = plan_compact(_build_sizes(sizes, sizes.edges), partition, keys, limits, chunks, sizes.state)
-    parts = {"graph": build.shard_bytes, "while it is built": build.peak_bytes}
+    parts = {"graph": build.shard_bytes, BUILT: build.peak_bytes}
     return parts | _search_parts(sizes, Setting.planned(sizes, limits, "compact", peer_memory=peer_memory))
 
 

@@ -136,7 +136,7 @@ def deal_arcs(
                 0, len(of_sender[0]), begins, len(counts), shifts, of_sender[0],
                 None if weights is None else of_sender[1], targets, weights,
             )  # fmt: skip
-        backend.release()
+    backend.release()
     return targets, weights
 
 

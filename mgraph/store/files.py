@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.backends.cpu import available_cores
+from mgraph.backends.cpu import CpuBackend, available_cores
 from mgraph.backends.thread_pool import Helpers
 from mgraph.errors import CommAborted, InputError
 from mgraph.store import manifest
@@ -24,8 +24,8 @@ from mgraph.types import Array
 # Chunks that a thread writes or reads at once. A piece of host memory this long is all that a thread holds beside the
 # arrays themselves.
 PIECE_CHUNKS = 4
-# Threads of a rank whose kernels run on a device; more do not read faster from a page cache.
-DEVICE_THREADS = 8
+# The most threads of a rank; more do not read faster from a page cache.
+MAX_THREADS = 16
 
 Convert = Callable[[Array], Array]
 # Arrays by name: their values, their dtype in the file, and how they are converted.
@@ -39,12 +39,13 @@ def unchanged(values: Array) -> Array:
 
 def num_threads(backend: Backend) -> int:
     """Return how many threads of this rank read and write files."""
-    return getattr(backend, "threads", None) or min(available_cores(), DEVICE_THREADS)
+    return min(backend.threads if isinstance(backend, CpuBackend) else available_cores(), MAX_THREADS)
 
 
-def staging_bytes(backend: Backend) -> int:
+def staging_bytes(store: StoredGraph, backend: Backend) -> int:
     """Return the bytes of host memory for pieces that are not read in place, with what converting them takes."""
-    return 4 * num_threads(backend) * (PIECE_CHUNKS + 1) * manifest.CHUNK_BYTES
+    largest = max((store.count(array) * dtype.itemsize for array, dtype in store.dtypes.items()), default=0)
+    return 4 * num_threads(backend) * min((PIECE_CHUNKS + 1) * manifest.CHUNK_BYTES, largest)
 
 
 def in_threads(backend: Backend, pieces: Iterable[Any], work: Callable[[Any], None]) -> None:
@@ -135,6 +136,7 @@ def read_array(
     into = backend.xp.empty(sum(extent.end - extent.begin for extent in extents), dtype or store.dtypes[array])
     in_place = backend.xp is np and into.dtype == store.dtypes[array] and convert is unchanged
     stagings = threading.local()
+    most = max((part.arrays[array].count for part in store.parts), default=0) * store.dtypes[array].itemsize
 
     def read(piece: tuple[Extent, int]) -> None:
         extent, at = piece
@@ -144,7 +146,7 @@ def read_array(
             reader.read(extent, into[at : at + count].view(np.uint8))
             return
         if not hasattr(stagings, "bytes"):
-            stagings.bytes = np.empty((PIECE_CHUNKS + 1) * manifest.CHUNK_BYTES, np.uint8)
+            stagings.bytes = np.empty(min((PIECE_CHUNKS + 1) * manifest.CHUNK_BYTES, most), np.uint8)
         values = backend.to_device(reader.values(extent, stagings.bytes)).astype(into.dtype, copy=False)
         into[at : at + count] = convert(values)
         # The staging buffer is written again by the next piece.

@@ -27,9 +27,9 @@ def load_rows(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard
     num_arcs = int(indptr[-1])
     if comm.sum(num_arcs)[0] != store.info.num_arcs:
         raise InputError(f"{store.path}: the lengths of its rows are not those of {store.info.num_arcs} arcs")
-    weight = store.dtypes["weights"].itemsize if "weights" in store.dtypes else 0
-    dealt = _dealt_bytes(partition, weight) if is_dealt(store, partition) else 0
-    require_memory(store, num_arcs * (partition.dtype.itemsize + weight) + dealt, backend, comm)
+    weight = _weight_bytes(store)
+    arcs_bytes = num_arcs * (partition.dtype.itemsize + weight)
+    require_memory(store, arcs_bytes + _dealt_bytes(store, partition), backend, comm)
     if is_dealt(store, partition):
         targets, weights = deal_arcs(store, lengths, indptr, partition, backend, comm)
         _to_states(targets, partition)
@@ -53,7 +53,20 @@ def _to_states(targets: Array, partition: Partition) -> None:
         piece[:] = partition.state(piece)
 
 
-def _dealt_bytes(partition: Partition, weight: int) -> int:
+def beside_rows_bytes(store: StoredGraph, num_ranks: int) -> int:
+    """Return what a load holds beside the rows on the fullest rank: their lengths, and pieces that are dealt."""
+    partition = partition_of(store, num_ranks)
+    return store.dtypes["lengths"].itemsize * partition.num_owned(0) + _dealt_bytes(store, partition)
+
+
+def _dealt_bytes(store: StoredGraph, partition: Partition) -> int:
     """Return the bytes of a piece that is read, of one that is sent, and of those received, if all are for one rank."""
+    if not is_dealt(store, partition):
+        return 0
     # Begins, shifts and lengths of its rows, beside its arcs.
-    return PIECE_ARCS * ((2 + partition.num_ranks) * (partition.dtype.itemsize + weight) + 48)
+    piece = (2 + partition.num_ranks) * (partition.dtype.itemsize + _weight_bytes(store)) + 48
+    return min(PIECE_ARCS, store.info.num_arcs) * piece
+
+
+def _weight_bytes(store: StoredGraph) -> int:
+    return store.dtypes["weights"].itemsize if "weights" in store.dtypes else 0

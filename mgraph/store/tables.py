@@ -62,7 +62,7 @@ def tables_bytes(store: StoredGraph, partition: Partition) -> int:
 def require_memory(store: StoredGraph, needed: int, backend: Backend, comm: Communicator) -> None:
     """Raise on every rank if any lacks the memory that the fullest needs."""
     most = int(comm.allreduce(np.array([needed], np.int64), "max")[0])
-    most += staging_bytes(backend) if backend.xp is np else 0
+    most += staging_bytes(store, backend) if backend.xp is np else 0
     least = min_free_bytes(backend, comm)
     if most > least:
         raise WouldNotFit(

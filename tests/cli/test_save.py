@@ -40,6 +40,13 @@ def test_commands_load_a_saved_graph(store):
     assert json.loads(run("plan", store, "--json").stdout)["num_input_edges"] == 126
 
 
+def test_saved_graph_is_converted_to_edges(store):
+    assert "loading edges" in run("convert", store, "out.npz").stderr
+    found = json.loads(run("sssp", "out.npz", "-s", 3, "--json", "-o", "d.npz").stdout)
+    assert found["info"]["num_edges"] == 126
+    np.testing.assert_array_equal(np.load("d.npz")["distances"], oracles.sssp(CASE, [3]))
+
+
 def test_saved_graph_can_be_saved_again(store):
     run("save", store, "again", "--workers", 1)
     run("save", store, "again", "--overwrite", "--workers", 3)

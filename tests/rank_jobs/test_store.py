@@ -14,6 +14,7 @@ import oracles
 import pytest
 from cli_runs import ENVIRONMENT
 from distributed import Client, LocalCluster
+from interrupts import interrupt_often
 from socket_cluster import SocketCluster
 from zoo import ZOO, random_case
 
@@ -185,3 +186,25 @@ def test_killed_process_leaves_a_store_that_loads_or_none(tmp_path):
                 assert name == "store" or name.startswith(".mgraph-")
                 if (tmp_path / name / "mgraph.json").exists():
                     assert mg.load(tmp_path / name, cluster=cluster).info in wanted
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_interrupted_saves_leave_one_store_and_no_descriptors(tmp_path, num_ranks):
+    interrupt_often(
+        f"""
+import os
+from mgraph.cluster.in_process import InProcessCluster
+cluster = InProcessCluster({num_ranks})
+g = mg.rmat(13, cluster=cluster)
+g.save("{tmp_path}/store")
+before = len(os.listdir("/proc/self/fd"))
+""",
+        f'g.save("{tmp_path}/store", overwrite=True)',
+        f"""
+assert mg.load("{tmp_path}/store", cluster=cluster).info == g.info
+assert os.listdir("{tmp_path}") == ["store"]
+assert len(os.listdir("/proc/self/fd")) <= before
+""",
+        times=20,
+    )

@@ -119,7 +119,7 @@ def test_reading_takes_the_array_and_staging_alone(tmp_path):
         got = read(store, 1, len(values), backend=backend, **how)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert peak < got.nbytes + files.staging_bytes(backend)
+        assert peak < got.nbytes + files.staging_bytes(store, backend)
         np.testing.assert_array_equal(got, values[1:])
 
 

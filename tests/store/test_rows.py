@@ -15,6 +15,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.threads import open_threads
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.generate.rmat import Rmat
+from mgraph.planning.memory import plan_graph
 from mgraph.store import manifest
 from mgraph.store.files import staging_bytes
 from mgraph.store.load import load_shard
@@ -32,6 +33,13 @@ def test_load_that_would_not_fit_is_refused(tmp_path, monkeypatch, layout, num_r
     with pytest.raises(WouldNotFit, match=r"loading graph takes .* more on each rank, and 1000 B is free: use more"):
         run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None] * num_ranks)
     assert not read
+
+
+def test_small_graph_needs_little_memory_on_any_number_of_threads(tmp_path):
+    store = save_shards(build_shards(ZOO["grid"], 1), tmp_path / "store")
+    backend = CpuBackend(64)
+    backend.free_bytes = lambda: 1 << 18
+    assert run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None])[0].info == store.info
 
 
 def test_arcs_are_counted_before_they_are_allocated(tmp_path):
@@ -68,7 +76,7 @@ def test_load_holds_the_shard_and_staging_alone(tmp_path, order):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     lengths = 4 * shard.num_owned
-    assert peak < shard.nbytes + lengths + staging_bytes(backend)
+    assert peak < shard.nbytes + lengths + staging_bytes(store, backend)
     assert json.loads((store.path / "mgraph.json").read_bytes())["graph"]["num_arcs"] == len(shard.rows.targets)
 
 
@@ -78,3 +86,15 @@ def test_loaded_rows_hold_no_second_copy(tmp_path):
     assert shard.rows.targets.base is None
     assert shard.nbytes == sum(a.nbytes for a in (shard.rows.indptr, shard.rows.targets, shard.rows.weights))
     assert shard.backend is BACKEND
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+def test_plan_of_a_saved_graph_counts_the_load_and_no_build(tmp_path, num_ranks):
+    store = save_shards(build_shards(Rmat(12), 1), tmp_path / "rows")
+    plan = plan_graph(store, num_ranks, "cpu", 1 << 30)
+    assert "while it is built" not in plan.parts
+    shards = load_shards(store, num_ranks)
+    assert plan.parts["graph"] == pytest.approx(max(shard.nbytes for shard in shards), rel=0.05)
+    assert plan.parts["while it is loaded"] > plan.parts["graph"]
+    compact = save_shards(build_shards(Rmat(12), 1, layout="compact"), tmp_path / "compact")
+    assert plan_graph(compact, num_ranks, "cpu", 1 << 30).layout == "compact"
