@@ -8,7 +8,7 @@ cannot disagree with what runs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ class TraversalSpec:
     dtype: np.dtype  # of the state
     limit: float | int | None = None  # depth_limit or cutoff
     predecessors: bool = True
+    # The sources as the user names them, if the graph has labels.
+    labels: tuple[str | int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)

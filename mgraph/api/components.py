@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mgraph.api.graph import Graph, require_graph
 from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.formatting import counted, readable_seconds
@@ -19,7 +17,8 @@ class Components(Result):
     Attributes
     ----------
     labels
-        int64: the smallest user id in the vertex's component. The label of an isolated vertex is its own id.
+        The smallest vertex of the vertex's component: its id, or its label in a graph with labels. An isolated vertex
+        has itself.
     num_components
         Number of components, isolated vertices included.
     stats
@@ -33,7 +32,7 @@ class Components(Result):
         super().__init__(stored)
         self.num_components = num_components
         self.stats = stats
-        self.labels = Column(self._stored, "labels", np.dtype(np.int64))
+        self.labels = Column(self._stored, "labels")
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -102,10 +102,12 @@ def read(
     """Read a graph from files, or from a spec such as `rmat:20`.
 
     `path` is a file, a list of files, a folder, a pattern such as `part-*.csv`, or a URL; docs/formats.md lists the
-    formats. Every rank must be able to read the files. A compressed file is decompressed once in each process that has a
-    rank,
-    to an unnamed temporary file in the folder TMPDIR, and freed after the build. Options are those of
-    `mgraph.io.formats.read_source`: `weight` (a column), `directed`, `num_vertices`, `format`.
+    formats. Every rank must be able to read the files. A compressed file is decompressed once in each process that has
+    a rank, to an unnamed temporary file in the folder TMPDIR, and freed after the build.
+
+    Options are those of `mgraph.io.formats.read_source`: `source`, `target` and `weight` (columns), `labels` and `base`
+    (what ids are), `directed`, `num_vertices`, `format`, `sep`. Ids that are strings, negative or have large gaps are
+    labels: sources, targets and results are then in labels, and `Graph.info.labels` says so.
     """
     edges: EdgeSource | EdgeTable
     if is_spec(str(path)):

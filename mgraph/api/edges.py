@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mgraph.api.results import Stored
+from mgraph.api.results import Column, Stored
 from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.formatting import counted
 from mgraph.io.tables import EDGE_COLUMNS, Table
@@ -88,6 +88,14 @@ def numbered_vertices(g: Graph) -> TableOnRanks:
     rows = ResultRows((("vertex", "vertex"), ("label", "")), ("label",))
     n = g.num_vertices
     return TableOnRanks(stored, rows, ("vertex", "label"), n, lambda: cuts_of_rows(n))
+
+
+def labels_column(g: Graph) -> Column:
+    """Return the names of all vertices, in order of their ids."""
+    g.require_open()
+    stored = Stored(g)
+    stored.run(number_vertices, g.key)
+    return Column(stored, "vertex", by_place=True)
 
 
 def _table(g: Graph, columns: tuple[str, ...], *, both: bool, numbered: bool) -> TableOnRanks:

@@ -8,9 +8,12 @@ import secrets
 import sys
 import uuid
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from mgraph.api.labels import as_vertices, names_of
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
@@ -19,7 +22,7 @@ from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS
 from mgraph.io.arrays import ArrayEdges, CsrEdges
-from mgraph.io.checks import as_flag, as_integer
+from mgraph.io.checks import as_flag, as_integer, check_vertex
 from mgraph.io.parts import in_parts
 from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
@@ -30,7 +33,7 @@ from mgraph.store.manifest import folder_of, manifest_text
 
 if TYPE_CHECKING:
     from mgraph.api.edges import Edges
-    from mgraph.api.results import Stored
+    from mgraph.api.results import Column, Stored
 
 # By process id: the cluster made for graphs that were built without one. They share it and keep it alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
@@ -155,6 +158,25 @@ class Graph:
         return Edges(self)
 
     @property
+    def labels(self) -> Column:
+        """The label of each id, in rising order: a column, which stays on the ranks until it is read.
+
+        Without labels, a vertex is called by its id.
+        """
+        from mgraph.api.edges import labels_column
+
+        return labels_column(self)
+
+    def ids_of(self, labels: Iterable[int] | Iterable[str]) -> np.ndarray:
+        """Return the ids of some labels; refuse a label that no vertex has."""
+        return np.array(as_vertices(self.info, self.ask, labels, "label").ids, np.int64)
+
+    def labels_of(self, ids: Iterable[int]) -> np.ndarray:
+        """Return the labels of some ids, as integers or str."""
+        vertices = [check_vertex(self.num_vertices, vertex, "id") for vertex in ids]
+        return names_of(self.info, self.ask, vertices)
+
+    @property
     def num_ranks(self) -> int:
         """Number of ranks that store the graph."""
         return self.cluster.num_ranks
@@ -186,6 +208,10 @@ class Graph:
             with contextlib.suppress(MgraphError):
                 self.cluster.run(discard_save, folder, token)
             raise
+
+    def ask(self, job: Callable[..., Any], *args: Any) -> list[Any]:
+        """Run a job that stores nothing."""
+        return self.run(job, (), *args)
 
     def run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any) -> list[Any]:
         """Run a job that stores its results on the ranks as `stored`.
@@ -236,8 +262,9 @@ class Graph:
         weights = f"{info.weight_dtype} weights" if info.weight_dtype else "no weights"
         among = f"{self.num_ranks} of " if self.placement.is_part else ""
         ranks = among + counted(self.placement.of, f"{self.cluster.backend} rank")
+        vertices = counted(info.num_vertices, "vertex") + (f" with {info.labels} labels" if info.labels else "")
         return (
-            f"<Graph {self.name}: {counted(info.num_vertices, 'vertex')}, {edges}, "
+            f"<Graph {self.name}: {vertices}, {edges}, "
             f"{weights}, {info.order} order, {'compact, ' * (info.layout == 'compact')}{ranks}>"
         )
 

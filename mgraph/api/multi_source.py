@@ -9,6 +9,7 @@ import numpy as np
 from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph, require_graph
+from mgraph.api.labels import Vertices
 from mgraph.api.results import Costs, Stored, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
 from mgraph.api.traversal_results import Stats, Traversed
@@ -31,9 +32,10 @@ class TraversedTogether:
         What the search from all roots cost. Phases: prepare, traverse.
     """
 
-    def __init__(self, g: Graph, roots: list[int], stored: list[Stored], limit: int | None, stats: Costs) -> None:
+    def __init__(self, g: Graph, roots: list[Vertices], stored: list[Stored], limit: int | None, stats: Costs) -> None:
         self.graph = g
-        self.roots = roots
+        self.roots = [name for root in roots for name in root.names]
+        self._vertices = roots
         self.stats = stats
         self._limit = limit
         self._stored = stored
@@ -44,9 +46,9 @@ class TraversedTogether:
         Predecessors are computed now.
         """
         index = as_integer(index, "number of a root")
-        root = self.roots[index]
+        root = self._vertices[index]
         batch, bit = divmod(index % len(self.roots), MAX_ROOTS)
-        spec = TraversalSpec("bfs", "together", (root,), LEVEL, self._limit, return_predecessors)
+        spec = TraversalSpec("bfs", "together", root.ids, LEVEL, self._limit, return_predecessors, root.names)
         levels = self._stored[batch]
         levels.require_open()
         stored = Stored(self.graph)
@@ -89,7 +91,7 @@ class TraversedTogether:
         return f"<{head}: {counted(len(self.stats.supersteps), 'superstep')}, {readable_seconds(self.stats.total_s)}>"
 
 
-def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = None) -> TraversedTogether:
+def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | None = None) -> TraversedTogether:
     """Find the hops from each of many roots, 64 in one search (MS-BFS).
 
     One scan of an arc serves 64 roots. This is faster than separate searches if the frontiers of the roots overlap, as
@@ -107,8 +109,9 @@ def bfs_together(g: Graph, roots: Iterable[int], *, depth_limit: int | None = No
     require_graph(g)
     g.require_rows("bfs_together")
     vertices = as_roots(g, roots)
+    ids = [vertex for root in vertices for vertex in root.ids]
     limit = as_depth_limit(g, depth_limit)
-    batches = [vertices[first : first + MAX_ROOTS] for first in range(0, len(vertices), MAX_ROOTS)]
+    batches = [ids[first : first + MAX_ROOTS] for first in range(0, len(ids), MAX_ROOTS)]
     stored = [Stored(g) for _ in batches]
     parts = g.run(search_all_roots, stored, [one.key for one in stored], batches, limit)
     return TraversedTogether(g, vertices, stored, limit, Costs(**costs_of_ranks(g, parts)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -12,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mgraph.api.graph import Graph
-from mgraph.api.tables import TableOnRanks, cuts_of_rows
+from mgraph.api.labels import as_vertices, dtype_of_vertices
+from mgraph.api.tables import TableOnRanks, table_of_vertices
 from mgraph.errors import GraphClosed, UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
-from mgraph.rank_jobs.results import copy_column, count_values, digest, fetch
-from mgraph.rank_jobs.tables import ResultRows
+from mgraph.io.tables import as_objects, joined
+from mgraph.rank_jobs.results import copy_column, copy_vertices, count_values, digest, fetch, fetch_vertices
 from mgraph.validation.traversal import Violation, ensure_valid
 
 if TYPE_CHECKING:
@@ -139,15 +141,32 @@ class Stored:
 class Column:
     """Hold one value for each user id, or edge of a forest.
 
-    `np.asarray(column)` and `column.to_numpy()` fetch the whole column, `column[v]` and `column[lo:hi]` a part.
+    `np.asarray(column)` and `column.to_numpy()` fetch the whole column, `column[v]` and `column[lo:hi]` a part. In a
+    graph with labels, `v` is a label, and values that are vertices are labels, strings as an array of str; the order is
+    that of the labels, and `column[lo:hi]` are places in it.
     """
 
-    def __init__(self, stored: Stored, name: str, dtype: np.dtype, num_edges: int | None = None) -> None:
+    def __init__(
+        self,
+        stored: Stored,
+        name: str,
+        dtype: np.dtype | None = None,
+        num_edges: int | None = None,
+        *,
+        by_place: bool = False,
+    ) -> None:
+        """Make a column of values of a dtype, or of vertices without one.
+
+        With `by_place` one value is got by its place and not by its vertex.
+        """
+        info = stored.graph.info
         self._stored = stored
         self.name = name
-        self.dtype = dtype
-        self._length = stored.graph.num_vertices if num_edges is None else num_edges
+        self._are_labels = bool(info.labels) and dtype is None
+        self.dtype = dtype_of_vertices(info) if dtype is None else dtype
+        self._length = info.num_vertices if num_edges is None else num_edges
         self._item = "vertex" if num_edges is None else "edge"
+        self._by_label = bool(info.labels) and num_edges is None and not by_place
 
     @property
     def shape(self) -> tuple[int]:
@@ -156,12 +175,26 @@ class Column:
     def __len__(self) -> int:
         return self._length
 
+    @property
+    def missing(self) -> Any:
+        """The value where no vertex was reached.
+
+        Of vertices it is -1, None for labels that are strings, and the least or greatest integer of the dtype if a
+        label is negative or beyond int64. For labels, frames and Arrow have nulls there. Of distances it is -1, or
+        infinity for floats.
+        """
+        if self._are_labels:
+            info = self._stored.graph.info
+            return None if info.labels == "string" else info.missing_label
+        return math.inf if self.dtype.kind == "f" else -1
+
     def to_numpy(self) -> np.ndarray:
         """Return the whole column."""
         return self._fetch(0, len(self))
 
     def _fetch(self, lo: int, hi: int) -> np.ndarray:
-        return np.concatenate(self._stored.run(fetch, self.name, lo, max(lo, hi)))
+        job = fetch_vertices if self._are_labels else fetch
+        return as_objects(joined(self._stored.run(job, self.name, lo, max(lo, hi))))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
@@ -171,7 +204,7 @@ class Column:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.to_numpy())
 
-    def __getitem__(self, vertex: int | slice) -> Any:
+    def __getitem__(self, vertex: int | str | slice) -> Any:
         """Return the value of a vertex, or the values of a range of vertices."""
         if isinstance(vertex, slice):
             lo, hi, step = vertex.indices(len(self))
@@ -180,6 +213,10 @@ class Column:
             return self._fetch(lo, hi)
         if getattr(vertex, "ndim", 0):
             raise UsageError(f"a column is indexed by one {self._item} or a slice: use to_numpy() first")
+        if self._by_label:
+            info = self._stored.graph.info
+            (place,) = as_vertices(info, self._stored.run, [vertex], "vertex").ids
+            return self._fetch(place, place + 1)[0]
         index = as_integer(vertex, self._item)
         if not -len(self) <= index < len(self):
             raise IndexError(f"{self._item} {index} is not in 0..{len(self) - 1}")
@@ -194,7 +231,7 @@ class Column:
     __hash__ = object.__hash__
 
     def digest(self) -> int:
-        """Return a 64-bit hash of all values and their vertices.
+        """Return a 64-bit hash of all values and their vertices, both as ids.
 
         It does not depend on the number of ranks.
         """
@@ -208,8 +245,9 @@ class Column:
         """
         import dask.array
 
+        job = copy_vertices if self._are_labels else copy_column
         lengths = self._stored.run(count_values)
-        chunks = self._stored.graph.cluster.run_and_store(copy_column, self._stored.key, self.name)
+        chunks = self._stored.graph.cluster.run_and_store(job, self._stored.key, self.name)
         return dask.array.concatenate(
             [
                 dask.array.from_delayed(chunk, (length,), self.dtype)
@@ -238,6 +276,8 @@ class Result(ABC):
     stats: Costs
     # The columns whose values are vertices.
     vertex_columns: tuple[str, ...] = ()
+    # Those of them without a vertex where none was reached.
+    reached_columns: tuple[str, ...] = ()
 
     def __init__(self, stored: Stored) -> None:
         self.graph = stored.graph
@@ -294,10 +334,8 @@ class Result(ABC):
 
     def _table(self) -> TableOnRanks:
         """Return the rows of the result: its vertices, then its columns."""
-        names = ("vertex", *(column.name for column in self.columns))
-        rows = ResultRows(tuple(zip(names, ("", *names[1:]), strict=True)), ("vertex", *self.vertex_columns))
-        num_rows = self.graph.num_vertices
-        return TableOnRanks(self._stored, rows, names, num_rows, lambda: cuts_of_rows(num_rows))
+        names = [column.name for column in self.columns]
+        return table_of_vertices(self._stored, names, self.vertex_columns, self.reached_columns)
 
     def __enter__(self) -> Self:
         return self

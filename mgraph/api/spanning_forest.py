@@ -35,7 +35,7 @@ class Forest(Result):
     Attributes
     ----------
     sources, targets
-        int64: the ends of each edge.
+        The ends of each edge: ids as int64, or labels.
     weights
         Float weights in the dtype of the graph; int64 for integer weights.
     total_weight
@@ -56,13 +56,13 @@ class Forest(Result):
         self.stats = Costs(**costs_of_ranks(graph, parts))
         self.num_edges = sum(part["edges"] for part in parts)
         self.num_trees = graph.num_vertices - self.num_edges
-        ids = np.dtype(np.int64)
         weights = np.dtype(str(graph.info.weight_dtype))
         total = sum(part["total"] for part in parts)
         self.total_weight: int | float = as_float(total) if weights.kind == "f" else total
-        self.sources = Column(self._stored, "sources", ids, self.num_edges)
-        self.targets = Column(self._stored, "targets", ids, self.num_edges)
-        self.weights = Column(self._stored, "weights", weights if weights.kind == "f" else ids, self.num_edges)
+        self.sources = Column(self._stored, "sources", num_edges=self.num_edges)
+        self.targets = Column(self._stored, "targets", num_edges=self.num_edges)
+        dtype = weights if weights.kind == "f" else np.dtype(np.int64)
+        self.weights = Column(self._stored, "weights", dtype, self.num_edges)
 
     @property
     def columns(self) -> tuple[Column, ...]:

@@ -12,10 +12,10 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io.parts_folder import new_folder, num_bytes_of
 from mgraph.io.replace_folder import names_folder
-from mgraph.io.tables import BATCH_ROWS, Batch, EdgeFacts, Kind, Table, Values, as_objects, joined, kind_of
+from mgraph.io.tables import BATCH_ROWS, Batch, EdgeFacts, Kind, Table, Values, as_column, as_objects, joined, kind_of
 from mgraph.io.write import EDGE_WRITERS, TABLE_WRITERS, Write, write_table, write_to
 from mgraph.io.write_arrow import require_pyarrow, write_parquet
-from mgraph.rank_jobs.tables import Rows, make_frame, make_rows, write_parts
+from mgraph.rank_jobs.tables import ResultRows, Rows, make_frame, make_rows, write_parts
 
 if TYPE_CHECKING:
     import dask.dataframe
@@ -42,16 +42,18 @@ class TableOnRanks:
 
     def table(self) -> Table:
         """Return the rows as a table to write: one batch at a time is in this process."""
-        return Table(self._kinds(), self._num_rows, self._batches, self._rows.edges)
+        return Table(self._kinds(), self._num_rows, self._batches, self._rows.edges, self._rows.missing)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return all columns; strings as arrays of str."""
-        batches = list(self._batches(self._names)) or [self._range(0, 0, self._names)]
-        return {name: as_objects(joined([batch[name] for batch in batches])) for name in self._names}
+        return {name: as_objects(values) for name, values in self._all().items()}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return all columns as a data frame."""
-        return _pandas().DataFrame(self.to_arrays())
+        frames = _pandas()
+        missing = self._rows.missing
+        batches = self._all()
+        return frames.DataFrame({name: as_column(batches[name], missing.get(name)) for name in self._names})
 
     def to_dask_dataframe(self) -> dask.dataframe.DataFrame:
         """Return a data frame with a partition for each rank, a copy on its worker."""
@@ -60,7 +62,9 @@ class TableOnRanks:
             import dask.dataframe
         except ImportError:
             raise UsageError("Dask data frames need dask.dataframe: pip install 'dask[dataframe]'") from None
-        columns = {name: np.empty(0, object if kind is None else kind) for name, kind in self._kinds().items()}
+        missing = self._rows.missing
+        none = self._range(0, 0, self._names)
+        columns = {name: as_column(values, missing.get(name)) for name, values in none.items()}
         parts = self._stored.graph.cluster.run_and_store(make_frame, self._stored.key, self._rows, self._names)
         return dask.dataframe.from_delayed(parts, meta=frames.DataFrame(columns), verify_meta=False)
 
@@ -94,6 +98,10 @@ class TableOnRanks:
             if sum(rows for _, rows, _ in written) != self._num_rows:
                 raise InputError(f"{path}: not all rows were written")
 
+    def _all(self) -> Batch:
+        batches = list(self._batches(self._names)) or [self._range(0, 0, self._names)]
+        return {name: joined([batch[name] for batch in batches]) for name in self._names}
+
     def _kinds(self) -> dict[str, Kind]:
         return {name: kind_of(values) for name, values in self._range(0, 0, self._names).items()}
 
@@ -118,8 +126,21 @@ class EdgesOnRanks(TableOnRanks):
 
 def edge_facts(g: Graph, *, numbered: bool = False) -> EdgeFacts:
     """Return what edges of a graph say about it: no number of vertices if these are labels."""
-    labels = getattr(g.info, "labels", "") and not numbered
+    labels = g.info.labels and not numbered
     return EdgeFacts(None if labels else g.num_vertices, g.info.directed)
+
+
+def table_of_vertices(stored: Stored, names: Sequence[str], ids: Sequence[str], reached: Sequence[str]) -> TableOnRanks:
+    """Return a row for each vertex: the vertex, then columns of a result.
+
+    Those of `ids` are vertices, and those of `reached` may have none.
+    """
+    info = stored.graph.info
+    missing = dict.fromkeys(reached, info.missing_label) if info.labels == "integer" else {}
+    columns = (("vertex", ""), *((name, name) for name in names))
+    rows = ResultRows(columns, ("vertex", *ids), missing=missing)
+    n = info.num_vertices
+    return TableOnRanks(stored, rows, ("vertex", *names), n, lambda: cuts_of_rows(n))
 
 
 def cuts_of_rows(num_rows: int) -> list[int]:

@@ -11,12 +11,13 @@ import numpy as np
 from mgraph.algorithms.variant import METHODS, Setting, TraversalSpec, select
 from mgraph.algorithms.variants import TABLE, methods_of
 from mgraph.api.graph import Graph, require_graph
+from mgraph.api.labels import Vertices, as_vertices
 from mgraph.api.results import Stored
 from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
 from mgraph.backends.base import LIMITS
 from mgraph.cluster.base import Cluster
 from mgraph.errors import InputError, UsageError
-from mgraph.io.checks import as_flag, as_integer, check_vertex
+from mgraph.io.checks import as_flag, as_integer
 from mgraph.partition import Partition
 from mgraph.rank_jobs.traversal import traverse
 from mgraph.shard.shard import GraphInfo
@@ -31,7 +32,7 @@ PATHS_NEED_WEIGHTS = "the graph has no weights: use bfs, or build it with weight
 
 def bfs(
     g: Graph,
-    source: int | Sequence[int],
+    source: int | str | Sequence,
     *,
     depth_limit: int | None = None,
     return_predecessors: bool = True,
@@ -53,12 +54,12 @@ def bfs(
         `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
     """
-    return _traverse(g, [_bfs_spec(g, source, depth_limit, return_predecessors, method)], method)[0]
+    return _traverse(g, [_bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)], method)[0]
 
 
 def bfs_many(
     g: Graph,
-    roots: Iterable[int],
+    roots: Iterable[int | str],
     *,
     depth_limit: int | None = None,
     return_predecessors: bool = True,
@@ -71,7 +72,7 @@ def bfs_many(
 
 def sssp(
     g: Graph,
-    source: int | Sequence[int],
+    source: int | str | Sequence,
     *,
     cutoff: float | int | None = None,
     return_predecessors: bool = True,
@@ -95,12 +96,12 @@ def sssp(
         `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
     """
-    return _traverse(g, [_sssp_spec(g, source, cutoff, return_predecessors, method)], method)[0]
+    return _traverse(g, [_sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)], method)[0]
 
 
 def sssp_many(
     g: Graph,
-    roots: Iterable[int],
+    roots: Iterable[int | str],
     *,
     cutoff: float | int | None = None,
     return_predecessors: bool = True,
@@ -131,13 +132,10 @@ def state_dtype(info: GraphInfo) -> np.dtype:
     )
 
 
-def _bfs_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
-    require_graph(g)
+def _bfs_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     limit = as_depth_limit(g, limit)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec(
-        "bfs", _method(g, "bfs", method), as_sources(g.num_vertices, source), LEVEL, limit, predecessors
-    )
+    return TraversalSpec("bfs", _method(g, "bfs", method), sources.ids, LEVEL, limit, predecessors, sources.names)
 
 
 def as_depth_limit(g: Graph, limit: Any) -> int | None:
@@ -151,8 +149,7 @@ def as_depth_limit(g: Graph, limit: Any) -> int | None:
     return min(limit, g.num_vertices)
 
 
-def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
-    require_graph(g)
+def _sssp_spec(g: Graph, sources: Vertices, limit: Any, predecessors: bool, method: str) -> TraversalSpec:
     dtype = state_dtype(g.info)
     if limit is not None:
         if isinstance(limit, np.number):
@@ -161,9 +158,7 @@ def _sssp_spec(g: Graph, source: Any, limit: Any, predecessors: bool, method: st
             raise UsageError(f"cutoff is {limit!r}: give a number that is 0 or more, or None")
         limit = _cutoff(limit if isinstance(limit, int) else float(limit), dtype)
     predecessors = as_flag(predecessors, "return_predecessors")
-    return TraversalSpec(
-        "sssp", _method(g, "sssp", method), as_sources(g.num_vertices, source), dtype, limit, predecessors
-    )
+    return TraversalSpec("sssp", _method(g, "sssp", method), sources.ids, dtype, limit, predecessors, sources.names)
 
 
 def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
@@ -181,28 +176,28 @@ def _cutoff(limit: float | int, dtype: np.dtype) -> float | int | None:
     return (rounded if rounded.item() <= limit else np.nextafter(rounded, dtype.type(0))).item()
 
 
-def as_roots(g: Graph, roots: Any) -> list[int]:
-    """Return the roots as a list of integers, repetitions included."""
+def as_roots(g: Graph, roots: Any) -> list[Vertices]:
+    """Return the roots, repetitions included."""
     require_graph(g)
     if isinstance(roots, (str, bytes)) or not isinstance(roots, Iterable):
         raise UsageError(
             f"roots {roots!r} are not a list of vertices: give a list, or search from one with bfs or sssp"
         )
-    found = [as_integer(root, "root") for root in roots]
-    if not found:
+    found = as_vertices(g.info, g.ask, roots, "root")
+    if not found.ids:
         raise UsageError("there is no root: give one or more")
-    return [check_vertex(g.num_vertices, root, "root") for root in found]
+    return [Vertices((root,), (name,)) for root, name in zip(*found, strict=True)]
 
 
-def as_sources(num_vertices: int, source: Any) -> tuple[int, ...]:
-    """Return one source or several as a tuple of distinct vertices."""
+def as_sources(g: Graph, source: Any) -> Vertices:
+    """Return one source or several, each once."""
+    require_graph(g)
     several = isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and getattr(source, "ndim", 1) > 0
-    sources = tuple(dict.fromkeys(as_integer(s, "source") for s in (source if several else [source])))
-    if not sources:
+    found = as_vertices(g.info, g.ask, source if several else [source], "source")
+    if not found.ids:
         raise UsageError("there is no source: give a vertex or several")
-    for s in sources:
-        check_vertex(num_vertices, s, "source")
-    return sources
+    distinct = dict(zip(*found, strict=True))
+    return Vertices(tuple(distinct), tuple(distinct.values()))
 
 
 def _method(g: Graph, algorithm: str, method: str) -> str:

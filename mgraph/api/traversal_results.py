@@ -10,10 +10,11 @@ import numpy as np
 
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph
+from mgraph.api.labels import as_vertices
 from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
-from mgraph.io.checks import check_vertex
+from mgraph.io.tables import as_objects
 from mgraph.rank_jobs.traversal import check_traversal, follow
 from mgraph.shard.user_ids import user_dtype
 from mgraph.validation.traversal import Violation
@@ -76,27 +77,28 @@ class Traversed(Result):
         bfs: int32, -1 if unreached. sssp: for float weights their dtype, inf if unreached; for integer weights
         int64, -1 if unreached.
     predecessors
-        int64, -1 if unreached; a source is its own predecessor. None if they were not requested.
+        int64, -1 if unreached; in a graph with labels these, and `predecessors.missing` if unreached. A source is its
+        own predecessor. None if they were not requested.
     nearest_source
         With several sources, the nearest one of each vertex; None with one.
     sources
-        The sources of the search.
+        The sources of the search: ids, or labels.
     stats
         What the search cost, and which method ran.
     """
 
     stats: Stats
     vertex_columns = ("predecessors", "nearest_source")
+    reached_columns = vertex_columns
 
     def __init__(self, stored: Stored, spec: TraversalSpec, stats: Stats) -> None:
         super().__init__(stored)
         self.spec = spec
         self.stats = stats
-        self.sources = spec.sources
-        ids = np.dtype(np.int64)
+        self.sources = spec.labels or spec.sources
         self.distances = Column(self._stored, "distances", user_dtype(spec.dtype))
-        self.predecessors = Column(self._stored, "predecessors", ids) if spec.predecessors else None
-        self.nearest_source = Column(self._stored, "nearest_source", ids) if len(spec.sources) > 1 else None
+        self.predecessors = Column(self._stored, "predecessors") if spec.predecessors else None
+        self.nearest_source = Column(self._stored, "nearest_source") if len(spec.sources) > 1 else None
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -108,14 +110,15 @@ class Traversed(Result):
             raise UsageError("validation needs predecessors: search again without return_predecessors=False")
         return self.run(check_traversal, self.graph.key)[0]
 
-    def path_to(self, target: int) -> list[int]:
+    def path_to(self, target: int | str) -> list:
         """Return the vertices of the path from a source to `target`, both included.
 
         [] if there is none.
         """
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
-        return self.run(follow, check_vertex(self.graph.num_vertices, target, "target"))[0]
+        (vertex,) = as_vertices(self.graph.info, self.run, [target], "target").ids
+        return list(as_objects(self.run(follow, vertex)[0]).tolist())
 
     def __iter__(self) -> Iterator[Column | None]:
         return iter((self.distances, self.predecessors))

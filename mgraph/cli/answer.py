@@ -42,10 +42,12 @@ order_option = click.option(
 )
 
 
-def answer_options(written: str) -> Callable[[Command], Command]:
+def answer_options(
+    written: str, of_input: Callable[[Command], Command] = input_options
+) -> Callable[[Command], Command]:
     """Add the options of an algorithm command; `written` names the columns that --output writes."""
     return combined(
-        input_options,
+        of_input,
         order_option,
         cluster_options,
         click.option(

@@ -154,7 +154,7 @@ def _write(output: str, table: Table, to: str | None, *, overwrite: bool) -> Non
 
 def _refuse_labels(g: Graph, output: str, vertices: str | None) -> None:
     """Refuse to write numbers for labels unless the labels are written too."""
-    if getattr(g.info, "labels", "") and vertices is None:
+    if g.info.labels and vertices is None:
         raise UsageError(
             f"{output} numbers vertices, and the {counted(g.num_vertices, 'vertex')} of {g.name} have labels: "
             "--vertices FILE writes the label of each number to FILE"

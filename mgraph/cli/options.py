@@ -29,7 +29,19 @@ Command = Callable[..., Any]
 
 # Arguments of connect().
 CLUSTER_OPTIONS = ("scheduler", "scheduler_file", "num_ranks", "backend", "open_timeout_s", "verb_timeout_s")
-FILE_OPTIONS = ("weight", "directed", "num_vertices", "file_format")
+# Options of reading a file -> arguments of read_source.
+FILE_OPTIONS = {
+    "source_column": "source",
+    "target_column": "target",
+    "weight": "weight",
+    "directed": "directed",
+    "num_vertices": "num_vertices",
+    "labels": "labels",
+    "base": "base",
+    "sep": "sep",
+    "file_format": "format",
+}
+LABELS = {"auto": "auto", "string": "string", "yes": True, "no": False}
 # What a saved graph has settled already.
 BUILD_OPTIONS = (*FILE_OPTIONS, "order", "layout")
 
@@ -99,7 +111,25 @@ cluster_options = combined(
         help="Deadline of each exchange between ranks; 300 by default.",
     ),
 )
-file_options = combined(
+
+
+def _columns(*, short: bool) -> Callable[[Command], Command]:
+    """Return the options for the ends of edges, with short names too, --source and --target."""
+    return combined(
+        *(
+            click.option(
+                f"--{end}-column",
+                *([f"--{end}"] if short else []),
+                f"{end}_column",
+                metavar="COLUMN",
+                help=f"The column of the {end}s of the edges, by name or number from 0.",
+            )
+            for end in ("source", "target")
+        )
+    )
+
+
+_file_options = combined(
     click.option("--weight", metavar="COLUMN", help="The column or array of weights in a file; none ignores weights."),
     click.option("--directed/--undirected", default=None, help="Whether (u, v) and (v, u) are two arcs."),
     click.option(
@@ -108,13 +138,24 @@ file_options = combined(
         help="Number of vertices, if more than the largest id in the file plus one.",
     ),
     click.option(
+        "--labels",
+        type=click.Choice(list(LABELS)),
+        help="Whether ids are labels, to be mapped to vertices: strings always are, and by default integers that are "
+        "negative or have large gaps; string: read ids of a text as strings.",
+    ),
+    click.option("--base", type=click.IntRange(0), metavar="ID", help="The id of the first vertex; 0 by default."),
+    click.option("--sep", metavar="CHARACTER", help="The character between fields of a text, such as ';' or '\\t'."),
+    click.option(
         "--format",
         "file_format",
         metavar="NAME",
         help="Format of a file without a known suffix: text, npz, ...",
     ),
 )
+file_options = combined(_columns(short=True), _file_options)
 input_options = combined(click.argument("input", metavar="INPUT"), file_options)
+# Of searches, where --source is a vertex.
+search_input_options = combined(click.argument("input", metavar="INPUT"), _columns(short=False), _file_options)
 layout_option = click.option(
     "--layout",
     type=click.Choice(LAYOUTS),
@@ -125,21 +166,26 @@ layout_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def source_of(
-    text: str, weight: str | None, directed: bool | None, num_vertices: int | None, file_format: str | None
-) -> EdgeSource | EdgeTable:
-    """Return the edges of INPUT: a spec such as rmat:20, a saved graph, or a file."""
+def source_of(text: str, *values: Any) -> EdgeSource | EdgeTable:
+    """Return the edges of INPUT: a spec such as rmat:20, a saved graph, or a file.
+
+    The values are those of FILE_OPTIONS.
+    """
+    given = dict(zip(FILE_OPTIONS, values, strict=True))
     if is_spec(text):
-        given = {"--weight": weight, "--directed": directed, "--num-vertices": num_vertices, "--format": file_format}
-        for option, value in given.items():
+        for name, value in given.items():
             if value is not None:
-                raise click.UsageError(f"{option} applies to files, and {text} is generated")
+                option = "format" if name == "file_format" else name.replace("_", "-")
+                raise click.UsageError(f"--{option} applies to files, and {text} is generated")
         return parse_spec(text)
     if is_store(text):
         _refuse_build_options(text)
         return open_store(text)
-    column = False if weight == "none" else weight
-    return read_source(text, weight=column, directed=directed, num_vertices=num_vertices, format=file_format)
+    if given["weight"] == "none":
+        given["weight"] = False
+    if given["labels"] is not None:
+        given["labels"] = LABELS[given["labels"]]
+    return read_source(text, **{FILE_OPTIONS[name]: value for name, value in given.items()})
 
 
 def _refuse_build_options(text: str) -> None:

@@ -10,14 +10,14 @@ import click
 
 from mgraph.algorithms.variants import methods_of
 from mgraph.api.plot import plot_supersteps, require_drawable
-from mgraph.api.traversal import PATHS_NEED_WEIGHTS, as_sources, refuse_method
+from mgraph.api.traversal import PATHS_NEED_WEIGHTS, refuse_method
 from mgraph.api.traversal import bfs as run_bfs
 from mgraph.api.traversal import sssp as run_sssp
 from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
-from mgraph.cli.options import Command, combined, layout_option
+from mgraph.cli.options import Command, combined, layout_option, search_input_options
 from mgraph.cluster.base import Cluster
-from mgraph.edges import EdgeSource, EdgeTable, has_weights
+from mgraph.edges import EdgeSource, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
 
@@ -25,7 +25,12 @@ from mgraph.io.checks import check_vertex
 def _search_options(algorithm: str) -> Callable[[Command], Command]:
     return combined(
         click.option(
-            "--source", "-s", type=int, multiple=True, required=True, help="A source vertex; may be repeated."
+            "--source",
+            "-s",
+            metavar="VERTEX",
+            multiple=True,
+            required=True,
+            help="A source vertex, by its label if the input has labels; may be repeated.",
         ),
         click.option(
             "--method",
@@ -35,9 +40,9 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
             help="The loop: any that applies, any but the sweep, or one by its name in docs/variants.md.",
         ),
         layout_option,
-        click.option("--path-to", type=int, metavar="VERTEX", help="Print the path to this vertex."),
+        click.option("--path-to", metavar="VERTEX", help="Print the path to this vertex."),
         click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
-        answer_options("all columns"),
+        answer_options("all columns", search_input_options),
     )
 
 
@@ -65,14 +70,23 @@ def sssp(cutoff: float | None, **options: Any) -> None:
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
-def _check(edges: EdgeSource | EdgeTable, sources: tuple[int, ...], target: int | None, weighted: bool) -> None:
+def _check(edges: EdgeSource | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
     """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
-    if edges.num_vertices is not None:
-        as_sources(edges.num_vertices, sources)
+    if edges.num_vertices is not None and (not is_table(edges) or edges.labels in ("auto", False)):
+        for source in sources:
+            check_vertex(edges.num_vertices, _vertex("", source), "source")
         if target is not None:
-            check_vertex(edges.num_vertices, target, "target")
+            check_vertex(edges.num_vertices, _vertex("", target), "target")
     if weighted and not has_weights(edges):
         raise UsageError(PATHS_NEED_WEIGHTS)
+
+
+def _vertex(labels: str, text: str) -> int | str:
+    """Return a vertex as the functions take it, in a graph with such labels."""
+    try:
+        return text if labels == "string" else int(text)
+    except ValueError:
+        return text  # which is refused there
 
 
 def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
@@ -91,9 +105,11 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
 
     with graph_of(edges, options, options["layout"], check) as (g, show):
         show(f"{search.__name__} of {g!r}")
-        result = search(g, options["source"], method=method, **limit)
+        sources = [_vertex(g.info.labels, source) for source in options["source"]]
+        result = search(g, sources, method=method, **limit)
         summary = finish(result, options, show)
-        path = None if options["path_to"] is None else result.path_to(options["path_to"])
+        target = options["path_to"]
+        path = None if target is None else result.path_to(_vertex(g.info.labels, target))
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")
             plot_supersteps(result.stats, options["plot"], title=f"{result.spec.algorithm} of {g.name}")

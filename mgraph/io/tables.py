@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,12 +50,15 @@ class Table:
         Makes the batches of the named columns, from the first row on at every call; also of all columns.
     edges
         Given for a table of edges, whose columns are the first two or three of EDGE_COLUMNS.
+    missing
+        Of columns of integers with missing values: the integer that stands for these, which text keeps.
     """
 
     columns: Mapping[str, Kind]
     num_rows: int | None
     batches: Callable[[Sequence[str]], Iterator[Batch]]
     edges: EdgeFacts | None = None
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def all_batches(self) -> Iterator[Batch]:
         """Make the batches of all columns."""
@@ -124,9 +127,18 @@ def joined(parts: Sequence[Values]) -> Values:
 
 
 def as_objects(values: Values) -> np.ndarray:
-    """Return a column as an array; strings become an array of str."""
+    """Return a column as an array; strings become an array of str, empty ones None: no vertex has an empty label."""
     if not isinstance(values, Strings):
         return values
     texts = np.empty(len(values), object)
-    texts[:] = values.tolist()
+    texts[:] = [text or None for text in values.tolist()]
     return texts
+
+
+def as_column(values: Values, missing: int | None = None) -> Any:
+    """Return a column as data frames of pandas take it: with nulls, if an integer stands for missing values."""
+    if missing is None or isinstance(values, Strings):
+        return as_objects(values)
+    import pandas
+
+    return pandas.arrays.IntegerArray(values, values == missing)

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mgraph.errors import UsageError
-from mgraph.io.tables import Table, Values, num_rows
+from mgraph.io.tables import Batch, Table, Values, num_rows
 from mgraph.labels.strings import Strings
 
 
@@ -22,8 +22,7 @@ def write_parquet(file: BinaryIO, table: Table) -> None:
     repeated = [name for name in table.columns if name != "vertex"]
     with pyarrow.parquet.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
         for batch in filter(num_rows, table.all_batches()):
-            columns = [to_arrow(arrow, values) for values in batch.values()]
-            writer.write_table(arrow.Table.from_arrays(columns, schema=schema))
+            writer.write_table(arrow.Table.from_arrays(_columns(arrow, batch, table), schema=schema))
 
 
 def write_arrow(file: BinaryIO, table: Table) -> None:
@@ -32,8 +31,7 @@ def write_arrow(file: BinaryIO, table: Table) -> None:
     schema = _schema(arrow, table)
     with arrow.ipc.new_file(file, schema) as writer:
         for batch in filter(num_rows, table.all_batches()):
-            columns = [to_arrow(arrow, values) for values in batch.values()]
-            writer.write_batch(arrow.RecordBatch.from_arrays(columns, schema=schema))
+            writer.write_batch(arrow.RecordBatch.from_arrays(_columns(arrow, batch, table), schema=schema))
 
 
 def _schema(arrow: Any, table: Table) -> Any:
@@ -45,7 +43,37 @@ def _schema(arrow: Any, table: Table) -> Any:
     if table.edges is not None:
         facts = {"num_vertices": table.edges.num_vertices, "directed": table.edges.directed}
         about["mgraph"] = json.dumps({name: fact for name, fact in facts.items() if fact is not None})
+    if table.missing:
+        about["pandas"] = json.dumps(_for_pandas(table))
     return arrow.schema(fields, metadata=about)
+
+
+def _for_pandas(table: Table) -> dict:
+    """Return metadata by which pandas reads integers with nulls as such: by default they become floats, which round."""
+    kinds = [(name, str(kind)) for name, kind in table.columns.items() if name in table.missing]
+    nullable = {"int64": "Int64", "uint64": "UInt64"}
+    columns = [
+        {"name": name, "field_name": name, "pandas_type": kind, "numpy_type": nullable[kind], "metadata": None}
+        for name, kind in kinds
+    ]
+    return {"index_columns": [], "columns": columns, "column_indexes": []}
+
+
+def _columns(arrow: Any, batch: Batch, table: Table) -> list:
+    """Return the columns of a batch as Arrow arrays, with nulls for missing values."""
+    return [_with_nulls(arrow, values, table.missing.get(name)) for name, values in batch.items()]
+
+
+def _with_nulls(arrow: Any, values: Values, missing: int | None) -> Any:
+    """Return a column as an Arrow array with nulls for an integer, and for empty strings: no label is empty."""
+    if not isinstance(values, Strings):
+        return arrow.array(values, mask=None if missing is None else values == missing)
+    column = to_arrow(arrow, values)
+    if (there := values.lengths > 0).all():
+        return column
+    bitmap = arrow.py_buffer(np.packbits(there, bitorder="little"))
+    _, offsets, data = column.buffers()
+    return arrow.LargeStringArray.from_buffers(len(values), offsets, data, bitmap)
 
 
 def to_arrow(arrow: Any, values: Values) -> Any:

@@ -128,6 +128,8 @@ def _format_in_python(columns: Sequence[Values], separator: str, prefix: str) ->
 
 
 def _field(value: Any) -> str:
+    if value is None:
+        return '""'
     if not isinstance(value, str):
         return str(value)
     if value and not re.search(SPECIAL, value.encode()):

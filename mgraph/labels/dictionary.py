@@ -96,9 +96,9 @@ def group_by_part(packed, starts, seeds, hashes, order, first):
         first[p + 1] += first[p]
     # Shifted by one place while it counts, as in a counting sort.
     for i in range(len(starts) - 1, -1, -1):
-        p = np.int64(hashes[i] >> _PART_SHIFT)
-        first[p + 1] -= 1
-        order[first[p + 1]] = i
+        part = np.int64(hashes[i] >> _PART_SHIFT)
+        first[part + 1] -= 1
+        order[first[part + 1]] = i
     for p in range(NUM_PARTS):
         first[p] = first[p + 1]
     first[NUM_PARTS] = len(starts)
@@ -110,7 +110,7 @@ def is_record(packed, begin, words, place):
     length = length_of(packed[begin])
     if length != length_of(words[place]):
         return False
-    for d in range(1, words_of(length) + 1):
+    for d in range(1, words_of(length) + 1):  # noqa: SIM110  Numba compiles no generator expression
         if packed[begin + d] != words[place + d]:
             return False
     return True

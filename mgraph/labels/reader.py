@@ -7,6 +7,7 @@ back to the ranks that asked; the labels go to the ranks that serve the results 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -19,7 +20,7 @@ from mgraph.labels.dictionary import Dictionary
 from mgraph.labels.sort import divide, sort_labels, sort_run
 from mgraph.labels.spread import Spread, spread_over
 from mgraph.labels.strings import Strings
-from mgraph.labels.table import LabelTable, exchange_labels, stride_of
+from mgraph.labels.table import Kind, LabelTable, exchange_labels, stride_of
 from mgraph.labels.words import address_of, header_of, length_of, load_word, word_of_record, words_of
 from mgraph.types import Array, vertex_dtype
 
@@ -27,7 +28,8 @@ from mgraph.types import Array, vertex_dtype
 SAMPLE = 1 << 10
 SAMPLE_WORDS = 32
 
-INTEGER, STRING = (1, 2)
+INTEGER = 1
+STRING = 2
 SIGN = np.uint64(1 << 63)
 SMALLEST = np.iinfo(np.int64).min
 LARGEST = np.iinfo(np.uint64).max
@@ -71,7 +73,8 @@ class LabelReader:
             return np.empty(0, np.uint32)
         wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
         reserved = LARGEST if wide.dtype.kind == "u" else SMALLEST
-        low, high = int(wide.min()), int(wide.max())
+        low = int(wide.min())
+        high = int(wide.max())
         if reserved in (low, high):
             i = int((wide == reserved).argmax())
             raise InputError(f"{where(i)}: the id {reserved} cannot be a label: it stands for no vertex")
@@ -102,7 +105,7 @@ class LabelReader:
             part = integers.view(np.int64) if signed else integers
         part = _rebalanced(part, num_vertices, comm)
         missing = SMALLEST if negative else LARGEST if beyond else -1
-        name = "string" if kind == STRING else "integer"
+        name: Kind = "string" if kind == STRING else "integer"
         return LabelTable(num_vertices, name, part, int(missing), spread), ids.astype(vertex_dtype(num_vertices))
 
 
@@ -111,13 +114,13 @@ def _sort_over_ranks(
 ) -> tuple[np.ndarray, Strings]:
     """Return the id of each code, and the distinct labels that this rank has sorted."""
     splitters, sampled = _splitters(addresses, comm)
+    if not len(splitters):  # on all ranks: there is no label
+        return np.zeros(len(addresses), np.int64), Strings.of([])
     codes, bounds = divide(addresses, splitters, spread)
     # A code that is no label's has any id.
     ids = np.zeros(len(addresses), np.int64)
-    parts = [_packed(codes[lo:hi], addresses) for lo, hi in zip(bounds, bounds[1:], strict=False)]
-    counts = [
-        int(n[0]) for n in comm.alltoallv([np.array([hi - lo]) for lo, hi in zip(bounds, bounds[1:], strict=False)])
-    ]
+    parts = [_packed(codes[lo:hi], addresses) for lo, hi in itertools.pairwise(bounds)]
+    counts = [int(n[0]) for n in comm.alltoallv([np.array([hi - lo]) for lo, hi in itertools.pairwise(bounds)])]
     arrays.clear()
     del addresses, sampled
     received = comm.alltoallv([part.view(np.int64) for part in parts])
@@ -129,14 +132,17 @@ def _sort_over_ranks(
     comm.allgather(np.array([len(labels)], np.int64), distinct)
     first = int(distinct[: comm.rank].sum())
     ends = np.concatenate([[0], np.cumsum(counts)])
-    answers = [places[lo:hi].astype(np.int64) + first for lo, hi in zip(ends, ends[1:], strict=False)]
+    answers = [places[lo:hi].astype(np.int64) + first for lo, hi in itertools.pairwise(ends)]
     for r, found in enumerate(comm.alltoallv(answers)):
         ids[codes[bounds[r] : bounds[r + 1]]] = found
     return ids, labels
 
 
 def _splitters(addresses: np.ndarray, comm: Communicator) -> tuple[np.ndarray, np.ndarray]:
-    """Return one splitter less than there are ranks, the same on all, and the array that has their records."""
+    """Return one splitter less than there are ranks, the same on all, and the array that has their records.
+
+    None if no rank has a label.
+    """
     there = np.flatnonzero(addresses)
     (num_labels,) = comm.sum(len(there))
     stride = max(num_labels // (SAMPLE * comm.size), 1)
@@ -221,4 +227,4 @@ def _rebalanced(labels: np.ndarray | Strings, num_vertices: int, comm: Communica
     first = int(counts[: comm.rank].sum())
     stride = stride_of(num_vertices, comm.size)
     cuts = np.clip(np.arange(comm.size + 1) * stride - first, 0, len(labels)).tolist()
-    return exchange_labels(comm, [labels[lo:hi] for lo, hi in zip(cuts, cuts[1:], strict=False)])
+    return exchange_labels(comm, [labels[lo:hi] for lo, hi in itertools.pairwise(cuts)])

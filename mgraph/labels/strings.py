@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -57,7 +58,8 @@ class Strings:
 
     def compact(self) -> Strings:
         """Return the strings without bytes before or after them: a view, with offsets from 0."""
-        first, last = int(self.offsets[0]), int(self.offsets[-1])
+        first = int(self.offsets[0])
+        last = int(self.offsets[-1])
         offsets = self.offsets - first if first else self.offsets
         return Strings(offsets, self.data[first:last])
 
@@ -66,10 +68,7 @@ class Strings:
         raw = self.compact()
         text = raw.data.tobytes()
         ends = raw.offsets.tolist()
-        return [text[lo:hi].decode() for lo, hi in zip(ends, ends[1:], strict=False)]
-
-
-NO_STRINGS = Strings(np.zeros(1, np.int64), np.zeros(0, np.uint8))
+        return [text[lo:hi].decode() for lo, hi in itertools.pairwise(ends)]
 
 
 def concatenate(parts: Sequence[Strings]) -> Strings:

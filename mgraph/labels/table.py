@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,7 +22,7 @@ TAKEN_AT_ONCE = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class LabelTable:
-    """This rank's part of the labels: those of its range of user ids, in order.
+    """Hold this rank's part of the labels: those of its range of user ids, in order.
 
     Attributes
     ----------
@@ -59,10 +60,10 @@ class LabelTable:
             return places
         bounds = np.iinfo(self.part.dtype)
         fits = np.array([bounds.min <= label <= bounds.max for label in labels])  # type: ignore[operator]
-        wanted = np.array([label if ok else 0 for label, ok in zip(labels, fits, strict=True)], self.part.dtype)
-        places = np.searchsorted(self.part, wanted)
+        integers = np.array([label if ok else 0 for label, ok in zip(labels, fits, strict=True)], self.part.dtype)
+        places = np.searchsorted(self.part, integers)
         there = places < len(self.part)
-        there[there] = self.part[places[there]] == wanted[there]
+        there[there] = self.part[places[there]] == integers[there]
         return np.where(there & fits, places, -1)
 
     def labels_of(self, comm: Communicator, ids: np.ndarray) -> np.ndarray | Strings:
@@ -77,7 +78,7 @@ class LabelTable:
         order = np.argsort(owners, kind="stable")
         ends = np.searchsorted(owners[order], np.arange(comm.size + 1))
         wanted = ids[order].astype(np.int64)
-        parts = [wanted[lo:hi] for lo, hi in zip(ends, ends[1:], strict=False)]
+        parts = [wanted[lo:hi] for lo, hi in itertools.pairwise(ends)]
         first = stride * comm.rank
         taken = [self._take(np.where(asked < 0, -1, asked - first)) for asked in comm.alltoallv(parts)]
         back = np.empty(len(ids), np.int64)

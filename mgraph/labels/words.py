@@ -7,12 +7,18 @@ arrays are named by their addresses, so that kernels need not know which array h
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.extending import intrinsic
 
 from mgraph.backends.kernel import inline
+
+# Its type says nothing of the functions that it makes, which lose their first parameter.
+_intrinsic: Callable[[Callable], Any] = intrinsic
 
 _BYTE = np.uint64(8)
 _SHIFT = np.uint64(32)
@@ -22,8 +28,8 @@ _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ZERO = np.uint64(0)
 
 
-@intrinsic
-def load_word(_context, address):
+@_intrinsic
+def load_word(_context, address) -> Any:
     """Return the 8 bytes at any address as a word."""
 
     def codegen(_context, builder, _signature, args) -> ir.Value:
@@ -32,8 +38,8 @@ def load_word(_context, address):
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic
-def load_byte(_context, address):
+@_intrinsic
+def load_byte(_context, address) -> Any:
     """Return the byte at an address."""
 
     def codegen(_context, builder, _signature, args) -> ir.Value:
@@ -43,8 +49,8 @@ def load_byte(_context, address):
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic
-def store_word(_context, address, word):
+@_intrinsic
+def store_word(_context, address, word) -> Any:
     """Write a word to any address."""
 
     def codegen(_context, builder, _signature, args) -> ir.Value:
@@ -54,8 +60,8 @@ def store_word(_context, address, word):
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-@intrinsic
-def store_byte(_context, address, byte):
+@_intrinsic
+def store_byte(_context, address, byte) -> Any:
     """Write the low byte of a word to an address."""
 
     def codegen(_context, builder, _signature, args) -> ir.Value:
@@ -66,8 +72,8 @@ def store_byte(_context, address, byte):
     return types.uint64(types.uint64, types.uint64), codegen
 
 
-@intrinsic
-def swap_bytes(_context, word):
+@_intrinsic
+def swap_bytes(_context, word) -> Any:
     """Reverse the bytes of a word."""
 
     def codegen(_context, builder, _signature, args) -> ir.Value:
@@ -76,8 +82,8 @@ def swap_bytes(_context, word):
     return types.uint64(types.uint64), codegen
 
 
-@intrinsic
-def fold_product(_context, a, b):
+@_intrinsic
+def fold_product(_context, a, b) -> Any:
     """Return the upper half of a 128-bit product, xor the lower one."""
 
     def codegen(_context, builder, _signature, args) -> ir.Value:

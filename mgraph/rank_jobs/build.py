@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from functools import partial
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeSource, EdgeTable, is_table
-from mgraph.errors import InputError
 from mgraph.ingest.build import build
 from mgraph.ingest.read import read_table
 from mgraph.io.parts import PartEdges
@@ -43,12 +43,13 @@ def build_graph(
             shard = load_shard(source, backend, comm)
         else:
             edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
-            if labels is not None:
-                raise InputError(f"{source.name}: its ids are labels, which are not kept yet")
             shard = build(
                 edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
             )
+            shard.labels = labels
         backend.synchronize()
+    if (known := shard.labels) is not None:
+        shard.info = dataclasses.replace(shard.info, labels=known.kind, missing_label=known.missing)
     rank.objects[key] = shard
     seconds = time.perf_counter() - started
     stats = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mgraph.cluster.base import Rank
-from mgraph.io.tables import Values
+from mgraph.io.tables import Values, as_objects
 from mgraph.labels.table import LabelTable
 from mgraph.shard.shard import Shard
 from mgraph.types import Array
@@ -52,6 +52,11 @@ def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:
     return rank.backend.to_host(values[max(lo - first, 0) : max(hi - first, 0)])
 
 
+def fetch_vertices(rank: Rank, key: str, column: str, lo: int, hi: int) -> Values:
+    """Return this rank's values of a column of vertices, as labels if there are any."""
+    return labels_of_ids(rank, rank.objects[key].labels, fetch(rank, key, column, lo, hi))
+
+
 def count_values(rank: Rank, key: str) -> int:
     """Return the number of values of each column on this rank."""
     result: StoredColumns = rank.objects[key]
@@ -64,6 +69,11 @@ def copy_column(rank: Rank, key: str, column: str) -> np.ndarray:
     It remains valid after the result is closed.
     """
     return np.array(rank.backend.to_host(rank.objects[key].columns[column]))
+
+
+def copy_vertices(rank: Rank, key: str, column: str) -> np.ndarray:
+    """Return a copy of this rank's part of a column of vertices, as labels if there are any."""
+    return as_objects(labels_of_ids(rank, rank.objects[key].labels, copy_column(rank, key, column)))
 
 
 def digest(rank: Rank, key: str, column: str) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import os
 import socket
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.io.ahead import mapped_ahead
 from mgraph.io.parts_folder import new_part, part_path
 from mgraph.io.remote import is_url
-from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_objects, joined, kind_of, num_rows
+from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_column, joined, kind_of, num_rows
 from mgraph.io.write_arrow import write_parquet
 from mgraph.labels.table import LabelTable, stride_of
 from mgraph.partition import chunk_range
@@ -45,11 +45,14 @@ class ResultRows:
         The columns of vertices, which are written as labels.
     edges
         Given if the rows are edges.
+    missing
+        The integer that stands for no vertex, by column, if there may be such rows.
     """
 
     columns: tuple[tuple[str, str], ...]
     ids: tuple[str, ...]
     edges: EdgeFacts | None = None
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def shared(self, rank: Rank, key: str, lo: int, hi: int, names: Sequence[str]) -> Batch:
         """Return the rows lo..hi that this rank stores."""
@@ -106,6 +109,7 @@ class GraphEdges:
     graph: str
     edges: EdgeFacts
     both: bool = False
+    missing: ClassVar[Mapping[str, int]] = {}
     numbered: bool = False  # vertices are ids and not labels
 
     def shared(self, rank: Rank, key: str, lo: int, hi: int, names: Sequence[str]) -> Batch:
@@ -186,7 +190,7 @@ def make_frame(rank: Rank, key: str, rows: Rows, names: Sequence[str]) -> pandas
     import pandas
 
     batches = list(rows.own(rank, key, names)) or [rows.shared(rank, key, 0, 0, names)]
-    columns = {name: as_objects(joined([batch[name] for batch in batches])) for name in names}
+    columns = {name: as_column(joined([batch[name] for batch in batches]), rows.missing.get(name)) for name in names}
     first = rows.first_row(rank, key)
     count = len(next(iter(columns.values())))
     return pandas.DataFrame(columns, index=pandas.RangeIndex(first, first + count), copy=False)
@@ -208,7 +212,7 @@ def write_parts(rank: Rank, key: str, rows: Rows, folder: str, names: Sequence[s
         count = num_rows(batch)
         try:
             with new_part(folder, k) as file:
-                write_parquet(file, Table(kinds, count, lambda _: iter([batch]), rows.edges))
+                write_parquet(file, Table(kinds, count, lambda _: iter([batch]), rows.edges, rows.missing))
                 return part_path(folder, k), count, file.tell()
         except OSError as error:
             raise InputError(

@@ -13,7 +13,8 @@ from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
-from mgraph.rank_jobs.results import StoredColumns, shard_of
+from mgraph.io.tables import Values
+from mgraph.rank_jobs.results import StoredColumns, labels_of_ids, shard_of
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
@@ -129,8 +130,8 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
     return (rank.comm.allreduce(np.array(lengths, np.int64), "max") > 0).tolist()
 
 
-def follow(rank: Rank, key: str, target: int) -> list[int]:
-    """Return the path from a source to the target, over all ranks' predecessors."""
+def follow(rank: Rank, key: str, target: int) -> Values:
+    """Return the path from a source to the target, over all ranks' predecessors, as labels if there are any."""
     result: StoredTraversal = rank.objects[key]
     first = result.first
     values = result.columns["predecessors"]
@@ -140,7 +141,8 @@ def follow(rank: Rank, key: str, target: int) -> list[int]:
         path.append(vertex)
         own = int(values[vertex - first]) if 0 <= vertex - first < len(values) else -1
         vertex = int(rank.comm.allreduce(np.array([own], np.int64), "max")[0])
-    return path[::-1] if vertex >= 0 else []
+    ids = np.array(path[::-1] if vertex >= 0 else [], np.int64)
+    return labels_of_ids(rank, result.labels, ids)
 
 
 def check_traversal(rank: Rank, key: str, graph: str) -> list[Violation]:

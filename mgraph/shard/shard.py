@@ -129,6 +129,8 @@ class GraphInfo:
     num_loops: int  # dropped
     num_parallel: int  # dropped
     layout: str = "rows"  # or compact: blocks alone
+    labels: str = ""  # the kind of the labels that were mapped to ids: integer or string
+    missing_label: int = -1  # the integer that is no vertex's label
 
     @property
     def mean_degree(self) -> float:

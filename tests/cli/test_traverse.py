@@ -1,0 +1,62 @@
+"""Searches of labelled graphs take and print labels."""
+
+from __future__ import annotations
+
+import json
+
+import pandas
+import pytest
+from cli_runs import refused, run
+
+pytestmark = pytest.mark.usefixtures("no_gpus")
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text("source,target,weight\nalice,bob,2\nbob,carol,3\ndan,eve,1\n")
+    (tmp_path / "accounts.csv").write_text("source,target,weight\n-7,900000001,2\n900000001,12,3\n5,44,1\n")
+    (tmp_path / "plain.csv").write_text("source,target\n0,1\n1,2\n")
+
+
+@pytest.mark.parametrize("search", ["bfs", "sssp"])
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_sources_and_targets_are_labels(files, search, ranks):
+    where = ("--workers", ranks)
+    assert (
+        "alice -> bob -> carol" in run(search, "people.csv", "--source", "alice", "--path-to", "carol", *where).stdout
+    )
+    assert "no path to eve" in run(search, "people.csv", "-s", "alice", "--path-to", "eve", *where).stdout
+    found = run(search, "accounts.csv", "-s", "-7", "--path-to", "12", "--json", *where)
+    facts = json.loads(found.stdout)
+    assert (facts["sources"], facts["path"]) == ([-7], [-7, 900000001, 12])
+
+
+def test_several_sources_are_labels(files):
+    run("bfs", "people.csv", "-s", "carol", "-s", "dan", "-o", "out.csv", "--validate")
+    frame = pandas.read_csv("out.csv", index_col="vertex")
+    assert frame["nearest_source"].to_dict() == {
+        "alice": "carol",
+        "bob": "carol",
+        "carol": "carol",
+        "dan": "dan",
+        "eve": "dan",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("people.csv -s zoe", "source 'zoe' is not a vertex: no vertex has this label"),
+        ("people.csv -s 0", "source '0' is not a vertex: no vertex has this label"),
+        ("people.csv -s bob --path-to zoe", "target 'zoe' is not a vertex: no vertex has this label"),
+        ("accounts.csv -s 0", "source 0 is not a vertex: no vertex has this label"),
+        ("accounts.csv -s zoe", "source 'zoe' is not an integer"),
+        ("plain.csv -s zoe", "source 'zoe' is not an integer"),
+        ("plain.csv -s 3", "source 3 is not a vertex: ids are 0..2"),
+        ("plain.csv -s 0 --path-to zoe", "target 'zoe' is not an integer"),
+        ("rmat:4 -s zoe", "source 'zoe' is not an integer"),
+    ],
+)
+def test_unknown_vertices_are_named(files, arguments, message):
+    assert refused("bfs", *arguments.split(), code=2) == f"mgraph: {message}"
