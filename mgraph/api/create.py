@@ -1,12 +1,10 @@
-"""Make a graph: generate it, read a file, or use arrays."""
+"""Make a graph: generate it, or read a file; `mgraph/api/from_memory.py` makes those of what is in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike
 from typing import Any
-
-import numpy as np
 
 from mgraph.api.graph import Graph
 from mgraph.edges import EdgeSource, EdgeTable
@@ -16,7 +14,6 @@ from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
-from mgraph.io.arrays import csr_source, edges_source, scipy_source
 from mgraph.io.formats import read_source
 from mgraph.store.manifest import is_store, open_store
 
@@ -128,50 +125,3 @@ def load(path: str | PathLike, *, name: str | None = None, cluster: Any = None) 
     gives it another name.
     """
     return Graph.from_source(open_store(path, name), cluster=cluster)
-
-
-def from_edges(
-    sources: Any,
-    targets: Any,
-    weights: Any = None,
-    *,
-    num_vertices: int | None = None,
-    directed: bool = False,
-    **how: Any,
-) -> Graph:
-    """Make a graph of the edges (sources[i], targets[i]).
-
-    Undirected edges may be given once or in both directions. Loops are dropped, and all but the lightest of parallel
-    edges; `Graph.info` counts both. `how` are arguments of `Graph.from_source`: cluster, order, layout, num_chunks.
-    """
-    source = edges_source(sources, targets, weights, num_vertices=num_vertices, directed=directed)
-    return Graph.from_source(source, **how)
-
-
-def from_csr(
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    weights: np.ndarray | None = None,
-    *,
-    directed: bool = False,
-    cluster: Any = None,
-    order: str = "auto",
-    layout: str = "rows",
-) -> Graph:
-    """Make a graph from CSR arrays.
-
-    Vertex u has arcs to indices[indptr[u] : indptr[u + 1]].
-    """
-    return Graph.from_source(
-        csr_source(indptr, indices, weights, directed=directed), cluster=cluster, order=order, layout=layout
-    )
-
-
-def from_scipy(
-    matrix: Any, *, directed: bool = False, cluster: Any = None, order: str = "auto", layout: str = "rows"
-) -> Graph:
-    """Make a graph from a SciPy sparse array of weights.
-
-    Entry (u, v) is an edge, its value the weight.
-    """
-    return Graph.from_source(scipy_source(matrix, directed=directed), cluster=cluster, order=order, layout=layout)

@@ -21,9 +21,8 @@ from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS
-from mgraph.io.arrays import ArrayEdges, CsrEdges
 from mgraph.io.checks import as_flag, as_integer, check_vertex
-from mgraph.io.parts import in_parts
+from mgraph.io.parts import parts_of
 from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
 from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes, free_memory
@@ -42,8 +41,8 @@ _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueD
 class Graph:
     """Hold an immutable graph that is stored on the ranks of a cluster.
 
-    `rmat`, `uniform`, `grid`, `ssca2`, `read`, `load`, `from_edges`, `from_csr` and `from_scipy` return one, and so
-    does `Graph.from_source` for any edge source. The memory on the ranks is freed by `close()`, at the end of a `with`
+    `rmat`, `uniform`, `grid`, `ssca2`, `read`, `load`, `from_edges` and other functions return one, and so does
+    `Graph.from_source` for any edge source. The memory on the ranks is freed by `close()`, at the end of a `with`
     block, or when the last reference to the handle is gone.
 
     Attributes
@@ -101,7 +100,7 @@ class Graph:
             raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
         if num_chunks is not None and as_integer(num_chunks, "num_chunks") < 1:
             raise UsageError(f"num_chunks is {num_chunks}: give 1 or more, or None")
-        whole = _cluster(cluster)
+        whole = find_cluster(cluster)
         chosen, placement = choose_ranks(source, whole, layout)
         try:
             return cls._build(source, chosen, order, num_chunks, layout, placement)
@@ -124,9 +123,9 @@ class Graph:
         refuse_what_cannot_fit(source, cluster.num_ranks, cluster.backend, layout, lambda: cluster.run(free_memory))
         key = f"graph-{uuid.uuid4().hex}"
         try:
-            if isinstance(source, (ArrayEdges, CsrEdges)) and not isinstance(cluster, InProcessCluster):
-                # Arrays of this process: send each rank only its own part.
-                parts = in_parts(source, cluster.num_ranks)
+            # Edges in memory: send each rank of another process only its own part.
+            parts = None if isinstance(cluster, InProcessCluster) else parts_of(source, cluster.num_ranks)
+            if parts is not None:
                 by_rank = cluster.run(build_graph_of_parts, key, order, num_chunks, layout, parts=parts)
             else:
                 by_rank = cluster.run(build_graph, source, key, order, num_chunks, layout)
@@ -287,7 +286,7 @@ def require_graph(g: Any) -> None:
 
 def choose_ranks(source: EdgeSource | EdgeTable, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
     """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
-    whole = _cluster(cluster)
+    whole = find_cluster(cluster)
     if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
     first = whole.narrowed(1)  # keep a reference: it may be the one returned
@@ -296,7 +295,7 @@ def choose_ranks(source: EdgeSource | EdgeTable, cluster: Any, layout: str = "ro
     return whole.narrowed(placement.num_ranks) if placement.is_part else whole, placement
 
 
-def _cluster(given: Any) -> Cluster:
+def find_cluster(given: Any) -> Cluster:
     """Return the cluster to build on.
 
     Graphs built without one share one cluster while any of them is alive.

@@ -77,6 +77,9 @@ class Rank:
     objects: Objects
 
 
+Parts = Sequence[Any] | Callable[[Sequence[str]], Sequence[Any]]
+
+
 class Hold(Protocol):
     """Forgets a key when it is called, once; `alive` until then."""
 
@@ -107,7 +110,7 @@ class Cluster(ABC):
     may_narrow = False
 
     @abstractmethod
-    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+    def run(self, function: Callable[..., Any], *args: Any, parts: Parts | None = None) -> list[Any]:
         """Run `function(rank, *args)` on every rank; return the results in order of rank.
 
         Parameters
@@ -117,7 +120,9 @@ class Cluster(ABC):
         *args
             Passed to every rank.
         parts
-            One object a rank, passed between the rank and `args`; large ones are sent directly to their worker.
+            One object a rank, passed between the rank and `args`; large ones are sent directly to their worker. On a
+            Dask cluster also a function that returns them for the addresses of the ranks' workers; futures in them
+            are replaced by their values.
 
         Raises
         ------
@@ -200,9 +205,9 @@ def check_deadline(seconds: Any, name: str) -> float:
     return float(seconds)
 
 
-def check_parts(parts: Sequence[Any] | None, num_ranks: int) -> None:
+def check_parts(parts: Parts | None, num_ranks: int) -> None:
     """Refuse a number of parts that differs from the number of ranks."""
-    if parts is not None and len(parts) != num_ranks:
+    if parts is not None and not callable(parts) and len(parts) != num_ranks:
         raise UsageError(f"parts has {len(parts)} objects for {num_ranks} ranks: give one for each")
 
 

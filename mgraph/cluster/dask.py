@@ -11,7 +11,7 @@ import functools
 import os
 import uuid
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any
 
@@ -24,6 +24,7 @@ from distributed.protocol import pickle
 from mgraph.cluster.base import (
     ERROR_WAIT_S,
     Cluster,
+    Parts,
     check_deadline,
     check_num_ranks,
     check_part,
@@ -101,7 +102,7 @@ class DaskCluster(Cluster):
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None
 
-    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+    def run(self, function: Callable[..., Any], *args: Any, parts: Parts | None = None) -> list[Any]:
         check_parts(parts, self.num_ranks)
         return self._call(function, args, parts)
 
@@ -144,7 +145,7 @@ class DaskCluster(Cluster):
         self,
         function: Callable[..., Any],
         args: tuple,
-        parts: Sequence[Any] | None = None,
+        parts: Parts | None = None,
         *,
         gather: bool = True,
         on_stored: bool = False,
@@ -191,9 +192,7 @@ class _Call:
         self._tasks: list[Future] = []
         self._parts: list[Future] = []
 
-    async def run(
-        self, call: bytes, parts: Sequence[Any] | None, gather: bool
-    ) -> tuple[list[Any], BaseException | None]:
+    async def run(self, call: bytes, parts: Parts | None, gather: bool) -> tuple[list[Any], BaseException | None]:
         """Run on every rank; return the results, or their futures if not gathered, and the error if there is one.
 
         The error of a rank is returned, not raised: its traceback would hold the frames of this coroutine.
@@ -246,8 +245,10 @@ class _Call:
             raise ClusterError("the client of this cluster was closed: connect again")
         return self._client.scheduler
 
-    async def _submit(self, ticket: Ticket, call: bytes, parts: Sequence[Any] | None) -> BaseException | None:
+    async def _submit(self, ticket: Ticket, call: bytes, parts: Parts | None) -> BaseException | None:
         """Submit a task for each rank; return an error if a part cannot be sent."""
+        if callable(parts):
+            parts = parts(ticket.members)
         for rank, worker in enumerate(ticket.members):
             part: Any = () if parts is None else (parts[rank],)
             if sizeof(part) > SCATTER_BYTES:

@@ -6,7 +6,7 @@ import atexit
 import os
 import uuid
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from mgraph.backends.base import Backend
@@ -15,6 +15,7 @@ from mgraph.cluster.base import (
     Cluster,
     Hold,
     Objects,
+    Parts,
     Rank,
     check_deadline,
     check_num_ranks,
@@ -100,8 +101,9 @@ class InProcessCluster(Cluster):
     def _objects(self) -> list[Objects]:
         return self._threads.objects
 
-    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+    def run(self, function: Callable[..., Any], *args: Any, parts: Parts | None = None) -> list[Any]:
         check_process(self._pid, "this cluster")
+        assert not callable(parts), "ranks of this process have no workers"
         check_parts(parts, self.num_ranks)
         return self._threads.run(
             function, [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]

@@ -64,8 +64,8 @@ def refuse_lazy(values: Any, what: str) -> None:
     if is_dask_collection(values):
         kind = f"{'.'.join(type(values).__module__.split('.')[:2])}.{type(values).__name__}"
         raise InputError(
-            f"{what}: a lazy {kind} is not read: compute all arguments together first, as in "
-            "sources, targets = dask.compute(sources, targets)"
+            f"{what}: a lazy {kind} is not read here: mg.from_dask reads Dask's frames and arrays; compute others "
+            "first, all arguments together, as in sources, targets = dask.compute(sources, targets)"
         )
 
 
@@ -75,9 +75,14 @@ def _unmasked(values: Any, what: str) -> np.ndarray:
     Masked values are refused, as NumPy would use the data under the mask.
     """
     refuse_lazy(values, what)
+    refuse_masked(values, what)
+    return np.asarray(values)
+
+
+def refuse_masked(values: Any, what: str) -> None:
+    """Refuse an array with masked values."""
     if np.ma.is_masked(values):
         raise InputError(f"{what} are masked: leave out what is missing, as with {what}.compressed()")
-    return np.asarray(values)
 
 
 def weights_dtype(dtype: np.dtype) -> np.dtype:

@@ -1,62 +1,109 @@
-"""Divide edges in a client's memory into one part per rank, so that each rank receives only its own."""
+"""Give each rank of other processes its own part of the edges: of arrays in the client, or of partitions on workers."""
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
-from mgraph.edges import EdgeChunk
-from mgraph.io.arrays import ArrayEdges, CsrEdges
+from mgraph.edges import EdgePiece, EdgeSource, EdgeTable, Labels
+from mgraph.io.memory import MemoryTable
+from mgraph.io.partitions import PartitionTable
+from mgraph.labels.strings import Strings
+from mgraph.types import SMALL_VERTEX, none_of
 
 
 @dataclass(frozen=True, eq=False)
-class PartEdges:
-    """The edges of the chunks k with k mod num_ranks == rank: exactly those that this rank reads."""
+class PartTable:
+    """The pieces k with k mod num_ranks == rank: exactly those that this rank reads."""
 
-    edges: ArrayEdges
-    rank: int
-    num_ranks: int
-    num_input_edges: int
-
-    @property
-    def num_vertices(self) -> int:
-        return self.edges.num_vertices
-
-    @property
-    def directed(self) -> bool:
-        return self.edges.directed
-
-    @property
-    def name(self) -> str:
-        return self.edges.name
-
-    @property
-    def weight_dtype(self) -> np.dtype | None:
-        return self.edges.weight_dtype
+    name: str
+    directed: bool
+    has_weights: bool
+    num_vertices: int | None
+    labels: Labels
+    base: int
+    num_pieces: int
+    max_edges: int
+    pieces: dict[int, EdgePiece]
 
     def __sizeof__(self) -> int:
         # Dask's estimate of the size, which by default does not count the arrays.
-        arrays = self.edges.sources, self.edges.targets, self.edges.weights
-        return object.__sizeof__(self) + sum(array.nbytes for array in arrays if array is not None)
+        return object.__sizeof__(self) + sum(map(_nbytes, self.pieces.values()))
 
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        assert k % self.num_ranks == self.rank, "a rank has only its own part of the edges"
-        # Chunk k is number k // num_ranks of the chunks of this rank.
-        own_chunks = -(-(num_chunks - self.rank) // self.num_ranks)
-        return self.edges.chunk(k // self.num_ranks, own_chunks, backend)
+    def piece(self, k: int, backend: Backend) -> EdgePiece:
+        """Return piece k, which was sent to this rank."""
+        return self.pieces[k]
+
+    def release(self) -> None:
+        """Drop the pieces."""
+        self.pieces.clear()
 
 
-def in_parts(source: ArrayEdges | CsrEdges, num_ranks: int) -> list[PartEdges]:
+def parts_of(
+    edges: EdgeSource | EdgeTable, num_ranks: int
+) -> Sequence[Any] | Callable[[Sequence[str]], Sequence[Any]] | None:
+    """Return what each rank of other processes receives, perhaps as a function of their workers' addresses.
+
+    None means that all ranks receive the same edges.
+    """
+    if isinstance(edges, MemoryTable):
+        return in_parts(edges, num_ranks)
+    if isinstance(edges, PartitionTable):
+        return edges.in_parts
+    return None
+
+
+def received(part: PartTable | tuple[PartitionTable, list[Any]]) -> EdgeTable:
+    """Return the table of a part, in which values have taken the place of futures."""
+    if isinstance(part, PartTable):
+        return part
+    table, values = part
+    return dataclasses.replace(table, partitions=dict(zip(table.partitions, values, strict=True)))
+
+
+def in_parts(table: MemoryTable, num_ranks: int) -> list[PartTable]:
     """Divide edges in memory into one part per rank."""
-    parts = []
     host = CpuBackend(threads=1)
-    for rank in range(num_ranks):
-        chunk = source.chunk(rank, num_ranks, host)
-        edges = ArrayEdges(
-            chunk.sources, chunk.targets, chunk.weights, source.num_vertices, source.directed, source.name
+    facts = (table.name, table.directed, table.has_weights, table.num_vertices, table.labels, table.base)
+    return [
+        PartTable(
+            *facts,
+            table.num_pieces,
+            table.max_edges,
+            {k: _sendable(table.piece(k, host)) for k in range(rank, table.num_pieces, num_ranks)},
         )
-        parts.append(PartEdges(edges, rank, num_ranks, source.num_input_edges))
-    return parts
+        for rank in range(num_ranks)
+    ]
+
+
+def _sendable(piece: EdgePiece) -> EdgePiece:
+    """Return a piece whose arrays have no bytes of other pieces, and ids of four bytes where they fit."""
+    return dataclasses.replace(
+        piece,
+        sources=_narrow(piece.sources),
+        targets=_narrow(piece.targets),
+        weights=None if piece.weights is None else np.ascontiguousarray(piece.weights),
+        vertices=None if piece.vertices is None else _narrow(piece.vertices),
+    )
+
+
+def _narrow(ids: np.ndarray | Strings) -> np.ndarray | Strings:
+    if isinstance(ids, Strings):
+        first = int(ids.offsets[0])
+        last = int(ids.offsets[-1])
+        return Strings(ids.offsets - first, ids.data[first:last])
+    if ids.dtype.itemsize == 8 and len(ids) and ids.min() >= 0 and ids.max() < none_of(SMALL_VERTEX):
+        return ids.astype(SMALL_VERTEX)
+    return np.ascontiguousarray(ids)
+
+
+def _nbytes(piece: EdgePiece) -> int:
+    columns = (piece.sources, piece.targets, piece.weights, piece.vertices)
+    arrays = [part for ids in columns for part in ((ids.offsets, ids.data) if isinstance(ids, Strings) else (ids,))]
+    return sum(array.nbytes for array in arrays if array is not None)

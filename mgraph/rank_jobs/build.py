@@ -12,7 +12,7 @@ from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeSource, EdgeTable, is_table
 from mgraph.ingest.build import build
 from mgraph.ingest.read import read_table
-from mgraph.io.parts import PartEdges
+from mgraph.io.parts import received
 from mgraph.planning.memory import rows_in_use_bytes
 from mgraph.shard.shard import GraphInfo
 from mgraph.store.load import load_shard, require_as_saved
@@ -61,9 +61,9 @@ def build_graph(
     return shard.info, stats
 
 
-def build_graph_of_parts(rank: Rank, part: PartEdges, *args: Any) -> tuple[GraphInfo, dict]:
+def build_graph_of_parts(rank: Rank, part: Any, *args: Any) -> tuple[GraphInfo, dict]:
     """Build a shard from edges of which each rank has received its part."""
-    return build_graph(rank, part, *args)
+    return build_graph(rank, received(part), *args)
 
 
 def shard_bytes(rank: Rank, graph: str) -> int:

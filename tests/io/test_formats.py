@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 from binary_graphs import gap_bytes
-from edge_checks import BACKEND, as_rows, assert_chunks_agree, mkgraph_bytes, read_edges, whole
+from edge_checks import BACKEND, as_rows, assert_chunks_agree, edges_source, mkgraph_bytes, read_edges, whole
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.uniform import FixedOutDegree
-from mgraph.io.arrays import edges_source
 from mgraph.io.formats import FORMATS, READERS, SUFFIXES, read_source
 from mgraph.io.write import write_columns, write_edges
 

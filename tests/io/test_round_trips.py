@@ -10,7 +10,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import tiers
-from edge_checks import BACKEND
+from edge_checks import BACKEND, edges_source
 from edges_back import expected_edges
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -18,7 +18,6 @@ from strategies import graphs, rank_counts
 
 from mgraph.api.graph import Graph
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.io.arrays import edges_source
 from mgraph.io.convert import table_of_pieces
 from mgraph.io.formats import read_source
 from mgraph.io.tables import EdgeFacts, Table, table_of_columns, table_of_source

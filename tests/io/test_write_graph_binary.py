@@ -10,14 +10,13 @@ import numpy as np
 import pytest
 import scipy.sparse
 import tiers
-from edge_checks import BACKEND
+from edge_checks import BACKEND, edges_source
 from hypothesis import given
 from strategies import graphs
 from user_graphs import graph_of
 
 import mgraph as mg
 from mgraph.errors import InputError, UsageError
-from mgraph.io.arrays import edges_source
 from mgraph.io.tables import table_of_source
 from mgraph.io.write import GRAPH_WRITERS, write_graph500_files, write_table
 

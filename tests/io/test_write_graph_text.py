@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 import scipy.io
+from edge_checks import edges_source
 
 import mgraph as mg
 from mgraph.errors import InputError
-from mgraph.io.arrays import edges_source
 from mgraph.io.write import GRAPH_WRITERS, write_edges, write_table
 
 EDGES = [0, 3, 3, 1], [1, 2, 2, 1]

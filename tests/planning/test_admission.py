@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from edge_checks import as_source
 from cli_runs import refused
 
 from mgraph.api.components import connected_components
@@ -17,26 +18,27 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import WouldNotFit
+from mgraph.edges import EdgeSource
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest import build as builder
 from mgraph.ingest import memory_check as room
-from mgraph.io.arrays import ArrayEdges
+from mgraph.io.memory import edges_table, reading
 from mgraph.planning.admission import least_bytes
 from mgraph.planning.memory import expected_edges, plan_graph
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 
 
-def array_edges(loops: float, seed: int = 0) -> ArrayEdges:
+def array_edges(loops: float, seed: int = 0) -> EdgeSource:
     """Return edges with some loops and some reversed duplicates."""
     draw = np.random.default_rng(seed)
     u, v = draw.integers(0, 5000, (2, 40_000), dtype=np.uint32)
     v = np.where(draw.random(len(u)) < loops, u, v)
     ends = np.append(u, v[::2]).astype(np.uint32), np.append(v, u[::2]).astype(np.uint32)
-    return ArrayEdges(*ends, None, 5000, directed=False, name=f"arrays-loops{loops}")
+    return as_source(edges_table(*ends, name=f"arrays-loops{loops}", how=reading(5000)))
 
 
 SOURCES = [

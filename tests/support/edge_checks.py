@@ -13,6 +13,7 @@ from mgraph.comm.threads import open_threads
 from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
 from mgraph.ingest.read import read_table
 from mgraph.io.formats import read_source
+from mgraph.io.memory import edges_table, reading
 from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(2)
@@ -22,6 +23,11 @@ CHUNK_COUNTS = (1, 3, 7, 64)
 def read_edges(path, **options) -> EdgeSource:
     """Return the edges of a file as one rank has read them, with ids as they are."""
     return as_source(read_source(path, **options))
+
+
+def edges_source(sources, targets, weights=None, **how) -> EdgeSource:
+    """Return edges in memory as one rank has read them."""
+    return as_source(edges_table(sources, targets, weights, how=reading(**how)))
 
 
 def as_source(edges: EdgeSource | EdgeTable) -> EdgeSource:

@@ -1,0 +1,168 @@
+"""Make a graph of what is in memory: arrays, tables, sparse arrays, graphs of NetworkX, collections of Dask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mgraph.api.graph import Graph, find_cluster
+from mgraph.errors import UsageError
+from mgraph.io.columns import Columns
+from mgraph.io.frames import frame_table
+from mgraph.io.graphs import networkx_table
+from mgraph.io.lazy import lazy_edges
+from mgraph.io.memory import Reading, csr_table, edges_table, reading
+from mgraph.io.sparse import scipy_table
+
+
+def from_edges(
+    sources: Any,
+    targets: Any = None,
+    weights: Any = None,
+    *,
+    num_vertices: int | None = None,
+    directed: bool = False,
+    labels: Any = "auto",
+    base: int = 0,
+    **how: Any,
+) -> Graph:
+    """Make a graph of the edges (sources[i], targets[i]).
+
+    Undirected edges may be given once or in both directions. Loops are dropped, and all but the lightest of parallel
+    edges; `Graph.info` counts both. Arrays on a GPU, by `__cuda_array_interface__` or DLPack, stay there if ranks of
+    this process use that GPU; for others they are copied to the host. Arrays on the host are not copied as a whole,
+    and must not change until this returns.
+
+    Parameters
+    ----------
+    sources, targets
+        Integers or strings: arrays of any library, columns of a frame, Arrow's, or lists. Without targets, `sources`
+        has pairs of ends: a list, or an array of shape (m, 2).
+    weights
+        One for each edge, integers or floats, all finite; None for an unweighted graph.
+    num_vertices
+        n, of ids 0..n-1; None means one more than the largest id, or the number of labels.
+    directed
+        Whether (u, v) and (v, u) are two arcs.
+    labels
+        "auto" maps strings, and integers if any is negative or the largest is more than twice the number of distinct
+        ids; True maps all; False refuses what is not 0..n-1.
+    base
+        The id of the first vertex.
+    how
+        Arguments of `Graph.from_source`: cluster, order, layout, num_chunks.
+    """
+    table = edges_table(sources, targets, weights, how=reading(num_vertices, directed, labels, base))
+    return Graph.from_source(table, **how)
+
+
+def from_table(
+    table: Any,
+    source: str | int | None = None,
+    target: str | int | None = None,
+    weight: str | int | bool | None = None,
+    **options: Any,
+) -> Graph:
+    """Make a graph of a table in memory, a row for each edge.
+
+    Parameters
+    ----------
+    table
+        A DataFrame of pandas, Polars or cuDF, a table, record batch or record batch reader of Arrow, a structured
+        array, or a dict of columns.
+    source, target
+        The columns of the ends, by name or by number from 0; None means a known pair of names such as source and
+        target or src and dst.
+    weight
+        The column of the weights; None means the one called weight, and False none. It is required if there are more
+        columns.
+    options
+        num_vertices, directed, labels and base as of `from_edges`, and arguments of `Graph.from_source`.
+    """
+    ids, how = _divided(options)
+    return Graph.from_source(frame_table(table, Columns(source, target, weight), ids), **how)
+
+
+from_pandas = from_table
+
+
+def from_csr(indptr: Any, indices: Any, weights: Any = None, *, directed: bool = False, **how: Any) -> Graph:
+    """Make a graph from CSR arrays.
+
+    Vertex u has arcs to indices[indptr[u] : indptr[u + 1]]. `how` are arguments of `Graph.from_source`.
+    """
+    return Graph.from_source(csr_table(indptr, indices, weights, directed=directed), **how)
+
+
+def from_scipy(matrix: Any, *, directed: bool = False, **how: Any) -> Graph:
+    """Make a graph from a SciPy sparse array of weights, in any format.
+
+    Entry (u, v) is an edge, its value the weight; Boolean entries have none. Stored zeros are edges of weight zero,
+    but not in bsr and dia, which fill blocks and diagonals with zeros. Entries stored twice are parallel edges, of
+    which the lightest is used. `how` are arguments of `Graph.from_source`.
+    """
+    return Graph.from_source(scipy_table(matrix, directed=directed), **how)
+
+
+def from_networkx(graph: Any, weight: str | None = "weight", **options: Any) -> Graph:
+    """Make a graph from one of NetworkX, directed as it is, with all of its nodes.
+
+    Parameters
+    ----------
+    graph
+        Its nodes are all integers or all strings; `networkx.convert_node_labels_to_integers` makes others integers.
+        Of the parallel edges of a multigraph the lightest is used.
+    weight
+        The attribute of the weights; None means none. An edge without it has weight 1, as in NetworkX's own
+        functions; if no edge has `weight`, the graph is unweighted.
+    options
+        labels and base as of `from_edges`, and arguments of `Graph.from_source`.
+    """
+    if given := [name for name in ("directed", "num_vertices") if name in options]:
+        raise UsageError(f"{given[0]} cannot be chosen: the graph of NetworkX decides it")
+    ids, how = _divided(options)
+    return Graph.from_source(networkx_table(graph, weight, ids), **how)
+
+
+def from_dask(
+    edges: Any,
+    targets: Any = None,
+    weights: Any = None,
+    *,
+    source: str | int | None = None,
+    target: str | int | None = None,
+    weight: str | int | bool | None = None,
+    cluster: Any = None,
+    **options: Any,
+) -> Graph:
+    """Make a graph of a Dask DataFrame, of an array of pairs, or of arrays or series of sources and targets.
+
+    All partitions are computed once, together. On a Dask cluster they stay on the workers that hold them: each rank
+    reads those of its worker, and others are sent from worker to worker, never through the client. In this process
+    all of them are in memory while the graph is built.
+
+    Parameters
+    ----------
+    edges
+        A DataFrame, an array of shape (m, 2), or the sources.
+    targets, weights
+        Arrays or series, with the same partitions as the sources.
+    source, target, weight
+        The columns of a DataFrame, as of `from_table`.
+    cluster
+        As of `Graph.from_source`.
+    options
+        num_vertices, directed, labels and base as of `from_edges`, and other arguments of `Graph.from_source`.
+    """
+    from mgraph.cluster.partitions import compute_partitions
+
+    ids, how = _divided(options)
+    lazy = lazy_edges(edges, targets, weights, Columns(source, target, weight), ids)
+    ranks = find_cluster(cluster)
+    return Graph.from_source(compute_partitions(lazy, ranks), cluster=ranks, **how)
+
+
+def _divided(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
+    """Return how ids are read, and the other options."""
+    of_ids = ("num_vertices", "directed", "labels", "base")
+    ids = reading(**{name: options[name] for name in of_ids if name in options})
+    return ids, {name: value for name, value in options.items() if name not in of_ids}

@@ -1,0 +1,61 @@
+"""Compute the partitions of lazy edges, all in one graph of tasks, so that shared tasks run once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask
+from distributed import Future, wait
+
+from mgraph.cluster.base import Cluster
+from mgraph.cluster.dask import DaskCluster
+from mgraph.errors import InputError, MgraphError
+from mgraph.io.lazy import LazyEdges
+from mgraph.io.partitions import PartitionTable, length_of
+
+
+def compute_partitions(edges: LazyEdges, cluster: Cluster) -> PartitionTable:
+    """Compute lazy edges: on the workers of a Dask cluster, where they stay, else in this process.
+
+    In this process they are computed by Dask's scheduler of the caller's choice, the threaded one by default.
+    """
+    if isinstance(cluster, DaskCluster):
+        return _on_workers(edges, cluster)
+    try:
+        values = list(dask.compute(*edges.partitions))
+    except MgraphError:
+        raise
+    except Exception as error:
+        raise _failed(edges, None, error) from error
+    return edges.computed(values, [length_of(value) for value in values], [])
+
+
+def _on_workers(edges: LazyEdges, cluster: DaskCluster) -> PartitionTable:
+    client = cluster.client
+    futures: list[Future] = client.compute(list(edges.partitions))
+    try:
+        # A length fails with its partition.
+        lengths = client.map(length_of, futures, pure=False)
+        # `wait` uses the current client, which need not be this one.
+        with client.as_current():
+            wait(lengths)
+        _raise_first(edges, lengths, futures)
+        found = client.gather(lengths)
+        holders = client.who_has(futures)
+    except BaseException:
+        client.cancel(futures)
+        raise
+    return edges.computed(futures, found, [list(holders.get(future.key, ())) for future in futures])
+
+
+def _raise_first(edges: LazyEdges, lengths: list[Future], futures: list[Future]) -> None:
+    """Raise the error of the first partition that has failed."""
+    for k, (length, future) in enumerate(zip(lengths, futures, strict=True)):
+        if length.status != "finished":
+            error = future.exception() if future.status == "error" else length.exception()
+            raise _failed(edges, k, error) from error
+
+
+def _failed(edges: LazyEdges, k: int | None, error: Any) -> InputError:
+    which = "a partition" if k is None else f"partition {k}"
+    return InputError(f"{edges.name}: {which} cannot be computed: {type(error).__name__}: {error}")

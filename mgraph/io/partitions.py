@@ -1,0 +1,127 @@
+"""The partitions of Dask's frames and arrays: read where they lie, a piece for each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mgraph.backends.base import Backend
+from mgraph.edges import EdgePiece, Labels
+from mgraph.errors import InputError
+from mgraph.io.frames import columns_of
+from mgraph.io.memory import columns_table
+from mgraph.io.memory_columns import weights_of
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionTable:
+    """Computed partitions, in this process or as futures of those on workers.
+
+    Attributes
+    ----------
+    names
+        Of the columns of the ends and of any weight, as errors call them.
+    partitions
+        By the number of the piece: a frame of these columns, a list of columns, or the future of one of them.
+    numbers
+        By the number of the piece: the number of the partition.
+    holders
+        By the number of the piece: the addresses of the workers that hold the partition.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    max_edges: int
+    num_pieces: int
+    partitions: dict[int, Any]
+    numbers: dict[int, int] = field(default_factory=dict)
+    holders: dict[int, Sequence[str]] = field(default_factory=dict)
+    num_vertices: int | None = None
+    directed: bool = False
+    labels: Labels = "auto"
+    base: int = 0
+
+    @property
+    def has_weights(self) -> bool:
+        return len(self.names) > 2
+
+    def piece(self, k: int, backend: Backend) -> EdgePiece:
+        """Return the edges of a partition; pieces without one, where ranks hold unequal numbers, are empty."""
+        if k not in self.partitions:
+            none = np.empty(0, np.int64)
+            return EdgePiece(none, none, np.empty(0, np.uint8) if self.has_weights else None, str)
+        what = f"{self.name}: partition {self.numbers.get(k, k)}"
+        columns = _values(self.partitions[k])
+        titles = [f"{what}, {name}" for name in self.names] + [""]
+        weights = columns[2] if self.has_weights else None
+        table = columns_table(columns[0], columns[1], weights, names=(titles[0], titles[1], titles[2]))
+        m = len(table.sources)
+        return EdgePiece(
+            table.sources.part(0, m, backend),
+            table.targets.part(0, m, backend),
+            None if table.weights is None else weights_of(table.weights, 0, m, backend, titles[2]),
+            partial(_row, what),
+        )
+
+    def in_parts(self, workers: Sequence[str]) -> list[tuple[PartitionTable, list[Any]]]:
+        """Give each rank the partitions that its worker holds, and those of other workers to ranks with the fewest.
+
+        Rank r of p reads the pieces r, r + p, ...
+        """
+        own = deal([self.holders[k] for k in self.partitions], workers)
+        keys = list(self.partitions)
+        num_pieces = max(max(map(len, own)), 1) * len(workers)
+        parts = []
+        for rank, dealt in enumerate(own):
+            numbers = {rank + i * len(workers): keys[j] for i, j in enumerate(dealt)}
+            table = dataclasses.replace(
+                self, num_pieces=num_pieces, partitions=dict.fromkeys(numbers), numbers=numbers, holders={}
+            )
+            parts.append((table, [self.partitions[keys[j]] for j in dealt]))
+        return parts
+
+    def release(self) -> None:
+        """Drop the partitions: on a cluster, workers free those that nothing else uses."""
+        self.partitions.clear()
+
+
+def deal(holders: Sequence[Sequence[str]], workers: Sequence[str]) -> list[list[int]]:
+    """Return the partitions of each rank: those that its worker holds, and its share of the others."""
+    own: list[list[int]] = [[] for _ in workers]
+    ranks = {worker: rank for rank, worker in enumerate(workers)}
+    others = []
+    for k, addresses in enumerate(holders):
+        local = [ranks[address] for address in addresses if address in ranks]
+        if local:
+            own[min(local, key=lambda rank: len(own[rank]))].append(k)
+        else:
+            others.append(k)
+    for k in others:
+        min(own, key=len).append(k)
+    return own
+
+
+def length_of(partition: Any) -> int:
+    """Return the number of edges of a computed partition."""
+    return len(_values(partition)[0])
+
+
+def _values(partition: Any) -> list[Any]:
+    """Return the columns of a partition: of a frame, of an array of shape (m, 2), or a list of columns."""
+    if isinstance(partition, (list, tuple)):
+        return list(partition)
+    if isinstance(partition, np.ndarray) or (hasattr(partition, "shape") and not hasattr(partition, "columns")):
+        if len(partition.shape) != 2:
+            raise InputError(f"a partition is an array of shape {partition.shape}: give pairs of ends")
+        return [partition[:, k] for k in range(partition.shape[1])]
+    names, choose = columns_of(partition)
+    return choose(range(len(names)))
+
+
+def _row(what: str, i: int) -> str:
+    return f"{what}, row {i}"
