@@ -50,6 +50,7 @@ class Skipped(Exception):
 @click.option("--only", multiple=True, help="A way to measure; may be repeated. All by default.")
 @click.option("--pandas", "with_pandas", is_flag=True, help="Read text with pandas too.")
 @click.option("--folder", type=click.Path(path_type=pathlib.Path), help="Where files are written; by default TMPDIR.")
+@click.option("--commit", "commit_name", help="The commit that is measured; by default that of this checkout.")
 @click.option("--record/--no-record", "recorded", default=True, help="Append to bench/results.")
 def main(
     backend: str,
@@ -58,6 +59,7 @@ def main(
     only: tuple[str, ...],
     with_pandas: bool,
     folder: pathlib.Path | None,
+    commit_name: str | None,
     recorded: bool,
 ) -> None:
     source = Rmat(scale or SCALES[backend])
@@ -85,7 +87,7 @@ def main(
             line = facts | {"way": name, "m": digest[0], "cores": available_cores(), "validated": True} | found
             click.echo(json.dumps({key: line[key] for key in ("way", *found)}))
             if recorded:
-                record.append(backend, None, line)
+                record.append(backend, commit_name, line)
 
 
 def write_files(source: Rmat, folder: pathlib.Path) -> dict[str, np.ndarray]:
