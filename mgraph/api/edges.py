@@ -63,6 +63,10 @@ class Edges:
         """
         self._table.write(path, overwrite=overwrite)
 
+    def table(self) -> Table:
+        """Return the edges as a table to write, in batches."""
+        return self._table.table()
+
     def numbered(self, *, both: bool = False) -> Table:
         """Return the edges as a table to write, between vertices 0..n-1 and not their labels.
 

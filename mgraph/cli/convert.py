@@ -119,9 +119,12 @@ def write_output(
         with connect(**where) as ranks:
             show(making(edges))
             g = Graph.from_source(edges, cluster=ranks)
-            _refuse_labels(g, output, vertices)
             show(f"writing {output}")
-            _write(output, g.edges.numbered(both=is_graph), to, overwrite=overwrite)
+            if is_graph or vertices is not None:
+                _refuse_labels(g, output, vertices)
+                _write(output, g.edges.numbered(both=is_graph), to, overwrite=overwrite)
+            else:
+                _write(output, g.edges.table(), to, overwrite=overwrite)
             if vertices is not None:
                 show(f"writing {vertices}")
                 numbered_vertices(g).write(vertices, overwrite=overwrite)

@@ -93,3 +93,28 @@ def test_results_are_written_to_folders(folder):
     assert "is not empty" in refused("components", "rmat:5", "-o", "labels/", code=2)
     run("components", "rmat:5", "-o", "labels/", "--overwrite")
     assert len(list((folder / "labels").iterdir())) == 1
+
+
+def test_labelled_edges_are_numbered_and_their_labels_written_beside(folder):
+    (folder / "a.csv").write_text('source,target\n"Rome, IT",Oslo\nOslo,Bern\nBern,Oslo\n')
+    run("convert", "a.csv", "b.parquet")
+    assert pandas.read_parquet("b.parquet")["source"].tolist() == ["Rome, IT", "Oslo", "Bern"]
+    run("convert", "b.parquet", "c.csv")
+    assert (folder / "c.csv").read_text() == (folder / "a.csv").read_text()
+    for name in ("d.mtx", "d.npz", "d.gr"):
+        assert "write .csv, .parquet or .arrow" in refused("convert", "a.csv", name, code=3)
+    assert "--vertices FILE writes the label of each number" in refused("convert", "a.csv", "d.sg", code=2)
+    run("convert", "a.csv", "d.graph", "--vertices", "labels.csv")
+    assert (folder / "labels.csv").read_text().splitlines() == ["vertex,label", "0,Bern", "1,Oslo", '2,"Rome, IT"']
+    assert (folder / "d.graph").read_text().splitlines() == ["3 2", "2", "1 3", "2"]
+    run("convert", "a.csv", "e.mtx", "--vertices", "labels.parquet")
+    assert pandas.read_parquet("labels.parquet")["label"].tolist() == ["Bern", "Oslo", "Rome, IT"]
+
+
+def test_saved_graph_gives_its_edges_with_labels(folder):
+    (folder / "edges.csv").write_text("source,target,weight\nb,a,1\na,c,2\n")
+    with mg.read("edges.csv") as g:
+        g.save("saved")
+    run("convert", "saved", "a.csv")
+    assert (folder / "a.csv").read_text().splitlines() == ["source,target,weight", "a,b,1", "a,c,2"]
+    assert "--vertices FILE writes" in refused("convert", "saved", "a.wsg", code=2)
