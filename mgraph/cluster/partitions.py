@@ -23,7 +23,7 @@ def compute_partitions(edges: LazyEdges, cluster: Cluster) -> PartitionTable:
         return _on_workers(edges, cluster)
     try:
         values = list(dask.compute(*edges.partitions))
-    except MgraphError:
+    except (MgraphError, MemoryError):
         raise
     except Exception as error:
         raise _failed(edges, None, error) from error
@@ -33,9 +33,9 @@ def compute_partitions(edges: LazyEdges, cluster: Cluster) -> PartitionTable:
 def _on_workers(edges: LazyEdges, cluster: DaskCluster) -> PartitionTable:
     client = cluster.client
     futures: list[Future] = client.compute(list(edges.partitions))
+    # A length fails with its partition.
+    lengths: list[Future] = client.map(length_of, futures, pure=False)
     try:
-        # A length fails with its partition.
-        lengths = client.map(length_of, futures, pure=False)
         # `wait` uses the current client, which need not be this one.
         with client.as_current():
             wait(lengths)
@@ -43,7 +43,9 @@ def _on_workers(edges: LazyEdges, cluster: DaskCluster) -> PartitionTable:
         found = client.gather(lengths)
         holders = client.who_has(futures)
     except BaseException:
-        client.cancel(futures)
+        # Not cancelled: the caller may hold the same partitions, as of a persisted collection.
+        for future in [*lengths, *futures]:
+            future.release()
         raise
     return edges.computed(futures, found, [list(holders.get(future.key, ())) for future in futures])
 

@@ -95,9 +95,7 @@ def _sendable(piece: EdgePiece) -> EdgePiece:
 
 def _narrow(ids: np.ndarray | Strings) -> np.ndarray | Strings:
     if isinstance(ids, Strings):
-        first = int(ids.offsets[0])
-        last = int(ids.offsets[-1])
-        return Strings(ids.offsets - first, ids.data[first:last])
+        return ids.compact()
     if ids.dtype.itemsize == 8 and len(ids) and ids.min() >= 0 and ids.max() < none_of(SMALL_VERTEX):
         return ids.astype(SMALL_VERTEX)
     return np.ascontiguousarray(ids)

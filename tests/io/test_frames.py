@@ -69,7 +69,7 @@ def test_wrong_table_is_refused(frame, columns, error, message):
 
 
 def test_wrong_id_is_named_by_its_row():
-    with pytest.raises(InputError, match="table: row 1: vertex 9 is not in 0..4"):
+    with pytest.raises(InputError, match=r"table: row 1: vertex 9 is not in 0\.\.4"):
         read_back(frame_table({"u": [1, 9], "v": [2, 3]}, Columns(), reading(5)))
 
 

@@ -299,9 +299,7 @@ def test_lazy_dask_collections_are_refused_in_every_argument(kind):
         "table": lambda: mg.from_table(lazy),
     }
     for what, call in calls.items():
-        with pytest.raises(
-            InputError, match=rf"^{what.split()[0]}: a lazy dask\S*\.{kind} is not read here: mg.from_dask"
-        ):
+        with pytest.raises(InputError, match=rf"^{what.split()[0]}: a lazy dask\S*\.{kind} is not read.*mg.from_dask"):
             call()
 
 

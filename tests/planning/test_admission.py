@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from edge_checks import as_source
 from cli_runs import refused
+from edge_checks import as_source
 
 from mgraph.api.components import connected_components
 from mgraph.api.graph import Graph
@@ -17,8 +17,8 @@ from mgraph.backends.base import LIMITS
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.errors import WouldNotFit
 from mgraph.edges import EdgeSource
+from mgraph.errors import WouldNotFit
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.ssca2 import Ssca2

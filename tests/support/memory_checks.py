@@ -9,7 +9,6 @@ from on_ranks import run_on_ranks
 
 from mgraph.backends.cpu import CpuBackend
 from mgraph.ingest.read import read_table
-from mgraph.labels.strings import Strings
 
 BACKEND = CpuBackend(2)
 
@@ -35,13 +34,6 @@ def read_back(tables: Any, num_ranks: int = 1, backend: Any = BACKEND) -> tuple[
 def _rows(chunk: Any) -> list[tuple]:
     columns = [column for column in (chunk.sources, chunk.targets, chunk.weights) if column is not None]
     return list(zip(*(column.tolist() for column in columns), strict=True))
-
-
-def texts(strings: Strings) -> list[str]:
-    """Return strings of Arrow's layout as Python's."""
-    data = strings.data.tobytes()
-    ends = strings.offsets.tolist()
-    return [data[lo:hi].decode() for lo, hi in zip(ends[:-1], ends[1:], strict=True)]
 
 
 class OnGpu:
