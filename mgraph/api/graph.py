@@ -52,8 +52,8 @@ class Graph:
     info
         Facts found by the build: sizes, weights, vertex order, dropped loops and parallel edges.
     build_stats
-        One record of the build for each rank: seconds, bytes of the shard, peak_bytes during the build (on the CPU,
-        of the whole process), and whether the shard was loaded from a saved graph.
+        One record of the build for each rank: seconds, bytes of the shard, label_bytes in host memory, peak_bytes
+        during the build (on the CPU, of the whole process), and whether the shard was loaded from a saved graph.
     cluster, placement
         The ranks that store the graph; how many of the cluster's ranks these are, and why not all.
     """

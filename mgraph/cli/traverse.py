@@ -20,6 +20,7 @@ from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSource, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
+from mgraph.store.manifest import StoredGraph
 
 
 def _search_options(algorithm: str) -> Callable[[Command], Command]:
@@ -72,13 +73,20 @@ def sssp(cutoff: float | None, **options: Any) -> None:
 
 def _check(edges: EdgeSource | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
     """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
-    if edges.num_vertices is not None and (not is_table(edges) or edges.labels in ("auto", False)):
+    if edges.num_vertices is not None and not _may_have_labels(edges):
         for source in sources:
             check_vertex(edges.num_vertices, _vertex("", source), "source")
         if target is not None:
             check_vertex(edges.num_vertices, _vertex("", target), "target")
     if weighted and not has_weights(edges):
         raise UsageError(PATHS_NEED_WEIGHTS)
+
+
+def _may_have_labels(edges: EdgeSource | EdgeTable) -> bool:
+    """Return whether vertices may have labels, although their number is known."""
+    if isinstance(edges, StoredGraph):
+        return bool(edges.info.labels)
+    return is_table(edges) and edges.labels not in ("auto", False)
 
 
 def _vertex(labels: str, text: str) -> int | str:

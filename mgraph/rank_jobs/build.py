@@ -48,13 +48,15 @@ def build_graph(
             )
             shard.labels = labels
         backend.synchronize()
-    if (known := shard.labels) is not None:
+    known = shard.labels
+    if known is not None:
         shard.info = dataclasses.replace(shard.info, labels=known.kind, missing_label=known.missing)
     rank.objects[key] = shard
     seconds = time.perf_counter() - started
     stats = {
         "seconds": seconds,
         "bytes": shard.nbytes,
+        "label_bytes": 0 if known is None else known.nbytes,
         "peak_bytes": peak_bytes(),
         "loaded": isinstance(source, StoredGraph),
     }

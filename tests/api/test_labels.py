@@ -8,6 +8,7 @@ import numpy as np
 import pandas
 import pyarrow.parquet
 import pytest
+from emulator.backend import EmulatedBackend
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
@@ -22,14 +23,6 @@ LABELS = {
     "negative": [17 * (k - 40) for k in range(NUM_VERTICES)],
     "hashes": RNG.integers(INT64.min + 1, INT64.max, NUM_VERTICES).tolist(),
 }
-
-
-@pytest.fixture(scope="module")
-def clusters():
-    made = {p: InProcessCluster(p) for p in (1, 2, 3, 4)}
-    yield made
-    for cluster in made.values():
-        cluster.close()
 
 
 def in_order(kind):
@@ -78,9 +71,9 @@ def test_answers_are_those_of_the_numbered_graph(kind, suffix, directed, cluster
     names = in_order(kind)
     missing = missing_of(kind)
     sources = [3, NUM_VERTICES - 5]
-    for p, cluster in clusters.items():
+    for p in (1, 2, 3, 4):
         for order in ("degree", "natural"):
-            how = {"directed": directed, "order": order, "cluster": cluster}
+            how = {"directed": directed, "order": order, "cluster": clusters[p]}
             with mg.read(path, **how) as g, mg.from_edges(*places(), **how) as h:
                 assert g.info.labels == ("string" if missing is None else "integer")
                 assert f"{NUM_VERTICES} vertices with {g.info.labels} labels" in repr(g), p
@@ -132,6 +125,7 @@ def test_labels_and_ids_are_looked_up_both_ways(kind, clusters, tmp_path):
     for cluster in clusters.values():
         with mg.read(path, cluster=cluster) as g:
             assert g.labels.to_numpy().tolist() == names
+            assert sum(stats["label_bytes"] for stats in g.build_stats) >= 8 * NUM_VERTICES
             assert (g.labels[0], g.labels[-1], g.labels[7:9].tolist()) == (names[0], names[-1], names[7:9])
             assert g.ids_of(names[::-3]).tolist() == list(range(NUM_VERTICES))[::-3]
             assert g.labels_of([59, 0, 0]).tolist() == [names[59], names[0], names[0]]
@@ -227,3 +221,54 @@ def test_labels_can_be_demanded_and_refused(clusters, tmp_path):
         assert (g.info.labels, g.labels.to_numpy().tolist()) == ("integer", [0, 1, 9, 10])
     with pytest.raises(mg.UsageError, match="labels 'yes' is not one of"):
         mg.read(path, labels="yes", cluster=clusters[2])
+
+
+def check_search(g, names):
+    """Check a graph of a file of the labels, by one search."""
+    u, v, _ = places()
+    with mg.bfs(g, names[3]) as result, mg.from_edges(u, v) as h, mg.bfs(h, 3) as plain:
+        mg.validate(result)
+        assert_same(result.predecessors, plain.predecessors, names, result.predecessors.missing)
+        assert result.path_to(names[20]) == [names[i] for i in plain.path_to(20)]
+        assert result.to_pandas()["vertex"].tolist() == g.labels.to_numpy().tolist() == names
+
+
+@pytest.mark.parametrize("kind", ["uuids", "negative"])
+def test_labels_are_saved_and_loaded_on_any_number_of_ranks(kind, clusters, tmp_path):
+    with mg.read(file_of(kind, ".csv", tmp_path), cluster=clusters[3]) as g:
+        g.save(tmp_path / "saved")
+        info = g.info
+    for cluster in clusters.values():
+        with mg.load(tmp_path / "saved", cluster=cluster) as g:
+            assert g.info == info
+            check_search(g, in_order(kind))
+
+
+def test_compact_graphs_have_labels(clusters, tmp_path):
+    with mg.read(file_of("names", ".csv", tmp_path), cluster=clusters[2], layout="compact") as g:
+        result = mg.bfs(g, "Z-9")
+        assert result.path_to("Z-9") == ["Z-9"]
+        assert g.labels.to_numpy().tolist() == in_order("names")
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("kind", ["names", "hashes"])
+def test_labels_stay_in_host_memory_beside_a_gpu(kind, num_ranks, tmp_path):
+    made = InProcessCluster(num_ranks, make_backend=lambda: EmulatedBackend(block=32, blocks=2))
+    with made as cluster, mg.read(file_of(kind, ".parquet", tmp_path), cluster=cluster) as g:
+        check_search(g, in_order(kind))
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("kind", ["names", "hashes"])
+def test_processes_exchange_labels(kind, client, tmp_path):
+    with mg.read(file_of(kind, ".csv", tmp_path), cluster=client) as g:
+        check_search(g, in_order(kind))
+        result = mg.bfs(g, in_order(kind)[3])
+        expected = result.predecessors.to_numpy().tolist()
+        assert client.compute(result.predecessors.to_dask_array()).result().tolist() == expected
+        frame = client.compute(result.to_dask_dataframe()).result()
+        assert frame["vertex"].tolist() == in_order(kind)
+        assert frame["predecessors"].isna().tolist() == [value == result.predecessors.missing for value in expected]
+        with pytest.raises(mg.UsageError, match=r"source .* is not a vertex: no vertex has this label"):
+            mg.bfs(g, "nobody" if kind == "names" else 1)

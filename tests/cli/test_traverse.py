@@ -32,6 +32,12 @@ def test_sources_and_targets_are_labels(files, search, ranks):
     assert (facts["sources"], facts["path"]) == ([-7], [-7, 900000001, 12])
 
 
+def test_saved_graphs_keep_their_labels(files):
+    run("save", "people.csv", "saved")
+    assert "alice -> bob -> carol" in run("bfs", "saved", "-s", "alice", "--path-to", "carol").stdout
+    assert "source 'zoe' is not a vertex: no vertex has this label" in refused("bfs", "saved", "-s", "zoe", code=2)
+
+
 def test_several_sources_are_labels(files):
     run("bfs", "people.csv", "-s", "carol", "-s", "dan", "-o", "out.csv", "--validate")
     frame = pandas.read_csv("out.csv", index_col="vertex")
