@@ -1,4 +1,8 @@
-"""The edges that a rank has read, kept for the passes of the build: in memory up to a budget, beyond it in a file."""
+"""The edges that a rank has read, kept for the passes of the build.
+
+On a GPU they are kept in its memory if they take a small part of it; else in host memory up to a budget, and beyond it
+in a file.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +22,9 @@ from mgraph.types import Array, vertex_dtype
 
 # The share of the free host memory that kept edges may take; the build needs several times as much.
 BUDGET_SHARE = 4
+# Kept edges are moved to a GPU, for both passes at once, if they take at most this share of its free memory: rows then
+# fit beside them, as they take less than twice as much.
+DEVICE_SHARE = 8
 
 Column = Array | StoredArray
 
@@ -35,15 +42,27 @@ class KeptPiece:
 
 
 class Keeper:
-    """Keeps columns in memory up to a budget, beyond it in an unnamed temporary file; several threads may use it."""
+    """Keeps columns on `device`; if it is None in memory up to a budget, beyond it in an unnamed temporary file.
 
-    def __init__(self, budget: int, origin: str) -> None:
+    Several threads may use it.
+    """
+
+    def __init__(self, budget: int, origin: str, device: Backend | None = None) -> None:
         self._budget = budget
+        self._device = device
         self._lock = threading.Lock()
         self._spool = ArraySpool(origin)
 
     def keep(self, array: Array) -> Column:
-        """Return the array, or its copy in the file."""
+        """Return the array, or its copy on the device or in the file."""
+        if self._device is not None:
+            # Threads that read are not those of the backend.
+            self._device.enter_thread()
+            return self._device.to_device(array) if isinstance(array, np.ndarray) else array
+        return self.keep_on_host(array)
+
+    def keep_on_host(self, array: Array) -> Column:
+        """Return the array, which the host still needs, or its copy in the file."""
         if not isinstance(array, np.ndarray):
             return array
         with self._lock:
@@ -57,6 +76,13 @@ class Keeper:
             with self._lock:
                 self._budget += column.nbytes
         return self.keep(array)
+
+
+def device_of(backend: Backend, comm: Communicator, num_edges: int, edge_bytes: int) -> Backend | None:
+    """Return the backend if its memory, which is not the host's, has room for the edges that a rank keeps."""
+    if backend.xp is np or num_edges * edge_bytes // comm.size > backend.free_bytes() // DEVICE_SHARE:
+        return None
+    return backend
 
 
 def memory_budget(backend: Backend, comm: Communicator) -> int:

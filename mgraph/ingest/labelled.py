@@ -95,7 +95,7 @@ def encoded(reader: LabelReader, kept: KeptPiece, vertices: Column | None, base:
 
     if vertices is not None:
         codes_of(vertices)
-    sources, targets = (keeper.replace(ids, codes_of(ids)) for ids in (kept.sources, kept.targets))
+    sources, targets = (keeper.keep_on_host(codes_of(ids)) for ids in (kept.sources, kept.targets))
     return dataclasses.replace(kept, sources=sources, targets=targets)
 
 

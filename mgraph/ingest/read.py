@@ -22,7 +22,7 @@ from mgraph.comm.base import Communicator
 from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
-from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, memory_budget
+from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, device_of, memory_budget
 from mgraph.ingest.labelled import are_labels, encoded, label_reader, mapped
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
@@ -78,7 +78,9 @@ class _Reading:
         self.comm = comm
         self.workers = workers
         self.found: dict[int, _Read] = {}
-        self.keeper = Keeper(memory_budget(backend, comm), table.name)
+        edge_bytes = 2 * LARGE_VERTEX.itemsize + 8 * table.has_weights
+        device = device_of(backend, comm, table.max_edges, edge_bytes)
+        self.keeper = Keeper(memory_budget(backend, comm), table.name, device)
         self._reader: LabelReader | None = None
         self._lock = threading.Lock()
 
@@ -132,7 +134,7 @@ class _Reading:
                 raise InputError(f"{piece.where(bad)}: {_shown(ids, bad)} is not UTF-8: convert the file, as by iconv")
         if piece.vertices is not None:
             self.reader.add(piece.vertices)
-        return [self.keeper.keep(self.reader.add(ids, piece.where)) for ids in (piece.sources, piece.targets)]
+        return [self.keeper.keep_on_host(self.reader.add(ids, piece.where)) for ids in (piece.sources, piece.targets)]
 
     def finish(self) -> tuple[KeptEdges, LabelTable | None]:
         """Agree with the other ranks on all pieces, and map labels; collective."""

@@ -16,6 +16,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.io import parse, spool
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns
+from mgraph.io.device_text import parsed_on_device
 from mgraph.io.line_pieces import LineEdges, parsed
 from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_of, placed, placing_errors
 from mgraph.io.parse import PADDING, LineSyntax, nth_edge
@@ -93,7 +94,7 @@ class TextTable:
         lo = self.begin + k * self.piece_bytes
         with placing_errors(self.path, self.path):
             at, size, text = _lines(self, lo)
-            edges = parsed(self.syntax, text, size, at)
+            edges = parsed_on_device(backend, self.syntax, text[:size], at) or parsed(self.syntax, text, size, at)
         where = partial(_where, self, lo)
         return EdgePiece(edges.sources, edges.targets, edges.weights, where, None, self._doubt(edges))
 
