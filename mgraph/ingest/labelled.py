@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -29,6 +29,9 @@ class ReadPiece(Protocol):
 
     @property
     def vertices(self) -> Column | None: ...
+
+    @property
+    def where(self) -> Callable[[int], str]: ...
 
 
 def are_labels(
@@ -86,15 +89,18 @@ def mark(ids, seen):
             seen[ids[i]] = 1
 
 
-def encoded(reader: LabelReader, kept: KeptPiece, vertices: Column | None, base: int, keeper: Keeper) -> KeptPiece:
+def encoded(reader: LabelReader, piece: ReadPiece, base: int, keeper: Keeper) -> KeptPiece:
     """Return a piece with codes of labels in place of its ids, which are labels less `base`."""
 
     def codes_of(ids: Column) -> Array:
         labels = on_host(ids)
-        return reader.add(labels if base == 0 else labels.astype(LARGE_VERTEX) + base)
+        # Ids beyond 63 bits are kept as they were.
+        whole = base == 0 or labels.dtype == np.uint64
+        return reader.add(labels if whole else labels.astype(LARGE_VERTEX) + base, piece.where)
 
-    if vertices is not None:
-        codes_of(vertices)
+    if piece.vertices is not None:
+        codes_of(piece.vertices)
+    kept = piece.kept
     sources, targets = (keeper.keep_on_host(codes_of(ids)) for ids in (kept.sources, kept.targets))
     return dataclasses.replace(kept, sources=sources, targets=targets)
 

@@ -49,6 +49,7 @@ class _Read:
     max_weight: int
     weight_dtype: np.dtype | None  # that of the input: int64 for all integers
     doubt: InputError | None
+    where: Callable[[int], str]
 
 
 def read_table(table: EdgeTable, backend: Backend, comm: Communicator) -> tuple[KeptEdges, LabelTable | None]:
@@ -122,7 +123,9 @@ class _Reading:
             )
         kept = KeptPiece(sources, targets, None if weights is None else self.keeper.keep(weights))
         extremes = low, min(high, INT64.max), min_weight, max_weight
-        return _Read(kept, vertices, is_text, *extremes, dtype, piece.doubt)
+        # No strings at all are no kind of ids.
+        is_text = is_text and any(map(len, ends))
+        return _Read(kept, vertices, is_text, *extremes, dtype, piece.doubt, piece.where)
 
     def _codes(self, piece: EdgePiece) -> list[Column]:
         """Return the codes of both ends of a piece of strings."""
@@ -162,9 +165,7 @@ class _Reading:
         if is_text or are_labels(table, low, high, num_edges + num_vertices, pieces, comm, self.workers):
             if not is_text:
                 reader = self.reader
-                kept = self.workers.map(
-                    lambda piece: encoded(reader, piece.kept, piece.vertices, table.base, self.keeper), pieces
-                )
+                kept = self.workers.map(lambda piece: encoded(reader, piece, table.base, self.keeper), pieces)
             self.found.clear()
             kept, labels = mapped(self.reader, kept, self.keeper, self.workers)
             n = labels.num_vertices
@@ -256,7 +257,7 @@ def _first(piece: EdgePiece, is_bad: Callable[[Array], Array]) -> tuple[str, Arr
 def _agree(pieces: list[_Read], comm: Communicator) -> Iterator[int]:
     """Return over all ranks the extremes of ids and weights, and whether there are kinds of ids and weights."""
     kinds = (
-        any(piece.is_text and len(piece.kept) for piece in pieces),
+        any(piece.is_text for piece in pieces),
         any(not piece.is_text and piece.low <= piece.high for piece in pieces),
         any(piece.weight_dtype == np.int64 for piece in pieces),
         any(piece.weight_dtype == np.float32 for piece in pieces),

@@ -55,7 +55,9 @@ def parsed(syntax: LineSyntax, text: np.ndarray, size: int, at: int) -> LineEdge
         if stop == parse.WRONG:
             raise _wrong(syntax, at, text, state.tolist())
         if stop == parse.WIDE:
-            arrays.widen()
+            if not arrays.widen(edges):
+                problem = "an id is beyond 63 bits and another negative: no integer of 64 bits holds both"
+                raise BadLine(at + int(state[parse.AT]), problem)
         elif edges == capacity:
             capacity = int(GROWTH * capacity) + 16
             arrays.grow(capacity)
@@ -83,16 +85,19 @@ class _Integers:
         for ids in self.ends:
             ids.resize(capacity, refcheck=False)
 
-    def widen(self) -> None:
-        self.ends = [ids.astype(LARGE_VERTEX) for ids in self.ends]
-        self.widest = none_of(LARGE_VERTEX)
+    def widen(self, edges: int) -> bool:
+        """Make room for ids of 64 signed bits, then of unsigned ones; return whether those before still fit."""
+        is_first = self.widest < none_of(LARGE_VERTEX)
+        self.ends = [ids.astype(LARGE_VERTEX, copy=False) for ids in self.ends]
+        self.widest = none_of(LARGE_VERTEX) if is_first else parse.ANY_WORD
+        return is_first or not any((ids[:edges] < 0).any() for ids in self.ends)
 
     def parse(self, lines: tuple, between: int, weights: tuple, state: np.ndarray) -> None:
         parse_lines(*lines, between, *self.ends, *weights, self.widest, state)
 
     def finish(self, edges: int) -> list[np.ndarray]:
         self.grow(edges)
-        return self.ends
+        return [ids.view(np.uint64) for ids in self.ends] if self.widest == parse.ANY_WORD else self.ends
 
 
 class _Strings:
@@ -108,7 +113,7 @@ class _Strings:
         for offsets in self.offsets:
             offsets.resize(capacity + 1, refcheck=False)
 
-    def widen(self) -> None:
+    def widen(self, edges: int) -> bool:
         raise AssertionError("strings fit")
 
     def parse(self, lines: tuple, between: int, weights: tuple, state: np.ndarray) -> None:
@@ -159,7 +164,8 @@ def _wrong(syntax: LineSyntax, at: int, text: np.ndarray, state: list[int]) -> B
         parse.EMPTY: f"field {field + 1} is empty",
         parse.FIELDS: f"{counted(field, 'field')} where the first line has {syntax.num_fields}",
         parse.NOT_AN_ID: f"vertex {word} is not a whole number: if ids are text, say labels='string'",
-        parse.TOO_LARGE: f"vertex {word} is beyond 64 signed bits: read it as text, by labels='string'",
+        parse.TOO_LARGE: f"vertex {word} is beyond 64 bits: read ids as text, by labels='string'",
+        parse.MIXED: f"vertex {word} is negative and another beyond 63 bits: no integer of 64 bits holds both",
         parse.UNTAGGED: f"a line begins with {syntax.tag!r}, and this one is {word}",
         parse.OPEN_QUOTE: f"field {field + 1} begins with a quote that does not end on the line",
         parse.AFTER_QUOTE: f"field {field + 1} goes on after its closing quote",

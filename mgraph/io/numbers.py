@@ -16,6 +16,9 @@ from mgraph.backends.kernel import inline, merged
 # Kinds of numbers: an integer of 64 signed bits, an integer beyond them, or one written as a float.
 INTEGER, BEYOND, FLOAT = range(3)
 
+# What holds an integer: 64 signed bits, or only 64 unsigned ones.
+SIGNED, UNSIGNED, NEITHER = range(3)
+
 # Powers of ten as sums of two doubles, for exponents -60 .. 60; numbers beyond are left to Python's float().
 _MAX_POWER = 60
 _powers = [Fraction(10) ** q for q in range(-_MAX_POWER, _MAX_POWER + 1)]
@@ -31,6 +34,7 @@ WHOLE_POWERS = 10 ** np.arange(20, dtype=np.uint64)
 _TEN = np.uint64(10)
 _U0 = np.uint64(0)
 _SIGN = np.uint64(1 << 63)
+_LARGEST = np.uint64((1 << 64) - 1)
 _MINUS = 45
 _PLUS = 43
 _DOT = 46
@@ -182,19 +186,27 @@ def parse_number(text, i, end):
 
 @inline
 def parse_integer(text, i, end):
-    """Return (the integer in text[i:end], whether it is one, whether it fits 64 signed bits)."""
+    """Return (the integer text[i:end] in 64 bits, whether it is one, which of SIGNED, UNSIGNED, NEITHER holds it)."""
     negative = text[i] == _MINUS
     if negative or text[i] == _PLUS:
         i += 1
     is_integer = i < end
     value = _U0
     digits = 0
+    overflows = False
     while i < end and _ZERO <= text[i] <= _NINE:
-        if digits > 0 or text[i] != _ZERO:
+        digit = np.uint64(text[i] - _ZERO)
+        if digits > 0 or digit > _U0:
             digits += 1
-        if digits <= 19:
-            value = value * _TEN + np.uint64(text[i] - _ZERO)
+        # Nineteen digits fit, and twenty up to the largest word.
+        if digits > 20 or (digits == 20 and value > (_LARGEST - digit) // _TEN):
+            overflows = True
+        value = value * _TEN + digit
         i += 1
-    fits = digits <= 19 and (value < _SIGN or (negative and value == _SIGN))
     integer = np.int64(value)
-    return -integer if negative else integer, is_integer and i == end, fits
+    held = UNSIGNED
+    if overflows or (negative and value > _SIGN):
+        held = NEITHER
+    elif negative or value < _SIGN:
+        held = SIGNED
+    return -integer if negative else integer, is_integer and i == end, held

@@ -18,24 +18,33 @@ from mgraph.io.numbers import (
     EXACT_INTEGER,
     FLOAT,
     INTEGER,
+    NEITHER,
+    SIGNED,
+    UNSIGNED,
     WHOLE_POWERS,
     many_digits,
     parse_integer,
     parse_number,
     to_double,
-)
+)  # fmt: skip
 
 # Zero bytes after the text, which parsers read: a word after its end.
 PADDING = 32
 # Why a parser stops, in state[STOP].
 DONE, FULL, WIDE, WRONG = range(4)
 # What is wrong: state[PROBLEM], about the bytes state[BEGIN] .. state[END], with a number in state[FIELD].
-OK, NOT_AN_ID, TOO_LARGE, FIELDS, EMPTY, TOO_LONG, UNTAGGED, OPEN_QUOTE, AFTER_QUOTE, COMMENT, ZERO_BYTE = range(11)
+OK, NOT_AN_ID, TOO_LARGE, FIELDS, EMPTY, TOO_LONG, UNTAGGED, OPEN_QUOTE, AFTER_QUOTE, COMMENT, ZERO_BYTE, MIXED = range(
+    12
+)
 # The words of a state. FLOATS: whether weights are floats; HAS_FLOATS: whether any is written so; BEYOND_BEGIN,
 # BEYOND_END: the first integer beyond 64 signed bits, zeros if there is none; SLOW: tokens left to Python's float().
 (
     AT, EDGE, STOP, FLOATS, HAS_FLOATS, BEYOND_BEGIN, BEYOND_END, SLOW, PROBLEM, BEGIN, END, FIELD, BYTES, NUM_WORDS,
 ) = range(14)  # fmt: skip
+
+# The value of `widest` for ids of 64 unsigned bits, in arrays of int64.
+ANY_WORD = -1
+_LARGEST_SIGNED = (1 << 63) - 1
 
 _SPACE = 32
 _TAB = 9
@@ -210,15 +219,18 @@ def store_weight(text, begin, end, state, integers, floats, slow):
 @inline
 def store_end(text, begin, end, state, ids, widest):
     """Parse an id and store it; return the problem. state[STOP] is WIDE if it does not fit."""
-    value, is_integer, fits = parse_integer(text, begin, end)
+    value, is_integer, held = parse_integer(text, begin, end)
     if not is_integer:
         return NOT_AN_ID
-    if not fits:
+    if held == NEITHER:
         return TOO_LARGE
-    if (value < 0 and widest < (1 << 40)) or value > widest:
+    if widest == ANY_WORD:
+        if value < 0 and held == SIGNED:
+            return MIXED
+    elif held == UNSIGNED or value > widest or (value < 0 and widest < _LARGEST_SIGNED):
         state[STOP] = WIDE
-    else:
-        ids[state[EDGE]] = value
+        return OK
+    ids[state[EDGE]] = value
     return OK
 
 
@@ -342,7 +354,7 @@ def parse_lines(text, size, syntax, skipped, between, sources, targets, integers
     """Parse whole lines from state[AT] to `size`, or until state[STOP] says why not.
 
     `between` is the byte that separates fields in most lines. `integers` and `floats` are the same memory, which holds
-    floats if state[FLOATS]. Ids are 0..widest, or any of 64 signed bits if `widest` is the largest of these.
+    floats if state[FLOATS]. Ids are 0..widest, any of 64 signed bits if that is the largest, or ANY_WORD of 64 bits.
     """
     num_fields, source_field, target_field, weight_field, _, tag, _ = syntax
     state[STOP] = DONE

@@ -31,9 +31,9 @@ PIECES = 64
 SAMPLES = 5
 SAMPLE_BYTES = 1 << 14
 
-_END_OF_LINE = re.compile(rb"[\r\n]")
-# The buffer of each thread: its pages are allocated once for all pieces.
+# The buffer of each thread: its pages are allocated once for all pieces. Threads of a read end with it.
 _buffers = threading.local()
+_END_OF_LINE = re.compile(rb"[\r\n]")
 
 
 @dataclass(frozen=True)
@@ -77,23 +77,43 @@ class TextTable:
 
     @property
     def max_edges(self) -> int:
-        """The number of edges as the lengths of lines in some places of the file suggest it."""
+        """The number of edges as lines in some places of the file suggest it."""
+        return self._expected()[0]
+
+    @property
+    def expected_vertices(self) -> int | None:
+        """The number of vertices as ids in some places of the file suggest it; None if these are strings."""
+        return self._expected()[1]
+
+    def _expected(self) -> tuple[int, int | None]:
+        """Estimate the edges and vertices from a few samples, or from all of a small file."""
         size = self.end - self.begin
-        length = min(SAMPLE_BYTES, size // SAMPLES)
-        taken = lines = 0
-        with self.path.open("rb", buffering=0) as raw:
-            for k in range(SAMPLES):
-                raw.seek(self.begin + (size - length) * k // (SAMPLES - 1))
-                part = raw.read(length)
-                taken += len(part)
-                lines += max(part.count(b"\n"), part.count(b"\r"))
-        return max(size * lines // max(taken, 1), 1)
+        length = min(size, SAMPLE_BYTES)
+        starts = [self.begin + (size - length) * k // (SAMPLES - 1) for k in range(SAMPLES)]
+        if size <= SAMPLES * SAMPLE_BYTES:
+            length = size
+            starts = [self.begin]
+        taken = edges = 0
+        top = -1
+        for lo in starts:
+            try:
+                at, num_bytes, text = _lines(self, lo, lo + length)
+                part = parsed(self.syntax, text, num_bytes, at)
+            except BadLine:
+                continue  # found again, and reported, when the piece is read
+            taken += num_bytes
+            edges += len(part.sources)
+            for ids in (part.sources, part.targets):
+                if isinstance(ids, np.ndarray) and len(ids):
+                    top = max(top, int(ids.max()))
+        vertices = None if self.syntax.is_text else top + 1 - self.base
+        return max(size * edges // max(taken, 1), 1), vertices
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read the lines that begin in part k of the file."""
         lo = self.begin + k * self.piece_bytes
         with placing_errors(self.path, self.path):
-            at, size, text = _lines(self, lo)
+            at, size, text = _lines(self, lo, min(lo + self.piece_bytes, self.end))
             edges = parsed_on_device(backend, self.syntax, text[:size], at) or parsed(self.syntax, text, size, at)
         where = partial(_where, self, lo)
         return EdgePiece(edges.sources, edges.targets, edges.weights, where, None, self._doubt(edges))
@@ -142,21 +162,20 @@ def read_text(
 
 def _where(table: TextTable, lo: int, i: int) -> str:
     """Name the line of edge i of the piece that begins at byte `lo`."""
-    at, size, text = _lines(table, lo)
+    at, size, text = _lines(table, lo, min(lo + table.piece_bytes, table.end))
     state = np.zeros(parse.NUM_WORDS, np.int64)
     nth_edge(text, size, table.syntax.words, table.syntax.skipped, i, state)
     return f"{table.path}:{line_of(table.path, at + int(state[parse.AT]))}"
 
 
-def _lines(table: TextTable, lo: int) -> tuple[int, int, np.ndarray]:
-    """Return (offset, size, bytes) of the lines that begin in the piece from byte `lo` on, with padding.
+def _lines(table: TextTable, lo: int, hi: int) -> tuple[int, int, np.ndarray]:
+    """Return (offset, size, bytes) of the lines that begin in lo..hi, with padding.
 
     The bytes are valid until this thread reads other lines.
     """
-    hi = min(lo + table.piece_bytes, table.end)
     # A line begins after the end of another: the search for both ends of the piece starts a byte before them.
     first = max(lo - 1, table.begin)
-    room = table.piece_bytes + MAX_LINE_BYTES + SEEK_BYTES + PADDING + 1
+    room = hi - first + MAX_LINE_BYTES + SEEK_BYTES + PADDING
     buffer = getattr(_buffers, "text", None)
     if buffer is None or len(buffer) < room:
         buffer = _buffers.text = np.empty(room, np.uint8)

@@ -10,7 +10,7 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
 from mgraph.types import vertex_dtype
 
-# Edges for each vertex of a table that does not declare its vertices: half of what Graph500 graphs have.
+# Edges for each vertex of a table that neither declares nor can estimate its vertices: half as many as in Graph500.
 EDGES_PER_VERTEX = 8
 
 
@@ -37,6 +37,11 @@ def as_planned(source: EdgeSource | EdgeTable) -> EdgeSource:
     """Return the source, or the expected sizes of a table; weights of floats or integers count as four bytes."""
     if not is_table(source):
         return source
-    num_vertices = source.max_edges // EDGES_PER_VERTEX if source.num_vertices is None else source.num_vertices
+    edges = source.max_edges
+    num_vertices = source.num_vertices
+    if num_vertices is None:
+        expected = getattr(source, "expected_vertices", None)
+        # Ids beyond that have large gaps, and are labels.
+        num_vertices = edges // EDGES_PER_VERTEX if expected is None or expected > 4 * edges else max(expected, 0)
     weights = np.dtype(np.float32) if source.has_weights else None
-    return PlannedTable(source.name, num_vertices, source.directed, weights, source.max_edges)
+    return PlannedTable(source.name, num_vertices, source.directed, weights, edges)

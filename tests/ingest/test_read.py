@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +11,12 @@ from on_ranks import RANKS, run_on_ranks
 
 import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
+from mgraph.comm.threads import open_threads
 from mgraph.edges import EdgePiece
 from mgraph.errors import InputError
 from mgraph.ingest import read
+from mgraph.io import text
+from mgraph.io.formats import read_source
 from mgraph.labels.strings import Strings
 
 BACKEND = CpuBackend(2)
@@ -190,6 +194,17 @@ def test_integers_with_gaps_are_labels(ids, are_labels):
         assert edges_of(Table(pieces, labels=True), num_ranks)[0] == len(ids)
 
 
+def test_id_that_cannot_be_a_label_is_named():
+    large = np.array([5, 2**64 - 1], np.uint64), np.array([2**63, 7], np.uint64)
+    pieces = [([0, 1], [1, 2]), large]
+    for num_ranks in (1, 2):
+        with pytest.raises(InputError, match="piece 1 edge 1: the id 18446744073709551615 cannot be a label"):
+            edges_of(Table(pieces), num_ranks)
+    large[0][1] = 2**64 - 2
+    assert edges_of(Table(pieces), 2)[3] == [(0, 1), (1, 2), (3, 5), (6, 4)]
+    assert edges_of(Table(pieces[1:], base=5), 2)[3] == [(0, 2), (3, 1)]
+
+
 def test_base_is_no_part_of_labels():
     pieces = [([1, 900], [2, 900])]
     assert edges_of(Table(pieces, base=1), 2) == (3, 2, None, [(0, 1), (2, 2)])
@@ -238,3 +253,23 @@ def test_first_wrong_line_of_all_workers_is_reported(client, tmp_path):
         path.write_text("\n".join(["0 1"] * 400_000))
         with mg.read(path, cluster=cluster) as g:
             assert (g.num_edges, g.info.num_parallel) == (1, 399_999)
+
+
+def test_memory_beyond_the_budget_is_that_of_a_few_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(text, "PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr(text, "LEAST_PIECE_BYTES", 1 << 16)
+    monkeypatch.setattr("mgraph.io.text.MAX_LINE_BYTES", 1 << 10)
+    monkeypatch.setattr(read, "memory_budget", lambda backend, comm: 1 << 18)
+    path = tmp_path / "edges.wel"
+    path.write_text("".join(f"{k} {k // 2} 0.25\n" for k in range(300_000)))
+    table = read_source(path)
+    comm = open_threads(1)[0]
+    read.read_table(table, BACKEND, comm)  # compiles
+    tracemalloc.start()
+    try:
+        edges, _ = read.read_table(table, BACKEND, comm)
+        assert tracemalloc.get_traced_memory()[1] < 3 << 20, "16 bytes for each of 300,000 edges are 4.6 MiB"
+    finally:
+        tracemalloc.stop()
+    assert edges.num_input_edges == 300_000
+    assert float(edges.chunk(0, 1, BACKEND).weights.sum()) == 75_000

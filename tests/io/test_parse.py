@@ -29,7 +29,7 @@ def parse(syntax, content):
     return list(zip(*columns, strict=True))
 
 
-ids = st.one_of(st.integers(0, 99), st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**32 + 5), st.integers(0, 10**16))
+signed = st.one_of(st.integers(0, 99), st.integers(-(2**63), 2**63 - 1), st.integers(0, 2**33), st.integers(0, 10**16))
 weights = st.one_of(
     st.integers(0, 300).map(str),
     st.integers(-(2**63), 2**63 - 1).map(str),
@@ -38,10 +38,13 @@ weights = st.one_of(
     st.sampled_from(["-0", "+7", ".5", "5.", "1e3", "0.1e-7", "00000000000000000001", "123456789.123456789"]),
 )
 
+unsigned = st.one_of(st.integers(0, 99), st.integers(0, 2**64 - 1))
+rows = st.one_of(st.lists(st.tuples(ids, ids, weights), max_size=40) for ids in (signed, unsigned))
+
 
 @tiers.examples(300)
 @given(
-    st.lists(st.tuples(ids, ids, weights), max_size=40),
+    rows,
     st.permutations(NAMES),
     st.sampled_from([" ", "\t", ",", ";", "  ", " , "]),
     st.sampled_from(["\n", "\r\n", "\r", "\n\n"]),
@@ -111,6 +114,24 @@ def test_ids_are_narrow_until_one_does_not_fit():
         assert found.sources.dtype == found.targets.dtype == np.int64
         assert [found.sources[-1], found.targets[-1]] == [int(word) for word in wide.split()]
         assert found.sources[:100].max() == 0
+
+
+def test_ids_of_64_unsigned_bits_are_kept():
+    large = [2**63, 2**64 - 1, 12345678901234567890]
+    for before in (b"", b"7 8\n" * 50, b"4294967295 1\n"):
+        lines = b"".join(b"%d %d\n" % (u, u // 3) for u in large)
+        text = np.frombuffer(before + lines + b"3 1234567890123456\n" + bytes(PADDING), np.uint8)
+        found = parsed(BLANKS, text, len(text) - PADDING, 0)
+        assert found.sources.dtype == found.targets.dtype == np.uint64
+        assert found.sources[-4:].tolist() == [*large, 3]
+        assert found.targets[-4:].tolist() == [*(u // 3 for u in large), 1234567890123456]
+    for wrong in ("-1 2\n9223372036854775808 1\n", "9223372036854775808 1\n1 -2\n", "-2 9223372036854775808\n"):
+        with pytest.raises(BadLine, match="no integer of 64 bits holds both"):
+            parse(BLANKS, wrong)
+    for wrong in ("18446744073709551616 1\n", "1 -9223372036854775809\n", "1 100000000000000000000\n"):
+        with pytest.raises(BadLine, match="is beyond 64 bits"):
+            parse(BLANKS, wrong)
+    assert parse(BLANKS, "00000000000000000000000000000000000001 2\n") == [(1, 2)]
 
 
 def test_strings_keep_their_bytes():

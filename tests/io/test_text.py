@@ -190,7 +190,7 @@ def test_gzip_files_are_read(write):
         ("0 1\n0 -3\n", 2, "vertex -3 is negative: vertices are numbered from 0"),
         ("# c\n\n0 1\n0 x\n", 4, "vertex 'x' is not a whole number"),
         ("0 1\n0 1.0\n", 2, "vertex '1.0' is not a whole number"),
-        ("0 1\n0 99999999999999999999\n", 2, "vertex '99999999999999999999' is beyond 64 signed bits: read it as text"),
+        ("0 1\n0 99999999999999999999\n", 2, "vertex '99999999999999999999' is beyond 64 bits: read ids as text"),
         ("0 1\n0 1 2\n", 2, "3 fields where the first line has 2"),
         ("0 1 2\n0 1\n", 2, "2 fields where the first line has 3"),
         ("0,1\n0,\n", 2, "field 2 is empty"),
