@@ -34,9 +34,7 @@ class SkewTable(TextTable):
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         half = super().piece(k, backend)
         count = len(half)
-        sources = np.asarray(half.sources)
-        targets = np.asarray(half.targets)
-        weights = np.asarray(half.weights)
+        sources, targets, weights = (backend.to_host(part) for part in (half.sources, half.targets, half.weights))
         if weights.dtype.kind != "f":
             weights = weights.astype(np.int64, copy=False)
             if (lowest := weights == np.iinfo(np.int64).min).any():

@@ -370,7 +370,7 @@ def parse_lines(text, size, syntax, skipped, between, sources, targets, integers
         field = 0
         if tag != 0:
             i += 2
-            field = 0 if text[i - 2] == tag and text[i - 1] == between else num_fields
+            field = 0 if text[i - 2] == tag and text[i - 1] == between else num_fields + 1
         while field < num_fields:
             begin = i
             if field in (source_field, target_field):
@@ -392,8 +392,9 @@ def parse_lines(text, size, syntax, skipped, between, sources, targets, integers
                     integers[edge] = integer
             else:
                 i = unread_field(text, i, between)
-            field += 1
-            if i == begin or field == num_fields or text[i] != between:
+            # An empty field, and above a line without the tag, is left to parse_line.
+            field = field + 1 if i > begin else num_fields + 1
+            if field >= num_fields or text[i] != between:
                 break
             i += 1
         i += text[i] == _RETURN and text[i + 1] == _NEWLINE
@@ -420,4 +421,5 @@ def nth_edge(text, size, syntax, skipped, edge, state):
             if edge == 0:
                 return
             edge -= 1
-            state[AT] = after_line(text, line, size)
+        # Of a line that is wrong, line_head stays at its beginning.
+        state[AT] = after_line(text, line, size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import lzma
 
 import pytest
+from edge_checks import read_edges
 from table_checks import rows_in, rows_of
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
@@ -50,6 +51,21 @@ def test_format_is_known_by_the_first_lines_or_the_suffix(path):
     assert rows_in(path) == [(0, 1, 5)]
 
 
+def test_short_lines_between_arcs_are_comments_or_refused(path):
+    lines = b"p sp 3 2\na 1 2 5\n%sa 2 3 6\n"
+    for between in (b"c\n", b"cx\n", b"c\n\n", b"\n\n", b"c\r\n", b"  c\n"):
+        path.write_bytes(lines % between)
+        assert rows_in(path) == [(0, 1, 5), (1, 2, 6)], between
+    for between in (b"a2\n", b"a\n", b"a\n\n", b"x\n\n", b"x1\n", b"a \n"):
+        path.write_bytes(lines % between)
+        with pytest.raises(InputError, match=r"g\.gr:3: "):
+            rows_in(path)
+    # The line of an edge is found beside such lines too.
+    path.write_bytes(b"p sp 3 3\na 1 2 5\na 2 3 6\nc\n\na 9 3 6\n")
+    with pytest.raises(InputError, match=r"g\.gr:6: vertex 9 is not in 1\.\.3"):
+        read_edges(path)
+
+
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
@@ -65,12 +81,12 @@ def test_format_is_known_by_the_first_lines_or_the_suffix(path):
         (b"p tw 3 2\n1 2\n", InputError, r"1 edge where its header says 2: truncated"),
         (b"p tw 3 1\n1 2\n2 3\n", InputError, r"2 edges where its header says 1"),
         (b"p sp 3 1\na 1 2\n", InputError, r"g\.gr:2: .* field"),
+        (b"p sp 3 1\na 1 2 \r\n", InputError, r"g\.gr:2: .* field"),
+        (b"p tw 3 1\n1 \r\n", InputError, r"g\.gr:2: .* field"),
         (b"p sp 3 1\na 1 2 x\n", InputError, r"g\.gr:2: weight 'x' is not a number"),
     ],
 )
 def test_wrong_file_is_refused_by_line(path, text, error, message):
-    from edge_checks import read_edges
-
     path.write_bytes(text)
     with pytest.raises(error, match=message):
         read_edges(path)

@@ -7,6 +7,7 @@ import pytest
 import scipy.io
 import scipy.sparse as sp
 from edge_checks import read_edges
+from emulator.backend import EmulatedBackend
 from table_checks import rows_in, rows_of
 
 from mgraph.errors import InputError, UnknownFormat, UsageError
@@ -68,6 +69,14 @@ def test_skew_symmetric_matrix_has_both_signs(path, dtype):
     assert not read_source(path, weight=False).directed
     with pytest.raises(UsageError, match="each edge has two weights, so read it as directed, or weight=False"):
         read_source(path, directed=False)
+
+
+def test_skew_symmetric_matrix_is_read_for_a_gpu(path):
+    half = sp.tril(square(2, "float64"), -1)
+    save(path, half - half.T, symmetry="skew-symmetric")
+    piece = read_source(path).piece(0, EmulatedBackend(seed=1))
+    columns = (piece.sources - 1, piece.targets - 1, piece.weights)
+    assert sorted(zip(*(column.tolist() for column in columns), strict=True)) == entries_by_scipy(path)
 
 
 def test_skew_symmetric_entry_is_named_by_its_line(path):

@@ -139,9 +139,10 @@ def edited(data: bytes, edits) -> bytes:
     return data
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.widens
 @given(data=st.data(), edits=EDITS)
-@examples(1500)
+@examples(600)
 def test_edited_files_are_read_or_refused(corpus, tmp_path_factory, data, edits):
     name = data.draw(st.sampled_from(sorted(corpus)))
     content, options = corpus[name]
