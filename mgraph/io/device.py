@@ -41,8 +41,13 @@ def is_on_device(values: Any) -> bool:
     # A torch tensor has the interface only if it is on a GPU.
     if hasattr(values, "__cuda_array_interface__"):
         return True
-    device = getattr(values, "__dlpack_device__", None)
-    return device is not None and not isinstance(values, np.ndarray) and int(device()[0]) in CUDA_DEVICES
+    if isinstance(values, np.ndarray) or not hasattr(values, "__dlpack_device__"):
+        return False
+    try:
+        return int(values.__dlpack_device__()[0]) in CUDA_DEVICES
+    except Exception:
+        # Arrow raises for columns that DLPack does not know, such as those with nulls: they are on the host.
+        return False
 
 
 def borrowed(values: Any, what: str) -> Array | None:

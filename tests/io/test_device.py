@@ -14,7 +14,14 @@ from mgraph.io.memory import csr_table, edges_table
 from mgraph.io.parts import in_parts
 
 
+@pytest.fixture
+def no_cupy(monkeypatch):
+    """Hide CuPy and the GPU, where there are any."""
+    monkeypatch.setattr(device, "borrow", lambda values: None)
+
+
 @pytest.mark.parametrize("copies", ["get", "copy_to_host", "cpu", "to_numpy"])
+@pytest.mark.usefixtures("no_cupy")
 def test_arrays_on_a_gpu_are_copied_to_the_host_without_cupy(copies):
     arrays = [OnGpu(values, copies) for values in ([0, 5], [3, 1], [0.5, 2.0])]
     assert read_back(edges_table(*arrays))[1] == [(0, 3, 0.5), (5, 1, 2.0)]
@@ -26,6 +33,7 @@ def test_arrays_on_a_gpu_are_copied_to_the_host_without_cupy(copies):
 
 @pytest.mark.parametrize("make", [edges_table, csr_table])
 @pytest.mark.parametrize("k", range(3))
+@pytest.mark.usefixtures("no_cupy")
 def test_arrays_on_a_gpu_that_cannot_be_copied_are_refused(make, k):
     arrays = [[0, 1], [0], [1.0]] if make is csr_table else [[0], [1], [1.0]]
     arrays[k] = OnGpu(arrays[k])

@@ -26,7 +26,7 @@ def save(path, matrix, **options):
 
 def entries_by_scipy(path):
     """Return the entries of both triangles, as SciPy expands them."""
-    found = scipy.io.mmread(path).tocoo()
+    found = scipy.io.mmread(path, spmatrix=False).tocoo()
     return sorted(zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True))
 
 

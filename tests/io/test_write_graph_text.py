@@ -23,7 +23,7 @@ WEIGHTS = [5, 3, 4, 1]
 def test_matrix_market_files_are_read_by_scipy(tmp_path, directed, weights, suffix):
     path = tmp_path / f"a{suffix}"
     write_edges(path, edges_source(*EDGES, weights, num_vertices=6, directed=directed))
-    matrix = scipy.io.mmread(path)
+    matrix = scipy.io.mmread(path, spmatrix=False)
     assert matrix.shape == (6, 6)
     expected = np.zeros((6, 6))
     for u, v, w in zip(*EDGES, weights or [1] * 4, strict=True):

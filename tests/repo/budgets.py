@@ -21,7 +21,7 @@ PARAMETERS = 7
 KERNEL_PARAMETERS = 14
 # Functions with these decorators are compiled by Numba, which infers their return types.
 COMPILED = ("kernel", "inline", "merged", "persistent")
-README_LINES = 120
+README_LINES = 140
 CUDA_COLUMNS = 100
 ROOT_FILES = 8
 # A struct or class, with the bases that it has in the package.
