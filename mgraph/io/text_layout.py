@@ -171,8 +171,8 @@ def _are_integers(path: object, file: InputFile, edge: _Line, fields: list[str],
     tokens = [fields[end].strip() for end in ends]
     if all(INTEGER.fullmatch(token) for token in tokens):
         return True
-    for token in tokens:
+    for end, token in zip(ends, tokens, strict=True):
         if not token or (_is_number(token) and not INTEGER.fullmatch(token) and token[:1].isdigit()):
             problem = f"vertex {token[:40]!r} is not a whole number: if ids are text, say labels='string'"
-            raise placed(path, file, edge.begin, problem if token else f"field {fields.index('') + 1} is empty")
+            raise placed(path, file, edge.begin, problem if token else f"field {end + 1} is empty")
     return False

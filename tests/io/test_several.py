@@ -98,3 +98,10 @@ def test_counts_in_comments_of_snap_are_not_relied_on(tmp_path):
     path = tmp_path / "snap.txt"
     path.write_text("# Directed graph: snap.txt\n# Nodes: 5 Edges: 99\n# FromNodeId\tToNodeId\n0\t1\n4\t2\n")
     assert edges_of(read_source(path, labels=False), 1) == [(0, 1), (4, 2)]
+
+
+def test_first_line_of_quotes_is_refused(tmp_path):
+    path = tmp_path / "g.wel"
+    path.write_text('" "#""#\n0 1 2\n')
+    with pytest.raises(InputError, match=r"g\.wel"):
+        edges_of(read_source(path, labels=False), 1)
