@@ -47,7 +47,7 @@ class CpuBackend(Backend):
         self.sharers_of_process = sharers_of_process or sharers
         # A further limit of this process's memory.
         self.own_limit = own_limit
-        self._helpers = Helpers(self.threads - 1)
+        self.helpers = Helpers(self.threads - 1)
 
     def enter_thread(self) -> None:
         """Do nothing: the CPU has no current device."""
@@ -67,7 +67,7 @@ class CpuBackend(Backend):
             for start in starts:
                 kernel.cpu(start, min(start + step, hi), *rest)
 
-        self._helpers.run(work)
+        self.helpers.run(work)
 
     def synchronize(self) -> None:
         """Do nothing: a launch returns after it has finished."""
@@ -108,7 +108,7 @@ class CpuBackend(Backend):
         yield lambda: max(_status_bytes("VmHWM") - before, 0)
 
     def close(self) -> None:
-        self._helpers.close()
+        self.helpers.close()
 
 
 def available_cores() -> int:

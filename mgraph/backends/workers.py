@@ -15,11 +15,15 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """The calling thread and helpers: as many threads as the backend, or the host of a GPU, has."""
+    """The calling thread and helpers: as many threads as the backend, or the host of a GPU, has.
 
-    def __init__(self, backend: Backend) -> None:
+    `helpers` may be the backend's own where no function launches a kernel on that backend.
+    """
+
+    def __init__(self, backend: Backend, helpers: Helpers | None = None) -> None:
         self._backend = backend
-        self._helpers = Helpers((backend.threads if isinstance(backend, CpuBackend) else available_cores()) - 1)
+        threads = backend.threads if isinstance(backend, CpuBackend) else available_cores()
+        self._helpers = helpers or Helpers(threads - 1)
 
     def try_each(self, function: Callable[[int], object], numbers: Iterable[int]) -> tuple[int, Exception] | None:
         """Call a function with numbers in their order, until it fails; return the first that fails, with its error."""

@@ -87,9 +87,13 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
     bounds = backend.to_host(indptr)
     shift = max(partition.num_positions - 1, 1).bit_length()
     # Threads of a CPU sort a batch each, which together are as large as one that all of them sort.
-    threads = backend.threads if isinstance(backend, CpuBackend) else 1
-    workers = Workers(backend) if threads > 1 else None
-    of_thread = backend if workers is None else CpuBackend(1)
+    threads = 1
+    workers = None
+    of_thread = backend
+    if isinstance(backend, CpuBackend) and backend.threads > 1:
+        threads = backend.threads
+        workers = Workers(backend, backend.helpers)
+        of_thread = CpuBackend(1)
     written = 0
     for batches in _groups(_batches(bounds, -(-batch_arcs // threads)), bounds, batch_arcs):
         # Batches differ in length: memory that a pool keeps of the last one would not serve this one.

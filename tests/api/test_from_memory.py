@@ -26,7 +26,7 @@ def cluster(request):
             yield ranks
         return
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
         Client(workers, set_as_default=False) as client,
         DaskCluster(client, 2, backend="cpu") as ranks,
     ):

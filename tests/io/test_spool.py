@@ -175,7 +175,7 @@ def test_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options)
         client.wait_for_workers(1, timeout=60)
         (process,) = client.run(os.getpid).values()
         with mg.connect(client) as cluster:
-            graph = mg.read(path, cluster=cluster)
+            graph = mg.read(path, weight=2, cluster=cluster)
             assert graph.num_vertices == 64
             wait_until(lambda: not copies(process, spool))
             graph.close()

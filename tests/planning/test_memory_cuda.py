@@ -71,7 +71,8 @@ def test_high_water_mark_is_as_planned(monkeypatch, cuda, num_chunks, weights, l
         shard = build_module.build(Rmat(22, weights=weights), backend, comm, num_chunks=num_chunks, layout=layout)
     ratios = [most / plans[-1].peak_bytes for most in seen]
     print(f"{layout}, chunks {num_chunks}, weights {weights}: used, pooled / planned", *(f"{r:.3f}" for r in ratios))
-    assert abs(ratios[0] - 1) < 0.1
+    # Without weights a part of the plan of few chunks is not used.
+    assert 0.88 < ratios[0] < 1.1
     assert abs(ratios[1] - 1) < 0.1
     # The result is the larger part of the peak.
     assert seen[0] < 2 * shard.nbytes

@@ -60,5 +60,5 @@ def test_table_that_cannot_fit_is_refused_before_it_is_read(path, monkeypatch):
     monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 1 << 10)
     monkeypatch.setattr("mgraph.backends.cpu.CpuBackend.free_memory", lambda self: FreeMemory(1 << 18))
     monkeypatch.setattr("mgraph.io.text.TextTable.piece", lambda *args: pytest.fail("a piece was read"))
-    with pytest.raises(mg.WouldNotFit):
-        mg.read(path, num_vertices=5000)
+    with mg.connect(backend="cpu") as cluster, pytest.raises(mg.WouldNotFit):
+        mg.read(path, num_vertices=5000, cluster=cluster)
