@@ -189,7 +189,7 @@ def test_worker_leaves_no_copy_however_it_ends(tmp_path, spool, number, options)
 
 
 def _read_and_keep(path, dask_worker) -> None:
-    dask_worker.source = read_source(path)
+    dask_worker.source = read_source(path, weight=2)
 
 
 def test_standard_input_reaches_workers_in_other_processes(client, monkeypatch, spool, tmp_path):
