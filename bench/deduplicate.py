@@ -109,9 +109,16 @@ def main(pairs: int, ids: int, backend: str, seed: int, folder: pathlib.Path | N
     finally:
         shutil.rmtree(root)
     click.echo(f"labelled in {labelled_s:.1f} s, written too in {written_s:.1f} s, {readable_bytes(peak)} of memory")
-    facts = {"pairs": pairs, "ids": ids, "file_bytes": num_bytes, "labelled_s": labelled_s, "written_s": written_s}
+    facts = {
+        "graph": f"pairs{pairs}",
+        "pairs": pairs,
+        "ids": ids,
+        "file_bytes": num_bytes,
+        "labelled_s": labelled_s,
+        "written_s": written_s,
+    }
     used = "cuda" if backend == "cuda" else "cpu"
-    record.append(used, commit_name, {"what": "deduplicate", "backend": used, **facts, "peak_bytes": peak})
+    record.append(used, commit_name, {"bench": "deduplicate", "backend": used, **facts, "peak_bytes": peak})
 
 
 if __name__ == "__main__":

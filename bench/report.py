@@ -19,12 +19,15 @@ HEAD = """# Benchmarks
 and appends a record to `bench/results`. The other programs:
 
 - `bench/cpu.py`: the same graph on the CPU with mgraph, the GAP benchmark and SciPy, in one run.
+- `bench/ingest.py`: seconds from a file or arrays to a built graph, beside pyarrow and pandas reading the same file.
+  `bench/deduplicate.py`: components of a folder of pairs of string ids.
 - `bench/call.py`: the microseconds of each part of a call. `bench/rates.py`: what a GPU's memory delivers.
 - `bench/cost_model.py`: the gain of the cost model, which chooses the method of each superstep inside a persistent
   kernel. (`docs/variants.md` has the choice of the loop.) `bench/counters.py`: hardware counters of a search's kernels.
   `bench/floors.py`: the least time that any algorithm needs.
 - `bench/ablation.py`: what each optimization of the papers gains. `bench/forest_parts.py` and `bench/neighbours.py`:
-  what the preparation of a forest, and compressed adjacency, would gain.
+  what the preparation of a forest, and compressed adjacency, would gain. `bench/edge_blocks.py`: the two sorts of edges
+  into blocks.
 - `bench/scaling.py`: ranks and scales, for `docs/scaling.md`. `bench/sanitize.py`: every algorithm under the tools of
   compute-sanitizer. `bench/device.sh`: all of these on a machine with GPUs.
 
@@ -269,6 +272,14 @@ def _ablation_table(lines: list[dict]) -> str:
 
 
 ABOUT = {
+    "ingest": """
+Ways in (`bench/ingest.py`): seconds from a file in the page cache, or from arrays, to a built graph, the best of some
+runs; beside it pyarrow in the same run, which reads the file into a table and builds nothing.
+""",
+    "deduplicate": """
+Deduplication (`bench/deduplicate.py`): the command `components` over a folder of Parquet files with pairs of string ids
+of 16 characters, without and with a folder of labels written; the whole process, its start included.
+""",
     "forms": """
 The gain of the cost model, which chooses the method of each superstep by measured rates of the device
 (`bench/cost_model.py`): milliseconds of the kernel from a source, with measured rates, with the rates of one H200 as
@@ -284,6 +295,25 @@ Whether compressed adjacency would be faster (`bench/neighbours.py`): all arcs o
 lookup of each neighbor's tree. The lookups take many times longer than the reads. For most arcs a spanning forest looks
 up one bit, which also takes several times longer than to read the neighbor's id: so rows are not compressed.
 """,
+}
+INGEST_COLUMNS = {
+    "graph": lambda line: line["graph"],
+    "from": lambda line: line["way"],
+    "built s": lambda line: f"{line['best_s']:.2f}",
+    "pyarrow reads it in s": lambda line: f"{line['pyarrow_s']:.2f}" if "pyarrow_s" in line else "",
+    "host peak": lambda line: readable_bytes(line["host_peak_bytes"]),
+    "device peak": lambda line: readable_bytes(line["device_peak_bytes"]) if line["gpus"] else "",
+    "cores": lambda line: str(line["cores"]),
+    "commit": lambda line: line["commit"],
+}
+DEDUPLICATE_COLUMNS = {
+    "pairs": lambda line: f"{line['pairs']:,}",
+    "distinct ids": lambda line: f"{line['ids']:,}",
+    "Parquet": lambda line: readable_bytes(line["file_bytes"]),
+    "labelled s": lambda line: f"{line['labelled_s']:.1f}",
+    "written too s": lambda line: f"{line['written_s']:.1f}",
+    "memory": lambda line: readable_bytes(line["peak_bytes"]),
+    "commit": lambda line: line["commit"],
 }
 FORM_COLUMNS = {
     "graph": lambda line: line["graph"],
@@ -310,6 +340,8 @@ NEIGHBOR_COLUMNS = {
     "commit": lambda line: line["commit"],
 }
 PARTS = (
+    ("ingest", INGEST_COLUMNS, ("graph", "way")),
+    ("deduplicate", DEDUPLICATE_COLUMNS, ("graph", "backend")),
     ("forms", FORM_COLUMNS, ("graph", "algorithm", "part")),
     ("forest parts", PART_COLUMNS, ("graph", "part")),
     ("neighbours", NEIGHBOR_COLUMNS, ("graph", "order", "phase", "bits")),
