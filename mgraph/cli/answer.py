@@ -29,7 +29,9 @@ from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
+from mgraph.generate.spec import is_spec
 from mgraph.io.write import TABLE_WRITERS, require_writable
+from mgraph.store.manifest import is_store
 
 ENDINGS = ", ".join(TABLE_WRITERS)
 
@@ -64,15 +66,19 @@ def answer_options(
     )
 
 
-def source_of_options(options: dict[str, Any]) -> EdgeSource | EdgeTable:
-    """Return the edge source of INPUT.
+def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) -> EdgeSource | EdgeTable:
+    """Return the edge source of INPUT, by default without weights unless `reads_weights`.
 
     Refuse an output that cannot be written before any work.
     """
     if options["output"] is not None:
         require_writable(options["output"], overwrite=options["overwrite"])
         refuse_input_as_output(options["input"], options["output"])
-    return source_of(options["input"], *(options[name] for name in FILE_OPTIONS))
+    given = {name: options[name] for name in FILE_OPTIONS}
+    is_file = not is_spec(options["input"]) and not is_store(options["input"])
+    if is_file and not reads_weights and given["weight"] is None:
+        given["weight"] = "none"
+    return source_of(options["input"], *given.values())
 
 
 def refuse_input_as_output(source: str, output: str) -> None:

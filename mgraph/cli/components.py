@@ -15,10 +15,10 @@ from mgraph.cli.answer import answer_options, finish, graph_of, print_result, so
 def components(**options: Any) -> None:
     """Find the connected components of INPUT: a file, or a spec such as rmat:20.
 
-    The label of a vertex is the smallest vertex of its component. In a directed graph arcs connect in both
-    directions.
+    The label of a vertex is the smallest vertex of its component. In a directed graph arcs connect in both directions.
+    Of the columns of a file only the ends of the edges are read.
     """
-    with graph_of(source_of_options(options), options) as (g, show):
+    with graph_of(source_of_options(options, reads_weights=False), options) as (g, show):
         show(f"components of {g!r}")
         result = connected_components(g)
         summary = finish(result, options, show)

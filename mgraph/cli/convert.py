@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Callable
 from typing import Any
@@ -85,6 +86,8 @@ def convert(input: str, output: str, vertices: str | None, **options: Any) -> No
     if vertices is not None:
         require_writable(vertices)
         refuse_input_as_output(input, vertices)
+        if os.path.abspath(vertices) == os.path.abspath(output):
+            raise UsageError(f"{output} is given for the edges and for the vertices: give two files")
     edges = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
     with progress(quiet=False) as show:
         write_output(edges, output, show, vertices=vertices, **options)
@@ -120,14 +123,15 @@ def write_output(
             show(making(edges))
             g = Graph.from_source(edges, cluster=ranks)
             show(f"writing {output}")
+            if vertices is not None:
+                # Before the edges, whose numbers mean nothing without it.
+                show(f"writing {vertices}")
+                numbered_vertices(g).write(vertices, overwrite=overwrite)
             if is_graph or vertices is not None:
                 _refuse_labels(g, output, vertices)
                 _write(output, g.edges.numbered(both=is_graph), to, overwrite=overwrite)
             else:
                 _write(output, g.edges.table(), to, overwrite=overwrite)
-            if vertices is not None:
-                show(f"writing {vertices}")
-                numbered_vertices(g).write(vertices, overwrite=overwrite)
         return
     show(f"writing {edges.name} to {output}")
     runs_on = make_backend("cpu")

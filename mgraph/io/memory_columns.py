@@ -174,7 +174,14 @@ def _column(values: Any, what: str) -> Column:
 
 def _array(values: Any, what: str) -> np.ndarray:
     try:
-        return np.asarray(values)
+        array = np.asarray(values)
+        # NumPy converts a list with integers beyond int64 to floats or objects.
+        is_converted = (
+            isinstance(values, (list, tuple)) and array.ndim == 1 and array.dtype.kind in ("f", "O") and len(values)
+        )
+        if is_converted and all(type(value) is int or isinstance(value, np.integer) for value in values):
+            return np.array(values, np.uint64 if min(values) >= 0 else np.int64)
+        return array
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{what} are no array: {error}") from None
 

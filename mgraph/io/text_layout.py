@@ -100,6 +100,8 @@ def find_layout(
         if not separator and "\t" in edge.text and edge.fields("\t") != fields:
             raise InputError(f"{placed(path, file, edge.begin, '')}fields have blanks in them: say sep='\\t'")
         syntax = dataclasses.replace(syntax, is_text=True)
+        # Behind a header a line that begins as a comment does may be an edge of strings: the parser refuses it.
+        return Layout(first.end if header else edge.begin, syntax)
     return Layout(edge.begin, syntax)
 
 
@@ -135,8 +137,8 @@ def _header(
     if all(INTEGER.fullmatch(name) for name in names[:2]):
         return []
     by_name = [column for column in wanted.given if isinstance(column, str) and not column.isdigit()]
-    # Names of known columns, or names that the user gives, are a header.
-    if names_ends(names) or (by_name and all(column in names for column in by_name)):
+    # Names of known columns, or one that the user gives, are a header.
+    if names_ends(names) or any(column in names for column in by_name):
         return names
     if not any(_begins_name(name) for name in names[:2]):
         return []
@@ -144,9 +146,11 @@ def _header(
     edge = lines[1].fields(separator) if len(lines) > 1 else []
     if not as_text and edge and all(_is_number(field) for field in edge[:2]):
         return names
+    if any(_begins_name(name) and _is_number(field) for name, field in zip(names[2:], edge[2:], strict=False)):
+        return names
     if not is_csv or wanted.source is not None:
         return []
-    if len(names) > 2 or not edge:
+    if len(names) > 2:
         return names
     raise UsageError(
         f"{path}: its first line ({listed(names)}) may have the names of the columns or be an edge: give source= and "

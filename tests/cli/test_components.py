@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pandas
@@ -33,3 +34,9 @@ def test_validation_failure_names_the_rule(monkeypatch):
     monkeypatch.setattr("mgraph.rank_jobs.components.labels_of_users", wrong)
     line = refused("components", "rmat:6", "--validate", *CPU, code=6)
     assert re.search(r"rule 3: an arc leads to another label: \d+ of them, first vertex 0; rule 4: ", line)
+
+
+def test_further_columns_are_not_read(tmp_path):
+    (tmp_path / "pairs.csv").write_text("a,b,score\nx,y,0.5\nz,y,none\n")
+    found = run("components", str(tmp_path / "pairs.csv"), "--source", "a", "--target", "b", "--json")
+    assert json.loads(found.stdout)["num_components"] == 1

@@ -118,3 +118,11 @@ def test_saved_graph_gives_its_edges_with_labels(folder):
     run("convert", "saved", "a.csv")
     assert (folder / "a.csv").read_text().splitlines() == ["source,target,weight", "a,b,1", "a,c,2"]
     assert "--vertices FILE writes" in refused("convert", "saved", "a.wsg", code=2)
+
+
+def test_edges_and_vertices_need_two_files(tmp_path):
+    (tmp_path / "a.csv").write_text("source,target\nx,y\n")
+    both = str(tmp_path / "b.csv")
+    refused = run("convert", str(tmp_path / "a.csv"), both, "--vertices", both, code=2)
+    assert "give two files" in refused.stderr
+    assert not (tmp_path / "b.csv").exists()

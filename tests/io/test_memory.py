@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from memory_checks import read_back
 
 import mgraph as mg
+from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import InputError, UsageError
 from mgraph.io import memory
 from mgraph.io.memory import csr_table, edges_table, reading
@@ -312,3 +313,10 @@ def test_lazy_number_of_vertices_is_refused():
 def test_computed_dask_results_are_accepted():
     sources, targets = dask.compute(dask.array.arange(3, chunks=2), dask.array.from_array(np.array([1, 2, 0])))
     assert as_rows(whole(edges_table(sources, targets))) == [(0, 1), (1, 2), (2, 0)]
+
+
+def test_integers_beyond_int64_in_lists_keep_their_values():
+    table = edges_table([2**63, 1], [1, 2**64 - 1])
+    assert table.piece(0, CpuBackend(threads=1)).sources.tolist() == [2**63, 1]
+    with pytest.raises(InputError, match="sources are no array"):
+        edges_table([2**64, 1], [1, 2])

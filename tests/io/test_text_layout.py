@@ -145,3 +145,26 @@ def read_rows(path, options):
     from mgraph.ingest.read import read_table
 
     read_table(read_source(path, **options), BACKEND, open_threads(1)[0])
+
+
+@pytest.mark.parametrize("content", ["source,target\n#a,#b\n#b,#c\nx,#a\n", "source target\n#a #b\nx #a\n"])
+def test_edge_of_strings_that_begins_as_a_comment_is_refused_behind_names(write, content):
+    with pytest.raises(InputError, match=r"edges\.csv:2: .* may be a comment or an edge"):
+        whole(read_source(write("edges.csv", content)))
+
+
+@pytest.mark.parametrize("labels", ["auto", "string"])
+def test_single_line_of_words_is_asked_for(write, labels):
+    with pytest.raises(UsageError, match="may have the names of the columns or be an edge"):
+        read_source(write("edges.csv", "alice,bob\n"), labels=labels)
+
+
+def test_word_over_a_number_makes_a_line_of_names(write):
+    path = write("edges.csv", "id_a,id_b,score\nalice,bob,3\n")
+    assert names_of(read_source(path, source=0, target=1, weight=False)) == [("alice", "bob")]
+
+
+def test_missing_column_is_named_beside_those_that_are_there(write):
+    path = write("edges.csv", "a,b,score\nx,y,1\n")
+    with pytest.raises(UsageError, match="no column 'c', only a, b, score"):
+        read_source(path, source="a", target="c", weight=False)
