@@ -125,6 +125,7 @@ def test_successful_calls_leave_nothing(cluster, client, no_collector):
     check_held(client, before)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("gather", [True, False])
 def test_interrupted_calls_leave_nothing(cluster, client, tmp_path, gather):
     before = held(client)

@@ -47,7 +47,7 @@ def frame(make=partition):
 @pytest.fixture(scope="module")
 def client():
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as workers,
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0") as workers,
         Client(workers, set_as_default=False) as client,
     ):
         yield client

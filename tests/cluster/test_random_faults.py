@@ -60,7 +60,7 @@ def campaign(request, run, record_property):
     return run_campaign
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, GPU])
+@pytest.mark.parametrize("ranks", [1, 2, 3, pytest.param(GPU, marks=pytest.mark.ci)])
 def test_interrupted_calls_in_process(run, campaign, ranks, count):
     # On one rank a larger graph, so that its kernels run in several threads; small ones for the emulator.
     scale = {1: SCALE + 4, GPU: SMALL_SCALE}.get(ranks, SCALE)

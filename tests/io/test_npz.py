@@ -53,6 +53,7 @@ def archive(path, members: list[tuple[str, bytes]], compression=zipfile.ZIP_STOR
             file.writestr(name, data)
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_flipped_bit_is_refused_or_changes_nothing(path, save):

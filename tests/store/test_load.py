@@ -64,6 +64,7 @@ def test_every_dtype_of_weights(dtype, order, tmp_path):
     check(case, order, tmp_path, (1, 2, 3))
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_ids_of_64_bits(order, tmp_path, monkeypatch):

@@ -283,7 +283,8 @@ def test_results_on_gpus_equal_the_step_variant(gang, spec):
             assert sum(step["bytes"] for step in ours) > 0 or len(ours) < 3
 
 
-@pytest.mark.parametrize("limit", [None, *(pytest.param(limit, marks=pytest.mark.ci) for limit in (253, 254, 255))])
+@pytest.mark.ci
+@pytest.mark.parametrize("limit", [None, 253, 254, 255])
 def test_search_repeats_where_levels_exceed_uint8(limit):
     case = chain_of_cliques()
     shards = build_shards(case, 2, "degree")

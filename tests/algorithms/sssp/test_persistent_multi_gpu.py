@@ -298,6 +298,7 @@ def test_peer_buffers_grow_where_paths_exceed_32_bits(monkeypatch):
         assert near.stats.variant == all_of_it.stats.variant == "sssp.persistent_multi_gpu"
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("chain", "searched"), [(30, "HHHH"), (90, "HHHII")], ids=["fits", "too long"])
 def test_distances_have_16_bits_until_a_search_overflows(chain, searched, monkeypatch):
     """Search a dense part, for a mean degree above a mesh's, and a chain of heavy arcs out of it."""
