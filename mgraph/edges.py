@@ -38,11 +38,8 @@ class EdgeChunk:
         return len(self.sources)
 
 
-class EdgeSource(Protocol):
-    """A generator or a reader of a graph's edges: frozen and picklable.
-
-    An undirected edge is given once or in both directions. Weights are None, or of a dtype in WEIGHT_DTYPES.
-    """
+class EdgeSizes(Protocol):
+    """The facts of input edges from which a graph is planned."""
 
     @property
     def name(self) -> str:
@@ -63,6 +60,13 @@ class EdgeSource(Protocol):
     @property
     def num_input_edges(self) -> int | None:
         """The number of edges in all chunks, None if it is known only after reading them."""
+
+
+class EdgeSource(EdgeSizes, Protocol):
+    """A generator or a reader of a graph's edges: frozen and picklable.
+
+    An undirected edge is given once or in both directions. Weights are None, or of a dtype in WEIGHT_DTYPES.
+    """
 
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         """Return part k of num_chunks.
@@ -151,11 +155,11 @@ class EdgeTable(Protocol):
         """Free temporary copies of the input."""
 
 
-def is_table(edges: EdgeSource | EdgeTable) -> TypeIs[EdgeTable]:
+def is_table(edges: EdgeSizes | EdgeTable) -> TypeIs[EdgeTable]:
     """Return whether input edges are a table."""
     return hasattr(edges, "num_pieces")
 
 
-def has_weights(edges: EdgeSource | EdgeTable) -> bool:
+def has_weights(edges: EdgeSizes | EdgeTable) -> bool:
     """Return whether input edges have weights."""
     return edges.has_weights if is_table(edges) else edges.weight_dtype is not None

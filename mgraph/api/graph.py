@@ -28,7 +28,7 @@ from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
 from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes, free_memory
 from mgraph.rank_jobs.store import discard_save, finish_save, save_part
 from mgraph.shard.shard import GraphInfo
-from mgraph.store.manifest import folder_of, manifest_text
+from mgraph.store.manifest import StoredGraph, folder_of, manifest_text
 
 if TYPE_CHECKING:
     from mgraph.api.edges import Edges
@@ -72,7 +72,7 @@ class Graph:
     @classmethod
     def from_source(
         cls,
-        source: EdgeSource | EdgeTable,
+        source: EdgeSource | EdgeTable | StoredGraph,
         *,
         cluster: Any = None,
         order: str = "auto",
@@ -113,7 +113,7 @@ class Graph:
     @classmethod
     def _build(
         cls,
-        source: EdgeSource | EdgeTable,
+        source: EdgeSource | EdgeTable | StoredGraph,
         cluster: Cluster,
         order: str,
         num_chunks: int | None,
@@ -284,7 +284,9 @@ def require_graph(g: Any) -> None:
     g.require_open()
 
 
-def choose_ranks(source: EdgeSource | EdgeTable, cluster: Any, layout: str = "rows") -> tuple[Cluster, Placement]:
+def choose_ranks(
+    source: EdgeSource | EdgeTable | StoredGraph, cluster: Any, layout: str = "rows"
+) -> tuple[Cluster, Placement]:
     """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = find_cluster(cluster)
     if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:

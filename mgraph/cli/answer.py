@@ -31,7 +31,7 @@ from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import UsageError
 from mgraph.generate.spec import is_spec
 from mgraph.io.write import TABLE_WRITERS, require_writable
-from mgraph.store.manifest import is_store
+from mgraph.store.manifest import StoredGraph, is_store
 
 ENDINGS = ", ".join(TABLE_WRITERS)
 
@@ -66,7 +66,7 @@ def answer_options(
     )
 
 
-def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) -> EdgeSource | EdgeTable:
+def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) -> EdgeSource | EdgeTable | StoredGraph:
     """Return the edge source of INPUT, by default without weights unless `reads_weights`.
 
     Refuse an output that cannot be written before any work.
@@ -89,7 +89,7 @@ def refuse_input_as_output(source: str, output: str) -> None:
 
 @contextmanager
 def graph_of(
-    edges: EdgeSource | EdgeTable,
+    edges: EdgeSource | EdgeTable | StoredGraph,
     options: dict[str, Any],
     layout: str = "rows",
     check: Callable[[Cluster], None] = lambda cluster: None,

@@ -166,7 +166,7 @@ layout_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def source_of(text: str, *values: Any) -> EdgeSource | EdgeTable:
+def source_of(text: str, *values: Any) -> EdgeSource | EdgeTable | StoredGraph:
     """Return the edges of INPUT: a spec such as rmat:20, a saved graph, or a file.
 
     The values are those of FILE_OPTIONS.
@@ -197,7 +197,7 @@ def _refuse_build_options(text: str) -> None:
             raise click.UsageError(f"{parameter.opts[-1]} applies to a graph that is built, and {text} is a saved one")
 
 
-def making(edges: EdgeSource | EdgeTable) -> str:
+def making(edges: EdgeSource | EdgeTable | StoredGraph) -> str:
     """Return what a command does first, in words: it builds the graph, or loads a saved one."""
     return f"{'loading' if isinstance(edges, StoredGraph) else 'building'} {edges.name}"
 

@@ -17,7 +17,7 @@ from mgraph.api.traversal_results import Traversed
 from mgraph.cli.answer import answer_options, finish, graph_of, print_result, refuse_input_as_output, source_of_options
 from mgraph.cli.options import Command, combined, layout_option, search_input_options
 from mgraph.cluster.base import Cluster
-from mgraph.edges import EdgeSource, EdgeTable, has_weights, is_table
+from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
 from mgraph.io.checks import check_vertex
 from mgraph.store.manifest import StoredGraph
@@ -71,7 +71,7 @@ def sssp(cutoff: float | None, **options: Any) -> None:
     _run(run_sssp, {"cutoff": cutoff}, **options)
 
 
-def _check(edges: EdgeSource | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
+def _check(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str | None, weighted: bool) -> None:
     """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
     if edges.num_vertices is not None and not _may_have_labels(edges):
         for source in sources:
@@ -82,7 +82,7 @@ def _check(edges: EdgeSource | EdgeTable, sources: tuple[str, ...], target: str 
         raise UsageError(PATHS_NEED_WEIGHTS)
 
 
-def _may_have_labels(edges: EdgeSource | EdgeTable) -> bool:
+def _may_have_labels(edges: EdgeSizes | EdgeTable) -> bool:
     """Return whether vertices may have labels, although their number is known."""
     if isinstance(edges, StoredGraph):
         return bool(edges.info.labels)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.backends.cpu import CpuBackend
-from mgraph.edges import EdgePiece, EdgeSource, EdgeTable, Labels
+from mgraph.edges import EdgePiece, EdgeSizes, EdgeTable, Labels
 from mgraph.io.memory import MemoryTable
 from mgraph.io.partitions import PartitionTable
 from mgraph.labels.strings import Strings
@@ -46,7 +46,7 @@ class PartTable:
 
 
 def parts_of(
-    edges: EdgeSource | EdgeTable, num_ranks: int
+    edges: EdgeSizes | EdgeTable, num_ranks: int
 ) -> Sequence[Any] | Callable[[Sequence[str]], Sequence[Any]] | None:
     """Return what each rank of other processes receives, perhaps as a function of their workers' addresses.
 

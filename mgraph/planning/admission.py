@@ -15,7 +15,7 @@ from mgraph.algorithms.variant import GraphSizes, Setting, select
 from mgraph.algorithms.variants import SPANNING_FOREST
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.comm.base import Communicator
-from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.edges import EdgeSizes, EdgeTable
 from mgraph.errors import WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.generate.grid import Grid
@@ -39,7 +39,7 @@ FEWEST_VERTICES = 1 << 10
 
 
 def refuse_what_cannot_fit(
-    source: EdgeSource | EdgeTable,
+    source: EdgeSizes | EdgeTable,
     num_ranks: int,
     backend: str,
     layout: str,
@@ -59,7 +59,7 @@ def refuse_what_cannot_fit(
         raise WouldNotFit(plan.advice())
 
 
-def least_bytes(source: EdgeSource, num_ranks: int, layout: str) -> int:
+def least_bytes(source: EdgeSizes, num_ranks: int, layout: str) -> int:
     """Return a lower bound of the bytes of a graph's edges on the fullest rank, parallel edges included."""
     if source.num_vertices < FEWEST_VERTICES:
         return 0
@@ -70,7 +70,7 @@ def least_bytes(source: EdgeSource, num_ranks: int, layout: str) -> int:
     return ends * _least_edges(source) // num_ranks * (4 + weight)
 
 
-def _least_edges(source: EdgeSource) -> int:
+def _least_edges(source: EdgeSizes) -> int:
     """Return a lower bound of the number of edges that are not loops, without reading all of them."""
     is_generated = isinstance(source, (Rmat, Uniform, FixedOutDegree, Grid, Ssca2))
     part = OTHER if not is_generated else SAMPLED if source.num_input_edges is None else GENERATED

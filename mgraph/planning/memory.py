@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from mgraph.algorithms.variants import BFS, COMPONENTS, SPANNING_FOREST, SSSP
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
-from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.edges import EdgeSizes, EdgeSource, EdgeTable
 from mgraph.formatting import readable_bytes
 from mgraph.ingest.compact_plan import plan_compact
 from mgraph.ingest.kept import BUDGET_SHARE
@@ -122,7 +123,7 @@ class GraphPlan:
 
 
 def plan_graph(
-    source: EdgeSource | EdgeTable,
+    source: EdgeSizes | EdgeTable,
     num_ranks: int,
     backend: str,
     memory: int | FreeMemory | None,
@@ -215,7 +216,7 @@ def _in_use_bytes(parts: dict[str, int]) -> int:
     return parts["graph"] + parts.get(PEER_BUFFERS, 0) + parts.get(RESULT_ROUTING, 0) + max(steps)
 
 
-def _sizes_of(source: EdgeSource, num_edges: int, num_ranks: int) -> GraphSizes:
+def _sizes_of(source: EdgeSizes, num_edges: int, num_ranks: int) -> GraphSizes:
     """Return the expected sizes of a graph on `num_ranks` ranks."""
     n = source.num_vertices
     connected = expected_connected(source)
@@ -322,15 +323,17 @@ def _answer_bytes(sizes: GraphSizes, seen: int, state: int) -> int:
     return (seen + 8) * sizes.users + sent
 
 
-def expected_connected(source: EdgeSource) -> int:
+def expected_connected(source: EdgeSizes) -> int:
     """Return the expected number of vertices with edges: all, where the source cannot tell."""
     return getattr(source, "expected_connected", lambda: source.num_vertices)()
 
 
-def expected_edges(source: EdgeSource) -> int:
+def expected_edges(source: EdgeSizes) -> int:
     """Return the number of edges of the input, estimated from a sample where the source cannot tell."""
     if source.num_input_edges is not None:
         return source.num_input_edges
+    # Only generators do not say it, and these are sources.
+    generator = cast(EdgeSource, source)
     host = CpuBackend(1)
     step = max(source.num_vertices // (SAMPLES * SAMPLE_VERTICES), 1)
-    return step * sum(len(source.chunk(k * step, SAMPLES * step, host)) for k in range(SAMPLES))
+    return step * sum(len(generator.chunk(k * step, SAMPLES * step, host)) for k in range(SAMPLES))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
-from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.edges import EdgeSizes, EdgeTable
 from mgraph.planning.memory import expected_connected, plan_graph
 from mgraph.planning.tables import as_planned
 
@@ -42,7 +42,7 @@ class Placement:
 
 
 def place_graph(
-    source: EdgeSource | EdgeTable, num_ranks: int, backend: str, memory_bytes: int, layout: str = "rows"
+    source: EdgeSizes | EdgeTable, num_ranks: int, backend: str, memory_bytes: int, layout: str = "rows"
 ) -> Placement:
     """Choose among 1 .. num_ranks ranks with `memory_bytes` each."""
     source = as_planned(source)

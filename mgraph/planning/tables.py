@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mgraph.backends.base import Backend
-from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
+from mgraph.edges import EdgeSizes, EdgeTable, is_table
 from mgraph.types import vertex_dtype
 
 # Edges for each vertex of a table that neither declares nor can estimate its vertices: half as many as in Graph500.
@@ -29,11 +28,8 @@ class PlannedTable:
         weight = 0 if self.weight_dtype is None else self.weight_dtype.itemsize
         return (2 * vertex_dtype(self.num_vertices).itemsize + weight) * self.num_input_edges // num_ranks
 
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        raise NotImplementedError("a table is read by mgraph.ingest.read")
 
-
-def as_planned(source: EdgeSource | EdgeTable) -> EdgeSource:
+def as_planned(source: EdgeSizes | EdgeTable) -> EdgeSizes:
     """Return the source, or the expected sizes of a table; weights of floats or integers count as four bytes."""
     if not is_table(source):
         return source

@@ -30,7 +30,7 @@ def free_memory(rank: Rank) -> FreeMemory:
 
 
 def build_graph(
-    rank: Rank, source: EdgeSource | EdgeTable, key: str, order: str, num_chunks: int | None, layout: str
+    rank: Rank, source: EdgeSource | EdgeTable | StoredGraph, key: str, order: str, num_chunks: int | None, layout: str
 ) -> tuple[GraphInfo, dict]:
     """Build this rank's shard, or load that of a saved graph, and store it as `key`."""
     backend = rank.backend

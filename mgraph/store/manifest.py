@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mgraph.backends.base import Backend
-from mgraph.edges import EdgeChunk
 from mgraph.errors import InputError, UsageError
 from mgraph.partition import Partition
 from mgraph.shard.shard import BlockShape, GraphInfo
@@ -116,9 +114,6 @@ class StoredGraph:
     def expected_connected(self) -> int:
         """Return the number of vertices with edges."""
         return self.info.num_vertices - self.info.num_isolated
-
-    def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
-        raise NotImplementedError("a saved graph is loaded by mgraph.store.load")
 
     def count(self, array: str) -> int:
         """Return the length of an array over all parts."""
