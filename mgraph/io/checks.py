@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from mgraph.edges import Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.types import WEIGHT_DTYPES
 
@@ -174,3 +175,19 @@ def as_integer(value: Any, name: str) -> int:
     except TypeError:
         pass
     raise UsageError(f"{name} {value!r} is not an integer")
+
+
+def check_labels(labels: Any) -> Labels:
+    """Return how ids are read: one of "auto", "string", True and False."""
+    known: Labels
+    for known in get_args(Labels):
+        if labels is known or (isinstance(labels, str) and labels == known):
+            return known
+    raise UsageError(f"labels {labels!r} is not one of 'auto', 'string', True, False")
+
+
+def check_base(base: Any) -> int:
+    """Return the id of the first vertex, which is not negative."""
+    if as_integer(base, "base") < 0:
+        raise UsageError(f"base {base} is negative: it is the id of the first vertex")
+    return int(base)

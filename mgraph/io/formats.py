@@ -17,7 +17,7 @@ from mgraph.errors import InputError, UnknownFormat, UsageError
 from mgraph.io import spool
 from mgraph.io.arrow import FEATHER_1, STREAM, read_arrow
 from mgraph.io.arrow import MAGIC as ARROW
-from mgraph.io.checks import as_flag, as_integer
+from mgraph.io.checks import as_flag, as_integer, check_base, check_labels
 from mgraph.io.columns import Columns
 from mgraph.io.compression import compression_of, first_bytes, plain_name
 from mgraph.io.csr import MAGIC, read_csr
@@ -137,7 +137,6 @@ REFUSED |= {suffix: f"mg.from_networkx({how}) reads it" for suffix, how in ELSEW
 
 
 OPTIONS = ("source", "target", "weight", "directed", "num_vertices", "labels", "base", "sep")
-LABELS = ("auto", "string")
 
 
 def read_source(path: Any, *, format: str | None = None, **options: Any) -> EdgeTable:
@@ -167,7 +166,8 @@ def read_source(path: Any, *, format: str | None = None, **options: Any) -> Edge
     base
         The id of the first vertex in the file, 0 by default.
     sep
-        The character between fields of a text; None means a comma if the first line has one, else blanks.
+        The character between fields of a text; None means a comma if the first line has one, a tab if it has one and
+        the file is .csv or .tsv, else blanks.
     """
     if format is not None and format not in READERS:
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
@@ -188,10 +188,10 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
             given[name] = given[name] if given[name] is True and name == "weight" else as_integer(given[name], name)
     if "directed" in given:
         given["directed"] = as_flag(given["directed"], "directed")
-    if "base" in given and as_integer(given["base"], "base") < 0:
-        raise UsageError(f"base {given['base']} is negative: it is the id of the first vertex")
-    if "labels" in given and not (isinstance(given["labels"], bool) or given["labels"] in LABELS):
-        raise UsageError(f"labels {given['labels']!r} is not one of {', '.join(map(repr, LABELS))}, True, False")
+    if "base" in given:
+        given["base"] = check_base(given["base"])
+    if "labels" in given:
+        given["labels"] = check_labels(given["labels"])
     return given
 
 

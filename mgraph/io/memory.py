@@ -12,7 +12,7 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import check_indptr
-from mgraph.io.checks import as_flag, as_ids, as_integer, check_num_vertices, refuse_lazy
+from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_num_vertices, refuse_lazy
 from mgraph.io.device import on_host
 from mgraph.io.memory_columns import Column, RowColumn, ids_column, weights_column, weights_of
 from mgraph.partition import chunk_range
@@ -21,7 +21,6 @@ from mgraph.partition import chunk_range
 PIECE_EDGES = 1 << 20
 PIECES = 64
 LEAST_PIECE_EDGES = 1 << 12
-LABELS = ("auto", "string", True, False)
 
 
 @dataclass(frozen=True)
@@ -36,11 +35,9 @@ class Reading:
 
 def reading(num_vertices: Any = None, directed: Any = False, labels: Any = "auto", base: Any = 0) -> Reading:
     """Check the options of reading ids."""
-    if not any(labels is known or (isinstance(labels, str) and labels == known) for known in LABELS):
-        raise UsageError(f"labels {labels!r} is not one of 'auto', 'string', True, False")
-    if as_integer(base, "base") < 0:
-        raise UsageError(f"base {base} is negative: it is the id of the first vertex")
-    return Reading(check_num_vertices(num_vertices), as_flag(directed, "directed"), labels, int(base))
+    return Reading(
+        check_num_vertices(num_vertices), as_flag(directed, "directed"), check_labels(labels), check_base(base)
+    )
 
 
 @dataclass(frozen=True, eq=False)
