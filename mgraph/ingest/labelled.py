@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mgraph.backends.base import Backend
 from mgraph.backends.kernel import inline
 from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
@@ -133,10 +132,3 @@ def on_host(column: Column) -> np.ndarray:
     """Return a column in host memory."""
     part = column[:]
     return part if isinstance(part, np.ndarray) else part.get()
-
-
-def label_reader(backend: Backend, comm: Communicator) -> LabelReader:
-    """Return a reader of labels; its module is loaded only if there are labels."""
-    from mgraph.labels.reader import reader
-
-    return reader(backend, comm)

@@ -23,7 +23,7 @@ from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, device_of, memory_budget
-from mgraph.ingest.labelled import are_labels, encoded, label_reader, mapped
+from mgraph.ingest.labelled import are_labels, encoded, mapped
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
 
@@ -89,7 +89,11 @@ class _Reading:
     def reader(self) -> LabelReader:
         """The reader of labels, made when the first is found."""
         with self._lock:
-            self._reader = self._reader or label_reader(self.backend, self.comm)
+            if self._reader is None:
+                # The module is loaded only if there are labels.
+                from mgraph.labels.reader import LabelReader
+
+                self._reader = LabelReader(self.backend, self.comm)
             return self._reader
 
     def read(self, k: int) -> None:
@@ -231,7 +235,9 @@ def _check_ids(table: EdgeTable, piece: EdgePiece, low: int, high: int) -> None:
     base = table.base
     n = table.num_vertices
     may_map = n is None and table.labels is not False
-    if low < base and not (may_map and (base == 0 or table.labels != "auto")):
+    # Ids below the base are labels, unless base=1 says without labels= that ids are counted from one.
+    may_be_below = may_map and (base == 0 or table.labels != "auto")
+    if low < base and not may_be_below:
         which, ids, i = _first(piece, lambda ids: ids < base)
         problem = f"vertex {ids[i]} is negative: " if ids[i] < 0 else f"vertex {ids[i]} is below the first: "
         raise InputError(f"{which}: {problem}vertices are numbered from {base}")

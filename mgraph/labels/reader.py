@@ -35,15 +35,10 @@ SMALLEST = np.iinfo(np.int64).min
 LARGEST = np.iinfo(np.uint64).max
 
 
-def reader(backend: Backend, comm: Communicator) -> LabelReader:
-    """Return a reader of the labels of a graph; every rank makes one."""
-    return LabelReader(backend, comm)
-
-
 class LabelReader:
     """Gives labels provisional codes while pieces of the input are read, and at last their ids.
 
-    `add` may be called by several threads at a time.
+    Every rank has one. `add` may be called by several threads at a time.
     """
 
     def __init__(self, backend: Backend, comm: Communicator) -> None:

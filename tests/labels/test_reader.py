@@ -42,7 +42,7 @@ def read(pieces, num_ranks, threads=1):
     """Return the ids of each piece, the labels in order of ids, and one rank's table; rank r reads pieces r, r + p."""
 
     def program(_, comm):
-        reader = readers.reader(BACKEND, comm)
+        reader = readers.LabelReader(BACKEND, comm)
         own = range(comm.rank, len(pieces), comm.size)
         with ThreadPoolExecutor(threads) as pool:
             codes = dict(zip(own, pool.map(lambda k: reader.add(pieces[k]), own), strict=True))
@@ -130,7 +130,7 @@ def test_empty_string_is_refused_where_it_is():
     ids = Strings.of(["a", "b", ""])
 
     def program(_, comm):
-        readers.reader(BACKEND, comm).add(ids, lambda i: f"line {i + 1}")
+        readers.LabelReader(BACKEND, comm).add(ids, lambda i: f"line {i + 1}")
 
     with pytest.raises(InputError, match=r"^line 3: an id is missing: an empty text names no vertex$"):
         run_on_ranks(program, [None])

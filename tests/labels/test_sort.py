@@ -9,7 +9,7 @@ import pytest
 from on_ranks import run_on_ranks
 
 from mgraph.backends.cpu import CpuBackend
-from mgraph.labels.reader import reader
+from mgraph.labels.reader import LabelReader
 from mgraph.labels.strings import Strings
 
 BACKEND = CpuBackend(2)
@@ -32,7 +32,7 @@ def test_hard_labels_are_sorted(kind, num_ranks):
     pieces = [given[k::5] for k in range(5)]
 
     def program(_, comm):
-        labels = reader(BACKEND, comm)
+        labels = LabelReader(BACKEND, comm)
         codes = {k: labels.add(Strings.of(pieces[k])) for k in range(comm.rank, 5, comm.size)}
         table, id_of_code = labels.finish()
         return table.part.tolist(), {k: id_of_code[found].tolist() for k, found in codes.items()}
