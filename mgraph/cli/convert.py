@@ -40,8 +40,8 @@ from mgraph.io.write import (
     require_weights_as_named,
     require_writable,
     suffix_of,
+    write_folder,
     write_graph500_files,
-    write_parts,
     write_table,
 )
 from mgraph.store.manifest import StoredGraph
@@ -102,7 +102,7 @@ def require_output(output: str, to: str | None, overwrite: bool) -> None:
 
 
 def write_output(
-    edges: EdgeSource | EdgeTable,
+    edges: EdgeSource | EdgeTable | StoredGraph,
     output: str,
     show: Callable[[str], None],
     *,
@@ -154,7 +154,7 @@ def _write(output: str, table: Table, to: str | None, *, overwrite: bool) -> Non
     if to is not None:
         write_graph500_files(pathlib.Path(output), table, to)
     elif names_folder(output):
-        write_parts(output, table, overwrite=overwrite)
+        write_folder(output, table, overwrite=overwrite)
     else:
         write_table(output, table, EDGE_WRITERS | GRAPH_WRITERS)
 

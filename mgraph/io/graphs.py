@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection
 from typing import Any
 
@@ -21,8 +22,7 @@ def networkx_table(graph: Any, weight: str | bool | None = "weight", how: Readin
     """
     if not (hasattr(graph, "is_directed") and hasattr(graph, "is_multigraph") and hasattr(graph, "nodes")):
         raise InputError(f"{type(graph).__name__} is not a graph of NetworkX")
-    how = how or Reading()
-    directed = Reading(how.num_vertices, bool(graph.is_directed()), how.labels, how.base)
+    how = dataclasses.replace(how or Reading(), directed=bool(graph.is_directed()))
     nodes = list(graph)
     kind = _kind(nodes)
     weights: Any = None
@@ -35,21 +35,8 @@ def networkx_table(graph: Any, weight: str | bool | None = "weight", how: Readin
         values = [value for *_, value in found]
         weights = _weights(edges, values, missing, weight)
     sources, targets = zip(*edges, strict=True) if edges else ((), ())
-    table = columns_table(
-        _ids(sources, kind), _ids(targets, kind), weights, name=_name(graph), row="edge", how=directed
-    )
-    return MemoryTable(
-        table.sources,
-        table.targets,
-        table.weights,
-        table.name,
-        table.row,
-        _vertices(nodes, kind),
-        directed.num_vertices,
-        directed.directed,
-        directed.labels,
-        directed.base,
-    )
+    table = columns_table(_ids(sources, kind), _ids(targets, kind), weights, name=_name(graph), row="edge", how=how)
+    return dataclasses.replace(table, vertices=_vertices(nodes, kind))
 
 
 def _kind(nodes: Collection[Any]) -> type:

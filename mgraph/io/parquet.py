@@ -111,7 +111,8 @@ def as_end(column: Any, what: str) -> np.ndarray | Strings:
         kind = kind.value_type
         column = column.cast(kind)
     names = pyarrow.types
-    if not (names.is_string(kind) or names.is_large_string(kind) or kind == getattr(pyarrow, "string_view", int)()):
+    is_view = getattr(names, "is_string_view", lambda _: False)
+    if not (names.is_string(kind) or names.is_large_string(kind) or is_view(kind)):
         return as_ids(column.to_numpy(), what)
     array = column.cast(pyarrow.large_string()).combine_chunks()
     if isinstance(array, pyarrow.ChunkedArray):  # without chunks, in some versions

@@ -105,7 +105,7 @@ def write_to(path: str | os.PathLike, table: Table, write: Write) -> None:
             write(file, table)
 
 
-def write_parts(path: str | os.PathLike, table: Table, *, overwrite: bool = False) -> None:
+def write_folder(path: str | os.PathLike, table: Table, *, overwrite: bool = False) -> None:
     """Write a table to a folder of Parquet parts, each of about 16 million rows."""
     batches = table.all_batches()
     ends = False

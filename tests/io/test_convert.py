@@ -17,7 +17,7 @@ from mgraph.edges import EdgePiece
 from mgraph.errors import InputError, UsageError
 from mgraph.io.convert import table_of_pieces
 from mgraph.io.tables import Table
-from mgraph.io.write import EDGE_WRITERS, require_weights_as_named, write_parts, write_table
+from mgraph.io.write import EDGE_WRITERS, require_weights_as_named, write_folder, write_table
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def test_doubt_about_integers_is_raised_unless_there_are_floats():
 def test_folder_of_parts_is_cut_by_rows(tmp_path, monkeypatch):
     monkeypatch.setattr("mgraph.io.write.PART_ROWS", 3)
     edges = pieces(*(([k, k], [1, 2]) for k in range(5)))
-    write_parts(tmp_path / "a", tables(edges)[1])
+    write_folder(tmp_path / "a", tables(edges)[1])
     frames = [pandas.read_parquet(part) for part in sorted((tmp_path / "a").iterdir())]
     assert [len(frame) for frame in frames] == [4, 4, 2]
     assert pandas.concat(frames)["source"].tolist() == [k // 2 for k in range(10)]

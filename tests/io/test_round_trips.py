@@ -21,7 +21,7 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.io.convert import table_of_pieces
 from mgraph.io.formats import read_source
 from mgraph.io.tables import EdgeFacts, Table, table_of_columns, table_of_source
-from mgraph.io.write import EDGE_WRITERS, GRAPH_WRITERS, write_edges, write_graph500_files, write_parts, write_table
+from mgraph.io.write import EDGE_WRITERS, GRAPH_WRITERS, write_edges, write_folder, write_graph500_files, write_table
 from mgraph.labels.strings import Strings
 
 PACKED = ("graph500-12", "graph500-16")
@@ -111,7 +111,7 @@ def test_lists_of_edges_are_read_back_as_they_were(clusters, drawn, p):
         if name in PACKED:
             write_graph500_files(path, table, name)
         elif name == "folder":
-            write_parts(path, table)
+            write_folder(path, table)
         else:
             write_table(path, table, EDGE_WRITERS)
         edges = read_back(path, name, case)
@@ -159,7 +159,7 @@ def test_conversions_do_not_depend_on_the_way(clusters, first, drawn, p):
         direct, between, there = (pathlib.Path(folder, name) for name in ("a.csv", f"b{first}", "c.csv"))
         write_edges(direct, source_of(case))
         if first == "folder":
-            write_parts(between, table_of_source(source_of(case), BACKEND))
+            write_folder(between, table_of_source(source_of(case), BACKEND))
         else:
             write_edges(between, source_of(case))
         table, _ = table_of_pieces(read_source(between), BACKEND, in_one_pass=True)
@@ -195,7 +195,7 @@ def test_strings_are_read_back_as_they_were(drawn, name):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, f"edges{name}" if name.startswith(".") else "edges")
         if name == "folder":
-            write_parts(path, table)
+            write_folder(path, table)
         else:
             write_table(path, table, EDGE_WRITERS)
         options = {"labels": "string"} if name in TEXT else {}
