@@ -79,9 +79,9 @@ def count(source: EdgeSource, backend: Backend, comm: Communicator, num_chunks: 
 
 def _check_ids(chunk: EdgeChunk, num_vertices: int) -> None:
     """Refuse an id that is not a vertex: kernels would write out of bounds."""
-    for ends in (chunk.sources, chunk.targets):
-        lowest = int(ends.min())
-        highest = int(ends.max())
+    # Reading a number waits for a GPU: launch all of them before.
+    extremes = [(ends.min(), ends.max()) for ends in (chunk.sources, chunk.targets)]
+    for lowest, highest in ((int(low), int(high)) for low, high in extremes):
         if lowest < 0 or highest >= num_vertices:
             offender = lowest if lowest < 0 else highest
             raise InputError(f"vertex id {offender} is not in 0..{num_vertices - 1}")

@@ -216,9 +216,10 @@ def _shown(strings: Strings, i: int) -> str:
 
 def _extremes(arrays: list[Array]) -> tuple[int, int]:
     """Return the smallest and the largest of all values, and (INT64.max, INT64.min) if there are none."""
-    filled = [array for array in arrays if len(array)]
-    low = min((int(array.min()) for array in filled), default=INT64.max)
-    return low, max((int(array.max()) for array in filled), default=INT64.min)
+    # Reading a number waits for a GPU: launch all of them before.
+    found = [(array.min(), array.max()) for array in arrays if len(array)]
+    low = min((int(low) for low, _ in found), default=INT64.max)
+    return low, max((int(high) for _, high in found), default=INT64.min)
 
 
 def _narrowed(ids: Array, base: int, low: int, high: int) -> Array:

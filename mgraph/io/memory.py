@@ -13,7 +13,7 @@ from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import check_indptr
 from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_num_vertices, refuse_lazy
-from mgraph.io.device import on_host
+from mgraph.io.device import DeviceColumn, on_host
 from mgraph.io.memory_columns import Column, RowColumn, ids_column, weights_column, weights_of
 from mgraph.partition import chunk_range
 
@@ -21,6 +21,9 @@ from mgraph.partition import chunk_range
 PIECE_EDGES = 1 << 20
 PIECES = 64
 LEAST_PIECE_EDGES = 1 << 12
+# On a GPU a piece takes some launches, and threads of the host share nothing but these.
+DEVICE_PIECE_EDGES = 1 << 24
+DEVICE_PIECES = 16
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class MemoryTable:
     @property
     def num_pieces(self) -> int:
         num_edges = len(self.sources)
-        return max(min(PIECES, num_edges // LEAST_PIECE_EDGES), -(-num_edges // PIECE_EDGES), 1)
+        on_device = isinstance(self.sources, DeviceColumn)
+        few, largest = (DEVICE_PIECES, DEVICE_PIECE_EDGES) if on_device else (PIECES, PIECE_EDGES)
+        return max(min(few, num_edges // LEAST_PIECE_EDGES), -(-num_edges // largest), 1)
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         lo, hi = chunk_range(len(self.sources), k, self.num_pieces)
