@@ -28,7 +28,7 @@ class ArrowColumn:
         return len(self.values)
 
     def part(self, lo: int, hi: int, backend: Backend) -> np.ndarray | Strings:
-        chunks = [_decoded(chunk) for chunk in self.values.slice(lo, hi - lo).chunks if len(chunk)]
+        chunks = [decoded(chunk) for chunk in self.values.slice(lo, hi - lo).chunks if len(chunk)]
         if self.is_text:
             return _strings(chunks)
         # A copy, since Arrow's memory is read-only: kernels are compiled for writable arrays.
@@ -86,8 +86,16 @@ def _first_null(chunked: Any) -> int:
     raise AssertionError("no chunk has the null that Arrow counts")
 
 
-def _decoded(chunk: Any) -> Any:
-    return chunk.dictionary_decode() if hasattr(chunk, "dictionary_decode") else chunk
+def decoded(chunk: Any) -> Any:
+    """Return an array of Arrow without a dictionary."""
+    import pyarrow
+
+    if not isinstance(chunk, pyarrow.DictionaryArray):
+        return chunk
+    values = chunk.dictionary
+    if str(values.type) == "string_view":  # as Polars has them: Arrow cannot pick views
+        values = values.cast(pyarrow.large_string())
+    return values.take(chunk.indices)
 
 
 def _strings(chunks: list[Any]) -> Strings:

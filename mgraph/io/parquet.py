@@ -17,6 +17,7 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
+from mgraph.io.arrow_columns import decoded
 from mgraph.io.checks import as_ids, as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.ranges import changed
@@ -109,7 +110,7 @@ def as_end(column: Any, what: str) -> np.ndarray | Strings:
     kind = column.type
     if pyarrow.types.is_dictionary(kind):
         kind = kind.value_type
-        column = column.cast(kind)
+        column = pyarrow.chunked_array([decoded(chunk) for chunk in column.chunks], None if column.chunks else kind)
     names = pyarrow.types
     is_view = getattr(names, "is_string_view", lambda _: False)
     if not (names.is_string(kind) or names.is_large_string(kind) or is_view(kind)):
