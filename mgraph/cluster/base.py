@@ -27,17 +27,13 @@ class Objects(dict[str, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._added: list[str] = []
+        # The keys that the running call has added: each call begins with a list of its own.
+        self.added: list[str] = []
         self._forgotten: list[str] = []
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._added.append(key)
+        self.added.append(key)
         super().__setitem__(key, value)
-
-    def begin_call(self) -> list[str]:
-        """Return a list that records the keys added from now on, until the next call begins."""
-        self._added = []
-        return self._added
 
     def undo(self, added: list[str]) -> None:
         """Drop the objects that a failed or abandoned call has added."""
@@ -47,7 +43,8 @@ class Objects(dict[str, Any]):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Keep the objects that a call adds only if it succeeds, without those forgotten meanwhile."""
-        added = self.begin_call()
+        self.added = []
+        added = self.added
         self._forgotten = []
         try:
             yield
@@ -184,10 +181,15 @@ class Cluster(ABC):
 def check_process(pid: int, what: str) -> None:
     """Refuse to use an object in a forked child: the threads of its process do not exist there."""
     if os.getpid() != pid:
-        raise ClusterError(
-            f"{what} belongs to process {pid}, and its threads do not exist in the forked process {os.getpid()}: "
-            "start processes with the spawn method, or connect and build the graph in each"
-        )
+        raise in_forked_child(pid, what)
+
+
+def in_forked_child(pid: int, what: str) -> ClusterError:
+    """Return the error of an object that a forked child uses."""
+    return ClusterError(
+        f"{what} belongs to process {pid}, and its threads do not exist in the forked process {os.getpid()}: "
+        "start processes with the spawn method, or connect and build the graph in each"
+    )
 
 
 def check_num_ranks(num_ranks: Any) -> int:

@@ -10,6 +10,7 @@ of collected owners, and frees everything at the end.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from queue import Empty
 from typing import Any
 
 from mgraph.backends.base import Backend, PersistentBackend
-from mgraph.cluster.base import Rank
+from mgraph.cluster.base import Rank, check_parts, in_forked_child
 from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, OwnerGone, no_threads
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, UsageError
@@ -40,31 +41,41 @@ class CallerThread(LocalRanks):
         except RuntimeError as error:
             raise no_threads(1, error) from error
 
-    def run(self, function: Callable[..., Any], args: list[tuple]) -> list[Any]:
-        ident = threading.get_ident()
-        if ident in self._idents:
+    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        if os.getpid() != self._pid:
+            raise in_forked_child(self._pid, "this cluster")
+        if parts is not None:
+            check_parts(parts, 1)
+            args = (*parts, *args)
+        if threading.get_ident() in self._idents:
             raise UsageError(OWN_CALL)
         call = _Call(self)
         try:
-            with HeldErrors(partial(run_in_thread, call.give_up)) as held:
-                # From now on a handler can neither call this cluster nor wait for its end: both wait for this call.
-                self._idents.add(ident)
+            with (
+                HeldErrors(partial(run_in_thread, call.give_up)) as held,
+                _Turn(self._turns, self._idents, held) as is_taken,
+            ):
+                rank = call.begin() if is_taken else None
+                if rank is None:
+                    return []  # given up: the end of the block raises
+                assert isinstance(rank.backend, PersistentBackend), "the cluster checks this"
                 try:
-                    if self._turns.take(lambda: held.error is not None):
-                        try:
-                            # This call may need their memory, and the thread beside may not have run since.
-                            self._forget_all_collected()
-                            return call.run(function, args[0])
-                        finally:
-                            self._turns.end()
-                    return []  # the end of the block raises
-                finally:
-                    self._idents.discard(ident)
+                    give_back = rank.backend.borrow_thread()
+                    try:
+                        results = [function(rank, *args)]
+                    finally:
+                        give_back()
+                except BaseException as error:
+                    call.end(f"{type(error).__name__}: {error}")
+                    raise
+                call.end()
+                return results
         except BaseException:
             run_in_thread(call.give_up)
             raise
 
-    def _forget_all_collected(self) -> None:
+    def forget_all_collected(self) -> None:
+        """Forget the keys of all owners that were collected."""
         with suppress(Empty):
             while not self.items.empty():
                 item = self.items.get_nowait()
@@ -102,27 +113,11 @@ class _Call:
         self._added: list[str] = []
         self._is_given_up = self._is_aborted = False
 
-    def run(self, function: Callable[..., Any], args: tuple) -> list[Any]:
-        """Run the function in this thread, whose turn it is."""
-        rank = self._begin()
-        if rank is None:
-            return []
-        assert isinstance(rank.backend, PersistentBackend), "the caller checks this"
-        try:
-            give_back = rank.backend.borrow_thread()
-            try:
-                results = [function(rank, *args)]
-            finally:
-                give_back()
-        except BaseException as error:
-            self._end(f"{type(error).__name__}: {error}")
-            raise
-        self._end()
-        return results
-
-    def _begin(self) -> Rank | None:
+    def begin(self) -> Rank | None:
         """Return the rank that the call uses, None if its caller has given it up."""
         threads = self._threads
+        # This call may need their memory, and the thread beside may not have run since.
+        threads.forget_all_collected()
         # A failed call has aborted its communicator.
         threads.ranks = threads.ranks or threads.open_ranks()
         threads.running = self
@@ -132,14 +127,14 @@ class _Call:
                 return None
             (rank,) = threads.ranks
             self._rank = rank
-            self._added = rank.objects.begin_call()
+            rank.objects.added = self._added = []
         # Checked when it can be aborted: see `close`.
         if threads.is_closed:
-            self._end(CLOSED)
+            self.end(CLOSED)
             raise ClusterError(CLOSED)
         return rank
 
-    def _end(self, failure: str | None = None) -> None:
+    def end(self, failure: str | None = None) -> None:
         """End the call; undo it if it failed or was given up."""
         with self._lock:
             rank = self._rank
@@ -177,6 +172,26 @@ class _Call:
         """Drop the objects that this call added, once: a later call may add the same keys."""
         self._threads.objects[0].undo(self._added)
         self._added.clear()
+
+
+class _Turn:
+    """The turn of one call, inside a block that holds errors; it is not taken if one is held before."""
+
+    def __init__(self, turns: _Turns, idents: set[int | None], held: HeldErrors) -> None:
+        self._turns = turns
+        self._idents = idents
+        self._held = held
+
+    def __enter__(self) -> bool:
+        # From now on a handler can neither call this cluster nor wait for its end: both wait for this call.
+        self._idents.add(threading.get_ident())
+        self._is_taken = self._turns.take(lambda: self._held.error is not None)
+        return self._is_taken
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_taken:
+            self._turns.end()
+        self._idents.discard(threading.get_ident())
 
 
 class _Turns:

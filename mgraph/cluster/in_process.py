@@ -15,12 +15,10 @@ from mgraph.cluster.base import (
     Cluster,
     Hold,
     Objects,
-    Parts,
     Rank,
     check_deadline,
     check_num_ranks,
     check_part,
-    check_parts,
     check_process,
 )
 from mgraph.cluster.caller_thread import CallerThread
@@ -101,13 +99,10 @@ class InProcessCluster(Cluster):
     def _objects(self) -> list[Objects]:
         return self._threads.objects
 
-    def run(self, function: Callable[..., Any], *args: Any, parts: Parts | None = None) -> list[Any]:
-        check_process(self._pid, "this cluster")
-        assert not callable(parts), "ranks of this process have no workers"
-        check_parts(parts, self.num_ranks)
-        return self._threads.run(
-            function, [args if parts is None else (parts[r], *args) for r in range(self.num_ranks)]
-        )
+    @property
+    def run(self) -> Callable[..., list[Any]]:
+        """The function that runs a call: in the caller's thread, or in threads of the ranks."""
+        return self._threads.run
 
     # Ranks of this process are never lost.
     run_on_stored = run

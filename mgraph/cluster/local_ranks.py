@@ -56,8 +56,8 @@ class LocalRanks(ABC):
         self._idents: set[int | None] = set()
 
     @abstractmethod
-    def run(self, function: Callable[..., Any], args: list[tuple]) -> list[Any]:
-        """Run the function on every rank with its arguments; calls of several threads take turns."""
+    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        """Run a function on every rank, as `Cluster.run` does; calls of several threads take turns."""
 
     def open_ranks(self) -> list[Rank]:
         """Open a new communicator; return the ranks that use it."""

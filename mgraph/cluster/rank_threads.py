@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from mgraph.backends.base import Backend
-from mgraph.cluster.base import ERROR_WAIT_S, Rank, first_cause
+from mgraph.cluster.base import ERROR_WAIT_S, Rank, check_parts, check_process, first_cause
 from mgraph.cluster.local_ranks import CLOSED, OWN_CALL, Closing, LocalRanks, no_threads
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, UsageError
@@ -34,10 +34,13 @@ class RankThreads(LocalRanks):
         self._threads: list[threading.Thread] = []
         self._start()
 
-    def run(self, function: Callable[..., Any], args: list[tuple]) -> list[Any]:
+    def run(self, function: Callable[..., Any], *args: Any, parts: Sequence[Any] | None = None) -> list[Any]:
+        check_process(self._pid, "this cluster")
+        check_parts(parts, len(self.backends))
         if threading.get_ident() in self._idents:
             raise UsageError(OWN_CALL)
-        call = Call(self, function, args)
+        of_ranks = [args] * len(self.backends) if parts is None else [(part, *args) for part in parts]
+        call = Call(self, function, of_ranks)
         try:
             self.items.put(call)
             # Checked after the put: a call queued behind the `Closing` of `close` would never run.
@@ -158,7 +161,9 @@ class Call:
             if self._is_over:
                 return False
             self._ranks = self._threads.ranks
-            self._added = [rank.objects.begin_call() for rank in self._ranks]
+            for rank in self._ranks:
+                rank.objects.added = []
+            self._added = [rank.objects.added for rank in self._ranks]
             return True
 
     def run(self, r: int) -> None:
