@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mgraph.api.results import Column, Stored
+from mgraph.api.graph import Graph, Stored
+from mgraph.api.results import Column
 from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.formatting import counted
 from mgraph.io.tables import EDGE_COLUMNS, Table
@@ -17,8 +18,6 @@ from mgraph.rank_jobs.tables import GraphEdges, ResultRows, number_vertices, sor
 if TYPE_CHECKING:
     import dask.dataframe
     import pandas
-
-    from mgraph.api.graph import Graph
 
 
 class Edges:

@@ -1,4 +1,4 @@
-"""Define Graph: the user's handle on shards that are stored on the ranks."""
+"""Define Graph and Stored: handles on shards, and on results, that are stored on the ranks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mgraph.api.labels import as_vertices, names_of
+from mgraph.api.labels import Run, Vertices, names_of, vertices_of_labels
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
@@ -21,7 +21,7 @@ from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS
-from mgraph.io.checks import as_flag, as_integer, check_vertex
+from mgraph.io.checks import as_flag, as_integer, check_vertices
 from mgraph.io.parts import parts_of
 from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
@@ -32,7 +32,7 @@ from mgraph.store.manifest import StoredGraph, folder_of, manifest_text
 
 if TYPE_CHECKING:
     from mgraph.api.edges import Edges
-    from mgraph.api.results import Column, Stored
+    from mgraph.api.results import Column
 
 # By process id: the cluster made for graphs that were built without one. They share it and keep it alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()
@@ -172,7 +172,7 @@ class Graph:
 
     def labels_of(self, ids: Iterable[int]) -> np.ndarray:
         """Return the labels of some ids, as integers or str."""
-        vertices = [check_vertex(self.num_vertices, vertex, "id") for vertex in ids]
+        vertices = check_vertices(self.num_vertices, ids, "id")
         return names_of(self.info, self.ask, vertices)
 
     @property
@@ -268,6 +268,46 @@ class Graph:
         )
 
 
+class Stored:
+    """Own what the ranks store of one result.
+
+    Free it on `close()` or with the last reference.
+
+    It exists before the call that stores something under its key, so that an interrupt after that call frees it.
+
+    Columns refer to this and not to their result: a cycle of references would delay the release of memory until the
+    garbage collector runs.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.key = f"result-{uuid.uuid4().hex}"
+        self.close = graph.cluster.hold(self, self.key)
+
+    @property
+    def closed(self) -> bool:
+        return not self.close.alive or self.graph.cluster.closed
+
+    def run(self, job: Any, *args: Any) -> list:
+        """Run a job on what the ranks store of this result."""
+        self.require_open()
+        try:
+            return self.graph.cluster.run_on_stored(job, self.key, *args)
+        except GraphClosed as error:
+            raise GraphClosed(
+                f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
+                "one of them was lost; build the graph and compute the result again"
+            ) from error
+
+    def require_open(self) -> None:
+        """Raise GraphClosed if the result was closed.
+
+        A closed cluster raises its own error in run().
+        """
+        if not self.close.alive:
+            raise GraphClosed("this result was closed: compute it again")
+
+
 def _out_of_memory(what: str, error: MemoryError) -> WouldNotFit:
     """Return the error for work that ran out of memory despite its plan."""
     why = str(error) or "an allocation failed"
@@ -282,6 +322,17 @@ def require_graph(g: Any) -> None:
     if not isinstance(g, Graph):
         raise UsageError(f"{g!r:.80} is not a graph: make one with mg.read, mg.from_edges, mg.rmat, ...")
     g.require_open()
+
+
+def as_vertices(info: GraphInfo, run: Run, given: Iterable[Any], what: str) -> Vertices:
+    """Return arguments that must be vertices; those of a graph with labels are labels.
+
+    `what` is the name of one of them in an error.
+    """
+    if info.labels:
+        return vertices_of_labels(info, run, given, what)
+    ids = check_vertices(info.num_vertices, given, what)
+    return Vertices(ids, ids)
 
 
 def choose_ranks(

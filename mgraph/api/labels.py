@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mgraph.errors import UsageError
-from mgraph.io.checks import as_integer, check_vertex
+from mgraph.io.checks import as_integer
 from mgraph.io.tables import as_objects, joined
 from mgraph.rank_jobs.labels import ids_of_labels, labels_of_vertices
 from mgraph.shard.shard import GraphInfo
@@ -24,15 +24,11 @@ class Vertices(NamedTuple):
     names: tuple[Any, ...]
 
 
-def as_vertices(info: GraphInfo, run: Run, given: Iterable[Any], what: str) -> Vertices:
-    """Return arguments that must be vertices; those of a graph with labels are labels.
+def vertices_of_labels(info: GraphInfo, run: Run, given: Iterable[Any], what: str) -> Vertices:
+    """Return arguments that must be labels of vertices.
 
     `what` is the name of one of them in an error.
     """
-    if not info.labels:
-        integers = [as_integer(vertex, what) for vertex in given]
-        ids = tuple(check_vertex(info.num_vertices, vertex, what) for vertex in integers)
-        return Vertices(ids, ids)
     as_label = _as_string if info.labels == "string" else as_integer
     labels = [as_label(vertex, what) for vertex in given]
     ids = tuple(run(ids_of_labels, labels)[0])

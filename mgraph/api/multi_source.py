@@ -8,9 +8,9 @@ import numpy as np
 
 from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
 from mgraph.algorithms.variant import TraversalSpec
-from mgraph.api.graph import Graph, require_graph
+from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.labels import Vertices
-from mgraph.api.results import Costs, Stored, costs_of_ranks
+from mgraph.api.results import Costs, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
 from mgraph.api.traversal_results import Stats, Traversed
 from mgraph.formatting import counted, readable_seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from mgraph.api.graph import Graph
-from mgraph.api.labels import as_vertices, dtype_of_vertices
+from mgraph.api.graph import Graph, Stored, as_vertices
+from mgraph.api.labels import dtype_of_vertices
 from mgraph.api.tables import TableOnRanks, table_of_vertices
-from mgraph.errors import GraphClosed, UsageError
+from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
 from mgraph.io.tables import as_objects, joined
@@ -96,46 +95,6 @@ def _of_all(steps: tuple[dict, ...]) -> dict:
         return steps[0]
     summed = {name: sum(step[name] for step in steps) for name in SUMMED if name in steps[0]}
     return {**steps[0], **summed, "microseconds": max(step["microseconds"] for step in steps)}
-
-
-class Stored:
-    """Own what the ranks store of one result.
-
-    Free it on `close()` or with the last reference.
-
-    It exists before the call that stores something under its key, so that an interrupt after that call frees it.
-
-    Columns refer to this and not to their result: a cycle of references would delay the release of memory until the
-    garbage collector runs.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.key = f"result-{uuid.uuid4().hex}"
-        self.close = graph.cluster.hold(self, self.key)
-
-    @property
-    def closed(self) -> bool:
-        return not self.close.alive or self.graph.cluster.closed
-
-    def run(self, job: Any, *args: Any) -> list:
-        """Run a job on what the ranks store of this result."""
-        self.require_open()
-        try:
-            return self.graph.cluster.run_on_stored(job, self.key, *args)
-        except GraphClosed as error:
-            raise GraphClosed(
-                f"this result about {self.graph.name}, or the graph, is not on its ranks any more: it was closed, or "
-                "one of them was lost; build the graph and compute the result again"
-            ) from error
-
-    def require_open(self) -> None:
-        """Raise GraphClosed if the result was closed.
-
-        A closed cluster raises its own error in run().
-        """
-        if not self.close.alive:
-            raise GraphClosed("this result was closed: compute it again")
 
 
 class Column:

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
-from mgraph.api.graph import Graph, require_graph
-from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
+from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.results import Column, Costs, Result, costs_of_ranks
 from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import dask.dataframe
     import pandas
 
-    from mgraph.api.graph import Graph
-    from mgraph.api.results import Stored
+    from mgraph.api.graph import Graph, Stored
 
 
 class TableOnRanks:

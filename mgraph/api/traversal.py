@@ -10,9 +10,8 @@ import numpy as np
 
 from mgraph.algorithms.variant import METHODS, Setting, TraversalSpec, select
 from mgraph.algorithms.variants import TABLE, methods_of
-from mgraph.api.graph import Graph, require_graph
-from mgraph.api.labels import Vertices, as_vertices
-from mgraph.api.results import Stored
+from mgraph.api.graph import Graph, Stored, as_vertices, require_graph
+from mgraph.api.labels import Vertices
 from mgraph.api.traversal_results import Stats, Traversed, TraversedMany
 from mgraph.backends.base import LIMITS
 from mgraph.cluster.base import Cluster
@@ -54,7 +53,10 @@ def bfs(
         `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
     """
-    return _traverse(g, [_bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)], method)[0]
+    spec = _bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
+    stored = Stored(g)
+    by_rank = g.run(traverse, [stored], [stored.key], [spec])
+    return _traversed(stored, spec, method, [part for (part,) in by_rank])
 
 
 def bfs_many(
@@ -67,7 +69,7 @@ def bfs_many(
 ) -> TraversedMany:
     """Search from each of many roots separately, with the options of `bfs`."""
     specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
-    return TraversedMany(_traverse(g, specs, method))
+    return _traverse_many(g, specs, method)
 
 
 def sssp(
@@ -96,7 +98,10 @@ def sssp(
         `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
     """
-    return _traverse(g, [_sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)], method)[0]
+    spec = _sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
+    stored = Stored(g)
+    by_rank = g.run(traverse, [stored], [stored.key], [spec])
+    return _traversed(stored, spec, method, [part for (part,) in by_rank])
 
 
 def sssp_many(
@@ -109,7 +114,7 @@ def sssp_many(
 ) -> TraversedMany:
     """Search from each of many roots separately, with the options of `sssp`."""
     specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
-    return TraversedMany(_traverse(g, specs, method))
+    return _traverse_many(g, specs, method)
 
 
 def state_dtype(info: GraphInfo) -> np.dtype:
@@ -233,12 +238,16 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
         select(TABLE[algorithm], settings[-1])
 
 
-def _traverse(g: Graph, specs: list[TraversalSpec], requested: str) -> list[Traversed]:
-    """Run the traversals under one lease and return their results."""
-    reason = "requested" if requested != "auto" else REASONS[g.info.layout]
+def _traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> TraversedMany:
+    """Run several traversals under one lease."""
     stored = [Stored(g) for _ in specs]
     by_rank = g.run(traverse, stored, [one.key for one in stored], specs)
-    return [
-        Traversed(one, spec, Stats.of_ranks(g, spec, reason, parts))
-        for one, spec, parts in zip(stored, specs, zip(*by_rank, strict=True), strict=True)
-    ]
+    of_searches = zip(stored, specs, zip(*by_rank, strict=True), strict=True)
+    return TraversedMany([_traversed(one, spec, requested, parts) for one, spec, parts in of_searches])
+
+
+def _traversed(stored: Stored, spec: TraversalSpec, requested: str, parts: Sequence[dict]) -> Traversed:
+    """Return the result that the ranks have stored, with the stats that they report."""
+    g = stored.graph
+    reason = "requested" if requested != "auto" else REASONS[g.info.layout]
+    return Traversed(stored, spec, Stats.of_ranks(g, spec, reason, parts))

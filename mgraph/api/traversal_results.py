@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.variant import TraversalSpec
-from mgraph.api.graph import Graph
-from mgraph.api.labels import as_vertices
-from mgraph.api.results import Column, Costs, Result, Stored, costs_of_ranks
+from mgraph.api.graph import Graph, Stored, as_vertices
+from mgraph.api.results import Column, Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.tables import as_objects

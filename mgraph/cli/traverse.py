@@ -19,7 +19,7 @@ from mgraph.cli.options import Command, combined, layout_option, search_input_op
 from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
-from mgraph.io.checks import check_vertex
+from mgraph.io.checks import check_vertices
 from mgraph.store.manifest import StoredGraph
 
 
@@ -75,9 +75,9 @@ def _check(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str |
     """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
     if edges.num_vertices is not None and not _may_have_labels(edges):
         for source in sources:
-            check_vertex(edges.num_vertices, _vertex("", source), "source")
+            check_vertices(edges.num_vertices, [_vertex("", source)], "source")
         if target is not None:
-            check_vertex(edges.num_vertices, _vertex("", target), "target")
+            check_vertices(edges.num_vertices, [_vertex("", target)], "target")
     if weighted and not has_weights(edges):
         raise UsageError(PATHS_NEED_WEIGHTS)
 

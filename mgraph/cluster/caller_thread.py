@@ -50,11 +50,9 @@ class CallerThread(LocalRanks):
         if threading.get_ident() in self._idents:
             raise UsageError(OWN_CALL)
         call = _Call(self)
+        give_up = partial(run_in_thread, call.give_up)
         try:
-            with (
-                HeldErrors(partial(run_in_thread, call.give_up)) as held,
-                _Turn(self._turns, self._idents, held) as is_taken,
-            ):
+            with HeldErrors(give_up) as held, _Turn(self._turns, self._idents, held) as is_taken:
                 rank = call.begin() if is_taken else None
                 if rank is None:
                     return []  # given up: the end of the block raises
@@ -71,7 +69,7 @@ class CallerThread(LocalRanks):
                 call.end()
                 return results
         except BaseException:
-            run_in_thread(call.give_up)
+            give_up()
             raise
 
     def forget_all_collected(self) -> None:

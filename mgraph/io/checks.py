@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -142,16 +142,17 @@ def check_num_vertices(num_vertices: Any) -> int | None:
     return count
 
 
-def check_vertex(num_vertices: int, vertex: Any, name: str) -> int:
-    """Return an argument that must be a vertex.
+def check_vertices(num_vertices: int, vertices: Iterable[Any], name: str) -> tuple[int, ...]:
+    """Return arguments that must be vertices.
 
-    `name` is its name in the error.
+    `name` is the name of one of them in the error.
     """
-    index = as_integer(vertex, name)
-    if not 0 <= index < num_vertices:
-        known = f"ids are 0..{num_vertices - 1}" if num_vertices else "the graph has none"
-        raise UsageError(f"{name} {index} is not a vertex: {known}")
-    return index
+    ids = tuple([as_integer(vertex, name) for vertex in vertices])
+    for index in ids:
+        if not 0 <= index < num_vertices:
+            known = f"ids are 0..{num_vertices - 1}" if num_vertices else "the graph has none"
+            raise UsageError(f"{name} {index} is not a vertex: {known}")
+    return ids
 
 
 def as_flag(value: Any, name: str) -> bool:
