@@ -13,6 +13,22 @@ from mgraph.cluster.base import Rank
 PACKAGE = os.path.dirname(mgraph.__file__) + os.sep
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A launch by a backend.
+
+    Attributes
+    ----------
+    stack
+        The functions of the package on the stack, outermost first.
+    num_calls
+        How many of the trace's calls came first, the launch included.
+    """
+
+    stack: list[str]
+    num_calls: int
+
+
 @dataclass
 class CallTrace:
     """The calls of one thread while it is traced.
@@ -22,11 +38,11 @@ class CallTrace:
     calls
         `folder/file.py name`, in the order of their first calls.
     launches
-        For each launch by a backend, the functions of the package on the stack, outermost first.
+        The launches by a backend.
     """
 
     calls: list[str] = field(default_factory=list)
-    launches: list[list[str]] = field(default_factory=list)
+    launches: list[Launch] = field(default_factory=list)
 
     def start(self) -> None:
         sys.setprofile(self._record)
@@ -45,7 +61,7 @@ class CallTrace:
         if name not in self.calls:
             self.calls.append(name)
         if frame.f_code.co_name in ("launch", "prepared"):
-            self.launches.append(_stack(frame))
+            self.launches.append(Launch(_stack(frame), len(self.calls)))
 
 
 def _name(frame: Any) -> str | None:
