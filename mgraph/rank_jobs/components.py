@@ -10,14 +10,15 @@ from mgraph.algorithms.components.labels import labels_of_users
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room
-from mgraph.rank_jobs.results import StoredColumns, shard_of
+from mgraph.rank_jobs.results import StoredColumns
+from mgraph.shard.shard import Shard
 from mgraph.validation.components import labels_check_bytes, validate_labels
 from mgraph.validation.traversal import Violation
 
 
 def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     """Find the components; store their labels as `key` and return this rank's stats."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     trace = Trace(rank.backend, rank.comm)
     variant, roots = run_variant.compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
@@ -35,7 +36,7 @@ def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
 
 def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check the labels of components by rules; every rank returns the same violations."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     labels = rank.objects[key].columns["labels"]
     needed = labels_check_bytes(shard.partition, shard.info.num_vertices)
     refuse_check_without_room("components", needed, shard, rank.comm)

@@ -9,8 +9,8 @@ from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.variant import TraversalSpec, require_variant
 from mgraph.algorithms.variants import MULTI_SOURCE
 from mgraph.cluster.base import Rank
-from mgraph.rank_jobs.results import shard_of
 from mgraph.rank_jobs.traversal import store_traversal
+from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of
 from mgraph.types import LEVEL
 
@@ -22,7 +22,7 @@ def search_all_roots(
 
     Store the levels as `keys` and return this rank's stats.
     """
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     comm = rank.comm
     trace = Trace(rank.backend, rank.comm)
     with trace.phase("prepare"):
@@ -46,7 +46,7 @@ def extract_root(rank: Rank, graph: str, levels: str, bit: int, key: str, spec: 
 
     Store it as `key` and return this rank's stats.
     """
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     trace = Trace(rank.backend, rank.comm)
     found: MultiSourceLevels = rank.objects[levels]
     # A call that failed since the search has discarded the in-rows on all ranks.

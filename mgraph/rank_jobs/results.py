@@ -9,7 +9,6 @@ import numpy as np
 from mgraph.cluster.base import Rank
 from mgraph.io.tables import Values, as_objects
 from mgraph.labels.table import LabelTable
-from mgraph.shard.shard import Shard
 from mgraph.types import Array
 
 HASHED_AT_ONCE = 1 << 26
@@ -32,16 +31,6 @@ class StoredColumns:
 def labels_of_ids(rank: Rank, labels: LabelTable | None, ids: np.ndarray) -> Values:
     """Return vertices as their labels; collective if there are labels."""
     return ids if labels is None else labels.labels_of(rank.comm, ids)
-
-
-def shard_of(rank: Rank, graph: str) -> Shard:
-    """Return this rank's shard.
-
-    Every job that may derive more data from it begins with this.
-    """
-    shard: Shard = rank.objects[graph]
-    shard.begin_call(rank.comm)
-    return shard
 
 
 def fetch(rank: Rank, key: str, column: str, lo: int, hi: int) -> np.ndarray:

@@ -12,7 +12,8 @@ from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.spanning_forest.exact_sum import exact_sum
 from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room, refuse_forest_without_room
-from mgraph.rank_jobs.results import StoredColumns, shard_of
+from mgraph.rank_jobs.results import StoredColumns
+from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import edges_of_users
 from mgraph.validation.spanning_forest import forest_check_bytes, validate_forest
 from mgraph.validation.traversal import Violation
@@ -27,7 +28,7 @@ class StoredForest(StoredColumns):
 
 def compute_spanning_forest(rank: Rank, graph: str, key: str, maximum: bool) -> dict[str, Any]:
     """Find a spanning forest; store its edges as `key` and return this rank's stats."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     refuse_forest_without_room(shard, rank.comm)
     comm = rank.comm
     trace = Trace(rank.backend, rank.comm)
@@ -47,7 +48,7 @@ def compute_spanning_forest(rank: Rank, graph: str, key: str, maximum: bool) -> 
 
 def check_forest(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a spanning forest by rules; every rank returns the same violations."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     forest = rank.objects[key]
     info = shard.info
     weight = np.dtype(shard.info.weight_dtype).itemsize

@@ -23,8 +23,9 @@ from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, 
 from mgraph.io.write_arrow import write_parquet
 from mgraph.labels.table import LabelTable, stride_of
 from mgraph.partition import chunk_range
-from mgraph.rank_jobs.results import StoredColumns, labels_of_ids, shard_of
+from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.edges_by_user import ByUser, cut_by_arcs, edges_of_range, ranges_of, vertices_by_user
+from mgraph.shard.shard import Shard
 
 if TYPE_CHECKING:
     import pandas
@@ -129,14 +130,15 @@ class GraphEdges:
         return _largest(rank, len(self._own_ranges(rank, key)))
 
     def _own_ranges(self, rank: Rank, key: str) -> list[tuple[int, int]]:
-        return list(ranges_of(rank.objects[key].cuts, *shard_of(rank, self.graph).user_range))
+        shard: Shard = rank.objects[self.graph].for_call(rank.comm)
+        return list(ranges_of(rank.objects[key].cuts, *shard.user_range))
 
     def first_row(self, rank: Rank, key: str) -> int:
         """Return 0: the edges of lower ranks are not counted."""
         return 0
 
     def _rows(self, rank: Rank, key: str, lo: int, hi: int, names: Sequence[str]) -> Batch:
-        shard = shard_of(rank, self.graph)
+        shard: Shard = rank.objects[self.graph].for_call(rank.comm)
         columns = edges_of_range(shard, rank.comm, rank.objects[key].by_user, lo, hi, both=self.both)
         rows = dict(zip(EDGE_COLUMNS, map(rank.backend.to_host, columns), strict=False))
         labels = None if self.numbered else shard.labels
@@ -164,7 +166,7 @@ def _largest(rank: Rank, number: int) -> int:
 
 def sort_vertices(rank: Rank, key: str, graph: str) -> list[int]:
     """Store the order of this rank's vertices as `key`; return user ids that cut the edges into batches."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     by_user = vertices_by_user(shard)
     cuts = cut_by_arcs(shard, rank.comm, by_user, BATCH_ROWS)
     part_cuts = cut_by_arcs(shard, rank.comm, by_user, PART_ROWS)
@@ -174,7 +176,7 @@ def sort_vertices(rank: Rank, key: str, graph: str) -> list[int]:
 
 def number_vertices(rank: Rank, key: str, graph: str) -> None:
     """Store the numbers of this rank's vertices as `key`, with their labels."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     lo, hi = shard.user_range
     numbers = rank.backend.to_device(np.arange(lo, hi))
     rank.objects[key] = StoredColumns(lo, {"vertex": numbers}, labels=shard.labels)

@@ -14,7 +14,7 @@ from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.io.tables import Values
-from mgraph.rank_jobs.results import StoredColumns, labels_of_ids, shard_of
+from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
@@ -32,7 +32,7 @@ class StoredTraversal(StoredColumns):
 
 def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]) -> list[dict[str, Any]]:
     """Run each traversal; store the results as `keys` and return this rank's stats."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     comm = rank.comm
     parts = []
     for key, spec in zip(keys, specs, strict=True):
@@ -147,7 +147,7 @@ def follow(rank: Rank, key: str, target: int) -> Values:
 
 def check_traversal(rank: Rank, key: str, graph: str) -> list[Violation]:
     """Check a traversal by rules; every rank returns the same violations."""
-    shard = shard_of(rank, graph)
+    shard: Shard = rank.objects[graph].for_call(rank.comm)
     result = rank.objects[key]
     sources = positions_of(shard, rank.comm, result.spec.sources)
     return validate_traversal(

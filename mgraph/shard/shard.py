@@ -161,7 +161,7 @@ class Shard:
     position_of_user: Array | None  # for the user ids of this rank's range; values from num_positions on are isolated
     stored_degrees: Array | None = None  # of the compact layout
     labels: LabelTable | None = None  # of a range of user ids; None if users call their vertices 0 .. n - 1
-    # Derived data, built on first use, and dropped by begin_call(), except for the blocks of the compact layout.
+    # Derived data, built on first use, and dropped by for_call(), except for the blocks of the compact layout.
     in_rows: Rows | None = None  # of a directed graph
     blocks: dict[int, Blocks] = field(default_factory=dict)  # by bytes of a state
     weight_sorted_rows: Rows | None = None  # light arcs first; they share indptr with the rows
@@ -171,14 +171,15 @@ class Shard:
     kept: dict[tuple, Any] = field(default_factory=dict, repr=False, compare=False)  # of functions cached_on_shard
     made_over: weakref.ref[Communicator] | None = None  # the communicator by which the derived data was built
 
-    def begin_call(self, comm: Communicator) -> None:
-        """Begin a call with this communicator; drop derived data that was built by another.
+    def for_call(self, comm: Communicator) -> Shard:
+        """Return this shard without derived data that another communicator has built.
 
-        After a failed call the ranks have a new communicator. Some ranks may have finished building derived data and
-        others not, which would make them disagree on the next collective: so all ranks drop it.
+        Every job that may derive data begins with this. After a failed call the ranks have a new communicator. Some
+        ranks may have finished building derived data and others not, which would make them disagree on the next
+        collective: so all ranks drop it.
         """
         if self.made_over is not None and self.made_over() is comm:
-            return
+            return self
         self.made_over = weakref.ref(comm)
         self.in_rows = self.weight_sorted_rows = self.result_routing = None
         self.overflowed_itemsize = 0
@@ -186,6 +187,7 @@ class Shard:
         self.kept.clear()
         if not self.is_compact:
             self.blocks.clear()
+        return self
 
     @cached_property
     def num_owned(self) -> int:
