@@ -4,6 +4,10 @@ The loop of step.py runs inside persistent_kernels.cu, without the host. Each le
 on the device at hand (common/cost_model.py). On a sparse graph whose frontiers stay narrow it uses chunked expansion:
 each block expands its part of the frontier over many levels between two grid barriers. When few vertices are unreached
 they are listed, and later levels scan the list only: with all blocks or, if it is very short, with one.
+
+Levels of a persistent search, on one GPU or on several, are bytes first, except on graphs of few arcs a vertex: a
+quarter as many bytes are written, and sent to other ranks. Levels that bytes do not hold are searched again in full
+width, with which later searches of the graph then begin. The trace includes a search that is repeated.
 """
 
 from __future__ import annotations
@@ -27,7 +31,6 @@ from mgraph.algorithms.bfs.persistent_kernels import (
 from mgraph.algorithms.bfs.step import DEEP_DEGREE, GROWTH
 from mgraph.algorithms.common.control_block import ControlBlock
 from mgraph.algorithms.common.cost_model import bfs_costs
-from mgraph.algorithms.common.dtype_ladder import has_all_levels, level_dtypes, may_exceed_uint8_levels
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import DEVICE_RATES, FIRST_NEIGHBORS, IN_ROWS
 from mgraph.algorithms.variant import GraphSizes, Variant
@@ -37,8 +40,11 @@ from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
 from mgraph.shard.in_rows import require_first_neighbors
 from mgraph.shard.shard import Shard, cached_on_shard
-from mgraph.types import LEVEL, Array
+from mgraph.types import LEVEL, NARROW_LEVEL, Array, unreached_of
 
+# A search with so many trace records, one per level, may not have reached all vertices.
+MAX_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
+assert MAX_IN_BYTES < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
 # Degrees are uniform where the largest is at most so many times the mean.
 UNIFORM_DEGREE_RATIO = 4
 
@@ -79,6 +85,26 @@ def bfs_persistent(
         # Freed before the next search allocates its own.
         del levels, parents, in_user_ids
     raise AssertionError("levels of 32 bits are never too narrow")
+
+
+def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
+    """Return the dtypes in which to search for levels, in order, each with its depth limit."""
+    limit = MAX_IN_BYTES if depth_limit is None else min(depth_limit, MAX_IN_BYTES)
+    in_bytes = not may_exceed_uint8_levels(shard) and (limit == depth_limit or not shard.exceeds_uint8_levels)
+    return [(NARROW_LEVEL, limit)] * in_bytes + [(LEVEL, depth_limit)]
+
+
+def may_exceed_uint8_levels(shard: Shard) -> bool:
+    """Return whether so few arcs per vertex allow searches of many levels."""
+    return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
+
+
+def has_all_levels(shard: Shard, dtype: np.dtype, num_rows: int, depth_limit: int | None) -> bool:
+    """Return whether a search with so many trace records, one for each level, needs no wider dtype."""
+    if dtype == LEVEL or num_rows < MAX_IN_BYTES or (depth_limit is not None and depth_limit <= MAX_IN_BYTES):
+        return True
+    shard.exceeds_uint8_levels = True
+    return False
 
 
 class _Search:

@@ -21,10 +21,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mgraph.algorithms.bfs import persistent_kernels as one_gpu
+from mgraph.algorithms.bfs.persistent import has_all_levels, level_dtypes
 from mgraph.algorithms.bfs.persistent_kernels import queue_capacity
 from mgraph.algorithms.bfs.persistent_multi_gpu_kernels import LAYOUT, METHODS, WORK, search_ranks
 from mgraph.algorithms.bfs.step import BETA, GROWTH
-from mgraph.algorithms.common.dtype_ladder import has_all_levels, level_dtypes
 from mgraph.algorithms.common.multi_gpu_search import MultiGpuSearch
 from mgraph.algorithms.common.traversal import TRACE_RECORDS, Trace, Traversal
 from mgraph.algorithms.derived import FIRST_NEIGHBORS, IN_ROWS

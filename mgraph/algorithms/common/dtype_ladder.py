@@ -1,31 +1,25 @@
-"""Levels in bytes, and integer distances in 16 or 32 bits, where those that occur fit, though longer paths could be.
+"""Integer distances in 16 or 32 bits, where those that occur fit, though longer paths could be.
 
 A path may be as long as all vertices times the largest weight, and hardly any is: with fewer bits a search loads,
 stores and sends less. Distances above `farthest()` count as unreached. If a distance is so near to that bound that an
 arc may exceed it, the search is repeated in the next wider dtype, which later searches of the graph then begin with.
-Multi-GPU searches try 16 bits first, since bytes over the links limit them.
-
-Levels of a persistent search are bytes first, except on graphs of few arcs a vertex: a quarter as many bytes are
-written, and sent to other ranks. The trace includes a search that is repeated.
+Multi-GPU searches try 16 bits first, since bytes over the links limit them. The trace includes a search that is
+repeated.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from mgraph.algorithms.bfs.step import DEEP_DEGREE
-from mgraph.algorithms.common.traversal import TRACE_RECORDS, Traversal
+from mgraph.algorithms.common.traversal import Traversal
 from mgraph.algorithms.variant import GraphSizes
 from mgraph.backends.totals import count_between
 from mgraph.comm.base import Communicator
 from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE
-from mgraph.types import LEVEL, NARROW_LEVEL, unreached_of
+from mgraph.types import unreached_of
 
 NARROW = tuple(np.dtype(name) for name in ("uint16", "uint32"))
-# A search with so many trace records, one per level, may not have reached all vertices.
-MAX_IN_BYTES = int(unreached_of(NARROW_LEVEL)) - 1
-assert MAX_IN_BYTES < TRACE_RECORDS, "every level that fits a byte has a trace record of its own"
 # A dtype that a path of so few arcs could exceed is not tried.
 FEWEST_ARCS = 64
 
@@ -74,26 +68,6 @@ def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     if dtype not in NARROW:
         return unreached_of(dtype)
     return max(0, farthest(dtype, info.max_weight) - int(info.max_weight))
-
-
-def may_exceed_uint8_levels(shard: Shard) -> bool:
-    """Return whether so few arcs per vertex allow searches of many levels."""
-    return shard.info.num_arcs <= DEEP_DEGREE * shard.partition.num_positions
-
-
-def level_dtypes(shard: Shard, depth_limit: int | None) -> list[tuple[np.dtype, int | None]]:
-    """Return the dtypes in which to search for levels, in order, each with its depth limit."""
-    limit = MAX_IN_BYTES if depth_limit is None else min(depth_limit, MAX_IN_BYTES)
-    in_bytes = not may_exceed_uint8_levels(shard) and (limit == depth_limit or not shard.exceeds_uint8_levels)
-    return [(NARROW_LEVEL, limit)] * in_bytes + [(LEVEL, depth_limit)]
-
-
-def has_all_levels(shard: Shard, dtype: np.dtype, num_rows: int, depth_limit: int | None) -> bool:
-    """Return whether a search with so many trace records, one for each level, needs no wider dtype."""
-    if dtype == LEVEL or num_rows < MAX_IN_BYTES or (depth_limit is not None and depth_limit <= MAX_IN_BYTES):
-        return True
-    shard.exceeds_uint8_levels = True
-    return False
 
 
 def is_whole(shard: Shard, comm: Communicator, found: Traversal, cutoff: float | int | None) -> bool:
