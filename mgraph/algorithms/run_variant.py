@@ -2,39 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from mgraph.algorithms.common.dtype_ladder import first_dtypes, is_whole, narrow_cutoff
+from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_whole
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.variant import Setting, TraversalSpec, Variant, require_variant, select
 from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST, TABLE
 from mgraph.comm.base import Communicator
+from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.shard.shard import Shard, cached_on_shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
 from mgraph.types import LEVEL, Array
 
 
-def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Variant:
+@dataclass(frozen=True)
+class Prepared:
+    """A variant with what it needs, and the dtype in which it searches first."""
+
+    variant: Variant
+    dtype: np.dtype
+    farthest: int | None  # the largest limit in a narrow dtype
+    peer_buffers: PeerBuffers | None
+
+    def limit(self, wanted: float | int | None) -> float | int | None:
+        """Return the limit that distances of this dtype obey."""
+        if self.farthest is None:
+            return wanted
+        return self.farthest if wanted is None else min(int(wanted), self.farthest)
+
+
+def prepare(shard: Shard, comm: Communicator, spec: TraversalSpec) -> Prepared:
     """Select the variant of a traversal and make what it needs; the same variant on every rank."""
     rows = TABLE[spec.algorithm]
     finds_tree = spec.predecessors or len(spec.sources) > 1
     key = (prepare, rows, spec.method, spec.dtype, finds_tree, shard.overflowed_itemsize)
-    ready = shard.kept.get(key)
+    ready: Prepared | None = shard.kept.get(key)
     # A search of another graph may have replaced the peer buffers, or lost them.
-    if ready is not None and ready[1] is comm.peer_buffers:
-        prepared: Variant = ready[0]
-        return prepared
+    if ready is not None and ready.peer_buffers is comm.peer_buffers:
+        return ready
     variant = require_variant(rows, shard, comm, spec.dtype, spec.method)
     if finds_tree:
         require_variant(PREDECESSORS, shard, comm, spec.dtype)
+    is_complete = all(want.make(shard, comm, spec.dtype) for want in variant.wants)
+    prepared = Prepared(variant, *_first_dtype(variant, shard, spec), comm.peer_buffers)
     # What had no room is tried again before the next search.
-    if all(want.make(shard, comm, spec.dtype) for want in variant.wants):
-        shard.kept[key] = variant, comm.peer_buffers
-    return variant
+    if is_complete:
+        shard.kept[key] = prepared
+    return prepared
 
 
-def search(variant: Variant, shard: Shard, comm: Communicator, spec: TraversalSpec, trace: Trace) -> Traversal:
+def search(prepared: Prepared, shard: Shard, comm: Communicator, spec: TraversalSpec, trace: Trace) -> Traversal:
     """Search from the sources with a variant that is prepared; the phase begins when their positions are known.
 
     Distances too long for a narrow dtype are searched again in the next wider one, for which the variant is prepared
@@ -42,11 +62,13 @@ def search(variant: Variant, shard: Shard, comm: Communicator, spec: TraversalSp
     """
     positions: list[int] = []
     while True:
+        variant = prepared.variant
         if not variant.takes_user_ids and not positions:
             positions = _find_sources(shard, comm, spec)
         starts = spec.sources if variant.takes_user_ids else connected(shard, positions)
         with trace.phase("traverse"):
-            dtype, limit = _first_dtype(variant, shard, spec)
+            dtype = prepared.dtype
+            limit = prepared.limit(spec.limit)
             if spec.algorithm == "sssp":
                 found: Traversal = variant.run(shard, comm, starts, trace, dtype, limit)
             elif variant.translates and spec.predecessors:
@@ -58,7 +80,7 @@ def search(variant: Variant, shard: Shard, comm: Communicator, spec: TraversalSp
                 return found
             del found  # perhaps a view of the peer buffers
             shard.overflowed_itemsize = dtype.itemsize
-            variant = prepare(shard, comm, spec)
+            prepared = prepare(shard, comm, spec)
 
 
 def find_tree(
@@ -103,9 +125,9 @@ def _find_sources(shard: Shard, comm: Communicator, spec: TraversalSpec) -> list
     return positions
 
 
-def _first_dtype(variant: Variant, shard: Shard, spec: TraversalSpec) -> tuple[np.dtype, float | int | None]:
-    """Return the dtype that a search tries first, and the limit that its distances obey."""
+def _first_dtype(variant: Variant, shard: Shard, spec: TraversalSpec) -> tuple[np.dtype, int | None]:
+    """Return the dtype that a search tries first, and the largest limit in it, None if there is none."""
     if spec.algorithm == "sssp" and variant.short_name != "sweep":
         for narrow in first_dtypes(shard, spec.dtype, has_peer_buffers=variant.has_peer_buffers):
-            return narrow, narrow_cutoff(shard.info, narrow, spec.limit)
-    return spec.dtype, spec.limit
+            return narrow, farthest(narrow, shard.info.max_weight)
+    return spec.dtype, None

@@ -57,6 +57,10 @@ class Allocated:
     count: int
     dtype: np.dtype
 
+    @property
+    def nbytes(self) -> int:
+        return self.count * self.dtype.itemsize
+
 
 # The arguments of a multi-GPU kernel for the ranks' peer buffers: PeerBuffers.bound in comm/peer_buffers.py.
 BOUND_PEER_BUFFERS = (Bound(np.dtype(np.uint32)), Bound(np.dtype(np.int64)), Bound(np.dtype(np.uint8)))

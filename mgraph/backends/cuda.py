@@ -116,7 +116,7 @@ class _Prepared:
         self._empty = args[1] <= args[0]
         self._bound = [i for i, a in enumerate(args) if type(a) is Bound]
         allocated = [(i, a) for i, a in enumerate(args) if type(a) is Allocated]
-        self._allocated = [(i, a.count * a.dtype.itemsize) for i, a in allocated]
+        self._allocated = [(i, a.nbytes) for i, a in allocated]
         self._arrays = [(a.count, a.dtype) for _, a in allocated]
         # References that keep the arrays alive while their addresses are in the buffer.
         self._fixed = [None if isinstance(a, (Bound, Allocated)) else a for a in args]

@@ -38,13 +38,13 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
     for key, spec in zip(keys, specs, strict=True):
         trace = Trace(rank.backend, comm)
         with trace.phase("prepare"):
-            variant = prepare(shard, comm, spec)
+            prepared = prepare(shard, comm, spec)
             if comm.size > 1:
                 require_result_routing(shard, comm)
-        found = search(variant, shard, comm, spec, trace)
+        found = search(prepared, shard, comm, spec, trace)
         assert found.sources is not None, "a search returns them"
         stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
-        parts.append({**stats, "variant": variant.name})
+        parts.append({**stats, "variant": prepared.variant.name})
         # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts

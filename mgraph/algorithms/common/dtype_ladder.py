@@ -57,12 +57,6 @@ def farthest(dtype: np.dtype, heaviest: float | int) -> int:
     return int(unreached_of(dtype)) - 1 - int(heaviest)
 
 
-def narrow_cutoff(info: GraphInfo, dtype: np.dtype, cutoff: float | int | None) -> int:
-    """Return the cutoff of a search in this dtype."""
-    most = farthest(dtype, info.max_weight)
-    return most if cutoff is None else min(int(cutoff), most)
-
-
 def nearest_beyond(info: GraphInfo, dtype: np.dtype) -> float | int:
     """Return the smallest distance from which an arc may exceed this dtype."""
     if dtype not in NARROW:

@@ -30,11 +30,11 @@ from mgraph.algorithms.sssp.persistent_kernels import (
     work_lengths,
 )
 from mgraph.algorithms.variant import GraphSizes, Variant
-from mgraph.backends.base import PersistentBackend
+from mgraph.backends.base import Allocated, Bound, PersistentBackend
 from mgraph.backends.rates_file import require_rates
 from mgraph.comm.base import Communicator
 from mgraph.errors import CommAborted
-from mgraph.shard.shard import Shard, long_rows
+from mgraph.shard.shard import Shard, cached_on_shard, long_rows
 from mgraph.shard.weight_sorted_rows import SPARSE_DEGREE, class_scale
 from mgraph.types import unreached_of
 
@@ -57,54 +57,76 @@ def sssp_persistent(
     """Find distances in `dtype` from positions `sources`; predecessors are found afterwards."""
     assert comm.size == 1, "one rank alone runs in one launch"
     run = shard.backend
-    n = shard.num_owned
-    assert isinstance(run, PersistentBackend), "the caller has checked"
-    dist = run.xp.empty(n, dtype)
-    if not n:
-        return Traversal(dist, None)
-    weight_sorted = shard.weight_sorted_rows is not None
-    rows = shard.weight_sorted_rows or shard.rows
-    delta = delta or default_delta(shard, dtype, DELTA_PERSISTENT if shard.info.order == "degree" else DELTA_EVEN)
-    counters = run.to_device(_launch_words(shard, sources, dtype, cutoff, delta))
-    words, on_host = run.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
-    on_host[0] = 0
-    bits, queues, tags, log = work_lengths(n, len(rows.targets), weight_sorted=weight_sorted)
-    (find_distances_by_weight if weight_sorted else find_distances)[run](
-        0, n, run.abort_word, rows.indptr, rows.targets, rows.weights, dist,
-        run.xp.empty(bits, np.uint32), run.xp.empty(queues, rows.targets.dtype), run.xp.empty(tags, np.uint32),
-        counters, run.xp.empty(log, np.int64), words,
-    )  # fmt: skip
+    if not shard.num_owned:
+        return Traversal(run.xp.empty(0, dtype), None)
+    search = _prepare_search(shard, dtype, delta, shard.weight_sorted_rows is not None)
+    search.on_host[0] = 0
+    dist, *_ = search.launch(run.to_device(search.counters(sources, cutoff)))
     run.synchronize()
-    done, num_records, started = on_host[: len(REPORT)].tolist()
+    done, num_records, started = search.on_host[: len(REPORT)].tolist()
     if not done:
         raise CommAborted("the search was aborted at a grid barrier")
-    records = on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
+    records = search.on_host[len(REPORT) :][: num_records * RECORD_WORDS].copy()
     trace.add_persistent(lambda: _rounds(started, records))
     return Traversal(dist, None)
 
 
-def _launch_words(
-    shard: Shard, sources: list[int], dtype: np.dtype, cutoff: float | int | None, delta: float | int
-) -> np.ndarray:
-    """Return the kernel's counters, with the launch parameters and the sources in them."""
-    states = sorted({int(shard.partition.state(p)) for p in sources})
-    hubs = min(shard.num_owned, HUB_BYTES // dtype.itemsize) if shard.info.order == "degree" else 0
-    parameters = LAUNCH_PARAMETERS.arranged(
-        cutoff=word_of(unreached_of(dtype) if cutoff is None else cutoff, dtype),
-        delta=word_of(delta, dtype),
-        num_sources=len(states),
-        hubs=hubs,
-        pulls=not shard.info.directed,
-        scale=word_of(class_scale(shard.info), np.dtype(np.float64)),
-        long_rows=long_rows(shard, PIECE_ARCS),
-    )
-    run = shard.backend
-    assert isinstance(run, PersistentBackend), "the caller has checked"
-    costs = sssp_costs(require_rates(run), shard.num_owned, dtype.itemsize)
-    counters = np.zeros(COUNTERS["sources"] + len(states), np.int64)
-    counters[: len(parameters) + len(costs)] = (*parameters, *costs)
-    counters[COUNTERS["sources"] :] = states
-    return counters
+class _Search:
+    """The prepared launch of searches of a shard.
+
+    `launch` takes the counters, and returns distances and work arrays that are dead once the search has ended; the
+    kernel's report is `on_host`.
+    """
+
+    def __init__(self, shard: Shard, dtype: np.dtype, delta: float | int | None) -> None:
+        run = shard.backend
+        assert isinstance(run, PersistentBackend), "the variant applies to no other"
+        num = shard.num_owned
+        info = shard.info
+        has_hubs = info.order == "degree"
+        weight_sorted = shard.weight_sorted_rows is not None
+        rows = shard.weight_sorted_rows or shard.rows
+        width = delta or default_delta(shard, dtype, DELTA_PERSISTENT if has_hubs else DELTA_EVEN)
+        parameters = LAUNCH_PARAMETERS.arranged(
+            cutoff=0,
+            delta=word_of(width, dtype),
+            num_sources=0,
+            hubs=min(num, HUB_BYTES // dtype.itemsize) if has_hubs else 0,
+            pulls=not info.directed,
+            scale=word_of(class_scale(info), np.dtype(np.float64)),
+            long_rows=long_rows(shard, PIECE_ARCS),
+        )
+        costs = sssp_costs(require_rates(run), num, dtype.itemsize)
+        self._dtype = dtype
+        self._shared = np.zeros(COUNTERS["sources"], np.int64)
+        self._shared[: len(parameters) + len(costs)] = (*parameters, *costs)
+        words, self.on_host = run.host_words(len(REPORT) + RECORD_WORDS * MAX_RECORDS)
+        vertex = rows.targets.dtype
+        bits, queues, tags, log = work_lengths(num, len(rows.targets), weight_sorted=weight_sorted)
+        self.launch = run.prepared(
+            find_distances_by_weight if weight_sorted else find_distances, 0, num, run.abort_word,
+            rows.indptr, rows.targets, rows.weights, Allocated(num, dtype), Allocated(bits, np.dtype(np.uint32)),
+            Allocated(queues, vertex), Allocated(tags, np.dtype(np.uint32)), Bound(np.dtype(np.int64)),
+            Allocated(log, np.dtype(np.int64)), words,
+        )  # fmt: skip
+
+    def counters(self, sources: list[int], cutoff: float | int | None) -> np.ndarray:
+        """Return the counters of one search, with the launch parameters and the sources in them."""
+        starts = np.array(sorted(set(sources)), np.int64)
+        counters = np.concatenate([self._shared, starts])
+        farthest = unreached_of(self._dtype) if cutoff is None else cutoff
+        counters[LAUNCH_PARAMETERS.index("cutoff")] = word_of(farthest, self._dtype)
+        counters[LAUNCH_PARAMETERS.index("num_sources")] = len(starts)
+        return counters
+
+
+@cached_on_shard
+def _prepare_search(shard: Shard, dtype: np.dtype, delta: float | int | None, weight_sorted: bool) -> _Search:
+    """Return the prepared search.
+
+    `weight_sorted` is part of the key: weight-sorted rows may be added later.
+    """
+    return _Search(shard, dtype, delta)
 
 
 def _rounds(started: int, log: np.ndarray) -> list[dict]:

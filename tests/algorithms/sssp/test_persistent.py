@@ -20,7 +20,9 @@ from mgraph.algorithms.sssp import persistent
 from mgraph.algorithms.sssp.delta_stepping import sssp_delta_stepping
 from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.persistent import sssp_persistent
+from mgraph.algorithms.sssp.persistent_kernels import find_distances
 from mgraph.api.traversal import state_dtype
+from mgraph.backends.base import Allocated
 from mgraph.generate.spec import parse_spec
 from mgraph.ingest.build import build
 from mgraph.shard.weight_sorted_rows import require_weight_sorted_rows
@@ -132,6 +134,11 @@ def test_distances_do_not_depend_on_grid_or_order_of_threads(block, blocks, seed
     check(hubs(seed, 400), [9], backend=backend)
 
 
+def test_shared_memory_of_a_launch_is_known_before_its_distances_are_allocated():
+    args = dict.fromkeys(find_distances.parameters) | {"dist": Allocated(100, np.dtype(np.uint16))}
+    assert find_distances.shared_bytes(tuple(args.values())) == 200
+
+
 @pytest.mark.parametrize("name", ["grid", "dag", "rounding", "large-weights"])
 def test_vertices_beyond_the_cutoff_are_unreached(name):
     case = ZOO[name]
@@ -144,12 +151,20 @@ def test_vertices_beyond_the_cutoff_are_unreached(name):
 @pytest.mark.parametrize("spec", ["rmat:16", "rmat:14,weights=float32", "uniform:2^16:16", "grid:300x300", "ssca2:14"])
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_large_graphs_on_a_gpu(spec, order):
-    """Compare step and persistent variants from several sources, with and without a cutoff."""
-    backend = BACKENDS["cuda"].make()
+    compare_searches_of_one_shard(BACKENDS["cuda"].make(), spec, order, [([17], None), ([3, 1000], None), ([5], 150)])
+
+
+@pytest.mark.parametrize("spec", ["rmat:6", "rmat:6,weights=float32"])
+def test_searches_of_one_shard_do_not_depend_on_earlier_ones(spec):
+    starts = [([17], 40), ([17], None), ([3, 30], None), ([5], 150), ([], None)]
+    compare_searches_of_one_shard(EmulatedBackend(block=64, blocks=3), spec, "degree", starts)
+
+
+def compare_searches_of_one_shard(backend, spec, order, starts):
+    """Compare step and persistent variants, from positions and with cutoffs, before and after rows are sorted."""
 
     def both(_, comm):
         shard = build(parse_spec(spec), backend, comm, order=order)
-        starts = ([17], None), ([3, 1000], None), ([5], 150)
 
         def search_all(variant):
             dtype = state_dtype(shard.info)
