@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +14,16 @@ import pyarrow.parquet
 import pytest
 import scipy.sparse as sp
 from binary_graphs import galois_bytes, gap_bytes, graph500_bytes
-from edge_checks import BACKEND, read_edges
+from edge_checks import BACKEND, as_source
 from hypothesis import given
 from hypothesis import strategies as st
 from tiers import examples
 
+from mgraph.comm.threads import open_threads
 from mgraph.errors import MgraphError
 from mgraph.generate.rmat import Rmat
-from mgraph.io.formats import FORMATS
+from mgraph.ingest.read import read_table
+from mgraph.io.formats import FORMATS, read_source
 from mgraph.io.write import write_edges
 
 ARCS = [(0, 1, 5), (1, 0, 5), (1, 3, 7), (3, 1, 7), (5, 5, 2)]
@@ -35,6 +39,13 @@ def saved(save, *args, **more):
     return file.getvalue()
 
 
+def zipped(name, data):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, data)
+    return file.getvalue()
+
+
 def csr_bytes(folder):
     write_edges(folder / "g.csr", Rmat(3))
     return (folder / "g.csr").read_bytes()
@@ -44,6 +55,9 @@ def csr_bytes(folder):
 def corpus(tmp_path_factory):
     """Return name of a file -> (its bytes, options)."""
     table = pa.table(ENDS)
+    names = {end: [f"Knoten {v}" for v in ENDS[end]] for end in ("sources", "targets")}
+    words = pa.table(names | {"weights": ENDS["weights"]})
+    coded = pa.table({end: pa.array(values).dictionary_encode() for end, values in names.items()})
     matrix = sp.coo_array((ENDS["weights"], (ENDS["sources"], ENDS["targets"])), shape=(7, 7))
     named = {"weight": "weights"}
     return {
@@ -57,6 +71,8 @@ def corpus(tmp_path_factory):
         "dia.npz": (saved(sp.save_npz, matrix.todia(), compressed=False), {}),
         "g.parquet": (saved(lambda file: pyarrow.parquet.write_table(table, file)), named),
         "g.arrow": (saved(lambda file: pyarrow.feather.write_feather(table, file, compression="uncompressed")), named),
+        "words.parquet": (saved(lambda file: pyarrow.parquet.write_table(words, file)), named),
+        "words.arrow": (saved(lambda file: pyarrow.feather.write_feather(coded, file, compression="lz4")), {}),
         "g.csr": (csr_bytes(tmp_path_factory.mktemp("csr")), {}),
         "galois.gr": (galois_bytes(ARCS, 7, 1, "float32"), {"weight": "float32", "format": "galois"}),
         "g.sg": (gap_bytes(ARCS, 7, directed=True, weighted=False), {}),
@@ -70,6 +86,10 @@ def corpus(tmp_path_factory):
         "g.graph": (b"%\n4 2 011\n1 2 5\n2 1 5 4 7\n\n3 2 7\n", {}),
         "g.wel": (b"# SNAP\n" + LINES, {}),
         "g.csv": (b"src,dst,weight\n0,1,0.5\n1,3,1e3\n", {}),
+        "words.csv": (b'src,dst,weight\n"a ""b""",c,0.5\n"#d",\xc3\xa4 e,-1e3\n', {}),
+        "words.tsv": (b"a\tb b\nc\t'd\n", {"source": 0, "target": 1}),
+        "g.wel.gz": (gzip.compress(LINES, mtime=0), {}),
+        "g.zip": (zipped("g.wel", LINES), {"format": "text", "weight": 2}),
     }
 
 
@@ -83,7 +103,9 @@ def test_corpus_has_every_format(corpus):
 def read_or_refused(path, options) -> bool:
     """Return whether a file is read; its edges are then valid, and else its error names it."""
     try:
-        source = read_edges(path, **options)
+        table = read_source(path, **options)
+        # Ids as they are, and words as labels.
+        source = read_table(table, BACKEND, open_threads(1)[0])[0] if "words" in path.name else as_source(table)
     except MgraphError as error:
         assert path.stem.split(".")[0] in str(error), error  # noqa: PT017  any other exception fails the test
         return False
