@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import pathlib
 import re
 from collections.abc import Callable
@@ -31,7 +30,7 @@ from mgraph.io.metis import read_metis
 from mgraph.io.mtx import BANNER, read_mtx
 from mgraph.io.npz import read_npz
 from mgraph.io.parquet import read_parquet
-from mgraph.io.paths import input_files
+from mgraph.io.paths import input_files, name_of
 from mgraph.io.several import as_one_table
 from mgraph.io.text import read_text
 
@@ -220,18 +219,11 @@ def _read(path: Any, format: str | None, given: dict[str, Any]) -> EdgeTable:
         return FORMATS[name].read(file, **reader_options(FORMATS[name].read, given, file))
 
     if len(files) == 1:
-        return read(files[0])
-    with ThreadPoolExecutor(available_cores()) as pool:
-        tables = list(pool.map(read, files))
-    return as_one_table(tables, files, _name(path, files))
-
-
-def _name(path: Any, files: list[spool.InputFile]) -> str:
-    """Return a name for several files: that of their folder, or of the first in a list."""
-    if not isinstance(path, (str, os.PathLike)):
-        return files[0].stem
-    whole = pathlib.PurePath(os.fspath(path).rstrip("/"))
-    return whole.parent.name if re.search(r"[*?\[]", whole.name) else whole.name
+        tables = [read(files[0])]
+    else:
+        with ThreadPoolExecutor(available_cores()) as pool:
+            tables = list(pool.map(read, files))
+    return as_one_table(tables, files, name_of(path, files))
 
 
 def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.InputFile]:

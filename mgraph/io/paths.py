@@ -56,6 +56,18 @@ def _files(path: str | os.PathLike[str]) -> list[spool.InputFile]:
     raise InputError(f"{local}: no such file{hint}")
 
 
+def name_of(path: Any, files: list[spool.InputFile]) -> str | None:
+    """Return the name of the folder that a path means, or in which its pattern finds files; None for files."""
+    if not isinstance(path, (str, os.PathLike)):
+        return None
+    text = os.fspath(path)
+    local = pathlib.Path(text).expanduser().absolute()
+    if text in ("-", str(files[0])) or local.is_file():
+        return None
+    whole = pathlib.PurePath(text.rstrip("/")) if is_url(text) else local
+    return whole.parent.name if re.search(r"[*?\[]", whole.name) else whole.name
+
+
 def _in_folder(folder: pathlib.Path) -> list[spool.InputFile]:
     """Return the files of a folder as Spark and Dask write one: hidden ones and marks such as _SUCCESS are skipped."""
     if (folder / SAVED).is_file():

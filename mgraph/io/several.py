@@ -58,6 +58,11 @@ class SeveralTables:
         known = [count for count in declared if count is not None]
         return sum(known) if len(known) == len(declared) else None
 
+    @property
+    def expected_vertices(self) -> int | None:
+        """The number of vertices as a single file suggests it; samples of several do not tell their union."""
+        return getattr(self.tables[0], "expected_vertices", None) if len(self.tables) == 1 else None
+
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         which = bisect.bisect_right(self._ends, k)
         return self.tables[which].piece(k - (self._ends[which] - self.tables[which].num_pieces), backend)
@@ -67,9 +72,9 @@ class SeveralTables:
             table.release()
 
 
-def as_one_table(tables: Sequence[EdgeTable], files: Sequence[object], name: str) -> EdgeTable:
-    """Return tables of several files as one; a file that differs from the first is refused by name."""
-    if len(tables) == 1:
+def as_one_table(tables: Sequence[EdgeTable], files: Sequence[object], name: str | None) -> EdgeTable:
+    """Return tables of several files as one, perhaps of a name of its own; refuse a file that is unlike the first."""
+    if len(tables) == 1 and name in (None, tables[0].name):
         return tables[0]
     facts: dict[str, Callable[[Any], Any]] = {
         "columns": lambda table: getattr(table, "columns", None),
@@ -84,7 +89,7 @@ def as_one_table(tables: Sequence[EdgeTable], files: Sequence[object], name: str
                 raise InputError(
                     f"{file} differs from {files[0]} in its {what} ({_said(fact(table))}, not {_said(first)})"
                 )
-    return SeveralTables(tuple(tables), name, tables[0].labels)
+    return SeveralTables(tuple(tables), name or tables[0].name, tables[0].labels)
 
 
 def _said(value: Any) -> str:

@@ -46,6 +46,16 @@ def test_folder_is_one_table_without_hidden_files_and_marks(parts):
     assert table.piece(1, None).where(1) == f"{parts}/part-1.npz: edge 1"
 
 
+def test_name_of_a_folder_does_not_depend_on_the_number_of_its_files(parts, monkeypatch):
+    for name in ("part-2.npz", "part-1.npz"):
+        assert [read_source(path).name for path in (parts, f"{parts}/", f"{parts}/part-*.npz")] == ["pairs"] * 3
+        (parts / name).unlink()
+    assert [read_source(path).name for path in (parts, f"{parts}/", f"{parts}/part-*.npz")] == ["pairs"] * 3
+    assert rows_in(parts) == [(0, 1), (0, 9)]
+    monkeypatch.chdir(parts)
+    assert [read_source(path).name for path in (".", "part-*.npz", "part-0.npz")] == ["pairs", "pairs", "part-0"]
+
+
 def test_list_and_pattern_are_one_table(parts, monkeypatch):
     files = sorted(parts.iterdir())
     assert rows_in(files) == rows_in([str(file) for file in files]) == rows_in(tuple(files)) == ROWS
@@ -60,6 +70,7 @@ def test_list_and_pattern_are_one_table(parts, monkeypatch):
 def test_file_whose_name_has_signs_of_a_pattern_is_read(parts):
     path = save(parts.parent / "a[1]*.npz", [(0, 1)])
     assert rows_in(path) == [(0, 1)]
+    assert read_source(path).name == "a[1]*"
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])

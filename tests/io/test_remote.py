@@ -91,6 +91,9 @@ def test_folders_patterns_and_lists_are_read(store, tmp_path):
     store.pipe("/folder/_SUCCESS", b"")
     for url in ("memory://folder", "memory://folder/part-*.wel", [f"memory://folder/part-{k}.wel" for k in range(4)]):
         assert rows_in(url) == ROWS
+    store.pipe("/single/part-0.wel", b"1 2 3\n")
+    assert [read_source(f"memory://single{end}").name for end in ("", "/", "/*.wel")] == ["single"] * 3
+    assert read_source("memory://single/part-0.wel").name == "part-0"
     (tmp_path / "a.wel").write_bytes(b"8 9 1\n")
     assert rows_in([tmp_path / "a.wel", "memory://folder/part-0.wel"]) == [(0, 1, 5), (8, 9, 1)]
     assert rows_in(f"file://{tmp_path}/a.wel") == [(8, 9, 1)]
