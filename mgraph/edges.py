@@ -113,7 +113,8 @@ class EdgeTable(Protocol):
     """A reader of the user's edges: frozen, picklable, and checked as far as that needs no pass over the data.
 
     An undirected edge is given once or in both directions. A table whose input declares the number of its edges has it
-    as `declared_edges`; another number is refused.
+    as `declared_edges`; another number is refused. A table that may have strings as ids says by `is_text` whether it
+    has.
     """
 
     @property
@@ -158,6 +159,11 @@ class EdgeTable(Protocol):
 def is_table(edges: EdgeSizes | EdgeTable) -> TypeIs[EdgeTable]:
     """Return whether input edges are a table."""
     return hasattr(edges, "num_pieces")
+
+
+def are_strings(edges: EdgeSizes | EdgeTable) -> bool:
+    """Return whether ids are known to be strings, before any piece is read."""
+    return bool(getattr(edges, "is_text", False))
 
 
 def has_weights(edges: EdgeSizes | EdgeTable) -> bool:

@@ -27,10 +27,10 @@ from mgraph.cli.options import (
 )
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
-from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.edges import EdgeSource, EdgeTable, are_strings
 from mgraph.errors import UsageError
 from mgraph.generate.spec import is_spec
-from mgraph.io.write import TABLE_WRITERS, require_writable
+from mgraph.io.write import TABLE_WRITERS, require_holds_strings, require_writable
 from mgraph.store.manifest import StoredGraph, is_store
 
 ENDINGS = ", ".join(TABLE_WRITERS)
@@ -78,7 +78,10 @@ def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) ->
     is_file = not is_spec(options["input"]) and not is_store(options["input"])
     if is_file and not reads_weights and given["weight"] is None:
         given["weight"] = "none"
-    return source_of(options["input"], *given.values())
+    source = source_of(options["input"], *given.values())
+    if options["output"] is not None and are_strings(source):
+        require_holds_strings(options["output"])
+    return source
 
 
 def refuse_input_as_output(source: str, output: str) -> None:

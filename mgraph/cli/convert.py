@@ -25,7 +25,7 @@ from mgraph.cli.options import (
     source_of,
 )
 from mgraph.cluster.connect import connect
-from mgraph.edges import EdgeSource, EdgeTable, has_weights, is_table
+from mgraph.edges import EdgeSource, EdgeTable, are_strings, has_weights, is_table
 from mgraph.errors import UsageError
 from mgraph.formatting import counted
 from mgraph.io.convert import table_of_pieces
@@ -35,8 +35,10 @@ from mgraph.io.tables import Table, table_of_source
 from mgraph.io.write import (
     EDGE_WRITERS,
     GRAPH_WRITERS,
+    HOLD_STRINGS,
     IN_ONE_PASS,
     NAMED_WRITERS,
+    require_holds_strings,
     require_weights_as_named,
     require_writable,
     suffix_of,
@@ -89,6 +91,8 @@ def convert(input: str, output: str, vertices: str | None, **options: Any) -> No
         if os.path.abspath(vertices) == os.path.abspath(output):
             raise UsageError(f"{output} is given for the edges and for the vertices: give two files")
     edges = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
+    if are_strings(edges):
+        _require_holds_strings(output, options["to"], vertices)
     with progress(quiet=False) as show:
         write_output(edges, output, show, vertices=vertices, **options)
 
@@ -99,6 +103,17 @@ def require_output(output: str, to: str | None, overwrite: bool) -> None:
         require_writable(output, EDGE_WRITERS | GRAPH_WRITERS, overwrite=overwrite)
     else:
         require_place(pathlib.Path(output))
+
+
+def _require_holds_strings(output: str, to: str | None, vertices: str | None) -> None:
+    """Refuse an output of numbers for strings, unless `vertices` has the string of each number."""
+    if vertices is not None:
+        require_holds_strings(vertices)
+    elif to is not None or (not names_folder(output) and suffix_of(output) not in HOLD_STRINGS):
+        raise UsageError(
+            f"{output} numbers vertices, and these are strings: --vertices FILE writes the string of each number to "
+            "FILE; .csv, .tsv, .parquet and .arrow hold strings"
+        )
 
 
 def write_output(

@@ -42,6 +42,7 @@ class ArrowTable:
     max_edges: int
     num_batches: int
     piece_batches: int  # record batches of a piece
+    is_text: bool
     labels: Labels = "auto"
     base: int = 0
 
@@ -101,7 +102,7 @@ def read_arrow(
     *ends, weighted = find_columns(file, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
     nothing = schema.empty_table()
-    check_ends(file, nothing, chosen)
+    is_text = check_ends(file, nothing, chosen)
     if weighted >= 0:
         as_weights(np.zeros(1, nothing.column(chosen[2]).to_numpy().dtype), 1, f"{file}: {chosen[2]}")
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
@@ -109,7 +110,8 @@ def read_arrow(
     kinds = [field.type for field in schema if field.name in chosen]
     row_bytes = sum(kind.bit_width // 8 if fixed(kind) else STRING_BYTES for kind in kinds)
     per_piece = max(1, num_batches * PIECE_BYTES // max(size, 1))
-    return ArrowTable(file, chosen, n, directed, size // row_bytes + 1, num_batches, per_piece, labels, base)
+    rows = size // row_bytes + 1
+    return ArrowTable(file, chosen, n, directed, rows, num_batches, per_piece, is_text, labels, base)
 
 
 @contextlib.contextmanager

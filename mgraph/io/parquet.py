@@ -35,6 +35,7 @@ class ParquetTable:
     directed: bool
     max_edges: int
     num_pieces: int
+    is_text: bool
     labels: Labels = "auto"
     base: int = 0
 
@@ -88,20 +89,21 @@ def read_parquet(
     *ends, weighted = find_columns(path, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
     rows = schema.empty_table()
-    check_ends(path, rows, chosen)
+    is_text = check_ends(path, rows, chosen)
     if weighted >= 0:
         as_weights(np.zeros(1, rows.column(chosen[2]).to_numpy().dtype), 1, f"{path}: {chosen[2]}")
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
     groups = max(metadata.num_row_groups, 1)
-    return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, labels, base)
+    return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, is_text, labels, base)
 
 
-def check_ends(path: InputFile, rows: Any, names: tuple[str, ...]) -> None:
-    """Refuse columns of the ends, the first two of `names`, that are neither both integers nor both strings."""
+def check_ends(path: InputFile, rows: Any, names: tuple[str, ...]) -> bool:
+    """Return whether the columns of the ends, the first two of `names`, are strings; refuse all but integers else."""
     kinds = [as_end(rows.column(name), f"{path}: {name}") for name in names[:2]]
     if isinstance(kinds[0], Strings) != isinstance(kinds[1], Strings):
         types = [str(rows.column(name).type) for name in names[:2]]
         raise InputError(f"{path}: {names[0]} is {types[0]} and {names[1]} {types[1]}: both ends are of one kind")
+    return isinstance(kinds[0], Strings)
 
 
 def as_end(column: Any, what: str) -> np.ndarray | Strings:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mgraph.backends.base import Backend
-from mgraph.edges import EdgePiece, EdgeTable, Labels
+from mgraph.edges import EdgePiece, EdgeTable, Labels, are_strings
 from mgraph.errors import InputError
 
 
@@ -29,6 +29,10 @@ class SeveralTables:
     @property
     def has_weights(self) -> bool:
         return self.tables[0].has_weights
+
+    @property
+    def is_text(self) -> bool:
+        return are_strings(self.tables[0])
 
     @property
     def num_vertices(self) -> int | None:

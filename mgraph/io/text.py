@@ -67,6 +67,10 @@ class TextTable:
         return self.syntax.weight >= 0
 
     @property
+    def is_text(self) -> bool:
+        return self.syntax.is_text
+
+    @property
     def piece_bytes(self) -> int:
         """The bytes of a piece: small files have many pieces too, so that ranks share them."""
         return max(min((self.end - self.begin) // PIECES, PIECE_BYTES), LEAST_PIECE_BYTES)

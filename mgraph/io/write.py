@@ -82,6 +82,8 @@ EDGE_WRITERS: dict[str, Write] = TABLE_WRITERS | {
 GRAPH_WRITERS: dict[str, Write] = {".sg": write_gap, ".wsg": write_gap, ".graph": write_metis, ".metis": write_metis}
 # Formats that no suffix names.
 NAMED_WRITERS: dict[str, Write] = {"graph500-12": write_graph500, "graph500-16": write_graph500_wide}
+# Suffixes of files that hold strings.
+HOLD_STRINGS = {".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".pq", ".arrow", ".feather"}
 # Whether files of a suffix have weights, where that is fixed.
 HAVE_WEIGHTS = {".el": False, ".sg": False, ".wel": True, ".wsg": True}
 # Writers of text, which need no types before the first row.
@@ -233,6 +235,15 @@ def require_writable(
         file_system(os.fspath(path))
     else:
         require_place(pathlib.Path(path))
+
+
+def require_holds_strings(path: str | os.PathLike) -> None:
+    """Refuse a file that holds numbers, for vertices that are strings."""
+    if not names_folder(path) and suffix_of(path) not in HOLD_STRINGS:
+        raise UsageError(
+            f"{path}: a {suffix_of(path)} file holds numbers, and the vertices are strings: write .csv, .tsv, .parquet "
+            "or .arrow instead"
+        )
 
 
 def require_folder(path: str | os.PathLike, *, overwrite: bool = False) -> None:

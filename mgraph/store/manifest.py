@@ -100,6 +100,11 @@ class StoredGraph:
         return self.info.directed
 
     @property
+    def is_text(self) -> bool:
+        """Whether labels are strings."""
+        return self.info.labels == "string"
+
+    @property
     def weight_dtype(self) -> np.dtype | None:
         return None if self.info.weight_dtype is None else np.dtype(self.info.weight_dtype)
 

@@ -152,6 +152,29 @@ def test_invalid_arguments_are_refused_before_any_work(bad):
         assert len(run(*arguments.split(), code=2).stderr.splitlines()) == 1
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "saved", "folder"])
+@pytest.mark.parametrize("command", ["bfs", "components", "msf", "convert", "vertices"])
+def test_output_of_numbers_is_refused_for_strings_before_any_work(folder, command, kind):
+    (folder / "words.csv").write_text("source,target,weight\na,b,1\n")
+    source = {"csv": "words.csv", "saved": "saved", "folder": "parts/"}.get(kind, f"words.{kind}")
+    if kind == "saved":
+        run("save", "words.csv", source)
+    elif kind != "csv":
+        run("convert", "words.csv", source)
+    arguments = {
+        "bfs": ("bfs", source, "-s", "a", "-o", "out.npz"),
+        "components": ("components", source, "-o", "out.npz"),
+        "msf": ("msf", source, "-o", "out.npz"),
+        "convert": ("convert", source, "out.mtx"),
+        "vertices": ("convert", source, "out.mtx", "--vertices", "out.npz"),
+    }[command]
+    (line,) = run(*arguments, code=2).stderr.splitlines()
+    assert "out.mtx numbers vertices, and these are strings: --vertices FILE" in line or (
+        "out.npz: a .npz file holds numbers, and the vertices are strings: write .csv, .tsv, .parquet or .arrow" in line
+    )
+    assert not list(folder.glob("out*"))
+
+
 def test_folder_without_write_permission_is_refused(bad, monkeypatch):
     monkeypatch.setattr("os.access", lambda *args: False)
     assert "no file may be written in ." in refused("bfs", "plain.el", "-s", 0, "-o", "out.csv", code=2)
