@@ -16,9 +16,10 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, MgraphError, UnknownFormat, UsageError
-from mgraph.io.checks import as_weights, check_num_vertices
+from mgraph.io.arrow_columns import decoded
+from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
-from mgraph.io.parquet import as_end, check_ends, declared_in
+from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
 from mgraph.io.ranges import changed, num_bytes_of, opened
 from mgraph.io.spool import InputFile, release
@@ -68,10 +69,8 @@ class ArrowTable:
             table = pyarrow.Table.from_batches(batches, reader.schema)
         rows = np.cumsum([0, *(batch.num_rows for batch in batches)])
         where = partial(_where, self.file, first, rows)
-        columns = [_complete(table.column(name), name, where) for name in self.columns]
-        sources, targets = (
-            as_end(column, f"{self.file}: {name}") for name, column in zip(self.columns, columns[:2], strict=False)
-        )
+        columns = [_complete(decoded(table.column(name)), name, where) for name in self.columns]
+        sources, targets = map(as_end, columns[:2])
         return edge_piece(sources, targets, columns[2].to_numpy() if self.has_weights else None, where)
 
     def release(self) -> None:
@@ -101,10 +100,7 @@ def read_arrow(
     directed = bool(about.get("directed")) if directed is None else directed
     *ends, weighted = find_columns(file, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
-    nothing = schema.empty_table()
-    is_text = check_ends(file, nothing, chosen)
-    if weighted >= 0:
-        as_weights(np.zeros(1, nothing.column(chosen[2]).to_numpy().dtype), 1, f"{file}: {chosen[2]}")
+    is_text = check_types(file, schema, chosen)
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
     fixed = pyarrow.types.is_primitive
     kinds = [field.type for field in schema if field.name in chosen]

@@ -18,7 +18,7 @@ from mgraph.labels.strings import Strings
 
 @dataclass(frozen=True, eq=False)
 class ArrowColumn:
-    """A chunked array of integers, floats or strings without nulls, perhaps encoded by a dictionary."""
+    """A chunked array of integers, floats, strings or bytes without nulls, perhaps encoded by a dictionary."""
 
     values: Any
     is_text: bool
@@ -28,9 +28,10 @@ class ArrowColumn:
         return len(self.values)
 
     def part(self, lo: int, hi: int, backend: Backend) -> np.ndarray | Strings:
-        chunks = [decoded(chunk) for chunk in self.values.slice(lo, hi - lo).chunks if len(chunk)]
+        values = decoded(self.values.slice(lo, hi - lo))
         if self.is_text:
-            return _strings(chunks)
+            return strings_of(values)
+        chunks = [chunk for chunk in values.chunks if len(chunk)]
         # A copy, since Arrow's memory is read-only: kernels are compiled for writable arrays.
         return np.concatenate([np.empty(0, self.dtype), *(chunk.to_numpy(zero_copy_only=True) for chunk in chunks)])
 
@@ -43,7 +44,7 @@ def is_arrow(values: Any) -> bool:
 
 
 def arrow_column(values: Any, what: str) -> ArrowColumn:
-    """Return a column of Arrow's; nulls are refused, and types other than numbers and strings."""
+    """Return a column of Arrow's; nulls are refused, and types other than numbers, strings and bytes."""
     pyarrow = require_pyarrow(what)
     import pyarrow.types as types
 
@@ -55,17 +56,62 @@ def arrow_column(values: Any, what: str) -> ArrowColumn:
             chunked = array if isinstance(array, pyarrow.ChunkedArray) else pyarrow.chunked_array([array])
     except (pyarrow.ArrowException, ValueError, TypeError) as error:
         raise InputError(f"{what} cannot be read as an Arrow column: {error}") from None
+    kind = type_of_values(chunked.type)
+    if kind != chunked.type and any(chunk.dictionary.null_count for chunk in chunked.chunks):
+        chunked = decoded(chunked)  # a null in a dictionary is not counted
     if chunked.null_count:
         raise InputError(f"{what}[{_first_null(chunked)}] is missing: leave out such rows")
-    kind = chunked.type.value_type if types.is_dictionary(chunked.type) else chunked.type
-    is_view = getattr(types, "is_string_view", lambda _: False)
-    if types.is_string(kind) or types.is_large_string(kind) or is_view(kind):
+    if is_text(kind):
         return ArrowColumn(chunked, True, np.dtype(object))
     if types.is_integer(kind) or types.is_floating(kind):
         return ArrowColumn(chunked, False, np.dtype(kind.to_pandas_dtype()))
     if types.is_null(kind):
         return ArrowColumn(chunked.cast(pyarrow.int64()), False, np.dtype(np.int64))
-    raise InputError(f"{what} are {chunked.type}, neither numbers nor strings: convert them first")
+    raise InputError(f"{what} are {chunked.type}, neither numbers nor strings: {_advice(kind)}")
+
+
+def type_of_values(kind: Any) -> Any:
+    """Return the type of a column's values: that in the dictionary, if there is one."""
+    import pyarrow.types as types
+
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def is_text(kind: Any) -> bool:
+    """Return whether values of a type are strings, or bytes: those are refused later where they are not UTF-8."""
+    import pyarrow.types as types
+
+    names = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+    return any(getattr(types, f"is_{name}", lambda _: False)(kind) for name in names)
+
+
+def check_id_type(kind: Any, what: str) -> None:
+    """Refuse a type of a column that no ids have."""
+    import pyarrow.types as types
+
+    values = type_of_values(kind)
+    if not (types.is_integer(values) or is_text(values)):
+        raise InputError(f"{what} is {kind}, and ids are integers or strings: {_advice(values)}")
+
+
+def check_weight_type(kind: Any, what: str) -> None:
+    """Refuse a type of a column that no weights have."""
+    import pyarrow.types as types
+
+    values = type_of_values(kind)
+    if not (types.is_integer(values) or types.is_floating(values)):
+        raise InputError(f"{what} is {kind}, and weights are integers or floats: cast the column, as to float64")
+
+
+def _advice(kind: Any) -> str:
+    """Return what to do with a column of another type."""
+    import pyarrow.types as types
+
+    if types.is_fixed_size_binary(kind):
+        return "write its bytes as text, as value.hex() does, or str(uuid.UUID(bytes=value))"
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return "cast the column to int64 if its numbers are whole"
+    return "cast the column to int64 or to strings"
 
 
 def require_pyarrow(what: str) -> Any:
@@ -86,26 +132,26 @@ def _first_null(chunked: Any) -> int:
     raise AssertionError("no chunk has the null that Arrow counts")
 
 
-def decoded(chunk: Any) -> Any:
-    """Return an array of Arrow without a dictionary."""
+def decoded(column: Any) -> Any:
+    """Return a chunked array without a dictionary."""
     import pyarrow
 
-    if not isinstance(chunk, pyarrow.DictionaryArray):
-        return chunk
-    values = chunk.dictionary
-    if str(values.type) == "string_view":  # as Polars has them: Arrow cannot pick views
-        values = values.cast(pyarrow.large_string())
-    return values.take(chunk.indices)
+    kind = type_of_values(column.type)
+    if kind == column.type:
+        return column
+    if str(kind) == "string_view":  # as Polars has them: Arrow cannot pick views
+        kind = pyarrow.large_string()
+    return pyarrow.chunked_array([chunk.dictionary.cast(kind).take(chunk.indices) for chunk in column.chunks], kind)
 
 
-def _strings(chunks: list[Any]) -> Strings:
-    """Return chunks of strings as one."""
+def strings_of(column: Any) -> Strings:
+    """Return a chunked array of strings or bytes, without an object for each."""
     import pyarrow
 
-    wide = [chunk.cast(pyarrow.large_string()) for chunk in chunks]
-    if not wide:
+    chunks = [chunk.cast(pyarrow.large_binary()) for chunk in column.chunks if len(chunk)]
+    if not chunks:
         return Strings(np.zeros(1, np.int64), np.zeros(0, np.uint8))
-    array = wide[0] if len(wide) == 1 else pyarrow.concat_arrays(wide)
+    array = chunks[0] if len(chunks) == 1 else pyarrow.concat_arrays(chunks)
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     return Strings(ends, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8))

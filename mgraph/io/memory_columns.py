@@ -167,7 +167,9 @@ def _column(values: Any, what: str) -> Column:
     array = values.to_numpy() if _holds_numpy(values) else _array(values, what)
     if array.ndim != 1:
         raise InputError(f"{what} must be one-dimensional, not of shape {array.shape}")
-    if array.dtype.kind in "UT" or (array.dtype.kind == "O" and _begins_with_text(array, what)):
+    if array.dtype.kind == "O":
+        _require_text(array, what)
+    if array.dtype.kind in "UTO":
         return TextColumn(values if isinstance(values, (list, tuple)) else array, what)
     return HostColumn(array)
 
@@ -191,9 +193,11 @@ def _holds_numpy(values: Any) -> bool:
     return hasattr(values, "to_numpy") and isinstance(getattr(values, "dtype", None), np.dtype)
 
 
-def _begins_with_text(array: np.ndarray, what: str) -> bool:
-    """Return whether the first object that is not missing is a string; an array without objects counts as one."""
-    first = next((value for value in array if value is not None and value == value), None)
-    if first is None and len(array):
+def _require_text(array: np.ndarray, what: str) -> None:
+    """Refuse objects of which the first that is not missing is no string."""
+    i = next((i for i, value in enumerate(array) if value is not None and value == value), None)
+    if i is None and len(array):
         raise InputError(f"{what}[0] is missing, as are all others")
-    return first is None or isinstance(first, str)
+    if i is not None and not isinstance(array[i], str):
+        kind = type(array[i]).__name__
+        raise InputError(f"{what} are objects, and {what}[{i}] is of type {kind}: convert them to numbers or strings")

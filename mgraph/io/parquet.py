@@ -17,8 +17,8 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.formatting import counted
-from mgraph.io.arrow_columns import decoded
-from mgraph.io.checks import as_ids, as_weights, check_num_vertices, check_weights
+from mgraph.io.arrow_columns import check_id_type, check_weight_type, decoded, is_text, strings_of, type_of_values
+from mgraph.io.checks import as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.ranges import changed
 from mgraph.io.spool import Identity, InputFile, identity, release
@@ -54,7 +54,7 @@ class ParquetTable:
             raise changed(self.path, f"it has {counted(metadata.num_row_groups, 'row group')}")
         first = sum(metadata.row_group(group).num_rows for group in range(k))
         columns = _columns(self.path, metadata, k, self.columns, first)
-        ends = [as_end(column, f"{self.path}: {name}") for name, column in zip(self.columns, columns[:2], strict=False)]
+        ends = [as_end(column) for column in columns[:2]]
         weights = None
         if self.has_weights:
             name = self.columns[2]
@@ -88,43 +88,30 @@ def read_parquet(
     names = schema.names
     *ends, weighted = find_columns(path, columns, len(names), names, directed)
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
-    rows = schema.empty_table()
-    is_text = check_ends(path, rows, chosen)
-    if weighted >= 0:
-        as_weights(np.zeros(1, rows.column(chosen[2]).to_numpy().dtype), 1, f"{path}: {chosen[2]}")
+    has_strings = check_types(path, schema, chosen)
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
     groups = max(metadata.num_row_groups, 1)
-    return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, is_text, labels, base)
+    return ParquetTable(path, chosen, n, directed, metadata.num_rows, groups, has_strings, labels, base)
 
 
-def check_ends(path: InputFile, rows: Any, names: tuple[str, ...]) -> bool:
-    """Return whether the columns of the ends, the first two of `names`, are strings; refuse all but integers else."""
-    kinds = [as_end(rows.column(name), f"{path}: {name}") for name in names[:2]]
-    if isinstance(kinds[0], Strings) != isinstance(kinds[1], Strings):
-        types = [str(rows.column(name).type) for name in names[:2]]
+def check_types(path: InputFile, schema: Any, names: tuple[str, ...]) -> bool:
+    """Return whether the ends, the first two of `names`, are strings; refuse types that no ends or weights have."""
+    if repeated := [name for name in names if schema.names.count(name) > 1]:
+        raise InputError(f"{path} has two columns called {repeated[0]!r}: give each its own name")
+    types = [schema.field(name).type for name in names]
+    for name, kind in zip(names[:2], types, strict=False):
+        check_id_type(kind, f"{path}: {name}")
+    for name, kind in zip(names[2:], types[2:], strict=True):
+        check_weight_type(kind, f"{path}: {name}")
+    source, target = (is_text(type_of_values(kind)) for kind in types[:2])
+    if source != target:
         raise InputError(f"{path}: {names[0]} is {types[0]} and {names[1]} {types[1]}: both ends are of one kind")
-    return isinstance(kinds[0], Strings)
+    return source
 
 
-def as_end(column: Any, what: str) -> np.ndarray | Strings:
-    """Return a column of Arrow without missing values as ids; strings without an object for each."""
-    pyarrow, _ = _pyarrow()
-    kind = column.type
-    if pyarrow.types.is_dictionary(kind):
-        kind = kind.value_type
-        column = pyarrow.chunked_array([decoded(chunk) for chunk in column.chunks], None if column.chunks else kind)
-    names = pyarrow.types
-    is_view = getattr(names, "is_string_view", lambda _: False)
-    if not (names.is_string(kind) or names.is_large_string(kind) or is_view(kind)):
-        return as_ids(column.to_numpy(), what)
-    array = column.cast(pyarrow.large_string()).combine_chunks()
-    if isinstance(array, pyarrow.ChunkedArray):  # without chunks, in some versions
-        array = pyarrow.array([], pyarrow.large_string())
-    _, offsets, data = array.buffers()
-    if not len(array):
-        return Strings(np.zeros(1, np.int64), np.empty(0, np.uint8))
-    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
-    return Strings(bounds, np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8))
+def as_end(column: Any) -> np.ndarray | Strings:
+    """Return a column of a checked type, without missing values, as ids."""
+    return strings_of(column) if is_text(column.type) else column.to_numpy()
 
 
 def _open(path: InputFile, metadata: Any = None) -> Any:
@@ -167,13 +154,13 @@ def _columns(path: InputFile, metadata: Any, group: int, names: tuple[str, ...],
     pyarrow, _ = _pyarrow()
     if group >= metadata.num_row_groups:
         rows = metadata.schema.to_arrow_schema().empty_table()
-        return [rows.column(name) for name in names]
+        return [decoded(rows.column(name)) for name in names]
     try:
         # Row groups are read by several threads of ours, and each by one.
         rows = _open(path, metadata).read_row_group(group, columns=list(names), use_threads=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path}: {', '.join(names)} cannot be read: {error}") from None
-    columns = [rows.column(name) for name in names]
+    columns = [decoded(rows.column(name)) for name in names]
     num_rows = metadata.row_group(group).num_rows
     for name, column in zip(names, columns, strict=True):
         if len(column) != num_rows:

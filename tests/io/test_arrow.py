@@ -72,7 +72,7 @@ def test_stream_is_refused_with_what_to_do(path):
     ("changes", "message"),
     [
         ({"src": [0, 1, 2, None, 4]}, "row 1 of record batch 1: src is missing"),
-        ({"src": [0.0, 1, 2, 3, 4]}, "src are float64, not integers"),
+        ({"src": [0.0, 1, 2, 3, 4]}, "src is double, and ids are integers or strings: cast the column to int64 if"),
         ({"src": [0, 1, 2, 3, -4]}, "row 0 of record batch 2: vertex -4 is negative"),
         ({"weight": [1.0, 2, 3, np.nan, 4]}, "row 1 of record batch 1: weight = nan is not a finite number"),
         ({"cost": [1, 2, 3, 4, 5], "weight": None}, "has 3 columns"),
@@ -109,7 +109,9 @@ def test_arrow_without_pyarrow(path, monkeypatch):
         read_source(path)
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.binary(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())]
+)
 def test_ids_may_be_strings(path, kind):
     ends = {name: pa.array(column, pa.string()).cast(kind) for name, column in NAMES.items()}
     save(path, ends)
@@ -118,6 +120,14 @@ def test_ids_may_be_strings(path, kind):
     save(path, {"src": ends["src"], "dst": COLUMNS["dst"]})
     with pytest.raises(InputError, match=r"src is .* and dst int64: both ends are of one kind"):
         read_source(path)
+
+
+def test_missing_value_in_a_dictionary_is_refused(path):
+    for values in (["a", None], [7, None]):
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(values))
+        save(path, {"src": column, "dst": column})
+        with pytest.raises(InputError, match="row 1 of record batch 0: src is missing"):
+            read_edges(path)
 
 
 NAMES = {"src": ["a", "", "ä", "a", "zz"], "dst": ["b", "a", "", "x", "y"]}

@@ -25,7 +25,7 @@ def test_integers_of_every_type_in_chunks(dtype):
         assert part.flags.writeable
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "dictionary"])
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view", "binary", "binary_view", "dictionary"])
 def test_strings_of_every_type_in_chunks(kind):
     names = ["a", "", "ç", "dd", "a"]
     make = pyarrow.string() if kind == "dictionary" else getattr(pyarrow, kind)()
@@ -52,9 +52,25 @@ def test_nulls_are_refused_with_their_row(values):
         arrow_column(pyarrow.chunked_array([values[:1], values]), "x")
 
 
+def test_null_of_a_dictionary_is_refused_with_its_row():
+    values = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 0, 1]), pyarrow.array(["a", None]))
+    with pytest.raises(InputError, match=r"^x\[2\] is missing"):
+        arrow_column(values, "x")
+    assert len(arrow_column(values[:2], "x")) == 2
+
+
 @pytest.mark.parametrize(
-    "values", [pyarrow.array([True]), pyarrow.array([b"x"]), pyarrow.array([[1]]), pyarrow.array([0], pyarrow.date32())]
+    "values",
+    [
+        pyarrow.array([True]),
+        pyarrow.array([b"x"], pyarrow.binary(1)),
+        pyarrow.array([[1]]),
+        pyarrow.array([0], pyarrow.date32()),
+        pyarrow.array([True]).dictionary_encode(),
+    ],
 )
 def test_other_types_are_refused(values):
-    with pytest.raises(InputError, match=rf"x are .*{str(values.type)[:4]}.*, neither numbers nor strings"):
+    with pytest.raises(
+        InputError, match=rf"x are .*{str(values.type)[:4]}.*, neither numbers nor strings: (cast|write)"
+    ):
         arrow_column(values, "x")

@@ -8,13 +8,16 @@ import pickle
 import numpy as np
 import pandas
 import pyarrow
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from edge_checks import BACKEND, as_rows, assert_chunks_agree, read_edges, whole
 
+from mgraph.comm.threads import open_threads
 from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.uniform import FixedOutDegree
+from mgraph.ingest.read import read_table
 from mgraph.io import tables, write
 from mgraph.io.formats import read_source
 
@@ -72,9 +75,9 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
         ({"u": [0]}, InputError, "has the columns u, and no two of them are known as the ends"),
         ({"u": [0, 1, -7], "v": [1, 1, 1]}, InputError, "row 2: vertex -7 is negative"),
         ({"u": [0, 1], "v": [1, None]}, InputError, "v of row 1 is missing"),
-        ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u are float64, not integers"),
+        ({"u": [0.0, 1.0], "v": [1, 2]}, InputError, "u is double, and ids are integers or strings: cast"),
         ({"u": ["a", "b"], "v": [1, 2]}, InputError, "u is string and v int64: both ends are of one kind"),
-        ({"u": [[0], [1]], "v": [1, 2]}, InputError, "u are object, not integers"),
+        ({"u": [[0], [1]], "v": [1, 2]}, InputError, "u is list<.*>, and ids are integers or strings: cast"),
         ({"u": ["a", None], "v": ["a", "b"]}, InputError, "u of row 1 is missing"),
         ({"u": [0, 1], "v": [1, 2], "w": [1.0, np.inf]}, InputError, "w of row 1 = inf is not a finite number"),
         (
@@ -85,14 +88,14 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
         (
             {"u": [0], "v": [1], "w": pyarrow.array([2**63], pyarrow.decimal128(20))},
             InputError,
-            "w are object: use integers",
+            r"w is decimal128\(20, 0\), and weights are integers or floats: cast the column, as to float64",
         ),
-        ({"u": [0, 1], "v": [1, 2], "w": ["x", "y"]}, InputError, "w are object: use integers"),
-        ({"u": [0, 1], "v": [1, 2], "w": [{"x": 1}] * 2}, InputError, "w are object: use integers"),
+        ({"u": [0, 1], "v": [1, 2], "w": ["x", "y"]}, InputError, "w is string, and weights are integers or floats"),
+        ({"u": [0, 1], "v": [1, 2], "w": [{"x": 1}] * 2}, InputError, "w is struct<.*>, and weights are integers"),
         (
             {"u": [0, 1], "v": [1, 2], "w": pyarrow.array(["x", "y"]).dictionary_encode()},
             InputError,
-            "w are object: use integers",
+            "w is dictionary<.*>, and weights are integers or floats",
         ),
         ({"u": [0], "v": [1], "a": [1], "b": [1]}, UsageError, r"4 columns \(u, v, a, b\): say which is the weight"),
     ],
@@ -100,6 +103,34 @@ def test_frames_and_files_without_rows_are_read(tmp_path):
 def test_invalid_edges_are_refused(tmp_path, columns, error, message):
     with pytest.raises(error, match=message):
         read_edges(save(tmp_path / "bad.parquet", columns, row_group_size=2))
+
+
+UUIDS = pyarrow.array([bytes(16)] * 2, pyarrow.binary(16))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (UUIDS, r"u is fixed_size_binary\[16\], and ids are .*: write its bytes as text, as value\.hex\(\) does"),
+        (pyarrow.array([1, 2], pyarrow.decimal128(20)), r"u is decimal128\(20, 0\), .*: cast the column to int64 if"),
+        (pyarrow.array([1, 2], pyarrow.date32()), r"u is date32\[day\], .*: cast the column to int64 or to strings"),
+        (pyarrow.array([True, False]), "u is bool, and ids are integers or strings: cast the column"),
+        (pyarrow.array([0.5, 1.0]).dictionary_encode(), "u is (dictionary<values=)?double.*: cast the column"),
+        (pyarrow.nulls(2), "u is null, and ids are integers or strings"),
+        (pyarrow.array([b"ok", b"\xff"]), r"row 1.*: b'\\xff' is not UTF-8"),
+    ],
+    ids=lambda value: str(value.type) if isinstance(value, pyarrow.Array) else "",
+)
+def test_columns_of_other_types_say_what_to_do(tmp_path, suffix, ids, message):
+    table = pyarrow.table({"u": ids, "v": pyarrow.array(["a", "b"])})
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "arrow":
+        pyarrow.feather.write_feather(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)
+    with pytest.raises(InputError, match=message):
+        read_table(read_source(path), BACKEND, open_threads(1)[0])
 
 
 def test_damaged_file_is_refused(tmp_path):
@@ -137,6 +168,8 @@ def test_missing_pyarrow_is_reported_with_how_to_install_it(tmp_path, monkeypatc
 STRING_TYPES = (
     pyarrow.string(),
     pyarrow.large_string(),
+    pyarrow.binary(),
+    pyarrow.large_binary(),
     pyarrow.dictionary(pyarrow.int8(), pyarrow.string()),
     pyarrow.dictionary(pyarrow.int32(), pyarrow.large_string()),
 )
