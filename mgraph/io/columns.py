@@ -69,12 +69,10 @@ _KNOWN = _known_names()
 def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, int]:
     """Return the columns of the sources and of the targets, or refuse the table."""
     plain = [name.strip().lower() for name in names]
-    for k, name in enumerate(plain):
-        if not _is_index(name) and name in plain[:k]:
-            raise InputError(f"{path} has two columns called {names[k]!r}: give each its own name")
     found = _roles(names)
     pairs = _whole_pairs(found)
     candidates = [k for pair in pairs for end in (0, 1) for k in found[pair, end]]
+    _refuse_repeated(path, names, candidates)
     if len(candidates) > 2:
         raise InputError(
             f"{path} has several columns that may be ends of edges ({listed(names[k] for k in sorted(candidates))}): "
@@ -87,6 +85,8 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
         )
     if candidates:
         return candidates[0], candidates[1]
+    if len(names) == 2:
+        _refuse_repeated(path, names, (0, 1))
     # A column known as a target but first, or as a source but second, contradicts the order of two columns. A single
     # letter does not: v and w may be a pair.
     reverse = any(column != end for (_, end), of in found.items() for column in of if len(plain[column]) > 1)
@@ -95,6 +95,14 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
             f"{path} has the columns {listed(names)}, and no two of them are known as the ends of edges: {CHOOSE_ENDS}"
         )
     return 0, 1
+
+
+def _refuse_repeated(path: object, names: Sequence[str], chosen: Iterable[int]) -> None:
+    """Refuse columns that are chosen by a name if others have it too; those that nobody reads may have any."""
+    plain = [name.strip().lower() for name in names]
+    for k in chosen:
+        if plain.count(plain[k]) > 1:
+            raise InputError(f"{path} has two columns called {names[k]!r}: give each its own name")
 
 
 def names_ends(fields: Sequence[str]) -> bool:
@@ -135,6 +143,7 @@ def find_weight(
     if weight is None or weight is True:
         others = [k for k in range(count) if k not in ends and not (names and _is_index(names[k].strip().lower()))]
         usual = [k for k in others if names and names[k].strip().lower() in WEIGHT_NAMES]
+        _refuse_repeated(path, names, usual)
         if len(usual) == 1:
             return usual[0]
         if not others and weight is None:
@@ -157,6 +166,8 @@ def find_weight(
 def _column(path: object, column: str | int, count: int, names: Sequence[str], what: str = "column") -> int:
     """Return the number of a column that the user names, or gives by a number from 0."""
     if isinstance(column, str):
+        if names.count(column) > 1:
+            raise InputError(f"{path} has two columns called {column!r}: give its number, or each its own name")
         if column in names:
             return list(names).index(column)
         try:

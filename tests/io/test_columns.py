@@ -7,6 +7,8 @@ import tempfile
 
 import numpy as np
 import pandas
+import pyarrow
+import pyarrow.parquet
 import pytest
 from edge_checks import as_rows, read_edges, whole
 from hypothesis import given
@@ -30,6 +32,17 @@ def save(path: pathlib.Path, columns: dict[str, list]) -> pathlib.Path:
         pandas.DataFrame(columns).to_parquet(path)
     else:
         pandas.DataFrame(columns).to_csv(path, index=False, sep="," if path.suffix == ".csv" else "\t")
+    return path
+
+
+def save_text(path: pathlib.Path, text: str) -> pathlib.Path:
+    """Write lines of integers below a line of names, which may be repeated, in the format of the suffix."""
+    if path.suffix == ".parquet":
+        names, *lines = [line.split(",") for line in text.splitlines()]
+        values = np.array(lines, np.int64).T
+        pyarrow.parquet.write_table(pyarrow.Table.from_arrays(list(map(pyarrow.array, values)), names), path)
+    else:
+        path.write_text(text if path.suffix == ".csv" else text.replace(",", "\t"))
     return path
 
 
@@ -96,8 +109,7 @@ def test_known_names_decide_source_and_target(tmp_path, names, suffix):
         ("source,target,src,dst", r"several columns that may be ends of edges \(source, target, src, dst\)"),
         ("u,v,source,target", r"several columns that may be ends of edges \(u, v, source, target\)"),
         ("source,target,target_id", r"several columns that may be ends of edges \(source, target, target_id\)"),
-        ("Source,source,target", "has two columns called 'source'"),
-        ("source,target,Weight,weight", "has two columns called 'weight'"),
+        ("Source,source,target", "has two columns called 'Source'"),
         ("head,tail", "a directed edge goes from tail to head or from head to tail"),
     ],
 )
@@ -108,10 +120,36 @@ def test_ambiguous_columns_are_refused(tmp_path, names, message, suffix):
             read_edges(path, directed=True, weight=weight)
 
 
-def test_duplicate_column_names_are_refused(tmp_path):
-    (tmp_path / "a.csv").write_text("source,source\n0,1\n")
-    with pytest.raises(InputError, match="has two columns called 'source': give each its own name"):
-        read_edges(tmp_path / "a.csv")
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_repeated_names_of_columns_that_are_read_are_refused(tmp_path, suffix):
+    for text, options, message in (
+        ("source,source\n0,1\n", {}, "two columns called 'source': give each its own name"),
+        ("a,a\n0,1\n", {}, "two columns called 'a': give each its own name"),
+        ("u,v,weight,Weight\n0,1,2,3\n", {}, "two columns called 'weight': give each its own name"),
+        ("u,v,cost,cost\n0,1,2,3\n", {"weight": "cost"}, "two columns called 'cost': give its number, or each"),
+        ("a,a,b\n0,1,2\n", {"source": "a", "target": "b"}, "two columns called 'a': give its number, or each"),
+    ):
+        path = save_text(tmp_path / f"a{suffix}", text)
+        with pytest.raises((InputError, UsageError), match=message):
+            read_edges(path, **options)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_repeated_names_of_columns_that_nobody_reads_are_left_alone(tmp_path, suffix):
+    path = save_text(tmp_path / f"a{suffix}", "x,source,x,target,x,cost\n9,0,9,1,9,5\n9,1,9,2,9,6\n")
+    assert rows(path, weight=False) == [(0, 1), (1, 2)]
+    assert rows(path, weight="cost") == [(0, 1, 5), (1, 2, 6)]
+    assert rows(path, source=1, target=5, weight=False) == [(0, 5), (1, 6)]
+    twice = save_text(tmp_path / f"b{suffix}", "u,v,weight,Weight\n0,1,2,3\n")
+    assert rows(twice, weight=False) == [(0, 1)]
+    assert rows(twice, weight=3) == [(0, 1, 3)]
+
+
+def test_columns_of_one_name_are_chosen_by_number(tmp_path):
+    text = "a,a,b\n0,1,2\n"
+    assert rows(save_text(tmp_path / "a.csv", text), source=0, target=1, weight=False) == [(0, 1)]
+    with pytest.raises(InputError, match="two columns called 'a': give each its own name"):
+        read_edges(save_text(tmp_path / "a.parquet", text), source=0, target=1, weight=False)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
