@@ -103,6 +103,9 @@ class Column:
     `np.asarray(column)` and `column.to_numpy()` fetch the whole column, `column[v]` and `column[lo:hi]` a part. In a
     graph with labels, `v` is a label, and values that are vertices are labels, strings as an array of str; the order is
     that of the labels, and `column[lo:hi]` are places in it.
+
+    No vertex is negative: `column[-1]` raises IndexError, as every id that no vertex has does. Places, as those of a
+    slice, an edge of a forest or a label in `g.labels`, count from the end if they are negative, as in NumPy.
     """
 
     def __init__(
@@ -125,7 +128,8 @@ class Column:
         self.dtype = dtype_of_vertices(info) if dtype is None else dtype
         self._length = info.num_vertices if num_edges is None else num_edges
         self._item = "vertex" if num_edges is None else "edge"
-        self._by_label = bool(info.labels) and num_edges is None and not by_place
+        self._by_place = by_place or num_edges is not None
+        self._by_label = bool(info.labels) and not self._by_place
 
     @property
     def shape(self) -> tuple[int]:
@@ -177,7 +181,8 @@ class Column:
             (place,) = as_vertices(info, self._stored.run, [vertex], "vertex").ids
             return self._fetch(place, place + 1)[0]
         index = as_integer(vertex, self._item)
-        if not -len(self) <= index < len(self):
+        # A negative vertex is often the predecessor of one that was not reached.
+        if not (-len(self) if self._by_place else 0) <= index < len(self):
             raise IndexError(f"{self._item} {index} is not in 0..{len(self) - 1}")
         return self._fetch(index % len(self), index % len(self) + 1)[0]
 

@@ -147,7 +147,7 @@ def test_columns_are_indexed_by_vertices_and_slices(result):
     column = result.predecessors
     whole = result.predecessors.to_numpy()
     n = len(whole)
-    for vertex in (0, 1, n // 2, n - 1, -1, -n, np.int32(5), np.uint64(6)):
+    for vertex in (0, 1, n // 2, n - 1, np.int32(5), np.uint64(6)):
         assert column[vertex] == whole[vertex]
         assert column[vertex].dtype == whole.dtype
     for part in (
@@ -161,7 +161,7 @@ def test_columns_are_indexed_by_vertices_and_slices(result):
     ):
         np.testing.assert_array_equal(column[part], whole[part])
         assert column[part].dtype == whole.dtype
-    for vertex in (n, -n - 1):
+    for vertex in (n, -1, np.int64(-1), -n, -n - 1):
         with pytest.raises(IndexError, match=rf"vertex {vertex} is not in 0\.\.{n - 1}"):
             column[vertex]
     for index, message in (
@@ -172,6 +172,22 @@ def test_columns_are_indexed_by_vertices_and_slices(result):
     ):
         with pytest.raises(mg.UsageError, match=message):
             column[index]
+
+
+def test_no_column_of_vertices_has_a_negative_one_and_edges_count_from_the_end(cluster):
+    edges = [0, 1, 2], [1, 2, 3], [3, 2, 1]
+    for shift in (0, 10**9):  # without labels and with them
+        with mg.from_edges(*([end + shift for end in ends] for ends in edges[:2]), edges[2], cluster=cluster) as g:
+            searched = mg.sssp(g, [shift, shift + 1]).columns
+            for column in (*searched, *mg.connected_components(g).columns):
+                with pytest.raises((IndexError, mg.UsageError), match="vertex -1 is not"):
+                    column[-1]
+                assert column[-2:].tolist() == column.to_numpy()[-2:].tolist()
+            forest = mg.minimum_spanning_forest(g)
+            for column in (*forest.columns, g.labels):
+                assert column[-1] == column.to_numpy()[-1]
+            with pytest.raises(IndexError, match=r"edge -4 is not in 0\.\.2"):
+                forest.weights[-4]
 
 
 def test_dask_array_has_one_chunk_for_each_rank(result, cluster):
