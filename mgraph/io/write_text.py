@@ -29,14 +29,33 @@ SPECIAL = rb'[\x00-\x20,;|"\'#%]'
 
 def write_csv(file: BinaryIO, table: Table) -> None:
     """Write a line of names and a line for each row, separated by commas."""
-    file.write((",".join(table.columns) + "\n").encode())
-    write_lines(file, table, ",")
+    _write_separated(file, table, ",")
 
 
 def write_tsv(file: BinaryIO, table: Table) -> None:
     """Write a line of names and a line for each row, separated by tabs."""
-    file.write(("\t".join(table.columns) + "\n").encode())
-    write_lines(file, table, "\t")
+    _write_separated(file, table, "\t")
+
+
+def _write_separated(file: BinaryIO, table: Table, separator: str) -> None:
+    file.write((separator.join(table.columns) + "\n").encode())
+    # Edges are written to be read again, in pieces that begin at any end of a line, as if none were in quotes.
+    is_read_again = bool(table.edges is not None and table.strings)
+    write_lines(file, table, separator, _of_one_line if is_read_again else None)
+
+
+def _of_one_line(batch: Batch) -> Batch:
+    """Refuse strings with ends of lines, or with zero bytes, which no line of edges has."""
+    for strings in (values.compact() for values in batch.values() if isinstance(values, Strings)):
+        bad = (strings.data == ord("\n")) | (strings.data == ord("\r")) | (strings.data == 0)
+        if bad.any():
+            i = int(np.searchsorted(strings.offsets, bad.argmax(), "right")) - 1
+            (label,) = strings[i : i + 1].tolist()
+            raise InputError(
+                f"vertex {label[:40]!r} has the end of a line or a zero byte in it, and edges are read as lines: "
+                "write .parquet or .arrow instead"
+            )
+    return batch
 
 
 def write_plain(file: BinaryIO, table: Table) -> None:

@@ -87,6 +87,17 @@ def test_failure_of_a_batch_is_raised_after_the_rows_before_it():
         write_text.write_csv(file, Table({"a": np.dtype(np.int64)}, None, batches))
 
 
+@pytest.mark.parametrize("sign", ["\n", "\r", "\r\n", "\0"])
+def test_edges_refuse_labels_of_several_lines_and_results_quote_them(sign):
+    columns = {"source": strings(["a", f"b{sign}c"]), "target": strings(["d", "e"])}
+    plain = table_of_columns(columns)
+    assert f'"b{sign}c",e'.encode() in text_of(columns)
+    edges = Table(plain.columns, plain.num_rows, plain.batches, EdgeFacts(None, directed=True))
+    for write in (write_text.write_csv, write_text.write_tsv):
+        with pytest.raises(InputError, match=r"vertex 'b.*c' has the end of a line or a zero byte in it, .*: write"):
+            write(io.BytesIO(), edges)
+
+
 def test_plain_lines_refuse_strings():
     table = table_of_columns({"source": strings(["a"]), "target": strings(["b"])})
     with pytest.raises(InputError, match=r"plain lines holds numbers, and the vertices are strings: write \.csv"):
