@@ -163,10 +163,10 @@ def edited(data: bytes, edits) -> bytes:
 
 @pytest.mark.timeout(600)
 @pytest.mark.widens
-@given(data=st.data(), edits=EDITS)
+@given(which=st.integers(0, 255), edits=EDITS)
 @examples(600)
-def test_edited_files_are_read_or_refused(corpus, tmp_path_factory, data, edits):
-    name = data.draw(st.sampled_from(sorted(corpus)))
+def test_edited_files_are_read_or_refused(corpus, tmp_path_factory, which, edits):
+    name = sorted(corpus)[which % len(corpus)]
     content, options = corpus[name]
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(edited(content, edits))
