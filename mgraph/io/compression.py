@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import importlib
 import lzma
+import pathlib
 import struct
 import zipfile
 import zlib
@@ -118,6 +119,12 @@ def _is_one_file(file: InputFile) -> bool:
     if len(members) != 1:
         raise InputError(f"{file} is an archive of {len(members)} files, and only one would be read: unpack it first")
     return True
+
+
+def name_of_member(file: InputFile) -> str:
+    """Return the name of the only file in a zip archive, without folders."""
+    with file.open("rb") as raw, zipfile.ZipFile(raw) as archive:
+        return pathlib.PurePosixPath(_files(archive)[0].filename).name
 
 
 def _files(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:

@@ -18,7 +18,7 @@ from mgraph.io.arrow import FEATHER_1, STREAM, read_arrow
 from mgraph.io.arrow import MAGIC as ARROW
 from mgraph.io.checks import as_flag, as_integer, check_base, check_labels
 from mgraph.io.columns import Columns
-from mgraph.io.compression import compression_of, first_bytes, plain_name
+from mgraph.io.compression import compression_of, first_bytes, name_of_member, plain_name
 from mgraph.io.csr import MAGIC, read_csr
 from mgraph.io.dimacs import read_dimacs
 from mgraph.io.galois import MAGICS, read_galois
@@ -229,10 +229,17 @@ def _read(path: Any, format: str | None, given: dict[str, Any]) -> EdgeTable:
 def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.InputFile]:
     """Return the format of a file, and the file to be read decompressed; first bytes decide before the suffix."""
     name = plain_name(file.name)
-    suffix = pathlib.PurePath(name).suffix.lower()
-    if format is None and suffix in REFUSED:
-        raise UnknownFormat(f"{file}: {REFUSED[suffix].format(path=str(file))}")
+    suffix = _suffix(name)
+    if format is None:
+        _refuse_other_formats(file, suffix)
     kind = compression_of(file)
+    if kind == "zip" and suffix not in SUFFIXES:
+        member = name_of_member(file)
+        if _suffix(member) in SUFFIXES | REFUSED:
+            name = member
+            suffix = _suffix(member)
+        if format is None:
+            _refuse_other_formats(file, suffix)
     first = first_bytes(file, kind)
     found = format or _by_name_alone(suffix) or _by_first_bytes(first)
     if found is None:
@@ -243,7 +250,17 @@ def _recognized(file: spool.InputFile, format: str | None) -> tuple[str, spool.I
         raise UnknownFormat(
             f"{file} is of no format known by name ({', '.join(SUFFIXES)}) or by its first bytes: name it by format="
         )
-    return found, spool.unpacked(file, kind, is_text=FORMATS[found].is_text) if kind else file
+    return found, spool.unpacked(file, kind, is_text=FORMATS[found].is_text, name=name) if kind else file
+
+
+def _suffix(name: str) -> str:
+    return pathlib.PurePath(name).suffix.lower()
+
+
+def _refuse_other_formats(file: spool.InputFile, suffix: str) -> None:
+    """Refuse a file that another library reads, with how."""
+    if suffix in REFUSED:
+        raise UnknownFormat(f"{file}: {REFUSED[suffix].format(path=str(file))}")
 
 
 def _by_name_alone(suffix: str) -> str | None:

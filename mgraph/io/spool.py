@@ -141,19 +141,19 @@ class Unpacked:
     """A file that is read from a decompressed copy.
 
     Each process makes its own copy on first use; all readers of the same file in a process share it. Its name in
-    messages is that of the compressed file.
+    messages is that of the compressed file; `name` tells its format.
     """
 
-    def __init__(self, path: InputFile, unpack: Callable[..., None], *args: Any) -> None:
+    def __init__(self, path: InputFile, name: str, unpack: Callable[..., None], *args: Any) -> None:
         self.path = path
-        self.name: str = plain_name(path.name)
+        self.name = name
         self.stem: str = pathlib.PurePath(self.name).stem
         self._unpack = unpack
         self._args = args
         self._copy: _Copy | None = None
 
     def __reduce__(self) -> tuple:
-        return Unpacked, (self.path, self._unpack, *self._args)
+        return Unpacked, (self.path, self.name, self._unpack, *self._args)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Unpacked) and self.__reduce__() == other.__reduce__()
@@ -215,22 +215,22 @@ def _unlock_in_child() -> None:
 os.register_at_fork(after_in_child=_unlock_in_child)
 
 
-def unpacked(path: InputFile, kind: str = "gzip", *, is_text: bool = True) -> Unpacked:
-    """Return a compressed file to be read decompressed.
+def unpacked(path: InputFile, kind: str = "gzip", *, is_text: bool = True, name: str = "") -> Unpacked:
+    """Return a compressed file to be read decompressed, by default under its name without the compression.
 
     Of text, a line that is too long is refused before the rest is unpacked.
     """
-    return Unpacked(path, _unpack, kind, is_text)
+    return Unpacked(path, name or plain_name(path.name), _unpack, kind, is_text)
 
 
 def downloaded(file: RemoteFile) -> Unpacked:
     """Return a remote file that cannot be read in ranges, to be read from a copy."""
-    return Unpacked(file, _download)
+    return Unpacked(file, plain_name(file.name), _download)
 
 
 def stored(path: InputFile, members: tuple[str, ...]) -> Unpacked:
     """Return members of an .npz file to be read decompressed, in ranges."""
-    return Unpacked(path, _store, members)
+    return Unpacked(path, plain_name(path.name), _store, members)
 
 
 def sibling(file: InputFile, name: str) -> InputFile | None:

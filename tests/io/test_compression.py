@@ -82,6 +82,37 @@ def test_flipped_bit_is_refused_or_changes_nothing(tmp_path, suffix):
         assert rows == ROWS or suffix == ".zst"
 
 
+@pytest.mark.parametrize(
+    ("name", "member", "expected"),
+    [
+        ("data.zip", "edges.wel", "edges"),
+        ("data", "folder/edges.WEL", "edges"),
+        ("soc.v2.zip", "edges.wel", "edges"),
+        ("graph.txt.zip", "edges.wel", "graph"),
+    ],
+)
+def test_name_in_a_zip_counts_where_that_of_the_archive_tells_no_format(tmp_path, name, member, expected):
+    path = tmp_path / name
+    path.write_bytes(zipped(b"0 1 5\n1 2 7\n", member))
+    # Three columns without names have a weight in .wel, and in no other text.
+    options = {} if expected == "edges" else {"weight": 2}
+    table = read_source(path, **options)
+    assert rows_of(table) == [(0, 1, 5), (1, 2, 7)]
+    assert table.name == expected
+    assert str(table.path) == str(path)
+
+
+def test_zip_without_a_name_that_tells_the_format(tmp_path):
+    path = tmp_path / "data.zip"
+    path.write_bytes(zipped(b"0 1\n", "README"))
+    with pytest.raises(UnknownFormat, match=r"data\.zip is of no format known by name"):
+        read_source(path)
+    assert read_source(path, format="text").name == "data"
+    path.write_bytes(zipped(b"<graphml/>", "g.graphml"))
+    with pytest.raises(UnknownFormat, match=r"data\.zip: mg\.from_networkx"):
+        read_source(path)
+
+
 def test_zip_of_several_files_is_refused(tmp_path):
     path = tmp_path / "g.zip"
     path.write_bytes(zipped(DATA, more=["h.sg"]))
