@@ -82,7 +82,8 @@ def sssp(
 ) -> Traversed:
     """Find shortest paths from a source to every vertex: their lengths and a tree.
 
-    Float weights are summed in their own dtype, in order from the source; integers exactly.
+    Float weights are summed in their own dtype, in order from the source; integers exactly. Without a cutoff, a
+    shortest path that is longer than all numbers of the dtype is an error.
 
     Parameters
     ----------

@@ -13,13 +13,15 @@ from mgraph.algorithms.run_variant import connected, find_tree, prepare, search
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
+from mgraph.comm.base import Communicator
+from mgraph.errors import InputError
 from mgraph.io.tables import Values
 from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard
 from mgraph.shard.user_ids import positions_of, tree_of_users
 from mgraph.types import unreached_of
-from mgraph.validation.traversal import Violation, validate_traversal
+from mgraph.validation.traversal import Violation, has_overflow, may_overflow, validate_traversal
 
 
 @dataclass
@@ -43,11 +45,25 @@ def traverse(rank: Rank, graph: str, keys: list[str], specs: list[TraversalSpec]
                 require_result_routing(shard, comm)
         found = search(prepared, shard, comm, spec, trace)
         assert found.sources is not None, "a search returns them"
+        _refuse_overflow(shard, comm, spec, found)
         stats = store_traversal(rank, shard, key, spec, found.sources, found, trace)
         parts.append({**stats, "variant": prepared.variant.name})
         # Free the search's arrays before the next search; the stored result holds its own.
         del found
     return parts
+
+
+def _refuse_overflow(shard: Shard, comm: Communicator, spec: TraversalSpec, found: Traversal) -> None:
+    """Refuse distances of floats if one is beyond all floats: its vertex would count as unreached.
+
+    With a cutoff that is what it is. A scan of all arcs, where the weights are so large that it may be needed.
+    """
+    if spec.limit is None and may_overflow(shard.info, spec.dtype) and has_overflow(shard, comm, found.distances):
+        wider = ", make them float64" if spec.dtype.itemsize == 4 else ""
+        raise InputError(
+            f"some shortest paths are longer than the largest {spec.dtype}, {np.finfo(spec.dtype).max:.4g}: "
+            f"scale the weights down{wider} or give a cutoff"
+        )
 
 
 def store_traversal(

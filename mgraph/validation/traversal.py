@@ -7,7 +7,8 @@ The rules follow the Graph500 specification (for SSSP with distances instead of 
 3. Every tree edge is an arc of the graph, and its weight is exactly the difference in distance (in the
    arithmetic of the state's dtype; levels differ by one).
 4. No arc shortens a distance: the target of an arc from a reached vertex is reached, at most the weight
-   farther. In an undirected graph the levels of neighbors therefore differ by at most one.
+   farther, also where floats hold no such length. In an undirected graph the levels of neighbors therefore differ by at
+   most one.
 5. Chains of predecessors have no cycle: each ends at a source.
 
 MultiSourceLevels they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
@@ -29,7 +30,7 @@ from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.errors import ValidationFailed
 from mgraph.shard.edge_blocks import require_blocks
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.shard.user_ids import gather_states
 from mgraph.types import Array, none_of, unreached_of
 from mgraph.validation.traversal_kernels import check_arcs, check_edges
@@ -137,6 +138,8 @@ def validate_traversal(
     check.refuse(2, "the predecessor is not reached", has_parent & ~parent_reached)
     is_explained, is_shorter = _check_arcs(check, comm, parent, dist, bound, weighted)
     check.refuse(3, "no arc from the predecessor explains the distance", has_parent & parent_reached & ~is_explained)
+    if limit is None and may_overflow(shard.info, dist.dtype):
+        is_shorter = is_shorter | _has_reached_neighbor(check, comm, dist)
     check.refuse(4, "an arc from another vertex leads nearer", is_shorter)
 
     _follow_chains(check, comm, parent)
@@ -144,6 +147,32 @@ def validate_traversal(
         5, "the chain of predecessors does not end at a source", has_parent & ~check.is_source[parent[check.owned]]
     )
     return check.violations(comm)
+
+
+def may_overflow(info: GraphInfo, dtype: np.dtype) -> bool:
+    """Return whether the length of a path may be beyond all floats of a dtype: rounding adds at most the weight."""
+    return dtype.kind == "f" and 2.0 * info.num_vertices * float(info.max_weight) > float(np.finfo(dtype).max)
+
+
+def has_overflow(shard: Shard, comm: Communicator, distances: Array) -> bool:
+    """Return whether an arc leads from a reached vertex to one without a distance; collective.
+
+    Without a cutoff its distance is beyond all floats.
+    """
+    check = _Check(shard, [])
+    beyond = _has_reached_neighbor(check, comm, gather_states(shard, comm, distances))
+    return comm.any(total(shard.backend, beyond) > 0)
+
+
+def _has_reached_neighbor(check: _Check, comm: Communicator, dist: Array) -> Array:
+    """Return a mask of the owned vertices that are not reached, but lie behind an arc from one that is."""
+    xp = check.xp
+    unreached = dist.dtype.type(unreached_of(dist.dtype))
+    near = xp.where(dist == unreached, unreached, dist.dtype.type(0))
+    parent = xp.arange(len(dist), dtype=check.shard.partition.dtype)
+    bound = np.array([np.finfo(dist.dtype).max], dist.dtype)
+    _, is_behind = _check_arcs(check, comm, parent, near, bound, weighted=True)
+    return is_behind
 
 
 class _Check:

@@ -275,10 +275,30 @@ def test_sum_of_weights_beyond_all_floats_is_handled(num_ranks, clusters):
 @pytest.mark.parametrize("num_ranks", [1, 3])
 def test_distance_may_be_the_largest_float(num_ranks, clusters):
     most = np.finfo(np.float32).max
-    case = make_case("largest", 4, [(0, 1, most), (1, 2, 1), (2, 3, most)], np.float32)
+    case = make_case("largest", 4, [(0, 1, most), (1, 2, 1), (0, 3, most)], np.float32)
     with graph_of(case, clusters[num_ranks]) as g:
         for method in METHODS:
             check_traversal(mg.sssp(g, 0, method=method), case, [0], g.info.order)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("layout", ["rows", "compact"])
+@pytest.mark.parametrize(("dtype", "heavy"), [(np.float32, 3e38), (np.float64, 1.5e308)])
+def test_distance_beyond_all_floats_is_refused_without_a_cutoff(num_ranks, layout, dtype, heavy, clusters):
+    ends = [(0, 1, heavy), (1, 2, heavy), (2, 3, 1), (4, 5, heavy)]
+    sources, targets, weights = zip(*ends, strict=True)
+    weights = np.array(weights, dtype)
+    with mg.from_edges(sources, targets, weights, cluster=clusters[num_ranks], layout=layout) as g:
+        for method in METHODS if layout == "rows" else ("sweep",):
+            with pytest.raises(mg.InputError, match=rf"longer than the largest {np.dtype(dtype)}, .*: scale"):
+                mg.sssp(g, 0, method=method)
+            # Beyond a cutoff nothing is reached, whatever its length.
+            found = mg.sssp(g, 0, cutoff=weights[0], method=method)
+            assert found.distances.to_numpy().tolist() == [0, weights[0], *[np.inf] * 4]
+            mg.validate(found)
+            assert mg.sssp(g, 2, cutoff=2, method=method).distances[3] == 1
+            # An arc of this weight alone overflows nothing, and no path leads to the other vertices.
+            mg.validate(mg.sssp(g, 4, method=method))
 
 
 def test_sssp_refuses_missing_and_negative_weights(clusters):
@@ -314,7 +334,9 @@ def test_depth_limit_beyond_all_vertices_has_no_effect(clusters):
 def test_distances_near_the_largest_float_cause_no_warning(clusters):
     weights = np.array([3e38, 3e38], np.float32)
     with mg.from_edges([0, 1], [1, 2], weights, cluster=clusters[1]) as g:
-        assert mg.sssp(g, 0).distances.to_numpy().tolist() == [0.0, np.float32(3e38), np.inf]
+        assert mg.sssp(g, 1).distances.to_numpy().tolist() == [np.float32(3e38), 0.0, np.float32(3e38)]
+        with pytest.raises(mg.InputError, match=r"longer than the largest float32, 3\.403e\+38: scale"):
+            mg.sssp(g, 0)
 
 
 @pytest.mark.parametrize("given", ["file.npz", 3, None, np.zeros(3)])

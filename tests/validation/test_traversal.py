@@ -257,6 +257,16 @@ def test_distances_are_added_in_a_wider_dtype_if_sums_may_overflow():
     assert result.rules() == {3}
 
 
+@pytest.mark.parametrize("num_ranks", FEW_RANKS)
+def test_vertex_without_a_distance_behind_a_reached_one_is_refused_though_floats_overflow(num_ranks):
+    case = make_case("overflow", 4, [(0, 1, 3e38), (1, 2, 3e38), (2, 3, 1)], np.float32)
+    # The oracle adds as the searches do: vertices 2 and 3 are at infinity.
+    with np.errstate(over="ignore"):
+        assert Result(case, [0], weighted=True).rules(num_ranks=num_ranks) == {4}
+        assert Result(case, [0], weighted=True, limit=3.2e38).rules(num_ranks=num_ranks) == set()
+    assert Result(case, [1], weighted=True).rules(num_ranks=num_ranks) == set()
+
+
 # ---- any single corruption --------------------------------------------------------------------------------
 
 
