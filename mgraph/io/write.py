@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import pathlib
@@ -101,10 +102,18 @@ def write_table(path: str | os.PathLike, table: Table, writers: Mapping[str, Wri
 
 def write_to(path: str | os.PathLike, table: Table, write: Write) -> None:
     """Write a table to a file, or a URL, by this writer, whole or not at all."""
+    with _written(path, table, write):
+        pass
+
+
+@contextlib.contextmanager
+def _written(path: str | os.PathLike, table: Table, write: Write) -> Iterator[None]:
+    """Yield when a table is written; at the end it gets its name."""
     with uploading(os.fspath(path)) if is_url(path) else replacing(pathlib.Path(path)) as temporary:
         _require_space(path, temporary, table)
         with open(temporary, "r+b") as file:
             write(file, table)
+        yield
 
 
 def write_folder(path: str | os.PathLike, table: Table, *, overwrite: bool = False) -> None:
@@ -132,13 +141,18 @@ def write_folder(path: str | os.PathLike, table: Table, *, overwrite: bool = Fal
 
 
 def write_graph500_files(path: pathlib.Path, table: Table, name: str) -> None:
-    """Write edges as Graph500's reference code does, and their weights into a file beside."""
+    """Write edges as Graph500's reference code does, and their weights into a file beside.
+
+    Edges are never beside weights of other edges: old edges are deleted when both files are written, and the new ones
+    get their name last.
+    """
     beside = path.with_name(f"{path.name}.weights")
-    if "weight" in table.columns:
-        write_to(beside, table, write_graph500_weights)
-    elif beside.exists():
-        raise UsageError(f"{beside} would be read as the weights of {path}, which has none: delete it first")
-    write_to(path, table, NAMED_WRITERS[name])
+    if "weight" not in table.columns:
+        if beside.exists():
+            raise UsageError(f"{beside} would be read as the weights of {path}, which has none: delete it first")
+        return write_to(path, table, NAMED_WRITERS[name])
+    with _written(path, table, NAMED_WRITERS[name]), _written(beside, table, write_graph500_weights):
+        pathlib.Path(os.path.realpath(path)).unlink(missing_ok=True)
 
 
 def require_weights_as_named(path: pathlib.Path, has_weights: bool) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import os
 import pathlib
 import struct
 import tempfile
@@ -13,6 +16,7 @@ import tiers
 from edge_checks import BACKEND, edges_source
 from hypothesis import given
 from strategies import graphs
+from table_checks import rows_in
 from user_graphs import graph_of
 
 import mgraph as mg
@@ -82,3 +86,34 @@ def test_graph500_edges_are_packed_and_weights_beside(tmp_path, name, layout):
     inexact = edges_source([0], [1], [0.1])
     with pytest.raises(InputError, match=r"weight 0.1 is no float32, which Graph500 files hold"):
         write_graph500_files(tmp_path / "other", table_of_source(inexact, BACKEND), name)
+
+
+@pytest.mark.parametrize("step", range(8))
+def test_interrupted_graph500_files_never_mix_old_and_new(tmp_path, monkeypatch, step):
+    path = tmp_path / "edges"
+    old, new = (
+        edges_source(ends, [1, 2], np.array(weights, np.float32), num_vertices=9)
+        for ends, weights in (([3, 4], [0.5, 0.25]), ([5, 6], [8, 9]))
+    )
+    write_graph500_files(path, table_of_source(old, BACKEND), "graph500-16")
+    calls = itertools.count()
+
+    def interrupted(function):
+        def call(*args, **options):
+            if next(calls) == step:
+                raise KeyboardInterrupt
+            found = function(*args, **options)
+            if next(calls) == step:
+                raise KeyboardInterrupt
+            return found
+
+        return call
+
+    for name in ("link", "replace", "unlink"):
+        monkeypatch.setattr(os, name, interrupted(getattr(os, name)))
+    with contextlib.suppress(KeyboardInterrupt):
+        write_graph500_files(path, table_of_source(new, BACKEND), "graph500-16")
+    monkeypatch.undo()
+    if path.exists():
+        assert rows_in(path, format="graph500-16") in ([(3, 1, 0.5), (4, 2, 0.25)], [(5, 1, 8), (6, 2, 9)])
+    assert {file.name for file in tmp_path.iterdir()} <= {"edges", "edges.weights"}
