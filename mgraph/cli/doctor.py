@@ -24,8 +24,7 @@ from mgraph.formatting import readable_bytes
 
 PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
 GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")
-# Name packages, not an extra: on the package index `mgraph` is another project.
-CUDA_ADVICE = "pip install cupy-cuda13x (of CUDA 12: cupy-cuda12x), or in a checkout of this project '.[cuda13]'"
+CUDA_ADVICE = "pip install 'dask-mgraph[cuda13]', or with CUDA 12 'dask-mgraph[cuda12]'"
 
 
 @dataclass

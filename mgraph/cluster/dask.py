@@ -325,7 +325,8 @@ def _install(client: Client) -> None:
         client.register_plugin(GangPlugin())
     except ImportError as error:
         raise ClusterError(
-            f"the scheduler {client.scheduler.address} cannot import mgraph ({error}): install the same version there"
+            f"the scheduler {client.scheduler.address} cannot import mgraph ({error}): "
+            "install the same version of dask-mgraph there"
         ) from None
 
 

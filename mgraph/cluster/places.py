@@ -100,7 +100,7 @@ class Places:
     def require_all(self) -> None:
         """Raise ClusterError if a worker cannot be a rank."""
         if self._unfit:
-            raise ClusterError(f"{self._describe_unfit()}: install it there, or give num_ranks to do without")
+            raise ClusterError(f"{self._describe_unfit()}: install dask-mgraph there, or give num_ranks to do without")
 
     def _describe_unfit(self) -> str:
         reasons = ", ".join(f"{worker} ({why})" for worker, why in self._unfit.items())

@@ -214,7 +214,9 @@ def test_worker_without_mgraph_is_named(tmp_path, without_mgraph):
         Client(scheduler_file=file, set_as_default=False) as client,
     ):
         client.wait_for_workers(2, timeout=30)
-        with pytest.raises(ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install it there"):
+        with pytest.raises(
+            ClusterError, match=r"does not work on tcp://.*No module named 'mgraph'.*install dask-mgraph there"
+        ):
             connect(client)
         with pytest.raises(ClusterError, match=r"2 workers needed, 1 present.*No module named 'mgraph'"):
             DaskCluster(client, 2, open_timeout_s=0.2)

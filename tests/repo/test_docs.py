@@ -115,21 +115,41 @@ def test_readme_has_the_two_commands_of_ci():
         assert command.endswith(end)
 
 
-ADVICE_OF_ANOTHER_PROJECT = re.compile(r"pip install [^\n&;]*\bmgraph\b|\bmgraph\[\w")
+ADVICE_OF_ANOTHER_PROJECT = re.compile(
+    r"(pip (install|download|wheel) [^\n&;]*|metadata\.(version|distribution)\([\"'])(?<![\w/.-])mgraph\b"
+    r"|(?<![\w-])mgraph\[\w"
+)
 
 
 def test_no_advice_installs_the_other_mgraph_of_the_package_index():
-    """On the package index `mgraph` is another project: advice names packages, or this checkout."""
-    texts = [*DOCUMENTS, *ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/*"), *ROOT.glob("bench/*.*")]
+    """On the package index `mgraph` is another project: advice names `dask-mgraph`, packages, or this checkout."""
+    texts = [*DOCUMENTS, ROOT / "pyproject.toml", ROOT / "Makefile", ROOT / ".ci/run", *ROOT.glob(".github/**/*.yml")]
+    texts += [*ROOT.glob("mgraph/**/*.py"), *ROOT.glob("deploy/*"), *ROOT.glob("bench/*.*")]
+    texts += [path for path in ROOT.glob("tests/**/*.py") if path.name != "test_docs.py"]
     lines = [(path.name, line) for path in texts for line in path.read_text().splitlines()]
     assert [found for found in lines if ADVICE_OF_ANOTHER_PROJECT.search(found[1])] == []
 
 
 @pytest.mark.parametrize(
-    "advice", ["pip install mgraph", "pip install 'mgraph[io]'", "pip install -U mgraph[cuda13]", "needs mgraph[io]"]
+    "advice",
+    [
+        "pip install mgraph",
+        "pip install 'mgraph[io]'",
+        "pip install -U mgraph[cuda13]",
+        "needs mgraph[io]",
+        'importlib.metadata.version("mgraph")',
+    ],
 )
 def test_advice_to_install_the_other_mgraph_is_detected(advice):
     assert ADVICE_OF_ANOTHER_PROJECT.search(advice)
+
+
+@pytest.mark.parametrize(
+    "advice",
+    ["pip install dask-mgraph", "pip install 'dask-mgraph[cuda13]'", "pip install . && .venv/bin/mgraph graph500"],
+)
+def test_advice_to_install_this_distribution_passes(advice):
+    assert not ADVICE_OF_ANOTHER_PROJECT.search(advice)
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------
