@@ -22,7 +22,8 @@ from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.errors import ClusterError
 from mgraph.formatting import readable_bytes
 
-PACKAGES = ("numpy", "numba", "scipy", "dask", "distributed")
+PACKAGES = ("numpy", "numba", "dask", "distributed")
+OPTIONAL_PACKAGES = ("matplotlib", "networkx", "pandas", "pyarrow", "scipy")
 GPU_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "nccl4py", "cuda-bindings", "dask-cuda")
 CUDA_ADVICE = "pip install 'dask-mgraph[cuda13]', or with CUDA 12 'dask-mgraph[cuda12]'"
 
@@ -62,7 +63,7 @@ def doctor(as_json: bool) -> None:
 def _check_packages(found: Findings) -> None:
     found.facts["python"] = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     found.facts["mgraph"] = mgraph.__version__
-    for name in (*PACKAGES, *GPU_PACKAGES):
+    for name in (*PACKAGES, *OPTIONAL_PACKAGES, *GPU_PACKAGES):
         version = _version(name)
         if version is not None:
             found.facts[name] = version

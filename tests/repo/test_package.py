@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import pathlib
+import sys
 import tomllib
+
+import layers
+import pytest
+from packaging.requirements import Requirement
 
 ROOT = pathlib.Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -12,3 +18,57 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 def test_distribution_is_dask_mgraph_and_command_is_mgraph():
     assert PROJECT["name"] == "dask-mgraph"
     assert PROJECT["scripts"] == {"mgraph": "mgraph.cli.main:main"}
+
+
+def requirements(extra: str | None = None) -> dict[str, Requirement]:
+    """Return the requirements of the base install, or of an extra, by name."""
+    found = PROJECT["dependencies"] if extra is None else PROJECT["optional-dependencies"][extra]
+    return {requirement.name: requirement for requirement in map(Requirement, found)}
+
+
+def imported() -> set[str]:
+    """Return the libraries that the package imports, also in functions."""
+    trees = [ast.parse(path.read_text()) for path in ROOT.glob("mgraph/**/*.py")]
+    names = {found.name.partition(".")[0] for tree in trees for found in layers.imports(tree)}
+    return names - sys.stdlib_module_names - {"mgraph", "__future__"}
+
+
+def test_base_install_has_what_is_imported_without_an_extra():
+    extras = {"cuda", "cupy", "dask_cuda", "matplotlib", "nccl", "pandas", "pyarrow", "pynvml"}
+    of_dask_and_numba = {"cloudpickle", "fsspec", "llvmlite", "tlz", "toolz", "tornado", "yaml"}
+    assert imported() - extras - of_dask_and_numba == set(requirements())
+
+
+def test_scipy_is_an_extra_that_nothing_imports():
+    assert "scipy" not in imported()
+    assert set(requirements("scipy")) == {"scipy"}
+
+
+def test_extra_networkx_installs_networkx():
+    assert set(requirements("networkx")) == {"networkx"}
+
+
+def test_extra_all_has_every_extra_of_users_but_cuda():
+    (everything,) = requirements("all").values()
+    assert everything.name == PROJECT["name"]
+    assert everything.extras == set(PROJECT["optional-dependencies"]) - {
+        "all",
+        "check",
+        "cuda12",
+        "cuda13",
+        "docs",
+        "test",
+    }
+
+
+def test_tests_can_install_all_that_the_extras_of_users_have():
+    needed = requirements("io") | requirements("networkx") | requirements("plot") | requirements("scipy")
+    assert {name: str(one) for name, one in requirements("test").items() if name in needed} == {
+        name: str(one) for name, one in needed.items()
+    }
+
+
+@pytest.mark.parametrize("extra", [None, *PROJECT["optional-dependencies"]])
+def test_only_nccl4py_has_an_upper_bound_within_a_major_version(extra):
+    bounded = {name for name, one in requirements(extra).items() for part in one.specifier if part.operator == "<"}
+    assert bounded == ({"nccl4py"} if str(extra).startswith("cuda") else set())
