@@ -6,7 +6,47 @@ Public names are imported at first use, so that `import mgraph` loads no CuPy, D
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+# For type checkers and editors: the names of the table below.
+if TYPE_CHECKING:
+    from mgraph.api.components import connected_components as connected_components
+    from mgraph.api.create import fixed_out_degree as fixed_out_degree
+    from mgraph.api.create import grid as grid
+    from mgraph.api.create import load as load
+    from mgraph.api.create import read as read
+    from mgraph.api.create import rmat as rmat
+    from mgraph.api.create import ssca2 as ssca2
+    from mgraph.api.create import uniform as uniform
+    from mgraph.api.from_memory import from_csr as from_csr
+    from mgraph.api.from_memory import from_dask as from_dask
+    from mgraph.api.from_memory import from_edges as from_edges
+    from mgraph.api.from_memory import from_networkx as from_networkx
+    from mgraph.api.from_memory import from_pandas as from_pandas
+    from mgraph.api.from_memory import from_scipy as from_scipy
+    from mgraph.api.from_memory import from_table as from_table
+    from mgraph.api.graph import Graph as Graph
+    from mgraph.api.multi_source import bfs_together as bfs_together
+    from mgraph.api.results import validate as validate
+    from mgraph.api.spanning_forest import minimum_spanning_forest as minimum_spanning_forest
+    from mgraph.api.spanning_forest import minimum_spanning_tree as minimum_spanning_tree
+    from mgraph.api.traversal import bfs as bfs
+    from mgraph.api.traversal import bfs_many as bfs_many
+    from mgraph.api.traversal import sssp as sssp
+    from mgraph.api.traversal import sssp_many as sssp_many
+    from mgraph.cluster.connect import connect as connect
+    from mgraph.errors import ClusterError as ClusterError
+    from mgraph.errors import CommAborted as CommAborted
+    from mgraph.errors import CommTimeout as CommTimeout
+    from mgraph.errors import GangLost as GangLost
+    from mgraph.errors import GraphClosed as GraphClosed
+    from mgraph.errors import InputError as InputError
+    from mgraph.errors import MgraphError as MgraphError
+    from mgraph.errors import RendezvousTimeout as RendezvousTimeout
+    from mgraph.errors import UnknownFormat as UnknownFormat
+    from mgraph.errors import UsageError as UsageError
+    from mgraph.errors import ValidationFailed as ValidationFailed
+    from mgraph.errors import WouldNotFit as WouldNotFit
 
 __version__ = "0.1.0"
 
@@ -52,12 +92,15 @@ _MODULE_OF = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'mgraph' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
-    globals()[name] = value
-    return value
+# Type checkers would accept any name because of this function.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module 'mgraph' has no attribute {name!r}")
+        value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgraph.api.graph import Graph
-from mgraph.edges import EdgeSource, EdgeTable
+from mgraph.cluster.base import Cluster
+from mgraph.edges import EdgeSource, EdgeTable, Labels
 from mgraph.errors import UsageError
+from mgraph.generate.base import Weights
 from mgraph.generate.grid import Grid
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.spec import is_spec, parse_spec
 from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
+from mgraph.ingest.build import Layout
+from mgraph.ingest.order import Order
 from mgraph.io.formats import read_source
 from mgraph.store.manifest import is_store, open_store
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def rmat(
@@ -23,16 +30,32 @@ def rmat(
     edge_factor: int = 16,
     seed: int = 1,
     *,
-    cluster: Any = None,
-    order: str = "auto",
-    layout: str = "rows",
-    **options: Any,
+    weights: Weights | None = "int",
+    max_weight: int = 255,
+    scramble: bool = True,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
 ) -> Graph:
     """Make a Graph500 graph of 2**scale vertices and edge_factor * 2**scale edges.
 
-    Options are `weights` ("int", "float32", "float64" or None), `max_weight` and `scramble`.
+    Parameters
+    ----------
+    scale
+        Logarithm of the number of vertices, 0..62.
+    edge_factor
+        Edges for each vertex, loops and parallel edges included.
+    seed
+        Seed of the random numbers.
+    weights, max_weight
+        "int" (1..max_weight), the same values as "float32" or "float64", or None.
+    scramble
+        Permute the vertices by a bijection, as Graph500 requires.
+    cluster, order, layout
+        As of `Graph.from_source`.
     """
-    return Graph.from_source(Rmat(scale, edge_factor, seed, **options), cluster=cluster, order=order, layout=layout)
+    source = Rmat(scale, edge_factor, seed, weights=weights, scramble=scramble, max_weight=max_weight)
+    return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
 
 
 def uniform(
@@ -40,15 +63,18 @@ def uniform(
     degree: float = 16,
     seed: int = 1,
     *,
-    cluster: Any = None,
-    order: str = "auto",
-    layout: str = "rows",
-    **options: Any,
+    weights: Weights | None = "int",
+    max_weight: int = 255,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
 ) -> Graph:
-    """Make a graph of this mean degree with edges between random vertices."""
-    return Graph.from_source(
-        Uniform(num_vertices, degree, seed, **options), cluster=cluster, order=order, layout=layout
-    )
+    """Make a graph of this mean degree with edges between random vertices.
+
+    The mean counts loops and parallel edges. Other parameters are those of `rmat`.
+    """
+    source = Uniform(num_vertices, degree, seed, weights=weights, max_weight=max_weight)
+    return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
 
 
 def fixed_out_degree(
@@ -56,15 +82,18 @@ def fixed_out_degree(
     out_degree: int,
     seed: int = 1,
     *,
-    cluster: Any = None,
-    order: str = "auto",
-    layout: str = "rows",
-    **options: Any,
+    weights: Weights | None = "int",
+    max_weight: int = 255,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
 ) -> Graph:
-    """Make a directed graph: each vertex has out_degree arcs to random targets."""
-    return Graph.from_source(
-        FixedOutDegree(num_vertices, out_degree, seed, **options), cluster=cluster, order=order, layout=layout
-    )
+    """Make a directed graph: each vertex has out_degree arcs to random targets.
+
+    Other parameters are those of `rmat`.
+    """
+    source = FixedOutDegree(num_vertices, out_degree, seed, weights=weights, max_weight=max_weight)
+    return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
 
 
 def grid(
@@ -73,52 +102,104 @@ def grid(
     drop: float = 0.1,
     seed: int = 1,
     *,
-    cluster: Any = None,
-    order: str = "auto",
-    layout: str = "rows",
-    **options: Any,
+    weights: Weights | None = "int",
+    max_weight: int = 255,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
 ) -> Graph:
-    """Make a road-like grid; `drop` is the share of its edges that is removed."""
-    return Graph.from_source(Grid(rows, columns, drop, seed, **options), cluster=cluster, order=order, layout=layout)
+    """Make a road-like grid; `drop` is the share of its edges that is removed.
+
+    Vertex (x, y) is y * columns + x. Other parameters are those of `rmat`.
+    """
+    source = Grid(rows, columns, drop, seed, weights=weights, max_weight=max_weight)
+    return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
 
 
-def ssca2(scale: int, *, cluster: Any = None, order: str = "auto", layout: str = "rows", **options: Any) -> Graph:
-    """Make a graph of 2**scale vertices in cliques, with rarer edges between them."""
-    return Graph.from_source(Ssca2(scale, **options), cluster=cluster, order=order, layout=layout)
+def ssca2(
+    scale: int,
+    *,
+    max_clique: int | None = None,
+    seed: int = 1,
+    weights: Weights | None = "int",
+    max_weight: int = 255,
+    scramble: bool = True,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+) -> Graph:
+    """Make a graph of 2**scale vertices in cliques, with rarer edges between them.
+
+    `max_clique` is the size of the largest clique; None means 2**(scale / 3), rounded down. Other parameters are those
+    of `rmat`.
+    """
+    source = Ssca2(scale, max_clique, seed, weights=weights, scramble=scramble, max_weight=max_weight)
+    return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
 
 
 def read(
     path: str | PathLike | Iterable[str | PathLike],
     *,
-    cluster: Any = None,
-    order: str = "auto",
-    layout: str = "rows",
+    source: str | int | None = None,
+    target: str | int | None = None,
+    weight: str | int | bool | None = None,
+    directed: bool | None = None,
+    num_vertices: int | None = None,
+    labels: Labels | None = None,
+    base: int | None = None,
+    format: str | None = None,
+    sep: str | None = None,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
     num_chunks: int | None = None,
-    **options: Any,
 ) -> Graph:
     """Read a graph from files, or from a spec such as `rmat:20`.
 
-    `path` is a file, a list of files, a folder, a pattern such as `part-*.csv`, or a URL; docs/formats.md lists the
-    formats. Every rank must be able to read the files. A compressed file is decompressed once in each process that has
-    a rank, to an unnamed temporary file in the folder TMPDIR, and freed after the build.
+    An option that is None is as the file declares, or its format. docs/formats.md has the formats.
 
-    Options are those of `mgraph.io.formats.read_source`: `source`, `target` and `weight` (columns), `labels` and `base`
-    (what ids are), `directed`, `num_vertices`, `format`, `sep`. Ids that are strings, negative or have large gaps are
-    labels: sources, targets and results are then in labels, and `Graph.info.labels` says so.
+    Parameters
+    ----------
+    path
+        A file, a list of files, a folder, a pattern such as `part-*.csv`, or a URL, which every rank can read.
+    source, target
+        The columns of the ends, by name or by number from 0; None means a known pair of names such as src and dst, or
+        the first two of columns without names.
+    weight
+        The column of the weights, or the array; None means the usual one if there is one, False none. Required if
+        there are more columns.
+    directed
+        Whether (u, v) and (v, u) are two arcs.
+    num_vertices
+        None means as the file declares, else one more than the largest id.
+    labels
+        "auto" maps ids that are strings, negative or have large gaps: functions take labels and results give them.
+        "string" reads ids of a text as strings; True maps all; False refuses what is not 0..n-1.
+    base
+        The id of the first vertex.
+    format
+        Its name; None means by the first bytes, else by the suffix.
+    sep
+        The character between fields of a text.
+    cluster, order, layout, num_chunks
+        As of `Graph.from_source`.
     """
+    columns = {"source": source, "target": target, "weight": weight, "sep": sep}
+    ids = {"directed": directed, "num_vertices": num_vertices, "labels": labels, "base": base}
+    of_files: dict[str, Any] = {**columns, **ids, "format": format}
     edges: EdgeSource | EdgeTable
     if is_spec(str(path)):
-        if given := [name for name, value in options.items() if value is not None]:
+        if given := [name for name, value in of_files.items() if value is not None]:
             raise UsageError(f"{given[0]} applies to files, and {path} is generated")
         edges = parse_spec(str(path))
     elif isinstance(path, (str, PathLike)) and is_store(path):
         raise UsageError(f"{path} is a saved graph: mg.load reads it")
     else:
-        edges = read_source(path, **options)
+        edges = read_source(path, **of_files)
     return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
-def load(path: str | PathLike, *, name: str | None = None, cluster: Any = None) -> Graph:
+def load(path: str | PathLike, *, name: str | None = None, cluster: Cluster | Client | None = None) -> Graph:
     """Load a graph that `Graph.save` has written, on any number of ranks.
 
     Every rank must be able to read the folder. The graph has the order and the layout in which it was saved; `name`

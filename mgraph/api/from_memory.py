@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mgraph.api.graph import Graph, find_cluster
-from mgraph.errors import UsageError
+from mgraph.cluster.base import Cluster
+from mgraph.edges import Labels
+from mgraph.ingest.build import Layout
+from mgraph.ingest.order import Order
 from mgraph.io.columns import Columns
 from mgraph.io.frames import frame_table
 from mgraph.io.graphs import networkx_table
 from mgraph.io.lazy import lazy_edges
-from mgraph.io.memory import Reading, csr_table, edges_table, reading
+from mgraph.io.memory import csr_table, edges_table, reading
 from mgraph.io.sparse import scipy_table
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 def from_edges(
@@ -21,9 +27,12 @@ def from_edges(
     *,
     num_vertices: int | None = None,
     directed: bool = False,
-    labels: Any = "auto",
+    labels: Labels = "auto",
     base: int = 0,
-    **how: Any,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+    num_chunks: int | None = None,
 ) -> Graph:
     """Make a graph of the edges (sources[i], targets[i]).
 
@@ -48,11 +57,11 @@ def from_edges(
         ids; True maps all; False refuses what is not 0..n-1.
     base
         The id of the first vertex.
-    how
-        Arguments of `Graph.from_source`: cluster, order, layout, num_chunks.
+    cluster, order, layout, num_chunks
+        As of `Graph.from_source`.
     """
     table = edges_table(sources, targets, weights, how=reading(num_vertices, directed, labels, base))
-    return Graph.from_source(table, **how)
+    return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
 def from_table(
@@ -60,7 +69,15 @@ def from_table(
     source: str | int | None = None,
     target: str | int | None = None,
     weight: str | int | bool | None = None,
-    **options: Any,
+    *,
+    num_vertices: int | None = None,
+    directed: bool = False,
+    labels: Labels = "auto",
+    base: int = 0,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+    num_chunks: int | None = None,
 ) -> Graph:
     """Make a graph of a table in memory, a row for each edge.
 
@@ -75,35 +92,68 @@ def from_table(
     weight
         The column of the weights; None means the one called weight, and False none. It is required if there are more
         columns.
-    options
-        num_vertices, directed, labels and base as of `from_edges`, and arguments of `Graph.from_source`.
+    num_vertices, directed, labels, base
+        As of `from_edges`.
+    cluster, order, layout, num_chunks
+        As of `Graph.from_source`.
     """
-    ids, how = _divided(options)
-    return Graph.from_source(frame_table(table, Columns(source, target, weight), ids), **how)
+    columns = Columns(source, target, weight)
+    edges = frame_table(table, columns, reading(num_vertices, directed, labels, base))
+    return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
 from_pandas = from_table
 
 
-def from_csr(indptr: Any, indices: Any, weights: Any = None, *, directed: bool = False, **how: Any) -> Graph:
+def from_csr(
+    indptr: Any,
+    indices: Any,
+    weights: Any = None,
+    *,
+    directed: bool = False,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+    num_chunks: int | None = None,
+) -> Graph:
     """Make a graph from CSR arrays.
 
-    Vertex u has arcs to indices[indptr[u] : indptr[u + 1]]. `how` are arguments of `Graph.from_source`.
+    Vertex u has arcs to indices[indptr[u] : indptr[u + 1]]. Other parameters are those of `Graph.from_source`.
     """
-    return Graph.from_source(csr_table(indptr, indices, weights, directed=directed), **how)
+    table = csr_table(indptr, indices, weights, directed=directed)
+    return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
-def from_scipy(matrix: Any, *, directed: bool = False, **how: Any) -> Graph:
+def from_scipy(
+    matrix: Any,
+    *,
+    directed: bool = False,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+    num_chunks: int | None = None,
+) -> Graph:
     """Make a graph from a SciPy sparse array of weights, in any format.
 
     Entry (u, v) is an edge, its value the weight; Boolean entries have none. Stored zeros are edges of weight zero,
     but not in bsr and dia, which fill blocks and diagonals with zeros. Entries stored twice are parallel edges, of
-    which the lightest is used. `how` are arguments of `Graph.from_source`.
+    which the lightest is used. Other parameters are those of `Graph.from_source`.
     """
-    return Graph.from_source(scipy_table(matrix, directed=directed), **how)
+    table = scipy_table(matrix, directed=directed)
+    return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
-def from_networkx(graph: Any, weight: str | None = "weight", **options: Any) -> Graph:
+def from_networkx(
+    graph: Any,
+    weight: str | None = "weight",
+    *,
+    labels: Labels = "auto",
+    base: int = 0,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+    num_chunks: int | None = None,
+) -> Graph:
     """Make a graph from one of NetworkX, directed as it is, with all of its nodes.
 
     Parameters
@@ -114,13 +164,13 @@ def from_networkx(graph: Any, weight: str | None = "weight", **options: Any) -> 
     weight
         The attribute of the weights; None means none. An edge without it has weight 1, as in NetworkX's own
         functions; if no edge has `weight`, the graph is unweighted.
-    options
-        labels and base as of `from_edges`, and arguments of `Graph.from_source`.
+    labels, base
+        As of `from_edges`.
+    cluster, order, layout, num_chunks
+        As of `Graph.from_source`.
     """
-    if given := [name for name in ("directed", "num_vertices") if name in options]:
-        raise UsageError(f"{given[0]} cannot be chosen: the graph of NetworkX decides it")
-    ids, how = _divided(options)
-    return Graph.from_source(networkx_table(graph, weight, ids), **how)
+    table = networkx_table(graph, weight, reading(labels=labels, base=base))
+    return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
 def from_dask(
@@ -131,8 +181,14 @@ def from_dask(
     source: str | int | None = None,
     target: str | int | None = None,
     weight: str | int | bool | None = None,
-    cluster: Any = None,
-    **options: Any,
+    num_vertices: int | None = None,
+    directed: bool = False,
+    labels: Labels = "auto",
+    base: int = 0,
+    cluster: Cluster | Client | None = None,
+    order: Order = "auto",
+    layout: Layout = "rows",
+    num_chunks: int | None = None,
 ) -> Graph:
     """Make a graph of a Dask DataFrame, of an array of pairs, or of arrays or series of sources and targets.
 
@@ -148,21 +204,15 @@ def from_dask(
         Arrays or series, with the same partitions as the sources.
     source, target, weight
         The columns of a DataFrame, as of `from_table`.
-    cluster
+    num_vertices, directed, labels, base
+        As of `from_edges`.
+    cluster, order, layout, num_chunks
         As of `Graph.from_source`.
-    options
-        num_vertices, directed, labels and base as of `from_edges`, and other arguments of `Graph.from_source`.
     """
     from mgraph.cluster.partitions import compute_partitions
 
-    ids, how = _divided(options)
+    ids = reading(num_vertices, directed, labels, base)
     lazy = lazy_edges(edges, targets, weights, Columns(source, target, weight), ids)
     ranks = find_cluster(cluster)
-    return Graph.from_source(compute_partitions(lazy, ranks), cluster=ranks, **how)
-
-
-def _divided(options: dict[str, Any]) -> tuple[Reading, dict[str, Any]]:
-    """Return how ids are read, and the other options."""
-    of_ids = ("num_vertices", "directed", "labels", "base")
-    ids = reading(**{name: options[name] for name in of_ids if name in options})
-    return ids, {name: value for name, value in options.items() if name not in of_ids}
+    table = compute_partitions(lazy, ranks)
+    return Graph.from_source(table, cluster=ranks, order=order, layout=layout, num_chunks=num_chunks)

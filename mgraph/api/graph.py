@@ -20,7 +20,8 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit
 from mgraph.formatting import counted
-from mgraph.ingest.build import LAYOUTS
+from mgraph.ingest.build import LAYOUTS, Layout
+from mgraph.ingest.order import Order
 from mgraph.io.checks import as_flag, as_integer, check_vertices
 from mgraph.io.parts import parts_of
 from mgraph.planning.admission import refuse_what_cannot_fit
@@ -31,6 +32,8 @@ from mgraph.shard.shard import GraphInfo
 from mgraph.store.manifest import StoredGraph, folder_of, manifest_text
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from mgraph.api.edges import Edges
     from mgraph.api.results import Column
 
@@ -74,10 +77,10 @@ class Graph:
         cls,
         source: EdgeSource | EdgeTable | StoredGraph,
         *,
-        cluster: Any = None,
-        order: str = "auto",
+        cluster: Cluster | Client | None = None,
+        order: Order = "auto",
         num_chunks: int | None = None,
-        layout: str = "rows",
+        layout: Layout = "rows",
     ) -> Graph:
         """Build a graph from an edge source or a table of edges.
 

@@ -19,6 +19,7 @@ from mgraph.api.traversal_results import Stats, Traversed
 from mgraph.edges import EdgeSource
 from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
+from mgraph.ingest.build import Layout
 from mgraph.rank_jobs.graph500 import count_input_edges, generate, smallest_reached
 from mgraph.rank_jobs.traversal import have_arcs
 
@@ -181,7 +182,7 @@ class Graph500:
     root_seed: int | None = None
     kernels: tuple[str, ...] = ("bfs", "sssp")
     check: bool = True
-    layout: str = "rows"
+    layout: Layout = "rows"
     roots_at_once: bool = False
 
     def __post_init__(self) -> None:

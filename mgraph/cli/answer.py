@@ -30,6 +30,7 @@ from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable, are_strings
 from mgraph.errors import UsageError
 from mgraph.generate.spec import is_spec
+from mgraph.ingest.build import Layout
 from mgraph.io.write import TABLE_WRITERS, require_holds_strings, require_writable
 from mgraph.store.manifest import StoredGraph, is_store
 
@@ -94,7 +95,7 @@ def refuse_input_as_output(source: str, output: str) -> None:
 def graph_of(
     edges: EdgeSource | EdgeTable | StoredGraph,
     options: dict[str, Any],
-    layout: str = "rows",
+    layout: Layout = "rows",
     check: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Iterator[tuple[Graph, Callable[[str], None]]]:
     """Build the graph on a cluster that `check` accepts, and that is closed afterwards.

@@ -22,6 +22,7 @@ from mgraph.cli.options import (
 )
 from mgraph.cluster.connect import connect
 from mgraph.formatting import readable_bytes
+from mgraph.ingest.build import Layout
 
 
 @click.command()
@@ -29,7 +30,7 @@ from mgraph.formatting import readable_bytes
 @layout_option
 @cluster_options
 @json_option
-def info(input: str, layout: str, as_json: bool, **options: Any) -> None:
+def info(input: str, layout: Layout, as_json: bool, **options: Any) -> None:
     """Build or load INPUT and print facts: sizes, weights, vertex order, dropped edges."""
     source = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
     with connect(**options) as cluster, progress(quiet=as_json) as show:

@@ -16,6 +16,7 @@ from mgraph.cli.options import (
     print_json,
     source_of,
 )
+from mgraph.ingest.build import Layout
 from mgraph.store.folder import require_target
 from mgraph.store.manifest import folder_of
 
@@ -28,7 +29,7 @@ from mgraph.store.manifest import folder_of
 @cluster_options
 @click.option("--overwrite", is_flag=True, help="Replace a saved graph that is there already.")
 @json_option
-def save(output: str, overwrite: bool, layout: str, **options: Any) -> None:
+def save(output: str, overwrite: bool, layout: Layout, **options: Any) -> None:
     """Build INPUT and save it to the folder DIR, which every command accepts as its INPUT.
 
     INPUT is a file, or a spec such as rmat:20. A saved graph is loaded on any number of ranks, without a build; all of

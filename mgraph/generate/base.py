@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -16,7 +16,8 @@ from mgraph.types import none_of, vertex_dtype
 # Edges are numbered in int64, and the index of a kernel's loop may exceed the last edge by the size of a grid.
 MAX_EDGES = 1 << 62
 LARGEST_WEIGHT = 2**32 - 1
-WEIGHT_CHOICES = ("int", "float32", "float64", None)
+Weights = Literal["int", "float32", "float64"]
+WEIGHT_CHOICES = (*get_args(Weights), None)
 
 
 class Weighted(Protocol):

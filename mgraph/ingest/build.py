@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, get_args
 
 from mgraph.backends.base import Backend
 from mgraph.backends.totals import total
@@ -19,7 +20,8 @@ from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Shard, degrees
 from mgraph.shard.user_ids import translated
 
-LAYOUTS = ("rows", "compact", "auto")
+Layout = Literal["rows", "compact", "auto"]
+LAYOUTS = get_args(Layout)
 
 
 def build(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import numpy as np
 
 from mgraph.backends.base import Backend
@@ -12,7 +14,8 @@ from mgraph.partition import Partition
 from mgraph.shard.runs import runs_of
 from mgraph.types import Array, none_of, vertex_dtype
 
-ORDERS = ("auto", "degree", "natural")
+Order = Literal["auto", "degree", "natural"]
+ORDERS = get_args(Order)
 # Degree order is faster if few vertices have most arcs (RMAT: the largest degree is thousands of times
 # the mean) or many have none; on meshes and uniform graphs it only destroys locality.
 SKEW = 16

@@ -63,5 +63,5 @@ def test_wrong_graph_is_refused(graph, weight, error, message):
 
 
 def test_what_the_graph_decides_is_no_option():
-    with pytest.raises(UsageError, match="directed cannot be chosen"):
+    with pytest.raises(TypeError, match="directed"):
         mg.from_networkx(networkx.path_graph(3), directed=True)

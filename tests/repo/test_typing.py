@@ -1,0 +1,127 @@
+"""Test what editors and type checkers see of the public names: jedi and mypy, on code that users write."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pathlib
+import subprocess
+import sys
+
+import jedi
+import pytest
+
+import mgraph
+from mgraph.generate.grid import Grid
+from mgraph.generate.rmat import Rmat
+from mgraph.generate.ssca2 import Ssca2
+from mgraph.generate.uniform import FixedOutDegree, Uniform
+
+ROOT = pathlib.Path(__file__).parents[2]
+FUNCTIONS = sorted(name for name in mgraph._MODULE_OF if inspect.isfunction(getattr(mgraph, name)))
+GENERATORS = {"rmat": Rmat, "uniform": Uniform, "fixed_out_degree": FixedOutDegree, "grid": Grid, "ssca2": Ssca2}
+USES = """import mgraph as mg
+
+graph = mg.rmat(10, weights="float32", layout="compact")
+found = mg.bfs(mg.read("edges.csv", source="a", target=1, labels="auto"), 0)
+forest = mg.minimum_spanning_forest(mg.from_edges([0], [1], order="natural"))
+reveal_type(graph)
+reveal_type(found.distances)
+reveal_type(forest.weights)
+reveal_type(mg.connect())
+"""
+REVEALED = {"mgraph.api.graph.Graph": 1, "mgraph.api.results.Column": 2, "mgraph.cluster.base.Cluster": 1}
+MISUSES = (
+    "mg.rmat(10, no_such_option=1)",
+    'mg.rmat(10, order="no such order")',
+    'mg.read("edges.csv", source=[1])',
+    "mg.no_such_name",
+    "mg.bfs(5, 0)",
+    'mg.from_edges([0], [1], weights=[1], directed="no")',
+)
+
+
+def check_types(tmp_path: pathlib.Path, code: str) -> str:
+    """Return what mypy says about a file of a user."""
+    (tmp_path / "user.py").write_text(code)
+    (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\nignore_missing_imports = True\n")
+    command = [sys.executable, "-m", "mypy", "--no-color-output", "--cache-dir", str(ROOT / ".mypy_cache/users")]
+    done = subprocess.run(
+        [*command, "--config-file", "mypy.ini", "user.py"],
+        cwd=tmp_path,
+        env={"MYPYPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.stdout + done.stderr
+
+
+def complete(code: str) -> set[str]:
+    """Return the names by which jedi completes the end of a code."""
+    project = jedi.Project(ROOT)
+    return {found.name for found in jedi.Script(code, project=project).complete()}
+
+
+@pytest.mark.timeout(300)
+def test_mypy_sees_types_and_refuses_misuse(tmp_path):
+    said = check_types(tmp_path, USES + "".join(f"{misuse}\n" for misuse in MISUSES))
+    for revealed, times in REVEALED.items():
+        assert said.count(f'Revealed type is "{revealed}"') == times
+    first = USES.count("\n") + 1
+    lines = {int(line.split(":")[1]) for line in said.splitlines() if ": error:" in line}
+    assert lines == set(range(first, first + len(MISUSES))), said
+
+
+def test_jedi_completes_the_public_names():
+    assert set(mgraph._MODULE_OF) <= complete("import mgraph\nmgraph.")
+
+
+def test_names_for_type_checkers_are_those_of_the_table():
+    text = (ROOT / "mgraph/__init__.py").read_text()
+    found = [line.split() for line in text.splitlines() if line.startswith("    from mgraph")]
+    assert {words[3]: words[1] for words in found} == mgraph._MODULE_OF
+    assert all(words[3] == words[5] for words in found)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_show_their_parameters_and_types(name):
+    function = getattr(mgraph, name)
+    signature = inspect.signature(function)
+    kinds = {parameter.kind for parameter in signature.parameters.values()}
+    assert not kinds & {inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL}
+    assert all(parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values())
+    (shown,) = jedi.Script(f"import mgraph as mg\nmg.{name}(", project=jedi.Project(ROOT)).get_signatures()
+    assert [parameter.name for parameter in shown.params if parameter.name not in "*"] == list(signature.parameters)
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+def test_generators_have_the_options_and_defaults_of_their_source(name):
+    parameters = inspect.signature(getattr(mgraph, name)).parameters
+    fields = {field.name: field for field in dataclasses.fields(GENERATORS[name])}
+    assert set(parameters) == {*fields, "cluster", "order", "layout"}
+    required = [name for name, one in fields.items() if one.default is dataclasses.MISSING]
+    for field in fields.values():
+        if field.name not in required and field.name in parameters:
+            assert parameters[field.name].default == field.default, field.name
+
+
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [
+        ("mg.rmat(3)", {"num_vertices", "edges", "labels", "save", "close", "info"}),
+        ("mg.bfs(mg.rmat(3), 0)", {"distances", "predecessors", "stats", "path_to", "to_pandas", "write"}),
+        ("mg.bfs(mg.rmat(3), 0).distances", {"to_numpy", "to_dask_array", "dtype"}),
+        ("mg.connect()", {"num_ranks", "backend", "close"}),
+    ],
+)
+def test_jedi_completes_what_functions_return(made, names):
+    assert names <= complete(f"import mgraph as mg\nx = {made}\nx.")
+
+
+def test_package_says_that_it_has_types():
+    assert (ROOT / "mgraph/py.typed").read_text() == ""
+    for name, module in mgraph._MODULE_OF.items():
+        assert hasattr(importlib.import_module(module), name)
