@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NoReturn
+
 
 class MgraphError(Exception):
     """Base of all errors of mgraph; `exit_code` is what the command line ends with."""
@@ -85,3 +88,12 @@ class ValidationFailed(MgraphError, AssertionError):
     """A result violates a rule; the message gives the rule's number and the first violation."""
 
     exit_code = 6
+
+
+def refuse_pickle(instead: str) -> Callable[[object], NoReturn]:
+    """Return the `__reduce__` of a handle, whose data is on the ranks of a cluster."""
+
+    def __reduce__(self: object) -> NoReturn:
+        raise TypeError(f"{self!r} is on its ranks and cannot be pickled: {instead}")
+
+    return __reduce__

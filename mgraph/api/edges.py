@@ -11,6 +11,7 @@ import numpy as np
 from mgraph.api.graph import Graph, Stored
 from mgraph.api.results import Column
 from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
+from mgraph.errors import refuse_pickle
 from mgraph.formatting import counted
 from mgraph.io.tables import EDGE_COLUMNS, Table
 from mgraph.rank_jobs.tables import GraphEdges, ResultRows, number_vertices, sort_vertices
@@ -29,6 +30,8 @@ class Edges:
     The ranks make them from their rows, a range of sources at a time: in memory are a batch of about 4 million edges
     (those of n / 65,536 vertices at least) and 16 bytes for each vertex.
     """
+
+    __reduce__ = refuse_pickle("take them with to_numpy(), or write them with write(path)")
 
     def __init__(self, g: Graph) -> None:
         g.require_open()

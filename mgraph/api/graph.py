@@ -18,7 +18,7 @@ from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.edges import EdgeSource, EdgeTable
-from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit
+from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit, refuse_pickle
 from mgraph.formatting import counted
 from mgraph.ingest.build import LAYOUTS, Layout
 from mgraph.ingest.order import Order
@@ -60,6 +60,8 @@ class Graph:
     cluster, placement
         The ranks that store the graph; how many of the cluster's ranks these are, and why not all.
     """
+
+    __reduce__ = refuse_pickle("save it with g.save(folder), and load it there with mg.load(folder)")
 
     def __init__(
         self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict], placement: Placement

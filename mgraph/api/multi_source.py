@@ -13,6 +13,7 @@ from mgraph.api.labels import Vertices
 from mgraph.api.results import Costs, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
 from mgraph.api.traversal_results import Stats, Traversed
+from mgraph.errors import refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
 from mgraph.rank_jobs.multi_source import extract_root, search_all_roots
@@ -31,6 +32,8 @@ class TraversedTogether:
     stats
         What the search from all roots cost. Phases: prepare, traverse.
     """
+
+    __reduce__ = refuse_pickle("take the distances, a matrix, or the columns of a root's result")
 
     def __init__(self, g: Graph, roots: list[Vertices], stored: list[Stored], limit: int | None, stats: Costs) -> None:
         self.graph = g

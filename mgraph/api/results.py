@@ -14,7 +14,7 @@ import numpy as np
 from mgraph.api.graph import Graph, Stored, as_vertices
 from mgraph.api.labels import dtype_of_vertices
 from mgraph.api.tables import TableOnRanks, table_of_vertices
-from mgraph.errors import UsageError
+from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
 from mgraph.io.tables import as_objects, joined
@@ -107,6 +107,8 @@ class Column:
     No vertex is negative: `column[-1]` raises IndexError, as every id that no vertex has does. Places, as those of a
     slice, an edge of a forest or a label in `g.labels`, count from the end if they are negative, as in NumPy.
     """
+
+    __reduce__ = refuse_pickle("take its values with to_numpy()")
 
     def __init__(
         self,
@@ -242,6 +244,7 @@ class Result(ABC):
     vertex_columns: tuple[str, ...] = ()
     # Those of them without a vertex where none was reached.
     reached_columns: tuple[str, ...] = ()
+    __reduce__ = refuse_pickle("take its columns with to_numpy(), or write it with write(path)")
 
     def __init__(self, stored: Stored) -> None:
         self.graph = stored.graph

@@ -11,7 +11,7 @@ import numpy as np
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph, Stored, as_vertices
 from mgraph.api.results import Column, Costs, Result, costs_of_ranks
-from mgraph.errors import UsageError
+from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.tables import as_objects
 from mgraph.rank_jobs.traversal import check_traversal, follow
@@ -136,6 +136,8 @@ class Traversed(Result):
 
 class TraversedMany(Sequence):
     """Hold the results of many roots: a sequence of `Traversed`."""
+
+    __reduce__ = refuse_pickle("take the distances, a matrix, or the columns of a root's result")
 
     def __init__(self, results: Sequence[Traversed]) -> None:
         self.results = list(results)

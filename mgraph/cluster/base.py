@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
-from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError
+from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError, refuse_pickle
 from mgraph.formatting import counted
 from mgraph.io.checks import as_integer
 
@@ -105,6 +105,7 @@ class Cluster(ABC):
     backend: str
     launcher: str
     may_narrow = False
+    __reduce__ = refuse_pickle("call mg.connect in the other process")
 
     @abstractmethod
     def run(self, function: Callable[..., Any], *args: Any, parts: Parts | None = None) -> list[Any]:
