@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mgraph.api.html import html_of_graph
 from mgraph.api.labels import Run, Vertices, names_of, vertices_of_labels
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
@@ -62,6 +63,7 @@ class Graph:
     """
 
     __reduce__ = refuse_pickle("save it with g.save(folder), and load it there with mg.load(folder)")
+    _repr_html_ = html_of_graph
 
     def __init__(
         self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict], placement: Placement

@@ -9,6 +9,7 @@ import numpy as np
 from mgraph.algorithms.bfs.multi_source import MAX_ROOTS
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph, Stored, require_graph
+from mgraph.api.html import html_of_roots
 from mgraph.api.labels import Vertices
 from mgraph.api.results import Costs, costs_of_ranks
 from mgraph.api.traversal import as_depth_limit, as_roots
@@ -34,6 +35,7 @@ class TraversedTogether:
     """
 
     __reduce__ = refuse_pickle("take the distances, a matrix, or the columns of a root's result")
+    _repr_html_ = html_of_roots
 
     def __init__(self, g: Graph, roots: list[Vertices], stored: list[Stored], limit: int | None, stats: Costs) -> None:
         self.graph = g

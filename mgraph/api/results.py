@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mgraph.api.graph import Graph, Stored, as_vertices
+from mgraph.api.html import html_of_costs, html_of_result
 from mgraph.api.labels import dtype_of_vertices
 from mgraph.api.tables import TableOnRanks, table_of_vertices
 from mgraph.errors import UsageError, refuse_pickle
@@ -60,6 +61,8 @@ class Costs:
     bytes_sent: list[int]
     placement: str
     variant: str = field(default="", kw_only=True)
+
+    _repr_html_ = html_of_costs
 
     @property
     def total_s(self) -> float:
@@ -240,11 +243,10 @@ class Result(ABC):
     """
 
     stats: Costs
-    # The columns whose values are vertices.
-    vertex_columns: tuple[str, ...] = ()
-    # Those of them without a vertex where none was reached.
-    reached_columns: tuple[str, ...] = ()
+    vertex_columns: tuple[str, ...] = ()  # those whose values are vertices
+    reached_columns: tuple[str, ...] = ()  # of these, those without a vertex where none was reached
     __reduce__ = refuse_pickle("take its columns with to_numpy(), or write it with write(path)")
+    _repr_html_ = html_of_result
 
     def __init__(self, stored: Stored) -> None:
         self.graph = stored.graph

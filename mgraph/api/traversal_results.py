@@ -10,6 +10,7 @@ import numpy as np
 
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.graph import Graph, Stored, as_vertices
+from mgraph.api.html import html_of_many
 from mgraph.api.results import Column, Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
@@ -138,6 +139,7 @@ class TraversedMany(Sequence):
     """Hold the results of many roots: a sequence of `Traversed`."""
 
     __reduce__ = refuse_pickle("take the distances, a matrix, or the columns of a root's result")
+    _repr_html_ = html_of_many
 
     def __init__(self, results: Sequence[Traversed]) -> None:
         self.results = list(results)
