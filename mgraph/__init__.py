@@ -6,6 +6,7 @@ Public names are imported at first use, so that `import mgraph` loads no CuPy, D
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 # For type checkers and editors: the names of the table below.
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
     from mgraph.errors import WouldNotFit as WouldNotFit
 
 __version__ = "0.1.0"
+
+# A library shows nothing by itself: docs/configuration.md says what the logger has.
+logging.getLogger("mgraph").addHandler(logging.NullHandler())
 
 # Public name -> the module that defines it.
 _MODULE_OF = {

@@ -18,9 +18,10 @@ from mgraph.api.labels import Run, Vertices, names_of, vertices_of_labels
 from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.cluster.in_process import InProcessCluster
+from mgraph.cluster.log import log_of
 from mgraph.edges import EdgeSource, EdgeTable
 from mgraph.errors import GraphClosed, MgraphError, UsageError, WouldNotFit, refuse_pickle
-from mgraph.formatting import counted
+from mgraph.formatting import counted, readable_seconds
 from mgraph.ingest.build import LAYOUTS, Layout
 from mgraph.ingest.order import Order
 from mgraph.io.checks import as_flag, as_integer, check_vertices
@@ -114,7 +115,8 @@ class Graph:
         except WouldNotFit:
             if chosen is whole:
                 raise
-        # The graph needs more memory than its size suggested: try all ranks.
+        # The graph needs more memory than its size suggested.
+        log_of(None, "build_graph").info("%s did not fit on %s: all ranks are tried", source.name, placement)
         return cls._build(source, whole, order, num_chunks, layout, Placement(whole.num_ranks, whole.num_ranks))
 
     @classmethod
@@ -139,7 +141,11 @@ class Graph:
             # Temporary copies of the input are read by the build only.
             getattr(source, "release", lambda: None)()
             infos, stats = map(list, zip(*by_rank, strict=True))
-            return cls(cluster, key, source.name, infos[0], stats, placement)
+            built = cls(cluster, key, source.name, infos[0], stats, placement)
+            log_of(None, "build_graph").info(
+                "built %r in %s", built, readable_seconds(max(s["seconds"] for s in stats))
+            )
+            return built
         except BaseException as error:
             cluster.forget(key)
             if isinstance(error, MemoryError) and not isinstance(error, WouldNotFit):

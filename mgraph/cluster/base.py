@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from mgraph import config
 from mgraph.backends.base import Backend
 from mgraph.comm.base import Communicator
 from mgraph.errors import ClusterError, CommAborted, GraphClosed, UsageError, refuse_pickle
@@ -206,6 +207,13 @@ def check_deadline(seconds: Any, name: str) -> float:
     if not is_number or not 0 < seconds < math.inf:
         raise UsageError(f"{name} is {seconds!r}: give a positive number of seconds (--{name[:-2].replace('_', '-')})")
     return float(seconds)
+
+
+def deadline(seconds: float | None, name: str) -> float:
+    """Return the deadline that the user gives, or that of the settings."""
+    if seconds is None:
+        return config.seconds(f"timeouts.{name.removesuffix('_timeout_s')}")
+    return check_deadline(seconds, name)
 
 
 def check_parts(parts: Parts | None, num_ranks: int) -> None:

@@ -8,10 +8,10 @@ import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from mgraph.cluster.base import Cluster, check_deadline, check_num_ranks
+from mgraph import config
+from mgraph.cluster.base import Cluster, check_num_ranks, deadline
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, UsageError
 from mgraph.signals import run_uninterrupted
 
@@ -51,11 +51,11 @@ def connect(
     backend
         auto, cpu or cuda.
     open_timeout_s
-        How long to wait for enough workers, and for all ranks to report ready when they open their network; 60 s
-        if None. Ranks of this process are ready at once.
+        How long to wait for enough workers, and for all ranks to report ready when they open their network. None
+        means the setting `mgraph.timeouts.open`, 60 s. Ranks of this process are ready at once.
     verb_timeout_s
-        How long a rank waits for the others in one operation of their network before the call fails; 300 s if
-        None. It must be longer than any rank computes between two operations.
+        How long a rank waits for the others in one operation of their network before the call fails. It must be
+        longer than any rank computes between two operations. None means the setting `mgraph.timeouts.verb`, 300 s.
     """
     if backend not in ("auto", "cpu", "cuda"):
         raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
@@ -64,7 +64,7 @@ def connect(
     if num_ranks is not None:
         num_ranks = check_num_ranks(num_ranks)
     given = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
-    timeouts = {name: check_deadline(seconds, name) for name, seconds in given.items() if seconds is not None}
+    timeouts = {name: deadline(seconds, name) for name, seconds in given.items()}
     if scheduler is not None or scheduler_file is not None:
         return _on_scheduler(num_ranks, backend, timeouts, scheduler, scheduler_file)
     if client is None:
@@ -96,8 +96,8 @@ def _on_this_host(num_ranks: int | None, backend: str, timeouts: dict[str, float
         return _on_local_gpus(num_ranks, timeouts)
     if backend == "cuda" and gpus == 0:
         raise UsageError("backend 'cuda' wants a GPU and CuPy: none is seen here")
-    timeout_s = timeouts.get("verb_timeout_s", DEFAULT_TIMEOUT_S)
-    return InProcessCluster(num_ranks or 1, backend="cuda" if gpus else "cpu", timeout_s=timeout_s)
+    backend = "cuda" if gpus else "cpu"
+    return InProcessCluster(num_ranks or 1, backend=backend, timeout_s=timeouts["verb_timeout_s"])
 
 
 def _default_client() -> Client | None:
@@ -118,12 +118,13 @@ def _on_scheduler(
     from distributed import Client
 
     from mgraph.cluster.dask import DaskCluster
-    from mgraph.cluster.scheduler_address import SCHEDULER_S, check_address, read_scheduler_file, require_scheduler
+    from mgraph.cluster.scheduler_address import check_address, read_scheduler_file, require_scheduler
 
     checked = check_address(address if address is not None else read_scheduler_file(str(scheduler_file)))
     require_scheduler(checked)
     try:
-        client = run_uninterrupted(lambda: Client(checked, timeout=SCHEDULER_S, set_as_default=False), Client.close)
+        timeout_s = config.seconds("timeouts.scheduler")
+        client = run_uninterrupted(lambda: Client(checked, timeout=timeout_s, set_as_default=False), Client.close)
     except (OSError, ValueError) as error:
         raise ClusterError(f"no scheduler answers at {checked} ({error})") from error
     with ExitStack() as owned:

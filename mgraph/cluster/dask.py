@@ -25,21 +25,19 @@ from mgraph.cluster.base import (
     ERROR_WAIT_S,
     Cluster,
     Parts,
-    check_deadline,
     check_num_ranks,
     check_part,
     check_parts,
     check_process,
+    deadline,
     first_cause,
 )
 from mgraph.cluster.messages import PLUGIN, Ticket, rank_key
 from mgraph.cluster.scheduler_plugin import GangPlugin
 from mgraph.cluster.worker_plugin import call_rank
-from mgraph.comm.base import DEFAULT_TIMEOUT_S
 from mgraph.errors import ClusterError, CommAborted, UsageError
 from mgraph.signals import run_uninterrupted
 
-OPEN_TIMEOUT_S = 60.0
 # A larger part is sent to its worker separately; a smaller one is sent with its task.
 SCATTER_BYTES = 1 << 20
 
@@ -58,7 +56,8 @@ class DaskCluster(Cluster):
     open_timeout_s
         How long to wait for enough workers, and for all ranks to report ready when a gang opens.
     verb_timeout_s
-        Deadline of a verb of the communicator: longer than any rank computes between two verbs.
+        Deadline of a verb of the communicator: longer than any rank computes between two verbs. Deadlines that are
+        None are those of the settings.
     """
 
     def __init__(
@@ -67,15 +66,15 @@ class DaskCluster(Cluster):
         num_ranks: int | None = None,
         *,
         backend: str = "auto",
-        open_timeout_s: float = OPEN_TIMEOUT_S,
-        verb_timeout_s: float = DEFAULT_TIMEOUT_S,
+        open_timeout_s: float | None = None,
+        verb_timeout_s: float | None = None,
     ) -> None:
         if client.asynchronous:
             raise UsageError("an asynchronous client cannot be used: give a Client made without asynchronous=True")
         if num_ranks is not None:
             num_ranks = check_num_ranks(num_ranks)
         deadlines = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
-        self._timeouts = {name: check_deadline(seconds, name) for name, seconds in deadlines.items()}
+        self._timeouts = {name: deadline(seconds, name) for name, seconds in deadlines.items()}
         self.client = client
         self._require_client()
         # Started by `connect` for this cluster, and stopped by close().

@@ -7,14 +7,15 @@ connect through sockets, with TLS if the Dask cluster uses TLS.
 from __future__ import annotations
 
 import copy
+import logging
 import os
-import sys
 import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any
 
+from mgraph.cluster.log import log_of
 from mgraph.cluster.messages import Ticket
 from mgraph.comm.base import Communicator
 from mgraph.comm.threads import open_threads
@@ -96,7 +97,7 @@ def open_network(
         raise copy.copy(aborted.result())
     why = f"rank {index} on {worker.address} did not connect to its gang within {ticket.open_timeout_s:g} s"
     if ticket.backend == "cuda":
-        _end_worker(worker, why)
+        _end_worker(worker, index, why)
     raise CommTimeout(why)
 
 
@@ -185,9 +186,10 @@ def _abandon(opening: Future[Communicator]) -> None:
         opening.result().abort("the gang was lost while it opened")
 
 
-def _end_worker(worker: Worker, why: str) -> None:
+def _end_worker(worker: Worker, index: int, why: str) -> None:
     """End a worker with a thread blocked inside NCCL, if it has a nanny that starts another."""
     if worker.nanny is None:
         return
-    print(f"mgraph: {why}; ending this worker, its nanny starts another", file=sys.stderr, flush=True)
+    log_of(index, "open_network").error("%s; ending this worker, its nanny starts another", why)
+    logging.shutdown()
     os._exit(EXIT_CODE)

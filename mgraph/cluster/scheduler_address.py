@@ -19,10 +19,9 @@ from distributed import Security
 from distributed.comm import CommClosedError, connect
 from distributed.comm.addressing import get_address_host_port
 
+from mgraph import config
 from mgraph.errors import ClusterError, UsageError
 
-SCHEDULER_FILE_S = 30.0
-SCHEDULER_S = 10.0
 # Dask's settings for TLS, by the field of its Security.
 TLS_SETTINGS = {
     "tls_ca_file": "distributed.comm.tls.ca-file",
@@ -46,7 +45,8 @@ def describe_tls() -> str:
 
 def read_scheduler_file(path: str) -> str:
     """Return the address in a scheduler file; wait for the file, since a batch job starts both at once."""
-    deadline = time.monotonic() + SCHEDULER_FILE_S
+    timeout_s = config.seconds("timeouts.scheduler-file")
+    deadline = time.monotonic() + timeout_s
     while True:
         text = ""
         try:
@@ -60,7 +60,7 @@ def read_scheduler_file(path: str) -> str:
             if text.strip() or os.path.isdir(path):
                 raise UsageError(f"{path} is not a scheduler file: it contains no address") from None
         if time.monotonic() > deadline:
-            raise ClusterError(f"{path} was not there after {SCHEDULER_FILE_S:g} s: does a scheduler write it?")
+            raise ClusterError(f"{path} was not there after {timeout_s:g} s: does a scheduler write it?")
         time.sleep(0.05)
 
 
@@ -76,7 +76,7 @@ def check_address(address: str) -> str:
 
 
 def require_scheduler(address: str) -> None:
-    """Raise an error unless a scheduler answers at the address within SCHEDULER_S."""
+    """Raise an error unless a scheduler answers at the address before its deadline."""
     if not address.startswith(("tcp://", "tls://")):
         return
     arguments = _connection_arguments(address)
@@ -135,10 +135,11 @@ def _probe(address: str, arguments: dict[str, Any], identity: Future[dict]) -> N
 async def _request_identity(address: str, arguments: dict[str, Any]) -> dict:
     """Request the identity of the service that listens at an address."""
     connected = None
+    timeout_s = config.seconds("timeouts.scheduler")
     try:
-        async with asyncio.timeout(SCHEDULER_S):
+        async with asyncio.timeout(timeout_s):
             try:
-                connected = await connect(address, timeout=0.9 * SCHEDULER_S, **arguments)
+                connected = await connect(address, timeout=0.9 * timeout_s, **arguments)
             except CommClosedError:
                 raise
             except OSError as error:
@@ -147,7 +148,7 @@ async def _request_identity(address: str, arguments: dict[str, Any]) -> dict:
             return await connected.read()
     except TimeoutError:
         raise ClusterError(
-            f"something listens at {address}, and did not answer as a Dask scheduler within {SCHEDULER_S:g} s: "
+            f"something listens at {address}, and did not answer as a Dask scheduler within {timeout_s:g} s: "
             "is it one, and not stopped?"
         ) from None
     finally:

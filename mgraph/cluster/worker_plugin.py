@@ -21,6 +21,7 @@ from mgraph.backends.base import Backend
 from mgraph.backends.create import make_backend
 from mgraph.cluster.base import Objects, Rank
 from mgraph.cluster.devices import cuda_is_installed, visible_gpus
+from mgraph.cluster.log import log_beside_dask, log_of
 from mgraph.cluster.messages import PLUGIN, Ticket
 from mgraph.cluster.network import open_network, process_token
 from mgraph.cluster.worker_memory import free_of_worker, ranks_of_process
@@ -75,6 +76,7 @@ class RankPlugin(WorkerPlugin):
 
     async def setup(self, worker: Worker) -> None:
         """Add the handlers and the executor, and register the worker with the scheduler."""
+        log_beside_dask()
         self._worker = worker
         # By gang and session. Lost with the worker, and unknown to Dask.
         self._objects: dict[tuple[str, str], Objects] = {}
@@ -118,6 +120,8 @@ class RankPlugin(WorkerPlugin):
                 raise network.failure()
         function, args = pickle.loads(call)
         backend = self._backend(ticket, index)
+        log = log_of(index, function.__name__)
+        log.debug("begins on %s", self._worker.address)
         with objects.transaction():
             result = function(Rank(index, ticket.size, network.comm, backend, objects), *part, *args)
             # A program on a stream that an abort freed continues with garbage, and must not store it. An abort marks
@@ -125,6 +129,7 @@ class RankPlugin(WorkerPlugin):
             # after, the client drops them: it sends mgraph-forget for every result that it does not receive.
             if network.aborted.done():
                 raise network.failure()
+        log.debug("ends on %s", self._worker.address)
         return result
 
     def _enter(self, ticket: Ticket) -> tuple[_Network, Objects]:
@@ -176,6 +181,7 @@ class RankPlugin(WorkerPlugin):
             if network is not None and network.epoch < epoch:
                 network = self._networks[gang] = _Network(epoch)
         if network is not None and network.epoch == epoch:
+            log_of(None, gang).info("the network of the gang ends: %s", cause)
             network.abort(CommAborted(cause))
 
     def _drop(self, gang: str, cause: str) -> None:

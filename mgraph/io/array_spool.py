@@ -13,7 +13,7 @@ import numpy as np
 
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.formatting import readable_bytes
-from mgraph.io.spool import FULL, _folder, _require_space
+from mgraph.io.spool import CHOICE, FULL, _require_space, spool_folder
 from mgraph.signals import run_uninterrupted
 
 
@@ -61,8 +61,8 @@ class ArraySpool:
             if error.errno not in FULL:
                 raise
             raise WouldNotFit(
-                f"the input of {self._origin} is kept in a temporary file in {tempfile.gettempdir()} beyond "
-                f"{readable_bytes(at + written)}, and that is full ({error.strerror}): TMPDIR chooses another folder"
+                f"the input of {self._origin} is kept in a temporary file in {spool_folder(self._origin)} beyond "
+                f"{readable_bytes(at + written)}, and that is full ({error.strerror}): {CHOICE} chooses another folder"
             ) from None
         return StoredArray(self, at, len(array), array.dtype)
 
@@ -78,7 +78,7 @@ class ArraySpool:
             filled += count
 
     def _opened(self) -> IO[bytes]:
-        folder = _folder(self._origin)
+        folder = spool_folder(self._origin)
         file = run_uninterrupted(lambda: tempfile.TemporaryFile(dir=folder), undo=lambda made: made.close())  # noqa: SIM115
         weakref.finalize(self, file.close)
         return file

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO, Any
 
+from mgraph import config
 from mgraph.errors import InputError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.compression import DAMAGES, SUFFIXES, compression_of, decompressed, plain_name
@@ -32,6 +33,8 @@ PIECE_BYTES = 1 << 20
 RESERVE_BYTES = 64 << 20
 # The name of the copy of standard input.
 STDIN = "stdin"
+# What chooses the folder of temporary files.
+CHOICE = "TMPDIR, or the setting mgraph.spool-folder,"
 # Errors of a full disk, a quota, and a limit on the size of a file.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -47,7 +50,7 @@ class _Copy:
     """An unnamed temporary file, open as long as this object is referenced."""
 
     def __init__(self, write: Callable[[IO[bytes]], None], origin: str) -> None:
-        folder = _folder(origin)
+        folder = spool_folder(origin)
         file = run_uninterrupted(lambda: tempfile.TemporaryFile(dir=folder), undo=lambda made: made.close())  # noqa: SIM115
         weakref.finalize(self, file.close)
         try:
@@ -61,7 +64,7 @@ class _Copy:
             free = readable_bytes(shutil.disk_usage(folder).free)
             raise WouldNotFit(
                 f"{origin} is copied to a temporary file in {folder}, where {free} are free, and that is not enough "
-                f"({error.strerror}): TMPDIR chooses another folder"
+                f"({error.strerror}): {CHOICE} chooses another folder"
             ) from None
         self.descriptor = file.fileno()
 
@@ -71,11 +74,12 @@ class _Copy:
         return f"/proc/self/fd/{self.descriptor}"
 
 
-def _folder(origin: str) -> str:
+def spool_folder(origin: str) -> str:
+    """Return the folder of temporary files; the origin of their contents is what an error names."""
     try:
-        return tempfile.gettempdir()
+        return config.folder("spool-folder") or tempfile.gettempdir()
     except OSError as error:
-        raise InputError(f"{origin} needs a temporary file: {error.strerror}: TMPDIR chooses the folder") from None
+        raise InputError(f"{origin} needs a temporary file: {error.strerror}: {CHOICE} chooses the folder") from None
 
 
 class Stdin(os.PathLike[str]):
@@ -296,8 +300,8 @@ def _require_space(num_bytes: int, written: int, out: IO[bytes], what: str) -> N
     # Some file systems report a size of 0.
     if disk.f_blocks and free - num_bytes < min(disk.f_blocks * disk.f_frsize // 20, RESERVE_BYTES):
         raise WouldNotFit(
-            f"{what} does not fit into {tempfile.gettempdir()}: {readable_bytes(written)} of it are there, and "
-            f"{readable_bytes(free)} are left: set TMPDIR to a folder with more room"
+            f"{what} does not fit into {spool_folder(what)}: {readable_bytes(written)} of it are there, and "
+            f"{readable_bytes(free)} are left: {CHOICE} chooses a folder with more room"
         )
 
 

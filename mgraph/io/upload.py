@@ -14,13 +14,14 @@ from collections.abc import Iterator
 
 from mgraph.errors import InputError, MgraphError, UsageError
 from mgraph.io.remote import file_system
+from mgraph.io.spool import spool_folder
 
 
 @contextlib.contextmanager
 def uploading(url: str) -> Iterator[pathlib.Path]:
     """Yield a path to write to; the file is uploaded at the end, and nothing after an error."""
     system, path = file_system(url)
-    with _explained(url), tempfile.TemporaryFile() as local:
+    with _explained(url), tempfile.TemporaryFile(dir=spool_folder(url)) as local:
         name = f"/proc/self/fd/{local.fileno()}"
         yield pathlib.Path(name)
         system.put_file(name, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import dask
 import numpy as np
 import pytest
 from cli_runs import refused, run, start
@@ -129,10 +130,9 @@ def bad(tmp_path, monkeypatch):
         ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a scheduler file: it contains no address"),
     ],
 )
-def test_errors_end_in_one_line_with_their_exit_code(arguments, code, message, bad, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_S", 0.1)
-    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
-    line = refused(*arguments.split(), code=code)
+def test_errors_end_in_one_line_with_their_exit_code(arguments, code, message, bad):
+    with dask.config.set({"mgraph.timeouts.scheduler": 0.1, "mgraph.timeouts.scheduler-file": 0.1}):
+        line = refused(*arguments.split(), code=code)
     assert re.search(message, line), line
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import types
 
+import dask
 import pytest
 import rank_programs as programs
 from dask_processes import (
@@ -110,13 +111,13 @@ def test_connect_by_address_closes_only_its_own_client(workers, client):
     assert (cluster.client.status, client.status) == ("closed", "running")
 
 
-def test_connect_refuses_invalid_arguments(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("mgraph.cluster.scheduler_address.SCHEDULER_FILE_S", 0.1)
+def test_connect_refuses_invalid_arguments(client, tmp_path):
     with pytest.raises(UsageError, match="'gpu' is not one of auto, cpu, cuda"):
         connect(backend="gpu")
     with pytest.raises(UsageError, match="give one of"):
         connect(client, scheduler="tcp://127.0.0.1:1")
-    with pytest.raises(ClusterError, match=r"no\.json"):
+    soon = dask.config.set({"mgraph.timeouts.scheduler-file": 0.1})
+    with soon, pytest.raises(ClusterError, match=r"no\.json was not there after 0\.1 s"):
         connect(scheduler_file=str(tmp_path / "no.json"))
     if not visible_gpus():
         with pytest.raises(UsageError, match="wants a GPU"):

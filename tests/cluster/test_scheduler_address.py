@@ -7,6 +7,7 @@ import http.server
 import socket
 import threading
 
+import dask
 import pytest
 from cli_runs import ENVIRONMENT, start
 from dask_processes import dask_process, make_security, scheduler_by_hand, wait_until, worker_by_hand
@@ -138,10 +139,10 @@ def no_server():
         (no_server, "no scheduler answers at .*Timed out"),
     ],
 )
-def test_address_without_a_scheduler_is_named(server, message, monkeypatch):
-    monkeypatch.setattr(scheduler_address, "SCHEDULER_S", 1.5)
+def test_address_without_a_scheduler_is_named(server, message):
     clients = set(Client._instances)
-    with server() as port, pytest.raises(mg.ClusterError, match=message):
+    soon = dask.config.set({"mgraph.timeouts.scheduler": "1500ms"})
+    with soon, server() as port, pytest.raises(mg.ClusterError, match=message):
         mg.connect(scheduler=f"tcp://127.0.0.1:{port}")
     assert set(Client._instances) == clients
 

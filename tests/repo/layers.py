@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
     tuple(frozenset(part.split()) for part in line)
     for line in (
         ("types", "errors", "formatting", "signals"),
+        ("config",),
         ("partition", "backends", "comm", "edges"),
         ("labels",),
         ("generate", "io"),
@@ -56,7 +57,7 @@ class Place:
 PLACES = (
     Place("distributed", ("cluster/",)),
     Place("dask", ("cluster/",)),
-    Place("dask", ("api/graph.py", "api/results.py", "api/tables.py", "io/"), in_functions=True),
+    Place("dask", ("config.py", "api/graph.py", "api/results.py", "api/tables.py", "io/"), in_functions=True),
     Place("dask_cuda", ("cluster/",), in_functions=True),
     Place("cupy", ("backends/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
