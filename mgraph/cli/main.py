@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -36,6 +36,8 @@ COMMANDS = {
     "doctor": ("doctor", "Report packages, GPUs, the ranks that would be used, and problems."),
 }
 INTERRUPTED = 130
+# As SIGPIPE ends a process.
+CLOSED_PIPE = 141
 TERMINATED = 143
 
 
@@ -61,9 +63,14 @@ class Commands(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _exit_at_closed_pipe():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _exit_at_closed_pipe():
+                return super().invoke(ctx)
         except BaseException as error:
             if not _caused_by(error, KeyboardInterrupt):
                 raise
@@ -83,9 +90,8 @@ class Commands(click.Group):
             code = super().main(args, prog_name, standalone_mode=False, **extra)
             sys.stdout.flush()
         except BrokenPipeError:
-            # The reader closed the pipe, as `head` does.
             _discard_output()
-            code = 1
+            code = CLOSED_PIPE
         except click.UsageError as error:
             command = error.ctx.command_path if error.ctx else self.name
             code = _print_error(f"{error.format_message().rstrip('.')}: see {command} --help", error.exit_code)
@@ -109,14 +115,24 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise Terminated
 
 
+@contextlib.contextmanager
+def _exit_at_closed_pipe() -> Iterator[None]:
+    """End quietly where the reader of the output has closed it, as `head` does: Click itself would end with 1."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise click.exceptions.Exit(CLOSED_PIPE) from None
+
+
 def _caused_by(error: BaseException | None, kind: type[KeyboardInterrupt]) -> bool:
     """Return whether an interrupt caused this error, perhaps through a library's ImportError."""
     return error is not None and (isinstance(error, kind) or _caused_by(error.__context__, kind))
 
 
 def _print_error(line: str, code: int) -> int:
-    # Messages of other libraries may have several lines.
-    click.echo(f"mgraph: {' '.join(line.splitlines())}", err=True)
+    # Messages of other libraries may have several lines. Nobody may read them any more.
+    with contextlib.suppress(BrokenPipeError):
+        click.echo(f"mgraph: {' '.join(line.splitlines())}", err=True)
     return code
 
 
@@ -133,5 +149,5 @@ def main() -> None:
     """Search graphs on GPUs or CPUs: BFS, shortest paths, components, spanning forests.
 
     Exit codes: 0 done, 2 usage, 3 bad input, 4 cluster lost, or doctor found a problem, 5 would not fit in
-    memory, 6 validation failed, 130 interrupted, 143 terminated.
+    memory, 6 validation failed, 130 interrupted, 141 the reader of the output closed it, 143 terminated.
     """

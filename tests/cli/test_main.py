@@ -282,9 +282,20 @@ def test_terminated_command_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_closed_pipe_prints_no_error():
-    process = start("plan", "rmat:20")
+@pytest.mark.parametrize("arguments", [("plan", "rmat:20"), ("--help",), ("bfs", "--help"), ("--version",)])
+def test_closed_pipe_prints_no_error(arguments):
+    process = start(*arguments)
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(60) == 1
+    assert process.wait(60) == 141
+
+
+@pytest.mark.parametrize("arguments", [("plan", "rmat:x"), ("info", "rmat:4")])
+def test_closed_pipe_of_errors_and_progress_ends_quietly(arguments):
+    process = start(*arguments)
+    process.stderr.close()
+    out = process.stdout.read()
+    process.stdout.close()
+    assert process.wait(60) == (2 if "x" in arguments[1] else 141)
+    assert out == ""
