@@ -137,7 +137,8 @@ def from_scipy(
 
     Entry (u, v) is an edge, its value the weight; Boolean entries have none. Stored zeros are edges of weight zero,
     but not in bsr and dia, which fill blocks and diagonals with zeros. Entries stored twice are parallel edges, of
-    which the lightest is used. Other parameters are those of `Graph.from_source`.
+    which the lightest is used, in every format that can store them; SciPy adds them where it converts, as `tocsr` does,
+    and `matrix.sum_duplicates()` adds them first if that is meant. Other parameters are those of `Graph.from_source`.
     """
     table = scipy_table(matrix, directed=directed)
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
