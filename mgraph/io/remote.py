@@ -21,7 +21,7 @@ PACKAGES = {"s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "http": 
             "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub", "sftp": "paramiko", "ssh": "paramiko"}  # fmt: skip
 
 # Where file systems say which version of a file there is.
-VERSIONS = ("ETag", "etag", "mtime", "LastModified", "updated", "created")
+VERSIONS = ("ETag", "etag", "mtime", "LastModified", "Last-Modified", "updated", "created")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ class RemoteFile:
     def stream(self) -> Iterator[Any]:
         """Open the file to be read from its beginning to its end."""
         system, path = file_system(self.url)
-        with _explained(self.url), system.open(path, "rb") as raw:
+        # Without blocks a web server is asked once: one without ranges refuses the second block.
+        options = {"block_size": 0} if self.url.startswith("http") else {}
+        with _explained(self.url), system.open(path, "rb", **options) as raw:
             yield raw
 
     def sibling(self, name: str) -> RemoteFile | None:

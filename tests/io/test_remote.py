@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import ssl
 import sys
 
 import fsspec
 import numpy as np
 import pytest
 from binary_graphs import galois_bytes, gap_bytes, graph500_bytes
+from dask_processes import make_security
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import _registry
 from table_checks import rows_in, rows_of
+from web_files import BLOCK_BYTES, Https, served
 
 from mgraph.errors import InputError, UsageError
-from mgraph.io import pieces, remote
+from mgraph.io import pieces, remote, spool
 from mgraph.io.formats import read_source
 
 ROWS = [(0, 1, 5), (1, 0, 5), (1, 3, 7), (3, 1, 7)]
@@ -168,3 +172,45 @@ def test_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(UsageError, match=r"memory://a\.csv needs fsspec: pip install fsspec"):
         read_source("memory://a.csv")
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch):
+    """Return the Security of a server with a certificate of its own, which fsspec trusts."""
+    (tmp_path / "tls").mkdir()
+    security = make_security(tmp_path / "tls")
+    monkeypatch.setitem(_registry, "https", Https)
+    trusting = ssl.create_default_context(cafile=security.tls_ca_file)
+    trusting.check_hostname = False  # the certificate has a name, and the server an address
+    monkeypatch.setattr(Https, "context", trusting, raising=False)
+    yield security
+    remote.file_system.cache_clear()
+
+
+@pytest.mark.parametrize("has_ranges", [True, False])
+def test_files_are_read_by_https(web, tmp_path, monkeypatch, has_ranges):
+    monkeypatch.setattr(spool, "PIECE_BYTES", BLOCK_BYTES)
+    edges = [(k, k + 1, k % 7) for k in range(3000)]  # many blocks
+    text = b"".join(b"%d %d %d\n" % edge for edge in edges)
+    (tmp_path / "g.wel").write_bytes(text)
+    (tmp_path / "g.wel.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "g.wsg").write_bytes(GAP)
+    with served(tmp_path, web, has_ranges=has_ranges) as url:
+        for name, rows in (("g.wel", edges), ("g.wel.gz", edges), ("g.wsg", ROWS)):
+            table = read_source(f"{url}/{name}")
+            assert rows_of(table) == rows
+            assert table.name == "g"
+        with pytest.raises(InputError, match=r"none\.wel: no such file"):
+            read_source(f"{url}/none.wel")
+        os.utime(tmp_path / "g.wel", (1, 1))
+        assert remote.remote_files(f"{url}/g.wel")[0].version == "Thu, 01 Jan 1970 00:00:01 GMT"
+
+
+def test_server_with_another_certificate_is_refused_by_name(web, tmp_path, monkeypatch):
+    monkeypatch.setattr(Https, "context", ssl.create_default_context())
+    (tmp_path / "g.wsg").write_bytes(GAP)
+    with (
+        served(tmp_path, web, has_ranges=True) as url,
+        pytest.raises(InputError, match=r"https://127\.0\.0\.1:\d+/g\.wsg cannot be read: .*CERTIFICATE_VERIFY_FAILED"),
+    ):
+        read_source(f"{url}/g.wsg")
