@@ -1,4 +1,4 @@
-"""Compare the two sorts of edges into blocks, on one rank whose graph is in rows.
+"""Compare the two sorts of edges into blocks, on one rank that has the graph in rows.
 
     python bench/edge_blocks.py rmat20 --backend cpu
 

@@ -112,7 +112,7 @@ class EdgePiece:
 class EdgeTable(Protocol):
     """A reader of the user's edges: frozen, picklable, and checked as far as that needs no pass over the data.
 
-    An undirected edge is given once or in both directions. A table whose input declares the number of its edges has it
+    An undirected edge is given once or in both directions. If the input declares the number of edges, the table has it
     as `declared_edges`; another number is refused. A table that may have strings as ids says by `is_text` whether it
     has.
     """

@@ -155,12 +155,12 @@ def from_networkx(
     layout: Layout = "rows",
     num_chunks: int | None = None,
 ) -> Graph:
-    """Make a graph from one of NetworkX, directed as it is, with all of its nodes.
+    """Make a graph from a graph of NetworkX: with its direction, and with all of its nodes.
 
     Parameters
     ----------
     graph
-        Its nodes are all integers or all strings; `networkx.convert_node_labels_to_integers` makes others integers.
+        The nodes are all integers or all strings; `networkx.convert_node_labels_to_integers` numbers others.
         Of the parallel edges of a multigraph the lightest is used.
     weight
         The attribute of the weights; None means none. An edge without it has weight 1, as in NetworkX's own

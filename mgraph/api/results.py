@@ -243,8 +243,10 @@ class Result(ABC):
     """
 
     stats: Costs
-    vertex_columns: tuple[str, ...] = ()  # those whose values are vertices
-    reached_columns: tuple[str, ...] = ()  # of these, those without a vertex where none was reached
+    # The columns of vertices.
+    vertex_columns: tuple[str, ...] = ()
+    # Those of them without a vertex where none was reached.
+    reached_columns: tuple[str, ...] = ()
     __reduce__ = refuse_pickle("take its columns with to_numpy(), or write it with write(path)")
     _repr_html_ = html_of_result
 

@@ -139,7 +139,7 @@ def write_output(
             g = Graph.from_source(edges, cluster=ranks)
             show(f"writing {output}")
             if vertices is not None:
-                # Before the edges, whose numbers mean nothing without it.
+                # Before the edges: their numbers mean nothing without it.
                 show(f"writing {vertices}")
                 numbered_vertices(g).write(vertices, overwrite=overwrite)
             if is_graph or vertices is not None:

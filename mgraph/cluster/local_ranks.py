@@ -34,7 +34,7 @@ class LocalRanks(ABC):
     is_closed
         Whether calls are refused.
     items
-        What a thread of this object gets: an OwnerGone, whose key it forgets, or the Closing, after which it frees
+        What a thread of this object gets: an OwnerGone with a key to forget, or the Closing, after which it frees
         everything and ends; of RankThreads also calls.
     holds
         By key, the references to living owners.
@@ -111,7 +111,7 @@ class LocalRanks(ABC):
 
 
 def no_threads(number: int, error: RuntimeError) -> ClusterError:
-    """Return the error of ranks whose threads cannot start."""
+    """Return the error of ranks without threads, as these cannot start."""
     return ClusterError(
         f"{counted(number, 'rank')} in this process need a thread each ({error}): use fewer (--workers)"
     )

@@ -106,7 +106,7 @@ class Offsets(Sequence[int]):
 
 
 def csr_table(table: CsrTable) -> CsrTable:
-    """Return a table whose offsets begin at 0 and end at the number of arcs."""
+    """Return a table with offsets that begin at 0 and end at the number of arcs."""
     with table.arrays.opened() as read:
         offsets = Offsets(table, read)
         check_ends_of_indptr(offsets[0], offsets[table.num_vertices], table.num_arcs, f"{table.arrays.file}: offsets")

@@ -14,7 +14,7 @@ from mgraph.types import Array
 
 # Methods that copy to the host, of cuDF, Numba, PyTorch and CuPy. `get` is last: a cuDF series has another `get`.
 HOST_COPIES = ("to_numpy", "copy_to_host", "cpu", "get")
-# DLPack's types of devices whose memory belongs to CUDA: device memory and managed memory.
+# DLPack's types of devices with memory of CUDA: device memory and managed memory.
 CUDA_DEVICES = (2, 13)
 
 

@@ -1,6 +1,6 @@
 """Parse lines of edges where the text is in device memory: find the lines, then parse each by one thread.
 
-Lines that are not plain, such as those with quotes, with errors, or with a float whose rounding is uncertain, are left
+Lines that are not plain, such as those with quotes, with errors, or with a float of uncertain rounding, are left
 to the parser on the host (mgraph/io/parse.py).
 """
 
@@ -13,7 +13,7 @@ from mgraph.backends.numba_atomics import atomic_add
 from mgraph.io.lines import MAX_LINE_BYTES
 from mgraph.io.numbers import FLOAT, INTEGER, POWER_HIGH, POWER_LOW, parse_number
 
-# Bytes whose line feeds one thread counts.
+# Bytes in which one thread counts line feeds.
 TILE_BYTES = 64
 # Kinds of lines: without an edge, with one, or left to the host.
 SKIPPED, EDGE, ODD = range(3)

@@ -264,7 +264,7 @@ def _refuse_other_formats(file: spool.InputFile, suffix: str) -> None:
 
 
 def _by_name_alone(suffix: str) -> str | None:
-    """Return a format whose files may begin with any bytes, by its suffix."""
+    """Return a format of files that may begin with any bytes, by its suffix."""
     found = SUFFIXES.get(suffix, "text")
     return None if found == "text" or FORMATS[found].first else found
 

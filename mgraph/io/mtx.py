@@ -1,7 +1,7 @@
 """Matrix Market .mtx files: the entries of a sparse square matrix are edges, their values weights.
 
 A general matrix is directed, a symmetric one, of which one triangle is there, undirected. The entry (u, v) of a
-skew-symmetric matrix stands for two of opposite sign: with its weights it is directed, without them undirected.
+skew-symmetric matrix is two of opposite sign: with its weights it is directed, without them undirected.
 """
 
 from __future__ import annotations

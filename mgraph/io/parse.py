@@ -1,6 +1,6 @@
 """Parse lines of edges into arrays, in compiled code: files of 10^9 lines are common.
 
-Lines end with LF, CR LF or CR. A line whose bytes are all as expected is parsed in one pass over its words of eight
+Lines end with LF, CR LF or CR. A line with only such bytes as expected is parsed in one pass over its words of eight
 bytes; every other line, as one with quotes, signs or blanks, by `parse_line`. A parser stops when its arrays are full,
 when an id does not fit them, and at a line that is wrong: the caller reads the state, and perhaps goes on.
 """

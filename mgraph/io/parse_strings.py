@@ -1,4 +1,4 @@
-"""Parse lines of edges whose ends are strings, in compiled code."""
+"""Parse lines of edges between strings, in compiled code."""
 
 from __future__ import annotations
 

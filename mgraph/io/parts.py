@@ -83,7 +83,7 @@ def in_parts(table: MemoryTable, num_ranks: int) -> list[PartTable]:
 
 
 def _sendable(piece: EdgePiece) -> EdgePiece:
-    """Return a piece whose arrays have no bytes of other pieces, and ids of four bytes where they fit."""
+    """Return a piece with arrays that have no bytes of other pieces, and ids of four bytes where they fit."""
     return dataclasses.replace(
         piece,
         sources=_narrow(piece.sources),

@@ -1,6 +1,6 @@
 """Write folders atomically: a folder exists with all of its files or not at all.
 
-The files are written into a folder beside it whose name begins with `.mgraph-`, and which is renamed when all are
+The files are written into a folder beside it, with a name from `.mgraph-` on, which is renamed when all are
 there. A process that is killed while writing leaves such a folder, which may be deleted.
 """
 

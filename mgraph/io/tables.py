@@ -1,4 +1,4 @@
-"""Tables to write: named columns whose rows are made in batches, so that no whole column need be in memory."""
+"""Tables to write: named columns with rows that are made in batches, so that no whole column need be in memory."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Table:
     batches
         Makes the batches of the named columns, from the first row on at every call; also of all columns.
     edges
-        Given for a table of edges, whose columns are the first two or three of EDGE_COLUMNS.
+        Given for a table of edges: its columns are the first two or three of EDGE_COLUMNS.
     missing
-        Of columns of integers with missing values: the integer that stands for these, which text keeps.
+        Of columns of integers with missing values: the integer in their place, which text keeps.
     """
 
     columns: Mapping[str, Kind]
@@ -136,7 +136,7 @@ def as_objects(values: Values) -> np.ndarray:
 
 
 def as_column(values: Values, missing: int | None = None) -> Any:
-    """Return a column as data frames of pandas take it: with nulls, if an integer stands for missing values."""
+    """Return a column as data frames of pandas take it: with nulls, if an integer means a missing value."""
     if missing is None or isinstance(values, Strings):
         return as_objects(values)
     import pandas

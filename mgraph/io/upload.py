@@ -42,7 +42,7 @@ def uploading_folder(url: str) -> Iterator[str]:
 
 
 def require_empty_url(url: str) -> None:
-    """Refuse a folder at a URL that has files, or whose file system cannot be used."""
+    """Refuse a folder at a URL that has files, or is on a file system that cannot be used."""
     system, path = file_system(url)
     with _explained(url):
         held = system.find(path)

@@ -32,7 +32,7 @@ NUM_PARTS = 1 << PART_BITS
 # Labels packed at a time: their words stay near the cores, and a call for each part costs about 1 ns a label.
 BATCH = 1 << 20
 MAX_LENGTH = 1 << 30
-# Labels whose slots are read ahead, so that their cache misses overlap.
+# Labels with slots that are read ahead, so that their cache misses overlap.
 GROUP = 32
 FIRST_SLOTS = 64
 FIRST_WORDS = 64
@@ -51,7 +51,7 @@ COUNT, USED, NEXT = range(3)
 
 @inline
 def hash_words(packed, begin, length, seeds):
-    """Return the hash of a label whose words start at packed[begin]."""
+    """Return the hash of the label with words from packed[begin] on."""
     hashed = seeds[0] ^ np.uint64(length)
     for i in range(begin, begin + words_of(length)):
         hashed = fold_product(hashed ^ packed[i], seeds[1])

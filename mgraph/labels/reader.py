@@ -72,7 +72,7 @@ class LabelReader:
         high = int(wide.max())
         if reserved in (low, high):
             i = int((wide == reserved).argmax())
-            raise InputError(f"{where(i)}: the id {reserved} cannot be a label: it stands for no vertex")
+            raise InputError(f"{where(i)}: the id {reserved} cannot be a label: it means no vertex")
         self._signs[0] |= low < 0
         self._signs[1] |= high > np.iinfo(np.int64).max
         return self._dictionary.encode_integers(wide)

@@ -1,4 +1,4 @@
-"""Sort records of labels on one rank: a sample sort whose buckets are sorted side by side, each in the cores' caches.
+"""Sort records of labels on one rank: a sample sort with buckets sorted side by side, each in the cores' caches.
 
 A bucket is sorted by a quicksort of words (Bentley and Sedgewick): by the first word of each label, then those with the
 same first word by the second, and so on.

@@ -44,7 +44,7 @@ class Strings:
 
     @classmethod
     def of_lengths(cls, lengths: np.ndarray, data: np.ndarray) -> Strings:
-        """Return strings whose bytes follow each other."""
+        """Return strings of these lengths, with bytes that follow each other."""
         offsets = np.zeros(len(lengths) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
         return cls(offsets, data)

@@ -29,7 +29,7 @@ class LabelTable:
     part
         int64 or uint64 integers, or `Strings`, in host memory: labels of ids [r * s, (r + 1) * s), s = ceil(n / ranks).
     missing
-        The integer that stands for no vertex: -1 if no label is negative, else the smallest or largest of the dtype.
+        The integer that means no vertex: -1 if no label is negative, else the smallest or largest of the dtype.
     """
 
     num_vertices: int

@@ -47,7 +47,7 @@ class ResultRows:
     edges
         Given if the rows are edges.
     missing
-        The integer that stands for no vertex, by column, if there may be such rows.
+        The integer that means no vertex, by column, if there may be such rows.
     """
 
     columns: tuple[tuple[str, str], ...]
@@ -119,7 +119,7 @@ class GraphEdges:
         return self._rows(rank, key, lo + part[0], lo + part[1], names)
 
     def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Batch]:
-        """Yield the edges whose sources are in this rank's range of user ids, as often on every rank."""
+        """Yield the edges with sources in this rank's range of user ids, as often on every rank."""
         own = self._own_ranges(rank, key)
         end = (own[-1][1],) * 2 if own else (0, 0)
         for lo, hi in itertools.islice(itertools.chain(own, itertools.repeat(end)), self.times(rank, key)):

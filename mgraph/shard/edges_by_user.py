@@ -1,4 +1,4 @@
-"""Edges of a graph back out of its rows: those whose sources are in a range of user ids, sorted, a range on each rank.
+"""Edges of a graph back out of its rows: those with sources in a range of user ids, sorted, a range on each rank.
 
 Rows are in the order of positions, so every rank sends the arcs of its vertices in a rank's range to that rank, which
 sorts them. An undirected edge is found in the row of its smaller end.
@@ -70,7 +70,7 @@ def cut_by_arcs(shard: Shard, comm: Communicator, order: ByUser, num_arcs: int) 
 def edges_of_range(
     shard: Shard, comm: Communicator, order: ByUser, lo: int, hi: int, *, both: bool = False
 ) -> list[Array]:
-    """Return sources, targets and weights, if there are any, of the edges whose source is in lo..hi, sorted.
+    """Return sources, targets and weights, if there are any, of the edges with a source in lo..hi, sorted.
 
     Collective: every rank gives its own range, and no two ranges overlap. With `both`, an undirected edge is
     returned in both directions.

@@ -8,7 +8,7 @@ from mgraph.backends.kernel import kernel
 from mgraph.backends.numba_atomics import atomic_add, atomic_min
 from mgraph.backends.numba_helpers import row_of_arc
 
-# Arcs whose slots a CPU thread finds before it writes them.
+# Arcs for which a CPU thread finds slots before it writes them.
 ARCS_AT_ONCE = 512
 
 

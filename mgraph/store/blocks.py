@@ -65,7 +65,7 @@ def _built(store: StoredGraph, backend: Backend, comm: Communicator) -> Shard:
 
 @dataclass(frozen=True, eq=False)
 class StoredEdges:
-    """The edges of stored blocks as an edge source, whose user ids are positions."""
+    """The edges of stored blocks as an edge source, with positions as user ids."""
 
     store: StoredGraph
     headers: dict[int, list[np.ndarray]] = field(default_factory=dict)  # of the part that was read last

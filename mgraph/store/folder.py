@@ -1,6 +1,6 @@
 """Put the folder of a store in its place: whole or not at all.
 
-Files are written to a folder beside the final one, whose name begins with `.mgraph-`; the manifest is written last,
+Files are written to a folder beside the final one, with a name from `.mgraph-` on; the manifest is written last,
 and the folder is then renamed. All files are on the disk before that. A save that is cut off leaves at most the
 temporary folder, without a manifest, which may be deleted.
 """

@@ -63,7 +63,7 @@ class Facts:
     dtypes
         The names of the arrays' dtypes, by the arrays' names.
     missing_label
-        Of labels: the integer that stands for no vertex.
+        Of labels: the integer that means no vertex.
     """
 
     num_positions: int
@@ -73,7 +73,7 @@ class Facts:
 
 @dataclass(frozen=True, eq=False)
 class StoredGraph:
-    """A saved graph: an edge source whose shards are read, not built from chunks.
+    """A saved graph: an edge source with shards that are read, not built from chunks.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ def is_store(path: str | os.PathLike) -> bool:
 
 
 def manifest_text(name: str, info: GraphInfo, facts: Facts, parts: list[StoredPart]) -> bytes:
-    """Return the text of a manifest: JSON whose last line has the CRC-32 of all lines before it."""
+    """Return the text of a manifest: JSON that ends with the CRC-32 of all lines before the last."""
     body = {
         "format": FORMAT,
         "version": VERSION,

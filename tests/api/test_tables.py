@@ -1,4 +1,4 @@
-"""Tables of results: data frames, files and folders of parts, whose failures leave nothing that reads as a result."""
+"""Tables of results: data frames, files and folders of parts; failures leave nothing that reads as a result."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ SAYS_DIRECTION = (*KEEPS_DTYPE, ".mtx", ".mtx.gz", ".csr", ".sg", ".wsg", ".grap
 
 @st.composite
 def cases(draw: st.DrawFn, formats: list[str]) -> tuple:
-    """Draw a format, and a graph whose weights it holds."""
+    """Draw a format, and a graph with weights that it holds."""
     name = draw(st.sampled_from(formats))
     dtype = draw(st.sampled_from(HELD.get(name, (None, *WHOLE, "float32", "float64"))))
     case = draw(graphs(dtypes=(dtype or "uint8",)))

@@ -120,7 +120,7 @@ def test_no_label_stands_for_no_vertex(labels, missing):
 
 def test_reserved_and_mixed_integers_are_refused():
     for bad, dtype in ((INT64.min, np.int64), (2**64 - 1, np.uint64)):
-        with pytest.raises(InputError, match=rf"^id 1: the id {bad} cannot be a label: it stands for no vertex$"):
+        with pytest.raises(InputError, match=rf"^id 1: the id {bad} cannot be a label: it means no vertex$"):
             read([np.array([1, bad], dtype)], 1)
     with pytest.raises(InputError, match="some ids are negative and others are above"):
         read([np.array([2**63], np.uint64), np.array([-1])], 2)

@@ -1,4 +1,4 @@
-"""Plan graphs of tables, whose sizes are estimated before they are read."""
+"""Plan graphs of tables: their sizes are estimated before they are read."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def texts_of(n: int) -> list[bytes]:
 
 
 def strings_of(texts: list[bytes]) -> Strings:
-    """Return strings whose first offset is not 0."""
+    """Return strings with a first offset that is not 0."""
     offsets = np.cumsum([3, *map(len, texts)]).astype(np.int64)
     return Strings(offsets, np.frombuffer(b"xyz" + b"".join(texts) + b"end", np.uint8))
 

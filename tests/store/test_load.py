@@ -68,7 +68,7 @@ def test_every_dtype_of_weights(dtype, order, tmp_path):
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("order", ["degree", "natural"])
 def test_ids_of_64_bits(order, tmp_path, monkeypatch):
-    # 200 vertices pass the limit on some numbers of ranks only, whose states have more padding.
+    # 200 vertices pass the limit on some numbers of ranks only, where states have more padding.
     monkeypatch.setattr(types, "_SMALL_NONE", 260)
     check(random_case(4, num_vertices=200), order, tmp_path)
     monkeypatch.setattr(types, "_SMALL_NONE", 1)

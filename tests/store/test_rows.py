@@ -53,7 +53,7 @@ def test_arcs_are_counted_before_they_are_allocated(tmp_path):
 
 def test_lengths_that_contradict_the_arcs_are_refused(tmp_path):
     store = save_shards(build_shards(ZOO["path"], 1, "natural"), tmp_path / "store")
-    # Lengths whose checksums are right: one row is shorter, and no row longer.
+    # Lengths with right checksums: one row is shorter, and no row longer.
     shorter = manifest.StoredArray(7, store.parts[0].arrays["lengths"].checksums.copy())
     data = bytearray((store.path / "lengths-00000.bin").read_bytes())
     data[0] ^= 1

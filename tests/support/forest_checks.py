@@ -25,7 +25,7 @@ def signed(case: GraphCase) -> GraphCase:
 
 # A path to the tree root as long as the graph: every vertex's lightest edge leads to the next one.
 STAIRS = make_case("stairs", 700, [(v, v + 1, 700 - v) for v in range(699)], np.int32)
-# Weights whose differences need more than 32 bits, as integers and as floats; the ends of what the dtypes hold.
+# Weights with differences of more than 32 bits, as integers and as floats; the ends of what the dtypes hold.
 _ENDS = [(v, (v * 7 + k) % 40, (-1) ** (v + k) * (2**62 // (1 + (v * k) % 5))) for v in range(40) for k in (1, 2, 9)]
 WIDE = make_case("wide", 40, [*_ENDS, (0, 20, 2**63 - 1), (20, 39, -(2**63))], np.int64)
 FINE = make_case(

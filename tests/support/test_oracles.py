@@ -16,7 +16,7 @@ ZOO_AND_RANDOM = [*CASES, *map(random_case, range(6))]
 
 
 def scipy_distances(case, source, *, weighted):
-    """Return float64 distances by SciPy, whose explicit zeros are edges in sparse input."""
+    """Return float64 distances by SciPy: explicit zeros are edges in its sparse input."""
     arcs = oracles.arcs_of(case, weighted=weighted)
     rows, columns = np.array(list(arcs), np.int64).reshape(-1, 2).T
     values = np.array([float(w) for w in arcs.values()])

@@ -15,7 +15,7 @@ from mgraph.backends.numba_helpers import BUFFER, flush, hold, row_of_arc
 
 @kernel(vertex_t="targets")
 def push_words(lo, hi, frontier, num_frontier, offsets, indptr, targets, front, incoming, found, counters):
-    """Set the bits of each frontier vertex's word in its targets; a target whose word was 0 is found.
+    """Set the bits of each frontier vertex's word in its targets; a target with a word that was 0 is found.
 
     Work items are the frontier's arcs: row frontier[k] has arcs offsets[k] .. offsets[k + 1].
     """

@@ -12,7 +12,7 @@
 
 // ---- first neighbors ---------------------------------------------------------------------------
 // Lane k has in `open` the vertices of the k-th word that test their first neighbor; return those
-// whose first neighbor is in `bits`, which becomes their parent. All arrays begin at the first
+// with a first neighbor in `bits`, which becomes their parent. All arrays begin at the first
 // word. The loads of WIDE words are in flight together: not inlined, the function has registers for
 // that where a search's loops have none left; lanes that do not scan load the first element, which
 // all of them share, instead of branching; and no bitmap word is used before all are requested (BFS

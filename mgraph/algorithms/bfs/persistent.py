@@ -1,7 +1,7 @@
 """Breadth-first search by frontiers on one rank, in one launch.
 
 The loop of step.py runs inside persistent_kernels.cu, without the host. Each level is done in the way that costs least
-on the device at hand (common/cost_model.py). On a sparse graph whose frontiers stay narrow it uses chunked expansion:
+on the device at hand (common/cost_model.py). On a sparse graph, while frontiers stay narrow, it uses chunked expansion:
 each block expands its part of the frontier over many levels between two grid barriers. When few vertices are unreached
 they are listed, and later levels scan the list only: with all blocks or, if it is very short, with one.
 

@@ -14,8 +14,8 @@ LAUNCH_PARAMETERS = Names(
     "depth_limit source num_arcs num_sources capacity trace_records growth uniform_degree degree_one_from parts",
 )
 # Costs by which the way to do a level is chosen, in femtoseconds (algorithms/common/cost_model.py): a phase, an arc
-# pushed to a queue, an arc proposed to parents, a vertex found so, a vertex passed over, a vertex whose first arc a
-# pull scans, and a further arc of it.
+# pushed to a queue, an arc proposed to parents, a vertex found so, a vertex passed over, a vertex of which a pull
+# scans the first arc, and a further arc of it.
 COSTS = Names("Cost", "phase queueing proposing settling passing opening scanning")
 REPORT = Names("Report", "done num_rows reached reached_arcs")
 ROW = ("method", "frontier", "arcs", "nanoseconds", "levels")

@@ -21,7 +21,7 @@ struct BfsSteps : BfsState {
         pushed(), count, targets, share, block->scratch, [](vertex_t v) { return v; }, propose);
   }
 
-  // Few arcs: the thread whose candidate is the first of a vertex writes its level and queues it.
+  // Few arcs: the thread with the first candidate of a vertex writes its level and queues it.
   // Afterwards O holds the visited set of one level ago, the frontier and the vertices found now.
   __device__ void push_to_queue() {
     const u32* before = visited();

@@ -89,7 +89,7 @@ struct ChunkExpander {
 // A frontier, or a 32nd of its arcs, that leaves most threads of a grid without work.
 __device__ inline bool is_narrow(i64 size) { return size <= thread_count() / NARROW_SHARE; }
 
-// Many levels at a time of a search whose frontier is narrow; it leaves the search as a push does,
+// Many levels at a time of a search with a narrow frontier; it leaves the search as a push does,
 // with its frontier queued.
 struct ChunkedExpansion {
   BfsState& search;

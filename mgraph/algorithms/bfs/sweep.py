@@ -77,7 +77,7 @@ def _widen(narrow: Array) -> Array:
 
 
 def sweep_bytes(sizes: GraphSizes, swept: int, state: int) -> int:
-    """Return the bytes of a search whose sweeps hold `swept` bytes for a state and whose result holds `state`."""
+    """Return the bytes of a search: its sweeps hold `swept` bytes for a state, and its result holds `state`."""
     sweep = 2 * swept * sizes.states + (state * sizes.owned if state != swept else 0)
     gathered = state * sizes.states if sizes.partition.num_ranks > 1 else 0
     # Parents of all states, marks of reached vertices, and sums of degrees. A pool keeps freed memory: parts add up.

@@ -132,8 +132,8 @@ __device__ inline i64 load_acquire_system(const i64* p) {
 
 // ---- atomics: relaxed, returning the old value -------------------------------------------------
 // In global memory, in an array that contains the whole aligned pair, with both values at most
-// infinity: up to there the numbers order as 16-bit floats, whose minima a device computes in
-// pairs.
+// infinity: up to there the numbers order as 16-bit floats, and devices compute minima of pairs of
+// these.
 __device__ inline u16 atomic_min(u16* p, u16 v) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   u32 *both = (u32*)((u64)p & ~3ull), shift = ((u64)p & 2) * 8, top = top_of<u16>::value();
@@ -207,7 +207,7 @@ struct WarpScan {
     before = sum - mine;
     total = __shfl_sync(0xFFFFFFFFu, sum, 31);
   }
-  // The lane whose share contains item i.
+  // The lane with item i in its share.
   __device__ inline int owner(u32 i) const {
     int lane = 0;
     for (int step = 16; step; step >>= 1)
@@ -247,7 +247,7 @@ __device__ inline void clear_bit(u32* bits, i64 i) { atomic_and(&bits[i >> 5], ~
 template <class T> __device__ inline i64 ones_before(const u32* bits, const T* before, i64 i) {
   return (i64)before[i >> 5] + __popc(bits[i >> 5] & ((1u << (i & 31)) - 1));
 }
-// The row that holds an arc: the last whose offset is not above it.
+// The row that holds an arc: the last with an offset not above it.
 __device__ inline i64 row_of_arc(const i64* offsets, i64 num_rows, i64 arc) {
   i64 lo = 0, hi = num_rows;
   while (hi - lo > 1) {
@@ -404,7 +404,7 @@ constexpr u32 POLLS_PER_ABORT_CHECK = 256;
 // that still work (a round of shortest paths at scale 22 on an H200: 19 ms, and 0.8 ms with
 // pauses).
 constexpr u32 QUICK_POLLS = 64;
-// Barrier of all threads of a grid, whose blocks must all be resident. False for all threads of a
+// Barrier of all threads of a grid: its blocks must all be resident. False for all threads of a
 // block that saw *abort. Each barrier adds 2^62 to *arrived, which shows that all blocks have
 // arrived; it is 0 before the first barrier, and keeps its value between launches, unless one was
 // aborted. One thread of each block calls then() before the rest of its block continues: a word

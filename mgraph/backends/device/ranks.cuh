@@ -91,8 +91,9 @@ struct Ranks {
     return __any_sync(0xFFFFFFFFu, sum != 0) ? warp_sum(sum) : 0;
   }
   // By the first warp of each block: lane k adds the k-th sum of its block, and 1 in the low bits.
-  // The last block publishes the rank's sums to every rank, in words whose low bits are the
-  // barrier's number. It clears the other buffer: no block adds to the next barrier's sums yet.
+  // The last block publishes the rank's sums to every rank, in words with the barrier's
+  // number in the low bits. It clears the other buffer: no block adds to the next barrier's sums
+  // yet.
   __device__ void publish_sums() {
     int k = lane_index() % NUM_SUMS;
     i64 own = 0;
@@ -163,8 +164,8 @@ struct Ranks {
 // ---- sources -----------------------------------------------------------------------------------
 // At most so many sources are translated to positions by the search itself.
 constexpr i64 MAX_SHARED_SOURCES = 64;
-// The sources: in `listed`, in host memory, as positions where `are_positions`, else as user ids,
-// whose positions are written there and to each block's `here`.
+// The sources: in `listed`, in host memory, as positions where `are_positions`, else as user ids:
+// their positions are written there and to each block's `here`.
 struct Sources {
   i64 count, *here, *listed;
   bool are_positions;

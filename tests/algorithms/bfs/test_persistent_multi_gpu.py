@@ -192,7 +192,7 @@ def test_long_row_prevents_a_list():
     tail = range(core - 1, core + 3)
     star = range(core + 5, core + 1100)
     case = make_case("star", core + 1100, [*near, *((v, v + 1) for v in tail), *((core + 4, v) for v in star)])
-    # With all of the core as sources the first level is pulled while the queue, whose memory a list uses, is full.
+    # With all of the core as sources the first level is pulled while the queue is full, and a list uses its memory.
     for starts in [0], list(range(core)):
         _, results = search(case, starts, 2, "degree")
         methods = [step["method"] for step in results[0][1].supersteps]

@@ -79,7 +79,7 @@ def check(kernel: Kernel, case: Case, backend: Backend) -> None:
 
 
 def queues(**counts: tuple[str, ...]) -> Callable[[Arrays], Arrays]:
-    """Sort queues, whose order may differ: counters_0=("found",) means counters[0] entries in `found`.
+    """Sort queues, as their order may differ: counters_0=("found",) means counters[0] entries in `found`.
 
     Entries of parallel arrays stay together. Entries behind the end of a queue must be unwritten.
     """

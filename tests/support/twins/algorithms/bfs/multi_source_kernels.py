@@ -28,7 +28,7 @@ def _rows(r: DrawnRows) -> tuple[np.ndarray, np.ndarray]:
 def push_words(draw: st.DrawFn) -> Case:
     r = draw(unweighted)
     frontier, offsets = _rows(r)
-    # A vertex whose word was not 0 is not found.
+    # A vertex with a word that was not 0 is not found.
     args = {
         "lo": 0,
         "hi": int(offsets[-1]),

@@ -86,7 +86,7 @@ def find_arcs(draw: st.DrawFn) -> Case:
 
 
 def _sort_list(result: Arrays, place: int, prefix: str = "") -> Arrays:
-    """Sort a work list, whose order may differ, and drop entries beyond its capacity."""
+    """Sort a work list, as its order may differ, and drop entries beyond its capacity."""
     ends, keys, edges = (f"{prefix}{name}" for name in ("ends", "keys", "edges"))
     count = int(result["counters"][place])
     if count > len(result[keys]):
