@@ -14,7 +14,7 @@ import pytest
 from mgraph.cli.main import main
 
 ROOT = pathlib.Path(__file__).parents[2]
-NAMED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")
+NAMED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md")
 DOCUMENTS = [*(ROOT / name for name in NAMED), *sorted(ROOT.glob("d*/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A word in backticks that may be a path of this tree: it has a slash or a known suffix.
