@@ -5,7 +5,7 @@ BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts
 CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -name '*.h' -o -name '*.cpp')
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
-.PHONY: help check format test test-ci test-all gpu gpu-sanitize bench docs
+.PHONY: help check format test test-ci test-all gpu gpu-sanitize bench docs release
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 16
@@ -52,3 +52,6 @@ bench:  ## measure, and append to bench/results
 
 docs:  ## every path and command that the documents name is there and runs
 	$(PYTHON) -m pytest tests/repo/test_docs.py
+
+release:  ## build sdist and wheel, check them, print the notes; CONFIRM=1 also tags and uploads
+	$(PYTHON) tests/repo/release.py

@@ -52,14 +52,8 @@ def test_extra_networkx_installs_networkx():
 def test_extra_all_has_every_extra_of_users_but_cuda():
     (everything,) = requirements("all").values()
     assert everything.name == PROJECT["name"]
-    assert everything.extras == set(PROJECT["optional-dependencies"]) - {
-        "all",
-        "check",
-        "cuda12",
-        "cuda13",
-        "docs",
-        "test",
-    }
+    of_developers = {"all", "check", "docs", "release", "test"}
+    assert everything.extras == {*PROJECT["optional-dependencies"]} - of_developers - {"cuda12", "cuda13"}
 
 
 def test_tests_can_install_all_that_the_extras_of_users_have():
