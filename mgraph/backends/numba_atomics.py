@@ -7,6 +7,7 @@ which have the same order because distances are never negative and -0.0 never oc
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -46,3 +47,27 @@ atomic_min = _rmw("atomic_min", lambda dtype: "min" if dtype.signed else "umin")
 atomic_add = _rmw("atomic_add", lambda dtype: "add")
 atomic_or = _rmw("atomic_or", lambda dtype: "or")
 atomic_and = _rmw("atomic_and", lambda dtype: "and")
+
+
+# Its type says nothing of the function that it makes, which loses its first parameter.
+_intrinsic: Callable[[Callable], Any] = intrinsic
+
+
+@_intrinsic
+def atomic_compare_and_swap(_context, array, index, expected, value) -> Any:
+    """Write array[index] = value if it is `expected`; return the old value."""
+    if not isinstance(array, types.Array) or array.ndim != 1 or not isinstance(array.dtype, types.Integer):
+        return None
+    dtype = array.dtype
+
+    def codegen(context, builder, signature, args) -> ir.Value:
+        array_type, index_type, expected_type, value_type = signature.args
+        struct = context.make_array(array_type)(context, builder, args[0])
+        position = context.cast(builder, args[1], index_type, types.intp)
+        pointer = cgutils.get_item_pointer(context, builder, array_type, struct, [position])
+        old = context.cast(builder, args[2], expected_type, dtype)
+        new = context.cast(builder, args[3], value_type, dtype)
+        swapped = builder.cmpxchg(pointer, old, new, "monotonic", "monotonic")
+        return builder.extract_value(swapped, 0)
+
+    return dtype(array, index, expected, value), codegen

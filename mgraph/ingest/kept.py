@@ -49,16 +49,16 @@ class Keeper:
 
     def __init__(self, budget: int, origin: str, device: Backend | None = None) -> None:
         self._budget = budget
-        self._device = device
+        self.device = device
         self._lock = threading.Lock()
         self._spool = ArraySpool(origin)
 
     def keep(self, array: Array) -> Column:
         """Return the array, or its copy on the device or in the file."""
-        if self._device is not None:
+        if self.device is not None:
             # Threads that read are not those of the backend.
-            self._device.enter_thread()
-            return self._device.to_device(array) if isinstance(array, np.ndarray) else array
+            self.device.enter_thread()
+            return self.device.to_device(array) if isinstance(array, np.ndarray) else array
         return self.keep_on_host(array)
 
     def keep_on_host(self, array: Array) -> Column:

@@ -92,7 +92,7 @@ def encoded(reader: LabelReader, piece: ReadPiece, base: int, keeper: Keeper) ->
     """Return a piece with codes of labels in place of its ids, which are labels less `base`."""
 
     def codes_of(ids: Column) -> Array:
-        labels = on_host(ids)
+        labels = ids[:]
         # Ids beyond 63 bits are kept as they were.
         whole = base == 0 or labels.dtype == np.uint64
         return reader.add(labels if whole else labels.astype(LARGE_VERTEX) + base, piece.where)
@@ -100,8 +100,13 @@ def encoded(reader: LabelReader, piece: ReadPiece, base: int, keeper: Keeper) ->
     if piece.vertices is not None:
         codes_of(piece.vertices)
     kept = piece.kept
-    sources, targets = (keeper.keep_on_host(codes_of(ids)) for ids in (kept.sources, kept.targets))
+    sources, targets = (keep_codes(keeper, codes_of(ids)) for ids in (kept.sources, kept.targets))
     return dataclasses.replace(kept, sources=sources, targets=targets)
+
+
+def keep_codes(keeper: Keeper, codes: Array) -> Column:
+    """Keep codes on the keeper's device, or in host memory if it has none."""
+    return keeper.keep(on_host(codes) if keeper.device is None else codes)
 
 
 def mapped(
@@ -109,8 +114,13 @@ def mapped(
 ) -> tuple[list[KeptPiece], LabelTable]:
     """Return pieces of codes as pieces of ids, and this rank's part of the labels; collective."""
     labels, id_of_code = reader.finish()
+    device = keeper.device
+    id_of_code = on_host(id_of_code) if device is None else device.to_device(id_of_code)
 
     def ids_of(codes: Column) -> Column:
+        if device is not None:
+            device.enter_thread()
+            return id_of_code[codes[:]]
         ids = np.empty(len(codes), id_of_code.dtype)
         translate(on_host(codes), id_of_code, ids)
         return keeper.replace(codes, ids)

@@ -23,7 +23,7 @@ from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, device_of, memory_budget
-from mgraph.ingest.labelled import are_labels, encoded, mapped
+from mgraph.ingest.labelled import are_labels, encoded, keep_codes, mapped
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
 
@@ -141,7 +141,7 @@ class _Reading:
                 raise InputError(f"{piece.where(bad)}: {_shown(ids, bad)} is not UTF-8: convert the file, as by iconv")
         if piece.vertices is not None:
             self.reader.add(piece.vertices)
-        return [self.keeper.keep_on_host(self.reader.add(ids, piece.where)) for ids in (piece.sources, piece.targets)]
+        return [keep_codes(self.keeper, self.reader.add(ids, piece.where)) for ids in (piece.sources, piece.targets)]
 
     def finish(self) -> tuple[KeptEdges, LabelTable | None]:
         """Agree with the other ranks on all pieces, and map labels; collective."""

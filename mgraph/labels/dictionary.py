@@ -60,19 +60,16 @@ def hash_words(packed, begin, length, seeds):
 
 @inline
 def pack_strings(offsets, base, limit, lo, packed, starts):
-    """Pack strings lo.. as records; return the index of one that is empty or too long, else -1."""
+    """Pack strings lo.. as records."""
     end = 0
     for i in range(len(starts)):
         begin = base + np.uint64(offsets[lo + i])
         length = offsets[lo + i + 1] - offsets[lo + i]
-        if length <= 0 or length >= MAX_LENGTH:
-            return lo + i
         starts[i] = end
         packed[end] = header_of(length, 0)
         for d in range(words_of(length)):
             packed[end + 1 + d] = bytes_as_word(begin + np.uint64(8 * d), length - 8 * d, limit)
         end += 1 + words_of(length)
-    return -1
 
 
 @inline
@@ -183,6 +180,35 @@ def list_records(words, used, base, flip, addresses):
         place += 1 + words_of(length_of(words[place]))
 
 
+@inline
+def measure_lengths(offsets):
+    """Return the first string that is empty or too long, -1 if there is none, and the length of the longest."""
+    longest = 0
+    for i in range(len(offsets) - 1):
+        length = offsets[i + 1] - offsets[i]
+        if length <= 0 or length >= MAX_LENGTH:
+            return i, length
+        longest = max(longest, length)
+    return -1, longest
+
+
+def check_lengths(strings: Strings, where: Callable[[int], str]) -> int:
+    """Return the length of the longest string; refuse one that is empty or too long."""
+    wrong, longest = measure_lengths(strings.offsets)
+    if wrong >= 0:
+        raise InputError(
+            f"{where(wrong)}: an id is missing: an empty text names no vertex"
+            if longest <= 0
+            else f"{where(wrong)}: an id is longer than {MAX_LENGTH:,} bytes"
+        )
+    return int(longest)
+
+
+def random_seeds() -> np.ndarray:
+    """Return seeds of the hash, which no input can foresee."""
+    return np.frombuffer(os.urandom(32), np.uint64) | np.uint64(1)
+
+
 class _Part:
     """The labels of one value of the upper hash bits."""
 
@@ -221,7 +247,7 @@ class Dictionary:
     """Distinct labels of one rank, with a code for each in no particular order."""
 
     def __init__(self) -> None:
-        self._seeds = np.frombuffer(os.urandom(32), np.uint64) | np.uint64(1)
+        self._seeds = random_seeds()
         self._parts = [_Part(p) for p in range(NUM_PARTS)]
         self._turns = itertools.count()
 
@@ -246,6 +272,7 @@ class Dictionary:
 
     def encode_strings(self, strings: Strings, where: Callable[[int], str]) -> np.ndarray:
         """Return the codes of strings; refuse an empty one."""
+        check_lengths(strings, where)
         codes = np.empty(len(strings), np.uint32)
         data = np.ascontiguousarray(strings.data)
         base = address_of(data)
@@ -254,14 +281,7 @@ class Dictionary:
             num_bytes = int(strings.offsets[lo + num] - strings.offsets[lo])
             packed = np.empty(2 * num + num_bytes // 8, np.uint64)
             starts = np.empty(num, np.int64)
-            wrong = pack_strings(strings.offsets, base, base + np.uint64(len(data)), lo, packed, starts)
-            if wrong >= 0:
-                is_empty = strings.offsets[wrong + 1] <= strings.offsets[wrong]
-                raise InputError(
-                    f"{where(wrong)}: an id is missing: an empty text names no vertex"
-                    if is_empty
-                    else f"{where(wrong)}: an id is longer than {MAX_LENGTH:,} bytes"
-                )
+            pack_strings(strings.offsets, base, base + np.uint64(len(data)), lo, packed, starts)
             self._encode(packed, starts, codes[lo : lo + num])
         return codes
 

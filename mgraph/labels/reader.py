@@ -7,6 +7,7 @@ back to the ranks that asked; the labels go to the ranks that serve the results 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from mgraph.backends.base import Backend
 from mgraph.backends.kernel import inline
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
+from mgraph.labels.device_dictionary import DeviceDictionary
 from mgraph.labels.dictionary import Dictionary
 from mgraph.labels.sort import divide, sort_labels, sort_run
 from mgraph.labels.spread import Spread, spread_over
@@ -38,34 +40,50 @@ LARGEST = np.iinfo(np.uint64).max
 class LabelReader:
     """Gives labels provisional codes while pieces of the input are read, and at last their ids.
 
-    Every rank has one. `add` may be called by several threads at a time.
+    Every rank has one. `add` may be called by several threads at a time. On a GPU the labels are in its memory; those
+    for which it has no room are in host memory, with codes behind those of the GPU.
     """
 
     def __init__(self, backend: Backend, comm: Communicator) -> None:
         self._backend = backend
         self._comm = comm
+        self._on_device = None if backend.xp is np else DeviceDictionary(backend)
         self._dictionary = Dictionary()
         self._kind = 0
         # Whether an integer is negative, and whether one is beyond int64.
         self._signs = [False, False]
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the dictionary."""
-        return self._dictionary.nbytes
-
-    def add(self, ids: Array | Strings, where: Callable[[int], str] = "id {}".format) -> np.ndarray:
-        """Return a code for each label, uint32 in host memory: equal for equal labels of this rank.
+    def add(self, ids: Array | Strings, where: Callable[[int], str] = "id {}".format) -> Array:
+        """Return a code for each label, uint32 in any memory: equal codes are equal labels of this rank.
 
         `where` names a label in an error, such as an empty string.
         """
+        # Threads that read are not those of the backend.
+        self._backend.enter_thread()
         if isinstance(ids, Strings):
             self._kind = STRING
+        else:
+            self._kind = INTEGER
+            if not len(ids):
+                return np.empty(0, np.uint32)
+            ids = self._checked(ids, where)
+        on_device = self._on_device
+        codes = None
+        if on_device is not None and not on_device.is_full:
+            is_text = isinstance(ids, Strings)
+            codes = on_device.encode_strings(ids, where) if is_text else on_device.encode_integers(ids)
+        if codes is None:
+            codes = self._encoded_on_host(ids, where)
+            codes += np.uint32(0 if on_device is None else len(on_device))
+        return codes
+
+    def _encoded_on_host(self, ids: Array | Strings, where: Callable[[int], str]) -> np.ndarray:
+        if isinstance(ids, Strings):
             return self._dictionary.encode_strings(ids, where)
-        self._kind = INTEGER
-        values = self._backend.to_host(ids)
-        if not len(values):
-            return np.empty(0, np.uint32)
+        return self._dictionary.encode_integers(self._backend.to_host(ids))
+
+    def _checked(self, values: Array, where: Callable[[int], str]) -> Array:
+        """Return integers as 64 bits, and note their signs; refuse the one that stands for no vertex."""
         wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
         reserved = LARGEST if wide.dtype.kind == "u" else SMALLEST
         low = int(wide.min())
@@ -75,33 +93,50 @@ class LabelReader:
             raise InputError(f"{where(i)}: the id {reserved} cannot be a label: it means no vertex")
         self._signs[0] |= low < 0
         self._signs[1] |= high > np.iinfo(np.int64).max
-        return self._dictionary.encode_integers(wide)
+        return wide
 
-    def finish(self) -> tuple[LabelTable, np.ndarray]:
-        """Return the table of all labels, and the id of each code of this rank; collective."""
+    def finish(self) -> tuple[LabelTable, Array]:
+        """Return the table of all labels, and the id of each code of this rank, in any memory; collective."""
         comm = self._comm
         agreed = comm.allreduce(np.array([self._kind, *self._signs], np.int64), "max")
         kind, negative, beyond = agreed.tolist()
         if negative and beyond:
             raise InputError("some ids are negative and others are above 2^63 - 1: no integer of 64 bits holds both")
         signed = kind != STRING and not beyond
-        flip = SIGN if signed else np.uint64(0)
         spread = spread_over(self._backend)
-        addresses, arrays = self._dictionary.records(flip)
-        self._dictionary = Dictionary()
-        if comm.size == 1:
-            ids, labels = sort_labels(addresses, spread)
-        else:
-            ids, labels = _sort_over_ranks(addresses, arrays, comm, spread)
-        num_vertices = comm.sum(len(labels))[0]
-        part: np.ndarray | Strings = labels
-        if kind != STRING:
-            integers = (labels.data.view(">u8").astype(np.uint64)) ^ flip
-            part = integers.view(np.int64) if signed else integers
+        ids, part = self._sorted(kind, spread, signed=signed)
+        num_vertices = comm.sum(len(part))[0]
         part = _rebalanced(part, num_vertices, comm)
         missing = SMALLEST if negative else LARGEST if beyond else -1
         name: Kind = "string" if kind == STRING else "integer"
-        return LabelTable(num_vertices, name, part, int(missing), spread), ids.astype(vertex_dtype(num_vertices))
+        dtype = vertex_dtype(num_vertices)
+        return LabelTable(num_vertices, name, part, int(missing), spread), ids.astype(dtype, copy=False)
+
+    def _sorted(self, kind: int, spread: Spread, *, signed: bool) -> tuple[Array, np.ndarray | Strings]:
+        """Return the id of each code, and the distinct labels that this rank has sorted; drop the dictionaries."""
+        on_device = self._on_device
+        self._on_device = None
+        if on_device is not None:
+            on_device.close(signed=signed)
+            if self._comm.size == 1 and not len(self._dictionary):
+                with contextlib.suppress(MemoryError):  # then the host sorts them
+                    return on_device.sort_strings() if kind == STRING else on_device.sort_integers(signed=signed)
+        flip = SIGN if signed else np.uint64(0)
+        addresses, arrays = self._dictionary.records(flip)
+        self._dictionary = Dictionary()
+        if on_device is not None:
+            first, words = on_device.records()
+            addresses = np.concatenate([first, addresses])
+            arrays.append(words)
+            del on_device, words
+        if self._comm.size == 1:
+            ids, labels = sort_labels(addresses, spread)
+        else:
+            ids, labels = _sort_over_ranks(addresses, arrays, self._comm, spread)
+        if kind == STRING:
+            return ids, labels
+        integers = labels.data.view(">u8").astype(np.uint64) ^ flip
+        return ids, integers.view(np.int64) if signed else integers
 
 
 def _sort_over_ranks(

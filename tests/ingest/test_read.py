@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from emulator.backend import EmulatedBackend
 from on_ranks import RANKS, run_on_ranks
 
 import mgraph as mg
@@ -56,13 +57,13 @@ class Table:
         """Do nothing."""
 
 
-def edges_of(table, num_ranks):
+def edges_of(table, num_ranks, backend=BACKEND):
     """Return the facts of a table, and its edges in order of the pieces, read on some ranks."""
     num_chunks = 3 * num_ranks
 
     def program(_, comm):
-        edges, _labels = read.read_table(table, BACKEND, comm)
-        chunks = [edges.chunk(k, num_chunks, BACKEND) for k in range(comm.rank, num_chunks, comm.size)]
+        edges, _labels = read.read_table(table, backend, comm)
+        chunks = [edges.chunk(k, num_chunks, backend) for k in range(comm.rank, num_chunks, comm.size)]
         return edges, [(chunk.sources, chunk.targets, chunk.weights) for chunk in chunks]
 
     ranks = run_on_ranks(program, [None] * num_ranks)
@@ -226,6 +227,22 @@ def test_strings_are_mapped_in_order_of_their_bytes(monkeypatch, budget):
             edges_of(Table(pieces, **options), 2)
     with pytest.raises(InputError, match="table: some ids are integers, and others strings: labels='string'"):
         edges_of(Table([*pieces, ([1], [2])]), 2)
+
+
+@pytest.mark.parametrize("num_ranks", [1, 2])
+@pytest.mark.parametrize("kept_on_device", [True, False])
+@pytest.mark.parametrize("kind", ["strings", "integers", "base"])
+def test_labels_of_a_device_are_those_of_the_host(monkeypatch, kind, kept_on_device, num_ranks):
+    if not kept_on_device:
+        monkeypatch.setattr(read, "device_of", lambda *_: None)
+    rng = np.random.default_rng(5)
+    ends = rng.integers(1, 40, (2, 200)) ** 5
+    if kind == "strings":
+        pieces = [tuple(Strings.of([f"v{k}" for k in column[i::3].tolist()]) for column in ends) for i in range(3)]
+    else:
+        pieces = [tuple(column[i::3] for column in ends) for i in range(3)]
+    table = Table(pieces, base=int(kind == "base"))
+    assert edges_of(table, num_ranks, EmulatedBackend(seed=6)) == edges_of(table, num_ranks)
 
 
 @pytest.mark.parametrize("labels", [False, True])
