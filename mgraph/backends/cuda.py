@@ -17,6 +17,7 @@ from cupy.cuda import alloc, driver, get_current_stream, runtime
 
 from mgraph.backends import peer_memory
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
+from mgraph.backends.copies import LEAST_DOWNLOAD_BYTES, LEAST_UPLOAD_BYTES, download, upload
 from mgraph.backends.cuda_source import OPTIONS, module_text
 
 if TYPE_CHECKING:
@@ -257,10 +258,12 @@ class CudaBackend(PersistentBackend):
         return array
 
     def to_host(self, array: Array) -> np.ndarray:
-        return cupy.asnumpy(array)
+        is_large = array.nbytes >= LEAST_DOWNLOAD_BYTES and isinstance(array, cupy.ndarray)
+        return download(array) if is_large and array.flags.c_contiguous else cupy.asnumpy(array)
 
     def to_device(self, array: np.ndarray) -> Array:
-        return cupy.asarray(array)
+        is_large = array.nbytes >= LEAST_UPLOAD_BYTES and isinstance(array, np.ndarray)
+        return upload(array) if is_large and array.flags.c_contiguous else cupy.asarray(array)
 
     def host_words(self, count: int) -> tuple[Array, np.ndarray]:
         if count > len(self._host_words[0]):

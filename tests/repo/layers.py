@@ -63,6 +63,7 @@ PLACES = (
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
     # Its module imports CuPy, so other modules import it in functions that run only with a GPU.
     Place("mgraph.backends.cuda", ("backends/", "cli/doctor.py"), in_functions=True),
+    Place("mgraph.backends.copies", ("backends/cuda.py",)),
     Place("mgraph.backends.peer_memory", ("backends/cuda.py",)),
 )
 # Libraries that `import mgraph` must not load.

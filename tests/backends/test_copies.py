@@ -1,0 +1,42 @@
+"""Large arrays are the same on a GPU and back on the host."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from mgraph.backends.create import make_backend
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("num_bytes", [1 << 10, 1 << 20, (5 << 20) + 3, (33 << 20) + 8, 100 << 20])
+def test_arrays_come_back_as_they_were(num_bytes):
+    import cupy
+
+    backend = make_backend("cuda")
+    given = np.random.default_rng(num_bytes).integers(0, 256, num_bytes, np.uint8)
+    on_device = backend.to_device(given)
+    np.testing.assert_array_equal(cupy.asnumpy(on_device), given)
+    np.testing.assert_array_equal(backend.to_host(on_device), given, strict=True)
+    np.testing.assert_array_equal(backend.to_host(on_device[3:-5]), given[3:-5])
+    np.testing.assert_array_equal(backend.to_host(on_device[::2]), given[::2])
+    words = given[: num_bytes // 8 * 8].view(np.int64)
+    np.testing.assert_array_equal(backend.to_host(backend.to_device(words) + 1), words + 1, strict=True)
+
+
+@pytest.mark.gpu
+def test_array_may_change_once_it_is_uploaded_by_any_thread():
+    backend = make_backend("cuda")
+
+    def copied(k: int) -> np.ndarray:
+        backend.enter_thread()
+        given = np.full(9 << 20, k, np.uint8)
+        on_device = backend.to_device(given)
+        given[:] = 255
+        return backend.to_host(on_device)
+
+    with ThreadPoolExecutor(8) as pool:
+        for k, found in enumerate(pool.map(copied, range(32))):
+            assert (found == k).all()
