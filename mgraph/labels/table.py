@@ -13,11 +13,13 @@ from mgraph.backends.kernel import inline
 from mgraph.comm.base import Communicator
 from mgraph.labels.spread import Spread, serially
 from mgraph.labels.strings import Strings
-from mgraph.labels.words import address_of, bytes_as_word, copy_bytes
+from mgraph.labels.words import address_of, bytes_as_word, copy_bytes, load_byte
 
 Kind = Literal["integer", "string"]
 # Labels that a thread copies at a time.
 TAKEN_AT_ONCE = 1 << 16
+# Labels that are read ahead, so that their cache misses overlap.
+GROUP = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,30 +118,49 @@ def exchange_labels(comm: Communicator, parts: Sequence[np.ndarray | Strings]) -
 
 def take_strings(strings: Strings, places: np.ndarray, spread: Spread = serially) -> Strings:
     """Return strings at places; a negative place is an empty string."""
-    offsets = np.zeros(len(places) + 1, np.int64)
     num_ranges = -(-len(places) // TAKEN_AT_ONCE)
-    spread(measure_strings, num_ranges, strings.offsets, places, offsets)
-    np.cumsum(offsets, out=offsets)
-    taken = Strings(offsets, np.empty(int(offsets[-1]), np.uint8))
+    lengths = np.zeros(num_ranges + 1, np.int64)
+    spread(measure_strings, num_ranges, strings.offsets, places, lengths)
+    starts = np.cumsum(lengths)
+    offsets = np.empty(len(places) + 1, np.int64)
+    offsets[0] = 0
+    data = np.empty(int(starts[-1]), np.uint8)
     source = np.ascontiguousarray(strings.data)
-    spread(copy_strings, num_ranges, strings.offsets, address_of(source), places, offsets, address_of(taken.data))
-    return taken
+    spread(copy_strings, num_ranges, strings.offsets, address_of(source), places, starts, offsets, address_of(data))
+    return Strings(offsets, data)
 
 
 @inline
 def measure_strings(begin, end, offsets, places, lengths):
-    """Write the length of the string at each place behind its index."""
-    for i in range(begin * TAKEN_AT_ONCE, min(end * TAKEN_AT_ONCE, len(places))):
-        if places[i] >= 0:
-            lengths[i + 1] = offsets[places[i] + 1] - offsets[places[i]]
+    """Write the length of all strings of range r of the places to lengths[r + 1]."""
+    for r in range(begin, end):
+        length = 0
+        for i in range(r * TAKEN_AT_ONCE, min((r + 1) * TAKEN_AT_ONCE, len(places))):
+            if places[i] >= 0:
+                length += offsets[places[i] + 1] - offsets[places[i]]
+        lengths[r + 1] = length
 
 
 @inline
-def copy_strings(begin, end, offsets, source, places, starts, target):
-    """Copy the string at each place."""
-    for i in range(begin * TAKEN_AT_ONCE, min(end * TAKEN_AT_ONCE, len(places))):
-        if places[i] >= 0:
-            copy_bytes(source + np.uint64(offsets[places[i]]), target + np.uint64(starts[i]), starts[i + 1] - starts[i])
+def copy_strings(begin, end, offsets, source, places, starts, ends, target):
+    """Copy the strings of range r of the places from starts[r] on, and write their ends."""
+    warm = np.uint64(0)
+    for r in range(begin, end):
+        at = starts[r]
+        last = min((r + 1) * TAKEN_AT_ONCE, len(places))
+        for group in range(r * TAKEN_AT_ONCE, last, GROUP):
+            # These loads do not depend on each other; those of the copies come one after another.
+            for i in range(group, min(group + GROUP, last)):
+                if places[i] >= 0 and offsets[places[i]] < offsets[places[i] + 1]:
+                    warm ^= load_byte(source + np.uint64(offsets[places[i]]))
+            for i in range(group, min(group + GROUP, last)):
+                if places[i] >= 0:
+                    first = offsets[places[i]]
+                    length = offsets[places[i] + 1] - first
+                    copy_bytes(source + np.uint64(first), target + np.uint64(at), length)
+                    at += length
+                ends[i + 1] = at
+    return warm
 
 
 def _described(strings: Strings) -> tuple[np.ndarray, np.ndarray]:
