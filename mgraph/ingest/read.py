@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.kernel import inline
 from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgePiece, EdgeTable
@@ -194,8 +195,7 @@ def first_invalid(strings: Strings) -> int:
     if not len(strings):
         return -1
     data = strings.data[strings.offsets[0] : strings.offsets[-1]]
-    words = len(data) // 8 * 8
-    if not (data[:words].view(np.uint64) & np.uint64(0x8080808080808080)).any() and not (data[words:] & 0x80).any():
+    if all_bits(data) < 0x80:
         return -1
     starts = strings.offsets[:-1][np.diff(strings.offsets) > 0] - strings.offsets[0]
     # Bytes 10xxxxxx continue a character. No string begins with one, or the whole could be valid without its parts.
@@ -208,6 +208,15 @@ def first_invalid(strings: Strings) -> int:
     if at == len(data):
         return -1
     return int(np.searchsorted(strings.offsets, at + strings.offsets[0], "right")) - 1
+
+
+@inline
+def all_bits(octets):
+    """Return the bits that are set in any byte."""
+    bits = np.uint8(0)
+    for i in range(len(octets)):
+        bits |= octets[i]
+    return bits
 
 
 def _shown(strings: Strings, i: int) -> str:
