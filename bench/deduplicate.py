@@ -7,11 +7,17 @@ Makes the files (ids are strings of 16 characters; groups of four ids are linked
     mgraph components pairs/ --source a --target b -o labels/
 
 as a process of its own, once without and once with an output, checks every label, and records the seconds of both
-and the largest memory of the process. Files are read from the page cache.
+and the largest memory of the process. Then it runs the second command twice in one process, and records the seconds of
+its phases the second time, when all kernels are compiled. Files are read from the page cache.
 """
 
 from __future__ import annotations
 
+import collections
+import contextlib
+import functools
+import importlib
+import io
 import json
 import pathlib
 import resource
@@ -19,7 +25,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable, Iterator
 
 import click
 import numpy as np
@@ -29,10 +37,29 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 import record
 
+from mgraph.cli.main import main as cli
 from mgraph.formatting import readable_bytes
 
 GROUP = 4
 ROWS_PER_FILE = 1 << 23
+# Functions whose seconds are added up, those of all threads together: where they are looked up, and their names there.
+PHASES = {
+    "read": ("mgraph.rank_jobs.build", "read_table"),
+    "read.pieces": ("mgraph.io.parquet", "ParquetTable.piece"),
+    "read.utf8": ("mgraph.ingest.read", "first_invalid"),
+    "read.encode": ("mgraph.labels.reader", "LabelReader.add"),
+    "read.encode.pack": ("mgraph.labels.device_dictionary", "_packed"),
+    "read.encode.insert": ("mgraph.labels.device_dictionary", "DeviceDictionary._insert"),
+    "read.map": ("mgraph.ingest.read", "mapped"),
+    "read.map.finish": ("mgraph.labels.reader", "LabelReader.finish"),
+    "read.map.sort": ("mgraph.labels.device_sort", "sort_codes"),
+    "build": ("mgraph.rank_jobs.build", "build"),
+    "components": ("mgraph.rank_jobs.components", "run_variant.compute_components"),
+    "write": ("mgraph.api.tables", "write_parts"),
+    "write.rows": ("mgraph.rank_jobs.tables", "ResultRows._rows"),
+    "write.labels": ("mgraph.labels.table", "LabelTable.labels_of"),
+    "write.parquet": ("mgraph.rank_jobs.tables", "write_parquet"),
+}
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
@@ -85,6 +112,42 @@ def run(command: list[str]) -> tuple[float, int, dict]:
     return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, json.loads(done.stdout)
 
 
+@contextlib.contextmanager
+def timed() -> Iterator[dict[str, float]]:
+    """Yield the seconds of the phases, which are added up until the end."""
+    seconds: dict[str, float] = collections.defaultdict(float)
+    lock = threading.Lock()
+
+    def wrapped(phase: str, function: Callable) -> Callable:
+        @functools.wraps(function)
+        def call(*args: object, **options: object) -> object:
+            started = time.perf_counter()
+            try:
+                return function(*args, **options)
+            finally:
+                with lock:
+                    seconds[phase] += time.perf_counter() - started
+
+        return call
+
+    with contextlib.ExitStack() as undo:
+        for phase, (module, name) in PHASES.items():
+            *owners, name = name.split(".")
+            owner = functools.reduce(getattr, owners, importlib.import_module(module))
+            undo.callback(setattr, owner, name, getattr(owner, name))
+            setattr(owner, name, wrapped(phase, getattr(owner, name)))
+        yield seconds
+
+
+def phases_of(words: list[str]) -> dict[str, float]:
+    """Run a command of mgraph in this process; return the seconds of its phases."""
+    with timed() as seconds, contextlib.redirect_stdout(io.StringIO()):
+        started = time.perf_counter()
+        click.Group.main(cli, words, standalone_mode=False)  # which raises errors, and does not exit
+        seconds["all"] = time.perf_counter() - started
+    return {phase: round(seconds[phase], 3) for phase in ("all", *PHASES)}
+
+
 @click.command(help=__doc__)
 @click.option("--pairs", type=int, default=100_000_000, show_default=True)
 @click.option("--ids", type=int, default=50_000_000, show_default=True, help="A multiple of four, at most --pairs.")
@@ -100,14 +163,19 @@ def main(pairs: int, ids: int, backend: str, seed: int, folder: pathlib.Path | N
         (root / "pairs").mkdir()
         num_bytes = write_pairs(root / "pairs", pairs, ids, seed)
         click.echo(f"{pairs:,} pairs of {ids:,} ids: {readable_bytes(num_bytes)} of Parquet")
-        command = [sys.executable, "-m", "mgraph", "components", str(root / "pairs"), "--source", "a", "--target", "b"]
-        command += ["--weight", "none", "--backend", backend, "--json"]
+        words = ["components", str(root / "pairs"), "--source", "a", "--target", "b", "--weight", "none"]
+        words += ["--backend", backend, "--json"]
+        command = [sys.executable, "-m", "mgraph", *words]
         labelled_s, _, result = run(command)
         assert result["num_components"] == ids // GROUP, result["num_components"]
         written_s, peak, result = run([*command, "-o", str(root / "labels") + "/"])
         check(root / "labels", ids)
+        for output in ("once", "again"):
+            seconds = phases_of([*words, "-o", str(root / output) + "/"])
     finally:
         shutil.rmtree(root)
+    for phase, length in seconds.items():
+        click.echo(f"{phase:20} {length:8.3f} s")
     click.echo(f"labelled in {labelled_s:.1f} s, written too in {written_s:.1f} s, {readable_bytes(peak)} of memory")
     facts = {
         "graph": f"pairs{pairs}",
@@ -116,6 +184,7 @@ def main(pairs: int, ids: int, backend: str, seed: int, folder: pathlib.Path | N
         "file_bytes": num_bytes,
         "labelled_s": labelled_s,
         "written_s": written_s,
+        "phases_s": seconds,
     }
     used = "cuda" if backend == "cuda" else "cpu"
     record.append(used, commit_name, {"bench": "deduplicate", "backend": used, **facts, "peak_bytes": peak})
