@@ -5,10 +5,12 @@ A range of rows is made on all ranks together, since labels and edges are exchan
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import itertools
 import os
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -21,6 +23,7 @@ from mgraph.io.parts_folder import new_part, part_path
 from mgraph.io.remote import is_url
 from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_column, joined, kind_of, num_rows
 from mgraph.io.write_arrow import write_parquet
+from mgraph.labels.spread import serially
 from mgraph.labels.table import LabelTable, stride_of
 from mgraph.partition import chunk_range
 from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 
 # Rows made at a time by a rank that writes its own parts, and about those of a part: 16 to 64 MiB.
 PART_ROWS = 1 << 21
+# From so many parts on, those of one rank are made side by side; of fewer, one is made by all threads.
+PARTS_AT_ONCE = 4
+
+Maker = Callable[[], Batch]
 
 
 @dataclass(frozen=True)
@@ -61,12 +68,18 @@ class ResultRows:
         begin, end = (min(max(row - result.first, 0), result.num_rows) for row in (lo, hi))
         return self._rows(rank, result, begin, end, names)
 
-    def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Batch]:
-        """Yield this rank's rows, as often on every rank."""
+    def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Maker]:
+        """Yield functions that make this rank's rows, as often on every rank."""
         result: StoredColumns = rank.objects[key]
-        for k in range(self.times(rank, key)):
+        times = self.times(rank, key)
+        # Ranks make their rows together; those of one rank are made by the threads that write them.
+        are_made = rank.size > 1 or times < PARTS_AT_ONCE
+        if not are_made and result.labels is not None:
+            result = dataclasses.replace(result, labels=dataclasses.replace(result.labels, spread=serially))
+        for k in range(times):
             begin, end = (min(row * PART_ROWS, result.num_rows) for row in (k, k + 1))
-            yield self._rows(rank, result, begin, end, names)
+            make = functools.partial(self._rows, rank, result, begin, end, names)
+            yield _given(make()) if are_made else make
 
     def times(self, rank: Rank, key: str) -> int:
         """Return how many batches `own` yields, on every rank."""
@@ -78,6 +91,7 @@ class ResultRows:
         return first
 
     def _rows(self, rank: Rank, result: StoredColumns, begin: int, end: int, names: Sequence[str]) -> Batch:
+        rank.backend.enter_thread()
         rows: Batch = {}
         for name, stored in self.columns:
             if name not in names:
@@ -97,7 +111,8 @@ class ResultRows:
     def _are_own(self, rank: Rank, result: StoredColumns, labels: LabelTable) -> bool:
         """Return whether every rank has the labels of its own rows: in degree order."""
         own = stride_of(labels.num_vertices, rank.size) * rank.index
-        return not rank.comm.any(result.num_rows != len(labels.part) or (result.first != own and result.num_rows > 0))
+        others = result.num_rows != len(labels.part) or (result.first != own and result.num_rows > 0)
+        return not (rank.comm.any(others) if rank.size > 1 else others)
 
 
 @dataclass(frozen=True)
@@ -118,12 +133,12 @@ class GraphEdges:
         part = chunk_range(hi - lo, rank.index, rank.size)
         return self._rows(rank, key, lo + part[0], lo + part[1], names)
 
-    def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Batch]:
-        """Yield the edges with sources in this rank's range of user ids, as often on every rank."""
+    def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Maker]:
+        """Yield functions that return the edges with sources in this rank's range, as often on every rank."""
         own = self._own_ranges(rank, key)
         end = (own[-1][1],) * 2 if own else (0, 0)
         for lo, hi in itertools.islice(itertools.chain(own, itertools.repeat(end)), self.times(rank, key)):
-            yield self._rows(rank, key, lo, hi, names)
+            yield _given(self._rows(rank, key, lo, hi, names))
 
     def times(self, rank: Rank, key: str) -> int:
         """Return how many batches `own` yields, on every rank."""
@@ -150,6 +165,10 @@ class GraphEdges:
 
 
 Rows = ResultRows | GraphEdges
+
+
+def _given(batch: Batch) -> Maker:
+    return lambda: batch
 
 
 @dataclass
@@ -191,7 +210,7 @@ def make_frame(rank: Rank, key: str, rows: Rows, names: Sequence[str]) -> pandas
     """Return a data frame of this rank's rows, in its memory, which remains when the result is closed."""
     import pandas
 
-    batches = list(rows.own(rank, key, names)) or [rows.shared(rank, key, 0, 0, names)]
+    batches = [make() for make in rows.own(rank, key, names)] or [rows.shared(rank, key, 0, 0, names)]
     columns = {name: as_column(joined([batch[name] for batch in batches]), rows.missing.get(name)) for name in names}
     first = rows.first_row(rank, key)
     count = len(next(iter(columns.values())))
@@ -209,9 +228,13 @@ def write_parts(rank: Rank, key: str, rows: Rows, folder: str, names: Sequence[s
             "name a folder on a file system that all ranks share, or a single file"
         )
 
-    def write(part: tuple[int, Batch]) -> tuple[str, int, int]:
-        k, batch = part
+    def write(part: tuple[int, Maker]) -> tuple[str, int, int] | None:
+        k, make = part
+        batch = make()
         count = num_rows(batch)
+        # The first part is there even if the table has no rows.
+        if count == 0 and k > 0:
+            return None
         try:
             with new_part(folder, k) as file:
                 write_parquet(file, Table(kinds, count, lambda _: iter([batch]), rows.edges, rows.missing))
@@ -221,10 +244,8 @@ def write_parts(rank: Rank, key: str, rows: Rows, folder: str, names: Sequence[s
                 f"{part_path(folder, k)} cannot be written by {here}: {error.strerror or error}"
             ) from error
 
-    # The first part is there even if the table has no rows.
     parts = enumerate(rows.own(rank, key, names), start=rank.index * times)
-    some = (part for part in parts if num_rows(part[1]) or part[0] == 0)
-    written = list(mapped_ahead(write, some, per_thread=1, threads=getattr(rank.backend, "threads", None)))
+    written = list(mapped_ahead(write, parts, per_thread=1, threads=getattr(rank.backend, "threads", None)))
     if times == 0 and rank.index == 0:
-        written.append(write((0, rows.shared(rank, key, 0, 0, names))))
-    return written
+        written.append(write((0, _given(rows.shared(rank, key, 0, 0, names)))))
+    return [part for part in written if part is not None]
