@@ -254,7 +254,7 @@ def test_compact_graphs_have_labels(clusters, tmp_path):
 
 @pytest.mark.parametrize("num_ranks", [1, 3])
 @pytest.mark.parametrize("kind", ["names", "hashes"])
-def test_labels_stay_in_host_memory_beside_a_gpu(kind, num_ranks, tmp_path):
+def test_labels_are_mapped_in_the_memory_of_a_gpu(kind, num_ranks, tmp_path):
     made = InProcessCluster(num_ranks, make_backend=lambda: EmulatedBackend(block=32, blocks=2))
     with made as cluster, mg.read(file_of(kind, ".parquet", tmp_path), cluster=cluster) as g:
         check_search(g, in_order(kind))
