@@ -320,8 +320,9 @@ def test_document_of_variants_equals_the_table():
         assert (ROOT / loop_of(row)).exists()
 
 
-def test_readme_has_every_variant_with_its_condition_and_loop():
-    rows = [re.split(r" *\| *", line.strip("| \n")) for line in (ROOT / "README.md").read_text().splitlines()]
+def test_table_of_papers_has_every_variant_with_its_condition_and_loop():
+    text = (ROOT / "docs" / "papers.md").read_text()
+    rows = [re.split(r" *\| *", line.strip("| \n")) for line in text.splitlines()]
     listed = {cells[0].strip("`"): cells for cells in rows if len(cells) > 2}
     for row in itertools.chain.from_iterable(TABLE.values()):
         assert listed[row.name][1] == row.when

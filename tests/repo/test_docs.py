@@ -1,4 +1,4 @@
-"""Test that every path and command in the documents exists and parses."""
+"""Test that every path and command in the documents exists, and that their examples run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from mgraph.cli.main import main
 
@@ -17,6 +18,12 @@ ROOT = pathlib.Path(__file__).parents[2]
 NAMED = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md")
 DOCUMENTS = [*(ROOT / name for name in NAMED), *sorted(ROOT.glob("d*/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A block that does not run everywhere.
+NEEDY_FENCE = re.compile(r"^<!-- needs: [\w ]+ -->\n```.*?^```$", re.MULTILINE | re.DOTALL)
+# Documents whose Python goes on from what the reader has, or is run by tests/store.
+PYTHON_NOT_RUN = {"output.md", "store.md"}
+# Documents whose commands name files of others, or large graphs.
+COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md"}
 # A word in backticks that may be a path of this tree: it has a slash or a known suffix.
 SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
@@ -24,6 +31,10 @@ PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICE
 MADE = {"scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
 # Programs of others, which are not checked.
 FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
+# Names of commands that are no calls of them, for lack of an argument.
+NAMES_OF_COMMANDS = {
+    f"mgraph {name}" for name in ("bfs", "sssp", "components", "msf", "convert", "save", "generate", "info")
+}
 
 
 def fences(text: str, language: str) -> list[str]:
@@ -45,7 +56,8 @@ def paths(text: str) -> list[str]:
 def commands(text: str) -> list[list[str]]:
     """Return the commands of bash blocks, and our commands in code spans."""
     lines = [line for block in fences(text, "bash") for line in block.replace("\\\n", " ").splitlines()]
-    lines += [span for span in spans(text) if span.split()[0] in ("make", "mgraph") and len(span.split()) > 1]
+    ours = [span for span in spans(text) if span.split()[0] in ("make", "mgraph") and len(span.split()) > 1]
+    lines += [span for span in ours if span not in NAMES_OF_COMMANDS]
     split = [shlex.split(part, comments=True) for line in lines for part in line.split("&&")]
     return [words for words in split if words]
 
@@ -54,7 +66,8 @@ def fault_of(words: list[str]) -> str | None:
     """Return why a command would fail, None if it would start."""
     program, *arguments = words
     if program in FOREIGN:
-        return None
+        scripts = [word for word in arguments if word.endswith(".py") and not (ROOT / word).is_file()]
+        return f"no such file: {scripts[0]}" if scripts else None
     if program.removeprefix(".venv/bin/") == "mgraph":
         return _mgraph_fault(arguments)
     if program == "make":
@@ -99,13 +112,66 @@ def test_commands_in_documents_parse(document):
     assert {shlex.join(words): fault for words in found if (fault := fault_of(words))} == {}
 
 
-def test_readme_example_runs(tmp_path, monkeypatch, capsys):
+def runnable(document: pathlib.Path) -> str:
+    """Return the text of a document without the blocks that do not run everywhere."""
+    return NEEDY_FENCE.sub("", document.read_text())
+
+
+def write_samples(folder: pathlib.Path) -> None:
+    """Write the files that examples read."""
+    frames = pytest.importorskip("pandas")
+    ends = ["alice", "bob", "carol", "dave", "erin"], ["bob", "carol", "dave", "alice", "frank"]
+    edges = frames.DataFrame({"src": ends[0], "dst": ends[1], "cost": [2, 1, 4, 3, 5]})
+    edges.to_parquet(folder / "edges.parquet")
+    edges.set_axis(["source", "target", "weight"], axis=1).to_csv(folder / "people.csv", index=False)
+    (folder / "pairs").mkdir()
+    pairs = frames.DataFrame({"a": ["r1", "r2", "r7"], "b": ["r2", "r3", "r9"], "score": [0.9, 0.8, 0.7]})
+    pairs.to_parquet(folder / "pairs" / "part-0.parquet")
+    (folder / "edges.txt").write_text("0 1\n1 2\n")
+
+
+@pytest.fixture
+def samples(tmp_path, monkeypatch):
+    """Run a test in a folder with the files that examples read."""
+    write_samples(tmp_path)
     monkeypatch.chdir(tmp_path)
-    blocks = fences((ROOT / "README.md").read_text(), "python")
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    assert capsys.readouterr().out
+
+
+def documents_with(language: str, left_out: set[str]) -> list:
+    """Return the documents for users that have blocks of a language, as parameters of a test."""
+    found = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    found = [path for path in found if path.name not in left_out and fences(runnable(path), language)]
+    # Workers of Dask take seconds to start.
+    slow = {"cluster.md": pytest.mark.ci}
+    return [pytest.param(path, marks=slow.get(path.name, ()), id=path.name) for path in found]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("samples")
+@pytest.mark.parametrize("document", documents_with("python", PYTHON_NOT_RUN))
+def test_python_examples_run(document, capsys):
+    names = {"__name__": "__main__"}
+    for block in fences(runnable(document), "python"):
+        exec(compile(block, document.name, "exec"), names)
+    assert capsys.readouterr().out or document.name != "README.md"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("samples")
+@pytest.mark.parametrize("document", documents_with("bash", COMMANDS_NOT_RUN))
+def test_commands_of_examples_run(document):
+    """Commands on a scheduler are parsed only."""
+    blocks = "".join(f"```bash\n{block}```\n" for block in fences(runnable(document), "bash"))
+    found = [words for words in commands(blocks) if words[0] == "mgraph"]
+    for words in (words for words in found if not any(word.startswith("--scheduler") for word in words)):
+        result = CliRunner().invoke(main, words[1:], prog_name="mgraph")
+        assert result.exit_code == 0, (shlex.join(words), result.output)
+
+
+def test_python_that_is_not_run_compiles():
+    for document in (ROOT / "docs").glob("*.md"):
+        for block in fences(document.read_text(), "python"):
+            compile(block, document.name, "exec")
 
 
 def test_readme_has_the_two_commands_of_ci():
@@ -162,6 +228,7 @@ def test_advice_to_install_this_distribution_passes(advice):
         "mgraph bfs",
         "make no-such-target",
         "deploy/no-such.sh",
+        "python3 bench/no_such.py",
         "no-such-program",
     ],
 )
