@@ -50,8 +50,9 @@ bench:  ## measure, and append to bench/results
 	$(PYTHON) bench/run.py rmat18 rmat20 grid1k --backend cpu
 	$(PYTHON) bench/report.py
 
-docs:  ## every path and command that the documents name is there and runs
-	$(PYTHON) -m pytest tests/repo/test_docs.py
+# That their paths exist and their examples run is tested by tests/repo/test_docs.py.
+docs:  ## the site, into build/docs
+	$(PYTHON) -m sphinx -W --keep-going -q -b html docs build/docs
 
 release:  ## build sdist and wheel, check them, print the notes; CONFIRM=1 also tags and uploads
 	$(PYTHON) tests/repo/release.py

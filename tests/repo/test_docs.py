@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import pathlib
 import re
 import shlex
@@ -12,6 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import mgraph
 from mgraph.cli.main import main
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -23,7 +25,7 @@ NEEDY_FENCE = re.compile(r"^<!-- needs: [\w ]+ -->\n```.*?^```$", re.MULTILINE |
 # Documents whose Python goes on from what the reader has, or is run by tests/store.
 PYTHON_NOT_RUN = {"output.md", "store.md"}
 # Documents whose commands name files of others, or large graphs.
-COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md"}
+COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md", "configuration.md"}
 # A word in backticks that may be a path of this tree: it has a slash or a known suffix.
 SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
@@ -35,6 +37,7 @@ FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git
 NAMES_OF_COMMANDS = {
     f"mgraph {name}" for name in ("bfs", "sssp", "components", "msf", "convert", "save", "generate", "info")
 }
+PUBLIC = [name for name in dir(mgraph) if not name.startswith("_")]
 
 
 def fences(text: str, language: str) -> list[str]:
@@ -132,9 +135,13 @@ def write_samples(folder: pathlib.Path) -> None:
 
 @pytest.fixture
 def samples(tmp_path, monkeypatch):
-    """Run a test in a folder with the files that examples read."""
+    """Run a test in a folder with the files that examples read; undo what they set for the process."""
     write_samples(tmp_path)
     monkeypatch.chdir(tmp_path)
+    logger = logging.getLogger("mgraph")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 def documents_with(language: str, left_out: set[str]) -> list:
@@ -216,6 +223,18 @@ def test_advice_to_install_the_other_mgraph_is_detected(advice):
 )
 def test_advice_to_install_this_distribution_passes(advice):
     assert not ADVICE_OF_ANOTHER_PROJECT.search(advice)
+
+
+# ---- the reference --------------------------------------------------------------------------------
+def test_reference_has_every_public_name():
+    text = (ROOT / "docs" / "api.rst").read_text()
+    assert [name for name in PUBLIC if not re.search(rf"^\.\. auto\w+:: {name}$", text, re.MULTILINE)] == []
+
+
+def test_site_has_every_page():
+    text = (ROOT / "docs" / "index.rst").read_text()
+    pages = [path.stem for path in sorted((ROOT / "docs").glob("*.*")) if path.suffix in (".md", ".rst")]
+    assert [page for page in pages if not re.search(rf"^   {page}$", text, re.MULTILINE)] == ["index"]
 
 
 # ---- the checkers can fail -------------------------------------------------------------------------
