@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
 from mgraph.types import Array, vertex_dtype
+
+# To read and count fewer edges takes less time than to give them to a thread.
+LEAST_PART_EDGES = 1 << 13
 
 
 def steps(comm: Communicator, num_chunks: int) -> range:
@@ -16,6 +20,12 @@ def steps(comm: Communicator, num_chunks: int) -> range:
     Numbers from `num_chunks` on are empty chunks.
     """
     return range(comm.rank, -(-num_chunks // comm.size) * comm.size, comm.size)
+
+
+def parts_of_chunk(source: EdgeSource, backend: CpuBackend, num_chunks: int) -> int:
+    """Return into how many parts to divide each chunk, so that every thread reads some of its own."""
+    edges = LEAST_PART_EDGES * num_chunks if source.num_input_edges is None else source.num_input_edges
+    return max(min(backend.threads, edges // num_chunks // LEAST_PART_EDGES), 1)
 
 
 def read_chunk(

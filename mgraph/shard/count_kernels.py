@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mgraph.backends.kernel import kernel
+from mgraph.backends.kernel import inline, kernel
 from mgraph.backends.numba_atomics import atomic_add
 
 
@@ -22,6 +22,19 @@ def count_degrees(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
             atomic_add(out_degrees, u, 1)
             atomic_add(in_degrees, v, 1)
     atomic_add(num_loops, 0, loops)
+
+
+@inline
+def count_alone(lo, hi, sources, targets, out_degrees, in_degrees, num_loops):
+    """Add every edge to degrees that no other thread writes."""
+    for i in range(lo, hi):
+        u = sources[i]
+        v = targets[i]
+        if u == v:
+            num_loops[0] += 1
+        else:
+            out_degrees[u] += 1
+            in_degrees[v] += 1
 
 
 @kernel(vertex_t="values")
