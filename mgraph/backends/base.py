@@ -31,6 +31,7 @@ class Limits:
     sort_scratch_bytes: int  # scratch of a sort for each key of 8 bytes, beside input and output
     mask_scratch_bytes: int  # scratch of selecting elements by a mask, for each element of the input
     tried_bytes: int = 1 << 20  # allocated beside a graph without checking that they are free
+    buckets_rows: bool = False  # whether arcs are put into row buckets while rows are built
     has_persistent_kernels: bool = False  # whether a search on one rank can be one persistent kernel
 
 
@@ -38,7 +39,7 @@ class Limits:
 # a device for its free memory takes longer than some spanning forests. Querying the host takes 0.2 ms, and a worker may
 # be limited to a few hundred MB.
 LIMITS = {
-    "cpu": Limits(1 << 20, 1 << 22, 0, 0),
+    "cpu": Limits(1 << 20, 1 << 22, 0, 0, buckets_rows=True),
     "cuda": Limits(1 << 25, 1 << 27, 4, 6, tried_bytes=1 << 28, has_persistent_kernels=True),
 }
 

@@ -6,19 +6,21 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.totals import total
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
-from mgraph.ingest.chunks import read_chunk, steps
+from mgraph.ingest.chunks import parts_of_chunk, read_chunk, steps
 from mgraph.ingest.compact import build_compact, would_fit
 from mgraph.ingest.memory_check import min_free_bytes, refusal
-from mgraph.ingest.plan import default_chunks, plan_build
+from mgraph.ingest.plan import Plan, default_chunks, plan_build
 from mgraph.ingest.survey import Survey, make_survey
-from mgraph.shard.batches import batch_arcs
+from mgraph.shard.bucketed_rows import BucketedRows
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.shard import Shard, degrees
 from mgraph.shard.user_ids import translated
+from mgraph.types import Array
 
 Layout = Literal["rows", "compact", "auto"]
 LAYOUTS = get_args(Layout)
@@ -60,7 +62,7 @@ def build(
         del row_lengths
         return build_compact(survey, backend, comm, chunks)
     num_arcs = total(backend, row_lengths)
-    error = refusal(plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, chunks), backend, comm)
+    plan, error = _plan_rows(survey, backend, comm, chunks, num_arcs)
     compact_chunks = num_chunks or default_chunks(source.num_input_edges, backend.limits, comm.size, "compact")
     if layout == "auto":
         # Tables and row lengths are allocated already.
@@ -71,10 +73,13 @@ def build(
     if error:
         del row_lengths
         raise WouldNotFit(error + "; the compact layout would fit" * would_fit(survey, backend, comm, compact_chunks))
-    builder = RowsBuilder(backend, comm, survey.partition, row_lengths, survey.weight_dtype)
+    builder = _builder(survey, backend, comm, plan, row_lengths)
     del row_lengths
-    _place(survey, builder, chunks)
-    rows, parallel = builder.finish(batch_arcs(num_arcs, backend.limits))
+    if isinstance(builder, BucketedRows) and comm.size == 1:
+        _place_in_parallel(survey, builder, chunks)
+    else:
+        _place(survey, builder, chunks)
+    rows, parallel = builder.finish()
     del builder
     backend.release()
     info = survey.describe(backend, comm, "rows", degrees(rows), rows.weights, 0, parallel)
@@ -82,7 +87,34 @@ def build(
     return Shard(backend, info, survey.partition, comm.rank, rows, survey.user_of_local, positions)
 
 
-def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
+def _plan_rows(
+    survey: Survey, backend: Backend, comm: Communicator, num_chunks: int, num_arcs: int
+) -> tuple[Plan, str | None]:
+    """Return the plan of this rank's rows, and why it does not fit on some rank; the same kind of plan on every rank.
+
+    Row buckets, on the CPU, need memory for tags; without it rows take longer to build.
+    """
+
+    def plan(bucketed: bool) -> tuple[Plan, str | None]:
+        made = plan_build(survey.sizes(num_arcs), survey.partition, backend.limits, num_chunks, bucketed)
+        return made, refusal(made, backend, comm)
+
+    made, error = plan(backend.limits.buckets_rows)
+    return plan(False) if error and made.bucketed else (made, error)
+
+
+def _builder(
+    survey: Survey, backend: Backend, comm: Communicator, plan: Plan, row_lengths: Array
+) -> RowsBuilder | BucketedRows:
+    """Return what builds the rows as planned."""
+    arguments = comm, survey.partition, row_lengths, survey.weight_dtype
+    if plan.bucketed:
+        assert isinstance(backend, CpuBackend)
+        return BucketedRows(backend, *arguments)
+    return RowsBuilder(backend, *arguments)
+
+
+def _place(survey: Survey, builder: RowsBuilder | BucketedRows, num_chunks: int) -> None:
     """Read the input again, in step with the other ranks, and add every arc to the builder."""
     backend = builder.backend
     source = survey.source
@@ -104,3 +136,15 @@ def _place(survey: Survey, builder: RowsBuilder, num_chunks: int) -> None:
         builder.add(u, v, w)
         if not source.directed:
             builder.add(v, u, w)
+
+
+def _place_in_parallel(survey: Survey, builder: BucketedRows, num_chunks: int) -> None:
+    """Read the input again, on the only rank: each thread reads and places chunks of its own."""
+    parts = num_chunks * parts_of_chunk(survey.source, builder.backend, num_chunks)
+    of_thread = CpuBackend(1)
+
+    def place(k: int) -> None:
+        edges = read_chunk(survey.source, of_thread, k, parts, survey.weight_dtype)
+        builder.add_edges(*edges, survey.position_of_user, survey.source.directed)
+
+    builder.workers.map(place, range(parts))

@@ -10,7 +10,8 @@ import numpy as np
 from mgraph.backends.base import Limits
 from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
-from mgraph.shard.batches import MIN_BATCH_ARCS, PARTS, batch_arcs
+from mgraph.shard.batches import MIN_BATCH_ARCS, PARTS, batch_arcs, bucket_batch
+from mgraph.shard.bucketed_rows import RANGE_EDGE_BYTES, RANGE_EDGES, TAG
 from mgraph.types import vertex_dtype
 
 # A compact build reads at least this many chunks for each rank: its temporary memory may take 15 % of the result.
@@ -46,6 +47,7 @@ class Plan:
     rows: int
     place: int  # temporary, while arcs are placed in rows
     sort: int  # temporary, while rows are sorted
+    bucketed: bool = False  # whether arcs are put into row buckets first
 
     @property
     def to_allocate_bytes(self) -> int:
@@ -71,8 +73,8 @@ class Plan:
         )
 
 
-def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int) -> Plan:
-    """Plan the build of a graph in rows on the ranks of `partition`."""
+def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: int, bucketed: bool = False) -> Plan:
+    """Plan the build of a graph in rows on the ranks of `partition`, with row buckets or without."""
     n = sizes.num_vertices
     owned = partition.num_owned(0)
     position = partition.dtype.itemsize
@@ -82,8 +84,8 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     degrees = degrees_bytes(n, sizes.directed)
     order = degrees + (order_bytes(n, partition, limits) if partition.cyclic else 0)
     tables = position * n + user * owned if partition.cyclic else 0
-    # Offsets and cursors, and every arc.
-    rows = 16 * owned + sizes.row_arcs * (position + weight)
+    # Offsets, and every arc.
+    rows = 8 * owned + sizes.row_arcs * (position + weight)
     # Bytes of an input edge while loops are dropped, while it is translated, and while its arcs are placed.
     without_loops = 2 * (2 * user + given) + limits.mask_scratch_bytes
     edge = max(without_loops, 2 * user + 2 * position + given, 3 * position + 2 * weight) + 1
@@ -92,13 +94,26 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
         edge = max(edge, 8 * position + 4 * weight + 9)
     # Bytes of an arc while its row is sorted: key, permutation, sorted key, and starts of runs of parallel arcs.
     arc = (33 if weight else 17) + limits.sort_scratch_bytes
+    chunk = -(-sizes.num_input_edges // num_chunks)
+    place = edge * chunk
+    batch = batch_arcs(sizes.row_arcs, limits)
+    # Cursors, and later the lengths of rows.
+    beside = 8 * owned
+    if bucketed:
+        # Threads of a single rank share a chunk, whose edges they translate a range at a time.
+        if partition.num_ranks == 1:
+            place = (2 * user + given + weight) * chunk + RANGE_EDGE_BYTES * min(chunk, RANGE_EDGES)
+        arc = 8 + weight
+        batch = bucket_batch(sizes.row_arcs)
+        beside = TAG.itemsize * sizes.row_arcs
     return Plan(
         partition.num_ranks,
         order=order,
         tables=tables,
         rows=rows,
-        place=edge * -(-sizes.num_input_edges // num_chunks),
-        sort=8 * owned + arc * batch_arcs(sizes.row_arcs, limits),
+        place=beside + place,
+        sort=beside + arc * batch,
+        bucketed=bucketed,
     )
 
 

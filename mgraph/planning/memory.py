@@ -153,13 +153,15 @@ def plan_graph(
     elif isinstance(memory, int):
         memory = FreeMemory(memory)
 
-    def plan(ranks: int, layout: str) -> GraphPlan:
-        parts = _PARTS[layout](_sizes_of(source, edges, ranks), LIMITS[backend], peer_memory)
+    def plan(ranks: int, layout: str, limits: Limits = LIMITS[backend]) -> GraphPlan:
+        parts = _PARTS[layout](_sizes_of(source, edges, ranks), limits, peer_memory)
         is_estimate = isinstance(source, PlannedTable)
         if isinstance(source, PlannedTable):
             parts[KEPT] = source.kept_bytes(ranks)
             if backend == "cpu":
                 parts[BUILT] += min(parts[KEPT], memory.num_bytes // BUDGET_SHARE)
+        if limits.buckets_rows and parts[BUILT] > memory.num_bytes:
+            return plan(ranks, layout, dataclasses.replace(limits, buckets_rows=False))
         if isinstance(source, StoredGraph):
             parts = _parts_of_load(source, parts, ranks)
         sizes = source.num_vertices, edges, memory.num_bytes
@@ -239,7 +241,7 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     weight = sizes.weight
     arcs = sizes.row_arcs
     chunks = default_chunks(sizes.num_edges, limits, partition.num_ranks)
-    build = plan_build(_build_sizes(sizes, arcs), partition, limits, chunks)
+    build = plan_build(_build_sizes(sizes, arcs), partition, limits, chunks, limits.buckets_rows)
     user_table = vertex * sizes.users + sizes.id_bytes * owned if partition.cyclic else 0
     blocks = EDGE_BLOCKS.bytes(sizes)
     parts = {

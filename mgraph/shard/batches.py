@@ -15,6 +15,11 @@ def batch_arcs(row_arcs: int, limits: Limits) -> int:
     return min(row_arcs, max(row_arcs // PARTS, MIN_BATCH_ARCS), limits.batch_arcs)
 
 
+def bucket_batch(row_arcs: int) -> int:
+    """Return how many arcs of row buckets are sorted at once, by all threads of a CPU together."""
+    return min(row_arcs, max(row_arcs // PARTS, MIN_BATCH_ARCS))
+
+
 def block_batch(num_edges: int, limits: Limits) -> int:
     """Return how many edges are listed and sorted at once for blocks beside rows."""
     return min(max(num_edges // PARTS, MIN_BATCH_ARCS), limits.chunk_edges, max(num_edges, 1))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.comm.base import Communicator
-from mgraph.shard.batches import batch_arcs
 from mgraph.shard.count_kernels import count_values
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.rows_kernels import first_targets, unpack_rows
@@ -45,7 +44,7 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
         )
         weights = None if rows.weights is None else rows.weights[begin:end]
         builder.add(partition.position(rows.targets[begin:end]), sources, weights)
-    shard.in_rows, _ = builder.finish(batch_arcs(int(builder.indptr[-1]), run.limits))
+    shard.in_rows, _ = builder.finish()
 
 
 def require_first_neighbors(shard: Shard) -> Array:

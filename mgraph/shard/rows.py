@@ -14,6 +14,7 @@ from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.errors import UsageError
 from mgraph.partition import Partition
+from mgraph.shard.batches import batch_arcs
 from mgraph.shard.rows_kernels import bucket_arcs, pack_keys, place_arcs
 from mgraph.shard.runs import drop_parallel, lengths_of_runs
 from mgraph.shard.shard import Rows
@@ -57,20 +58,24 @@ class RowsBuilder:
             rows, targets, weights = route(self.backend, self.comm, owners, rows, targets, weights)
         place_arcs[self.backend](0, len(rows), rows, targets, weights, self._cursors, self.positions, self.weights)
 
-    def finish(self, batch_arcs: int) -> tuple[Rows, int]:
+    def finish(self) -> tuple[Rows, int]:
         """Return the rows, sorted and without parallel arcs, and the number of arcs dropped."""
         del self._cursors
-        num_arcs = _sort_rows(self, batch_arcs)
+        num_arcs = _sort_rows(self, batch_arcs(len(self.positions), self.backend.limits))
         dropped = len(self.positions) - num_arcs
-        # A copy that frees the tail of the arrays is worth its time only if the tail is large.
-        if dropped > len(self.positions) // 8:
-            self.positions = self.positions[:num_arcs].copy()
-            self.weights = None if self.weights is None else self.weights[:num_arcs].copy()
-        weights = None if self.weights is None else self.weights[:num_arcs]
-        return Rows(self.indptr, self.positions[:num_arcs], weights), dropped
+        return Rows(self.indptr, *without_tail(self.positions, self.weights, num_arcs)), dropped
 
 
-def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
+def without_tail(positions: Array, weights: Array | None, num_arcs: int) -> tuple[Array, Array | None]:
+    """Return the first arcs, in arrays of their own if the tail is large."""
+    # A copy that frees the tail of the arrays is worth its time only if the tail is large.
+    if len(positions) - num_arcs > len(positions) // 8:
+        positions = positions[:num_arcs].copy()
+        weights = None if weights is None else weights[:num_arcs].copy()
+    return positions[:num_arcs], None if weights is None else weights[:num_arcs]
+
+
+def _sort_rows(builder: RowsBuilder, most_arcs: int) -> int:
     """Sort and deduplicate every row in place, some batches of rows at a time.
 
     Return the number of arcs left. The keys of a batch are a temporary array; its result overwrites arcs that have been
@@ -95,7 +100,7 @@ def _sort_rows(builder: RowsBuilder, batch_arcs: int) -> int:
         workers = Workers(backend, backend.helpers)
         of_thread = CpuBackend(1)
     written = 0
-    for batches in _groups(_batches(bounds, -(-batch_arcs // threads)), bounds, batch_arcs):
+    for batches in groups_of(_batches(bounds, -(-most_arcs // threads)), bounds, most_arcs):
         # Batches differ in length: memory that a pool keeps of the last one would not serve this one.
         backend.release()
         sort = functools.partial(_sorted_batch, builder, of_thread, bounds, shift)
@@ -130,7 +135,7 @@ def _sorted_batch(
     return drop_parallel(backend, columns, key_bits)
 
 
-def _groups(batches: list[tuple[int, int]], bounds: np.ndarray, arcs: int) -> Iterator[list[tuple[int, int]]]:
+def groups_of(batches: list[tuple[int, int]], bounds: np.ndarray, arcs: int) -> Iterator[list[tuple[int, int]]]:
     """Yield batches in groups of at most so many arcs, at least one batch in each."""
     group: list[tuple[int, int]] = []
     for batch in batches:
@@ -142,8 +147,8 @@ def _groups(batches: list[tuple[int, int]], bounds: np.ndarray, arcs: int) -> It
         yield group
 
 
-def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
-    """Divide the rows into runs of at most `batch_arcs` arcs.
+def _batches(indptr: np.ndarray, most_arcs: int) -> list[tuple[int, int]]:
+    """Divide the rows into runs of at most `most_arcs` arcs.
 
     A longer row is a run of its own.
     """
@@ -151,7 +156,7 @@ def _batches(indptr: np.ndarray, batch_arcs: int) -> list[tuple[int, int]]:
     num_rows = len(indptr) - 1
     while cuts[-1] < num_rows:
         first = cuts[-1]
-        last = int(np.searchsorted(indptr, indptr[first] + batch_arcs, side="right")) - 1
+        last = int(np.searchsorted(indptr, indptr[first] + most_arcs, side="right")) - 1
         cuts.append(min(max(last, first + 1), num_rows))
     return list(itertools.pairwise(cuts))
 

@@ -19,7 +19,7 @@ from mgraph.cluster.in_process import InProcessCluster
 
 PARTIAL = {
     "result_routing": ("mgraph.shard.result_routing._prefix", False, "frontier"),
-    "in_rows": ("mgraph.shard.in_rows.batch_arcs", True, "frontier"),
+    "in_rows": ("mgraph.shard.rows.batch_arcs", True, "frontier"),
     "blocks": ("mgraph.shard.edge_blocks.block_batch", False, "sweep"),
 }
 
