@@ -121,8 +121,10 @@ def mapped(
         if device is not None:
             device.enter_thread()
             return id_of_code[codes[:]]
-        ids = np.empty(len(codes), id_of_code.dtype)
-        translate(on_host(codes), id_of_code, ids)
+        given = on_host(codes)
+        # Codes are this rank's own, and ids of the same width take their place.
+        ids = given if given.dtype == id_of_code.dtype else np.empty(len(given), id_of_code.dtype)
+        translate(given, id_of_code, ids)
         return keeper.replace(codes, ids)
 
     def ids_of_piece(piece: KeptPiece) -> KeptPiece:

@@ -172,6 +172,7 @@ class _Reading:
                 reader = self.reader
                 kept = self.workers.map(lambda piece: encoded(reader, piece, table.base, self.keeper), pieces)
             self.found.clear()
+            pieces.clear()
             kept, labels = mapped(self.reader, kept, self.keeper, self.workers)
             n = labels.num_vertices
         dtype = _weights_dtype(min_weight, max_weight, whole, single, double) if table.has_weights else None

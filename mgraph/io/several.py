@@ -56,6 +56,13 @@ class SeveralTables:
         return sum(table.max_edges for table in self.tables)
 
     @property
+    def text_bytes(self) -> int | None:
+        """The bytes of all ids of both ends; None if these are numbers, or not known."""
+        found = [getattr(table, "text_bytes", None) for table in self.tables]
+        known = [num_bytes for num_bytes in found if num_bytes is not None]
+        return sum(known) if len(known) == len(found) else None
+
+    @property
     def declared_edges(self) -> int | None:
         """The number of edges if each file declares its own."""
         declared = [getattr(table, "declared_edges", None) for table in self.tables]

@@ -22,6 +22,7 @@ from mgraph.io.lines import MAX_LINE_BYTES, SEEK_BYTES, TOO_LONG, BadLine, line_
 from mgraph.io.parse import PADDING, LineSyntax, nth_edge
 from mgraph.io.ranges import InputFile
 from mgraph.io.text_layout import find_layout
+from mgraph.labels.strings import Strings
 
 # The bytes of a piece: enough to be fast, little beside the resulting arrays. A small file is divided into PIECES.
 PIECE_BYTES = 16 << 20
@@ -89,15 +90,20 @@ class TextTable:
         """The number of vertices as ids in some places of the file suggest it; None if these are strings."""
         return self._expected()[1]
 
-    def _expected(self) -> tuple[int, int | None]:
-        """Estimate the edges and vertices from a few samples, or from all of a small file."""
+    @property
+    def text_bytes(self) -> int | None:
+        """The bytes of all ids of both ends, estimated in the same way; None if these are numbers."""
+        return self._expected()[2]
+
+    def _expected(self) -> tuple[int, int | None, int | None]:
+        """Estimate the edges, vertices and bytes of strings from a few samples, or from all of a small file."""
         size = self.end - self.begin
         length = min(size, SAMPLE_BYTES)
         starts = [self.begin + (size - length) * k // (SAMPLES - 1) for k in range(SAMPLES)]
         if size <= SAMPLES * SAMPLE_BYTES:
             length = size
             starts = [self.begin]
-        taken = edges = 0
+        taken = edges = chars = 0
         top = -1
         for lo in starts:
             try:
@@ -108,10 +114,17 @@ class TextTable:
             taken += num_bytes
             edges += len(part.sources)
             for ids in (part.sources, part.targets):
-                if isinstance(ids, np.ndarray) and len(ids):
+                if isinstance(ids, Strings):
+                    chars += int(ids.offsets[-1] - ids.offsets[0])
+                elif len(ids):
                     top = max(top, int(ids.max()))
-        vertices = None if self.syntax.is_text else top + 1 - self.base
-        return max(size * edges // max(taken, 1), 1), vertices
+        whole = size / max(taken, 1)
+        is_text = self.syntax.is_text
+        return (
+            max(int(whole * edges), 1),
+            None if is_text else top + 1 - self.base,
+            int(whole * chars) if is_text else None,
+        )
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read the lines that begin in part k of the file."""

@@ -26,6 +26,7 @@ from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
+from mgraph.planning.labels import LABELS, LABELS_READ, LABELS_SORTED, ON_HOST
 from mgraph.planning.tables import PlannedTable, as_planned
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.block_headers import shape_of
@@ -97,7 +98,8 @@ class GraphPlan:
     @property
     def needed_bytes(self) -> int:
         """The bytes of the largest step and of what is held during it, without `extras`."""
-        return max(self.parts.get(BUILT, 0), self.parts.get(LOADED, 0), _in_use_bytes(self.parts))
+        steps = (self.parts.get(step, 0) for step in (BUILT, LOADED, LABELS_READ, LABELS_SORTED))
+        return max(*steps, self.parts.get(LABELS, 0) + _in_use_bytes(self.parts))
 
     @property
     def extras(self) -> list[str]:
@@ -158,8 +160,11 @@ def plan_graph(
         is_estimate = isinstance(source, PlannedTable)
         if isinstance(source, PlannedTable):
             parts[KEPT] = source.kept_bytes(ranks)
+            most_kept = memory.num_bytes // BUDGET_SHARE
+            of_labels = {} if source.labels is None else source.labels.parts(edges, source.pieces, ranks, most_kept)
             if backend == "cpu":
-                parts[BUILT] += min(parts[KEPT], memory.num_bytes // BUDGET_SHARE)
+                parts[BUILT] += min(parts[KEPT], most_kept) + of_labels.get(LABELS, 0)
+            parts |= of_labels if backend == "cpu" else {name + ON_HOST: taken for name, taken in of_labels.items()}
         if limits.buckets_rows and parts[BUILT] > memory.num_bytes:
             return plan(ranks, layout, dataclasses.replace(limits, buckets_rows=False))
         if isinstance(source, StoredGraph):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mgraph.edges import EdgeSizes, EdgeTable, is_table
+from mgraph.planning.labels import PlannedLabels
 from mgraph.types import vertex_dtype
 
 # Edges for each vertex of a table that neither declares nor can estimate its vertices: half as many as in Graph500.
@@ -22,6 +23,8 @@ class PlannedTable:
     directed: bool
     weight_dtype: np.dtype | None
     num_input_edges: int
+    pieces: int
+    labels: PlannedLabels | None
 
     def kept_bytes(self, num_ranks: int) -> int:
         """Return the bytes of the edges that each rank keeps between reading and the end of the build."""
@@ -35,9 +38,23 @@ def as_planned(source: EdgeSizes | EdgeTable) -> EdgeSizes:
         return source
     edges = source.max_edges
     num_vertices = source.num_vertices
+    expected = getattr(source, "expected_vertices", None)
+    # Ids beyond that have large gaps, and are labels.
+    has_gaps = expected is not None and expected > 4 * edges
+    labels = _planned_labels(source, has_gaps)
     if num_vertices is None:
-        expected = getattr(source, "expected_vertices", None)
-        # Ids beyond that have large gaps, and are labels.
-        num_vertices = edges // EDGES_PER_VERTEX if expected is None or expected > 4 * edges else max(expected, 0)
+        num_vertices = edges // EDGES_PER_VERTEX if expected is None or has_gaps else max(expected, 0)
     weights = np.dtype(np.float32) if source.has_weights else None
-    return PlannedTable(source.name, num_vertices, source.directed, weights, edges)
+    return PlannedTable(source.name, num_vertices, source.directed, weights, edges, source.num_pieces, labels)
+
+
+def _planned_labels(table: EdgeTable, has_gaps: bool) -> PlannedLabels | None:
+    """Return what is known of a table's labels, None if its ids are not mapped as far as that is known."""
+    ends = max(2 * table.max_edges, 1)
+    text = getattr(table, "text_bytes", None)
+    if text is not None:
+        # A label has at least one byte.
+        return PlannedLabels(max(min(ends, text), 1), text / ends, is_text=True)
+    if table.labels is True or (has_gaps and table.labels == "auto" and table.num_vertices is None):
+        return PlannedLabels(ends, 8, is_text=False)
+    return None
