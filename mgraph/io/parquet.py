@@ -50,10 +50,9 @@ class ParquetTable:
     @property
     def text_bytes(self) -> int | None:
         """The bytes of the columns of both ends, decompressed; None if these are numbers."""
-        metadata = _metadata(self.path)
-        name = self.columns[0]
-        if not isinstance(as_end(metadata.schema.to_arrow_schema().empty_table().column(name), name), Strings):
+        if not self.is_text:
             return None
+        metadata = _metadata(self.path)
         groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
         columns = (group.column(c) for group in groups for c in range(group.num_columns))
         return sum(column.total_uncompressed_size for column in columns if column.path_in_schema in self.columns[:2])
