@@ -57,6 +57,26 @@ def connected_components(g: Graph) -> Components:
     ----------
     g
         The graph.
+
+    Returns
+    -------
+    Components
+        A label for each vertex: the smallest vertex of its component, for any number of ranks.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        In the compact layout; if it needs more memory than there is.
+
+    Notes
+    -----
+    Of undirected graphs most arcs inside the largest component are not scanned. Docs: components.md.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1, 3], [1, 2, 4])
+    >>> mg.connected_components(g).labels.to_numpy().tolist()
+    [0, 0, 0, 3, 3]
     """
     require_graph(g)
     g.require_rows("connected_components")

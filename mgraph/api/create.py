@@ -53,6 +53,24 @@ def rmat(
         Permute the vertices by a bijection, as Graph500 requires.
     cluster, order, layout
         As of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Undirected. Every rank generates its share of the edges, twice, and stores none of them in between.
+
+    Raises
+    ------
+    UsageError
+        If a size is out of range.
+    WouldNotFit
+        If the plan needs more memory than there is, before anything is allocated.
+
+    Examples
+    --------
+    >>> g = mg.rmat(4, edge_factor=2)
+    >>> g.num_vertices, g.info.directed
+    (16, False)
     """
     source = Rmat(scale, edge_factor, seed, weights=weights, scramble=scramble, max_weight=max_weight)
     return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
@@ -72,6 +90,21 @@ def uniform(
     """Make a graph of this mean degree with edges between random vertices.
 
     The mean counts loops and parallel edges. Other parameters are those of `rmat`.
+
+    Returns
+    -------
+    Graph
+        Undirected.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        As `rmat`.
+
+    Examples
+    --------
+    >>> mg.uniform(100, degree=4).num_vertices
+    100
     """
     source = Uniform(num_vertices, degree, seed, weights=weights, max_weight=max_weight)
     return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
@@ -91,6 +124,21 @@ def fixed_out_degree(
     """Make a directed graph: each vertex has out_degree arcs to random targets.
 
     Other parameters are those of `rmat`.
+
+    Returns
+    -------
+    Graph
+        Directed.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        As `rmat`.
+
+    Examples
+    --------
+    >>> mg.fixed_out_degree(10, 2).info.directed
+    True
     """
     source = FixedOutDegree(num_vertices, out_degree, seed, weights=weights, max_weight=max_weight)
     return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
@@ -111,6 +159,21 @@ def grid(
     """Make a road-like grid; `drop` is the share of its edges that is removed.
 
     Vertex (x, y) is y * columns + x. Other parameters are those of `rmat`.
+
+    Returns
+    -------
+    Graph
+        Undirected, of large diameter.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        As `rmat`.
+
+    Examples
+    --------
+    >>> mg.grid(2, 3, drop=0).num_edges
+    7
     """
     source = Grid(rows, columns, drop, seed, weights=weights, max_weight=max_weight)
     return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
@@ -132,6 +195,21 @@ def ssca2(
 
     `max_clique` is the size of the largest clique; None means 2**(scale / 3), rounded down. Other parameters are those
     of `rmat`.
+
+    Returns
+    -------
+    Graph
+        Undirected.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        As `rmat`.
+
+    Examples
+    --------
+    >>> mg.ssca2(4).num_vertices
+    16
     """
     source = Ssca2(scale, max_clique, seed, weights=weights, scramble=scramble, max_weight=max_weight)
     return Graph.from_source(source, cluster=cluster, order=order, layout=layout)
@@ -163,40 +241,51 @@ def read(
     path
         A file, a list of files, a folder, a pattern such as `part-*.csv`, or a URL, which every rank can read.
     source, target
-        The columns of the ends, by name or by number from 0; None means a known pair of names such as src and dst, or
-        the first two of columns without names.
+        The columns of the ends, by name or number; None means a known pair such as src and dst, or the first two.
     weight
-        The column of the weights, or the array; None means the usual one if there is one, False none. Required if
-        there are more columns.
+        The column of the weights, or the array; None means the usual one; False none. Required of more columns.
     directed
         Whether (u, v) and (v, u) are two arcs.
-    num_vertices
-        None means as the file declares, else one more than the largest id.
+    num_vertices, base
+        None means as the file declares, else one more than the largest id; the id of the first vertex.
     labels
         "auto" maps ids that are strings, negative or have large gaps: functions take labels and results give them.
         "string" reads ids of a text as strings; True maps all; False refuses what is not 0..n-1.
-    base
-        The id of the first vertex.
-    format
-        Its name; None means by the first bytes, else by the suffix.
-    sep
-        The character between fields of a text.
+    format, sep
+        Its name, by default found by the first bytes or the suffix; the character between fields of a text.
     cluster, order, layout, num_chunks
         As of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Every byte is read once, by all ranks side by side.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        If the data is wrong, by file and line, row or byte; if the graph needs more memory than there is.
+
+    Examples
+    --------
+    >>> mg.read("people.csv", weight=False).num_edges
+    5
     """
     columns = {"source": source, "target": target, "weight": weight, "sep": sep}
     ids = {"directed": directed, "num_vertices": num_vertices, "labels": labels, "base": base}
-    of_files: dict[str, Any] = {**columns, **ids, "format": format}
-    edges: EdgeSource | EdgeTable
+    edges = _edges_at(path, {**columns, **ids, "format": format})
+    return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
+
+
+def _edges_at(path: str | PathLike | Iterable[str | PathLike], of_files: dict[str, Any]) -> EdgeSource | EdgeTable:
+    """Return the edges of a spec or of files, with the options of files."""
     if is_spec(str(path)):
         if given := [name for name, value in of_files.items() if value is not None]:
             raise UsageError(f"{given[0]} applies to files, and {path} is generated")
-        edges = parse_spec(str(path))
-    elif isinstance(path, (str, PathLike)) and is_store(path):
+        return parse_spec(str(path))
+    if isinstance(path, (str, PathLike)) and is_store(path):
         raise UsageError(f"{path} is a saved graph: mg.load reads it")
-    else:
-        edges = read_source(path, **of_files)
-    return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
+    return read_source(path, **of_files)
 
 
 def load(path: str | PathLike, *, name: str | None = None, cluster: Cluster | Client | None = None) -> Graph:
@@ -204,5 +293,23 @@ def load(path: str | PathLike, *, name: str | None = None, cluster: Cluster | Cl
 
     Every rank must be able to read the folder. The graph has the order and the layout in which it was saved; `name`
     gives it another name.
+
+    Returns
+    -------
+    Graph
+        Equal to the saved one, to the bit. A load copies and sorts nothing, but blocks of the compact layout.
+
+    Raises
+    ------
+    InputError
+        If the folder is no saved graph, is damaged, or is of a newer version.
+    WouldNotFit
+        If the plan needs more memory than there is.
+
+    Examples
+    --------
+    >>> mg.from_edges([0, 1], [1, 2]).save("graph")
+    >>> mg.load("graph").num_edges
+    2
     """
     return Graph.from_source(open_store(path, name), cluster=cluster)

@@ -47,7 +47,11 @@ class Edges:
         return self._graph.num_edges
 
     def to_numpy(self) -> tuple[np.ndarray, ...]:
-        """Return the columns, as `mg.from_edges` takes them."""
+        """Return the columns, as `mg.from_edges` takes them.
+
+        >>> mg.from_edges([1, 0], [2, 1], [5, 7]).edges.to_numpy()
+        (array([0, 1]), array([1, 2]), array([7, 5], dtype=uint8))
+        """
         return tuple(self._table.to_arrays().values())
 
     def to_pandas(self) -> pandas.DataFrame:

@@ -59,6 +59,22 @@ def from_edges(
         The id of the first vertex.
     cluster, order, layout, num_chunks
         As of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Vertices without edges are kept: ids from 0 to n - 1.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        If an id or a weight is none, by its place; if the graph needs more memory than there is.
+
+    Examples
+    --------
+    >>> g = mg.from_edges(["a", "b"], ["b", "c"], [5, 7])
+    >>> g.num_vertices, g.num_edges
+    (3, 2)
     """
     table = edges_table(sources, targets, weights, how=reading(num_vertices, directed, labels, base))
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
@@ -96,6 +112,21 @@ def from_table(
         As of `from_edges`.
     cluster, order, layout, num_chunks
         As of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Columns are read in place where their library allows it.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        As `from_edges`; columns that are not there, or not clear.
+
+    Examples
+    --------
+    >>> mg.from_table({"src": [0, 1], "dst": [1, 2], "km": [5, 7]}, weight="km").info.max_weight
+    7
     """
     columns = Columns(source, target, weight)
     edges = frame_table(table, columns, reading(num_vertices, directed, labels, base))
@@ -119,6 +150,21 @@ def from_csr(
     """Make a graph from CSR arrays.
 
     Vertex u has arcs to indices[indptr[u] : indptr[u + 1]]. Other parameters are those of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Of len(indptr) - 1 vertices.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        If the arrays are no CSR; if the graph needs more memory than there is.
+
+    Examples
+    --------
+    >>> mg.from_csr([0, 1, 2, 2], [1, 2], directed=True).num_edges
+    2
     """
     table = csr_table(indptr, indices, weights, directed=directed)
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
@@ -139,6 +185,22 @@ def from_scipy(
     but not in bsr and dia, which fill blocks and diagonals with zeros. Entries stored twice are parallel edges, of
     which the lightest is used, in every format that can store them; SciPy adds them where it converts, as `tocsr` does,
     and `matrix.sum_duplicates()` adds them first if that is meant. Other parameters are those of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Of as many vertices as the matrix has rows.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        If the matrix is not square, or a value is not finite; if the graph needs more memory than there is.
+
+    Examples
+    --------
+    >>> import scipy.sparse
+    >>> mg.from_scipy(scipy.sparse.eye_array(3, k=1)).num_edges
+    2
     """
     table = scipy_table(matrix, directed=directed)
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
@@ -169,6 +231,22 @@ def from_networkx(
         As of `from_edges`.
     cluster, order, layout, num_chunks
         As of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        Made by a loop of Python over the edges: to read a file is faster.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        If nodes are of several types, or a weight is no number; if the graph needs more memory than there is.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> mg.from_networkx(networkx.path_graph(3)).num_edges
+    2
     """
     table = networkx_table(graph, weight, reading(labels=labels, base=base))
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
@@ -209,6 +287,22 @@ def from_dask(
         As of `from_edges`.
     cluster, order, layout, num_chunks
         As of `Graph.from_source`.
+
+    Returns
+    -------
+    Graph
+        On the cluster that computed the partitions.
+
+    Raises
+    ------
+    InputError, WouldNotFit
+        As `from_edges`.
+
+    Examples
+    --------
+    >>> import dask.array
+    >>> mg.from_dask(dask.array.asarray([[0, 1], [1, 2]])).num_edges
+    2
     """
     from mgraph.cluster.partitions import compute_partitions
 

@@ -103,6 +103,11 @@ class Graph:
         layout
             `rows`; `compact`, for sweeps only, in about half of the memory; or `auto`, compact where rows do
             not fit. `Graph.info.layout` is the one that was chosen.
+
+        Raises
+        ------
+        InputError, WouldNotFit
+            If the data is wrong; if the graph needs more memory than there is.
         """
         if layout not in LAYOUTS:
             raise UsageError(f"layout {layout!r} is not one of {', '.join(LAYOUTS)}")
@@ -164,7 +169,11 @@ class Graph:
 
     @property
     def edges(self) -> Edges:
-        """The edges, back out of the ranks: `to_numpy`, `to_pandas`, `to_dask_dataframe`, `write`."""
+        """The edges, back out of the ranks: `to_numpy`, `to_pandas`, `to_dask_dataframe`, `write`.
+
+        >>> mg.from_edges([1, 0], [2, 1]).edges.to_numpy()
+        (array([0, 1]), array([1, 2]))
+        """
         from mgraph.api.edges import Edges
 
         return Edges(self)
@@ -180,11 +189,19 @@ class Graph:
         return labels_column(self)
 
     def ids_of(self, labels: Iterable[int] | Iterable[str]) -> np.ndarray:
-        """Return the ids of some labels; refuse a label that no vertex has."""
+        """Return the ids of some labels; refuse a label that no vertex has.
+
+        >>> mg.from_edges(["b"], ["a"]).ids_of(["b"])
+        array([1])
+        """
         return np.array(as_vertices(self.info, self.ask, labels, "label").ids, np.int64)
 
     def labels_of(self, ids: Iterable[int]) -> np.ndarray:
-        """Return the labels of some ids, as integers or str."""
+        """Return the labels of some ids, as integers or str.
+
+        >>> mg.from_edges(["b"], ["a"]).labels_of([1])
+        array(['b'], dtype=object)
+        """
         vertices = check_vertices(self.num_vertices, ids, "id")
         return names_of(self.info, self.ask, vertices)
 
@@ -207,6 +224,9 @@ class Graph:
 
         Every rank writes its part, so that all of them must see the folder. It is there whole or not at all; a saved
         graph that is there already is replaced with `overwrite` alone. `docs/store.md` specifies the files.
+
+        >>> with mg.rmat(6) as g:
+        ...     g.save("saved")
         """
         folder = folder_of(path)
         token = secrets.token_hex(8)

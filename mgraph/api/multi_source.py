@@ -110,6 +110,22 @@ def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | Non
         Vertices; repetitions are allowed.
     depth_limit
         Vertices farther than this many hops count as unreached.
+
+    Returns
+    -------
+    TraversedTogether
+        A sequence of results without predecessors, which `answer(i)` adds.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        As `bfs`; UsageError also in the compact layout.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1], [1, 2])
+    >>> mg.bfs_together(g, [0, 1]).distances.tolist()
+    [[0, 1, 2], [1, 0, 1]]
     """
     require_graph(g)
     g.require_rows("bfs_together")

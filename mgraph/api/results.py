@@ -325,6 +325,16 @@ def validate(result: Result) -> None:
     ------
     ValidationFailed
         If a rule is broken: it names the rule, the number of vertices that break it, and the first of them.
+    UsageError
+        If the result cannot be validated: a search without predecessors.
+
+    Notes
+    -----
+    One pass over all arcs, and about 10 bytes for each vertex on every rank.
+
+    Examples
+    --------
+    >>> mg.validate(mg.bfs(mg.rmat(6), 1))
     """
     if not isinstance(result, Result):
         raise UsageError(f"{type(result).__name__} is not the result of an algorithm: validate needs one")

@@ -103,6 +103,27 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
         An undirected graph with weights, which may be negative.
     maximum
         Whether to find the heaviest forest instead.
+
+    Returns
+    -------
+    Forest
+        The edges, sorted by source, then target, and their exact total weight.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        If the graph is directed, has no weights or the compact layout; if it needs more memory than there is.
+
+    Notes
+    -----
+    Boruvka's algorithm, at most log2(n) rounds, light edges first. Docs: spanning-forests.md.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1, 0], [1, 2, 2], [1, 2, 5])
+    >>> forest = mg.minimum_spanning_forest(g)
+    >>> forest.total_weight, forest.num_trees, forest.sources.to_numpy().tolist()
+    (3, 1, [0, 1])
     """
     require_graph(g)
     g.require_rows("minimum_spanning_forest")

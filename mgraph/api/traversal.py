@@ -52,6 +52,31 @@ def bfs(
     method
         `frontier` scans the arcs of changed vertices only, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `step` or `persistent`, requests that one, or is refused.
+
+    Returns
+    -------
+    Traversed
+        Distances and predecessors of every vertex, 12 bytes each, on the ranks until they are read. They are equal to
+        the bit for any number of ranks, method and backend.
+
+    Raises
+    ------
+    UsageError
+        If a source is not a vertex, or the method does not apply.
+    WouldNotFit
+        If the search needs more memory than there is.
+
+    Notes
+    -----
+    A level scans the arcs of the frontier or, where these are more, for each unreached vertex those up to its first
+    neighbor in the frontier. Docs: bfs.md.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1, 3], [1, 2, 4])
+    >>> found = mg.bfs(g, 0)
+    >>> found.distances.to_numpy().tolist(), found.path_to(2)
+    ([0, 1, 2, -1, -1], [0, 1, 2])
     """
     spec = _bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
     stored = Stored(g)
@@ -67,7 +92,25 @@ def bfs_many(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> TraversedMany:
-    """Search from each of many roots separately, with the options of `bfs`."""
+    """Search from each of many roots separately, with the options of `bfs`.
+
+    Returns
+    -------
+    TraversedMany
+        A sequence: result i equals that of `bfs` from root i. It takes the time and the memory of all of them;
+        `bfs_together` searches from 64 roots at a time.
+
+    Raises
+    ------
+    UsageError, WouldNotFit
+        As `bfs`.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1], [1, 2])
+    >>> mg.bfs_many(g, [0, 1]).distances.tolist()
+    [[0, 1, 2], [1, 0, 1]]
+    """
     specs = [_bfs_spec(g, root, depth_limit, return_predecessors, method) for root in as_roots(g, roots)]
     return _traverse_many(g, specs, method)
 
@@ -98,6 +141,28 @@ def sssp(
     method
         `frontier` relaxes near vertices before far ones, `sweep` every edge in every superstep; `auto` chooses. The
         short name of a variant (`docs/variants.md`), such as `near_far` or `persistent`, takes that one, or is refused.
+
+    Returns
+    -------
+    Traversed
+        Distances and predecessors, equal to the bit for any number of ranks, method and backend.
+
+    Raises
+    ------
+    UsageError
+        If the graph has no weights, or a source is not a vertex.
+    InputError
+        If a weight is negative, or a path may be too long for the dtype.
+
+    Notes
+    -----
+    Near vertices are relaxed before far ones, a vertex perhaps more than once. Docs: sssp.md.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1, 0], [1, 2, 2], [1, 1, 5])
+    >>> mg.sssp(g, 0).distances.to_numpy().tolist()
+    [0, 1, 2]
     """
     spec = _sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
     stored = Stored(g)
@@ -113,7 +178,24 @@ def sssp_many(
     return_predecessors: bool = True,
     method: str = "auto",
 ) -> TraversedMany:
-    """Search from each of many roots separately, with the options of `sssp`."""
+    """Search from each of many roots separately, with the options of `sssp`.
+
+    Returns
+    -------
+    TraversedMany
+        A sequence: result i equals that of `sssp` from root i. It takes the time and the memory of all of them.
+
+    Raises
+    ------
+    UsageError, InputError, WouldNotFit
+        As `sssp`.
+
+    Examples
+    --------
+    >>> g = mg.from_edges([0, 1], [1, 2], [3, 4])
+    >>> mg.sssp_many(g, [0, 2]).distances.tolist()
+    [[0, 3, 7], [7, 4, 0]]
+    """
     specs = [_sssp_spec(g, root, cutoff, return_predecessors, method) for root in as_roots(g, roots)]
     return _traverse_many(g, specs, method)
 

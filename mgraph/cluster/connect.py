@@ -50,19 +50,29 @@ def connect(
         uses as many of several GPUs as make it faster (`Graph.placement`).
     backend
         auto, cpu or cuda.
-    open_timeout_s
-        How long to wait for enough workers, and for all ranks to report ready when they open their network. None
-        means the setting `mgraph.timeouts.open`, 60 s. Ranks of this process are ready at once.
-    verb_timeout_s
-        How long a rank waits for the others in one operation of their network before the call fails. It must be
-        longer than any rank computes between two operations. None means the setting `mgraph.timeouts.verb`, 300 s.
+    open_timeout_s, verb_timeout_s
+        How long to wait for enough workers, and for all ranks to open their network (those of this process are ready
+        at once); how long a rank waits for the others in one operation, which must be longer than any rank computes
+        between two. None means the settings `mgraph.timeouts.open` and `mgraph.timeouts.verb`: 60 s and 300 s.
+
+    Returns
+    -------
+    Cluster
+        Closed by `close()`, or at the end of a `with` block, and its graphs with it.
+
+    Raises
+    ------
+    UsageError, ClusterError
+        If there is no such GPU or backend; if no scheduler answers, or too few workers are there in time.
+
+    Examples
+    --------
+    >>> with mg.connect(num_ranks=2, backend="cpu") as ranks, mg.rmat(6, cluster=ranks) as g:
+    ...     g.num_ranks
+    2
     """
-    if backend not in ("auto", "cpu", "cuda"):
-        raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
-    if sum(given is not None for given in (client, scheduler, scheduler_file)) > 1:
-        raise UsageError("give one of client, scheduler and scheduler_file (--scheduler, --scheduler-file)")
-    if num_ranks is not None:
-        num_ranks = check_num_ranks(num_ranks)
+    _check_choice(backend, client, scheduler, scheduler_file)
+    num_ranks = None if num_ranks is None else check_num_ranks(num_ranks)
     given = {"open_timeout_s": open_timeout_s, "verb_timeout_s": verb_timeout_s}
     timeouts = {name: deadline(seconds, name) for name, seconds in given.items()}
     if scheduler is not None or scheduler_file is not None:
@@ -72,6 +82,14 @@ def connect(
     if client is not None:
         return _of_client(client, num_ranks, backend, timeouts)
     return _on_this_host(num_ranks, backend, timeouts)
+
+
+def _check_choice(backend: str, *clusters: object) -> None:
+    """Refuse an unknown backend, and more than one cluster."""
+    if backend not in ("auto", "cpu", "cuda"):
+        raise UsageError(f"backend {backend!r} is not one of auto, cpu, cuda")
+    if sum(given is not None for given in clusters) > 1:
+        raise UsageError("give one of client, scheduler and scheduler_file (--scheduler, --scheduler-file)")
 
 
 def _of_client(client: Any, num_ranks: int | None, backend: str, timeouts: dict[str, float]) -> Cluster:

@@ -1,8 +1,11 @@
-"""Test that every path and command in the documents exists, and that their examples run."""
+"""Test that every path and command in the documents exists, and that their examples and those of docstrings run."""
 
 from __future__ import annotations
 
 import contextlib
+import doctest
+import importlib
+import inspect
 import logging
 import pathlib
 import re
@@ -37,6 +40,8 @@ FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git
 NAMES_OF_COMMANDS = {
     f"mgraph {name}" for name in ("bfs", "sssp", "components", "msf", "convert", "save", "generate", "info")
 }
+# Modules of public classes whose docstrings have examples, beside those of functions.
+WITH_EXAMPLES = {"mgraph.api.graph", "mgraph.api.edges"}
 PUBLIC = [name for name in dir(mgraph) if not name.startswith("_")]
 
 
@@ -229,6 +234,27 @@ def test_advice_to_install_this_distribution_passes(advice):
 def test_reference_has_every_public_name():
     text = (ROOT / "docs" / "api.rst").read_text()
     assert [name for name in PUBLIC if not re.search(rf"^\.\. auto\w+:: {name}$", text, re.MULTILINE)] == []
+
+
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(mgraph, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_docstrings_of_public_functions_say_what_these_return_and_raise_in_an_example(name):
+    sections = re.findall(r"^(\w+)\n-+$", inspect.getdoc(getattr(mgraph, name)), re.MULTILINE)
+    assert {"Raises", "Examples"} <= {*sections}
+    assert "Returns" in sections or name == "validate"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("samples")
+@pytest.mark.parametrize("module", sorted({getattr(mgraph, name).__module__ for name in FUNCTIONS} | WITH_EXAMPLES))
+def test_examples_of_docstrings_run(module, capsys):
+    runner = doctest.DocTestRunner()
+    for example in doctest.DocTestFinder().find(importlib.import_module(module), globs={"mg": mgraph}):
+        runner.run(example)
+    assert runner.summarize(verbose=False).attempted
+    assert runner.failures == 0, capsys.readouterr().out
 
 
 def test_site_has_every_page():
