@@ -5,7 +5,7 @@
 3. Both ends of every arc have the same label.
 4. Every vertex is connected with its label.
 
-MultiSourceLevels they prove the labels: by 3 connected vertices have one label; by 4 vertices of one label are
+Together they prove the labels: by 3 connected vertices have one label; by 4 vertices of one label are
 connected; by 2 the label is one of them, and by 1 the smallest.
 
 Rule 4 needs the components, and computes them independently of `mgraph/algorithms/components/afforest.py`, without

@@ -6,7 +6,7 @@
 4. It is minimal: no edge of the graph is lighter than the heaviest edge on the forest's path between its
    ends (for the maximum forest: heavier than the lightest).
 
-MultiSourceLevels they prove its weight. The rules accept any choice between edges of equal weight.
+Together they prove its weight. The rules accept any choice between edges of equal weight.
 
 The edges of the forest are looked up piece by piece and gathered on every rank, 16 bytes each if that is enough.
 Rounds of Boruvka's algorithm on them make a tree of components, in which the heaviest edge on a path is found in as

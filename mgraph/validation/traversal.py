@@ -11,7 +11,7 @@ The rules follow the Graph500 specification (for SSSP with distances instead of 
    most one.
 5. Chains of predecessors have no cycle: each ends at a source.
 
-MultiSourceLevels they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
+Together they prove every distance: by 3 and 5 it is the length of a path, by 4 no path is shorter. The
 rules accept any valid predecessor, not only the one that bfs and sssp choose.
 
 Distances and predecessors of all vertices are gathered on every rank, 10 bytes a vertex with 32-bit
