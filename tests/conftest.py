@@ -176,6 +176,18 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.fixture
+def write(tmp_path):
+    """Return a function that writes text or bytes to a new file, and returns its path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    return write
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_timeout_set_timer(item, settings):
     """Start the timer of a test in an xdist process, where pytest-timeout's output would be lost."""

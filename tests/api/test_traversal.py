@@ -285,16 +285,14 @@ def test_distance_may_be_the_largest_float(num_ranks, clusters):
 @pytest.mark.parametrize("layout", ["rows", "compact"])
 @pytest.mark.parametrize(("dtype", "heavy"), [(np.float32, 3e38), (np.float64, 1.5e308)])
 def test_distance_beyond_all_floats_is_refused_without_a_cutoff(num_ranks, layout, dtype, heavy, clusters):
-    ends = [(0, 1, heavy), (1, 2, heavy), (2, 3, 1), (4, 5, heavy)]
-    sources, targets, weights = zip(*ends, strict=True)
-    weights = np.array(weights, dtype)
-    with mg.from_edges(sources, targets, weights, cluster=clusters[num_ranks], layout=layout) as g:
+    case = make_case("overflow", 6, [(0, 1, heavy), (1, 2, heavy), (2, 3, 1), (4, 5, heavy)], dtype)
+    with graph_of(case, clusters[num_ranks], layout=layout) as g:
         for method in METHODS if layout == "rows" else ("sweep",):
             with pytest.raises(mg.InputError, match=rf"longer than the largest {np.dtype(dtype)}, .*: scale"):
                 mg.sssp(g, 0, method=method)
             # Beyond a cutoff nothing is reached, whatever its length.
-            found = mg.sssp(g, 0, cutoff=weights[0], method=method)
-            assert found.distances.to_numpy().tolist() == [0, weights[0], *[np.inf] * 4]
+            found = mg.sssp(g, 0, cutoff=case.weights[0], method=method)
+            assert found.distances.to_numpy().tolist() == [0, case.weights[0], *[np.inf] * 4]
             mg.validate(found)
             assert mg.sssp(g, 2, cutoff=2, method=method).distances[3] == 1
             # An arc of this weight alone overflows nothing, and no path leads to the other vertices.

@@ -16,16 +16,6 @@ from mgraph.io.formats import read_source
 from mgraph.io.lines import MAX_LINE_BYTES
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def cut(monkeypatch, num_bytes):
     """Divide text into pieces of so many bytes."""
     monkeypatch.setattr(text, "PIECE_BYTES", num_bytes)

@@ -14,16 +14,6 @@ from mgraph.labels.strings import Strings
 MATRIX = "%%MatrixMarket matrix coordinate pattern general\n1 1 0\n"
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(name, content):
-        path = tmp_path / name
-        path.write_bytes(content.encode() if isinstance(content, str) else content)
-        return path
-
-    return write
-
-
 def names_of(table):
     """Return the edges of a table of strings, in order."""
     edges = []

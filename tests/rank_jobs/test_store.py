@@ -16,6 +16,7 @@ from cli_runs import ENVIRONMENT
 from distributed import Client, LocalCluster
 from interrupts import interrupt_often
 from socket_cluster import SocketCluster
+from user_graphs import graph_of
 from zoo import ZOO, random_case
 
 import mgraph as mg
@@ -23,18 +24,6 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.store import files
 
 CASE = ZOO["grid"]
-
-
-def graph_of(case, cluster, **how):
-    return mg.from_edges(
-        case.sources,
-        case.targets,
-        case.weights,
-        num_vertices=case.num_vertices,
-        directed=case.directed,
-        cluster=cluster,
-        **how,
-    )
 
 
 @pytest.mark.parametrize("directed", [False, True])

@@ -14,7 +14,8 @@ STARTABLE = [case for case in GRAPHS if case.num_vertices]
 SEARCHES = {"bfs": mg.bfs, "sssp": mg.sssp}
 
 
-def graph_of(case: GraphCase, cluster, order: str = "auto") -> mg.Graph:
+def graph_of(case: GraphCase, cluster, order: str = "auto", **how) -> mg.Graph:
+    """Return a graph of a case; `how` are other arguments of `from_edges`."""
     return mg.from_edges(
         case.sources,
         case.targets,
@@ -23,4 +24,5 @@ def graph_of(case: GraphCase, cluster, order: str = "auto") -> mg.Graph:
         directed=case.directed,
         cluster=cluster,
         order=order,
+        **how,
     )
