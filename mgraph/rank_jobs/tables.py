@@ -24,7 +24,7 @@ from mgraph.io.remote import is_url
 from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_column, joined, kind_of, num_rows
 from mgraph.io.write_arrow import write_parquet
 from mgraph.labels.spread import serially
-from mgraph.labels.table import LabelTable, stride_of
+from mgraph.labels.table import stride_of
 from mgraph.partition import chunk_range
 from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.edges_by_user import ByUser, cut_by_arcs, edges_of_range, ranges_of, vertices_by_user
@@ -66,7 +66,7 @@ class ResultRows:
         """Return the rows lo..hi that this rank stores."""
         result: StoredColumns = rank.objects[key]
         begin, end = (min(max(row - result.first, 0), result.num_rows) for row in (lo, hi))
-        return self._rows(rank, result, begin, end, names)
+        return self._rows(rank, result, begin, end, names, self._are_own(rank, result, names))
 
     def own(self, rank: Rank, key: str, names: Sequence[str]) -> Iterator[Maker]:
         """Yield functions that make this rank's rows, as often on every rank."""
@@ -76,9 +76,10 @@ class ResultRows:
         are_made = rank.size > 1 or times < PARTS_AT_ONCE
         if not are_made and result.labels is not None:
             result = dataclasses.replace(result, labels=dataclasses.replace(result.labels, spread=serially))
+        are_own = self._are_own(rank, result, names)
         for k in range(times):
             begin, end = (min(row * PART_ROWS, result.num_rows) for row in (k, k + 1))
-            make = functools.partial(self._rows, rank, result, begin, end, names)
+            make = functools.partial(self._rows, rank, result, begin, end, names, are_own)
             yield _given(make()) if are_made else make
 
     def times(self, rank: Rank, key: str) -> int:
@@ -90,7 +91,9 @@ class ResultRows:
         first: int = rank.objects[key].first
         return first
 
-    def _rows(self, rank: Rank, result: StoredColumns, begin: int, end: int, names: Sequence[str]) -> Batch:
+    def _rows(
+        self, rank: Rank, result: StoredColumns, begin: int, end: int, names: Sequence[str], are_own: bool
+    ) -> Batch:
         rank.backend.enter_thread()
         rows: Batch = {}
         for name, stored in self.columns:
@@ -102,17 +105,19 @@ class ResultRows:
                 values = np.arange(result.first + begin, result.first + end)
             if name not in self.ids or result.labels is None:
                 rows[name] = values
-            elif not stored and self._are_own(rank, result, result.labels):
+            elif not stored and are_own:
                 rows[name] = result.labels.part[begin:end]
             else:
                 rows[name] = result.labels.labels_of(rank.comm, values)
         return rows
 
-    def _are_own(self, rank: Rank, result: StoredColumns, labels: LabelTable) -> bool:
-        """Return whether every rank has the labels of its own rows: in degree order."""
+    def _are_own(self, rank: Rank, result: StoredColumns, names: Sequence[str]) -> bool:
+        """Return whether every rank has the labels of its own vertices: collective, once for all batches."""
+        labels = result.labels
+        if labels is None or not any(name in names and name in self.ids for name, stored in self.columns if not stored):
+            return False
         own = stride_of(labels.num_vertices, rank.size) * rank.index
-        others = result.num_rows != len(labels.part) or (result.first != own and result.num_rows > 0)
-        return not (rank.comm.any(others) if rank.size > 1 else others)
+        return not rank.comm.any(result.num_rows != len(labels.part) or (result.first != own and result.num_rows > 0))
 
 
 @dataclass(frozen=True)
