@@ -73,12 +73,9 @@ def find_layout(
     if not lines:
         return Layout(empty, LineSyntax(2, is_text=as_text))
     first = lines[0]
-    has_tabs = name.endswith((".csv", ".tsv")) and "\t" in first.text
-    if separator is None:
-        separator = "," if "," in first.text else "\t" if has_tabs else ""
-    separator = separator if separator != " " else ""
+    separator = _separator(first.text, name) if separator is None else separator.strip(" ")
     fields = first.fields(separator)
-    header = _header(path, lines, separator, wanted, as_text=as_text, is_csv=bool(separator) or has_tabs)
+    header = _header(path, lines, separator, wanted, as_text=as_text)
     edge = first
     if header:
         edge = lines[1] if len(lines) > 1 else dataclasses.replace(first, begin=first.end)
@@ -105,6 +102,13 @@ def find_layout(
     return Layout(edge.begin, syntax)
 
 
+def _separator(line: str, name: str) -> str:
+    """Return the character between the fields of a line, "" for blanks: a comma, or in files for tables a tab."""
+    if "," in line:
+        return ","
+    return "\t" if "\t" in line and name.endswith((".csv", ".tsv")) else ""
+
+
 def _two_lines(path: object, file: InputFile) -> tuple[list[_Line], int]:
     """Return the first line of fields, perhaps with the next such line, and where another would begin."""
     at = text_begin(path, file)
@@ -129,9 +133,7 @@ def _ends_with_line(file: InputFile) -> bool:
         return raw.read(1) in (b"\n", b"\r")
 
 
-def _header(
-    path: object, lines: list[_Line], separator: str, wanted: Columns, *, as_text: bool, is_csv: bool
-) -> list[str]:
+def _header(path: object, lines: list[_Line], separator: str, wanted: Columns, *, as_text: bool) -> list[str]:
     """Return the names of the columns if the first line has them, else []."""
     names = [field.strip().strip("\"'") for field in lines[0].fields(separator)]
     if all(INTEGER.fullmatch(name) for name in names[:2]):
@@ -148,7 +150,8 @@ def _header(
         return names
     if any(_begins_name(name) and _is_number(field) for name, field in zip(names[2:], edge[2:], strict=False)):
         return names
-    if not is_csv or wanted.source is not None:
+    # Words between blanks are an edge; between commas the first line may be either.
+    if not separator or wanted.source is not None:
         return []
     if len(names) > 2:
         return names
