@@ -111,10 +111,7 @@ class Traversed(Result):
         return self.run(check_traversal, self.graph.key)[0]
 
     def path_to(self, target: int | str) -> list:
-        """Return the vertices of the path from a source to `target`, both included.
-
-        [] if there is none.
-        """
+        """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
         (vertex,) = as_vertices(self.graph.info, self.run, [target], "target").ids

@@ -83,48 +83,17 @@ class TextTable:
     @property
     def max_edges(self) -> int:
         """The number of edges as lines in some places of the file suggest it."""
-        return self._expected()[0]
+        return _expected(self)[0]
 
     @property
     def expected_vertices(self) -> int | None:
         """The number of vertices as ids in some places of the file suggest it; None if these are strings."""
-        return self._expected()[1]
+        return _expected(self)[1]
 
     @property
     def text_bytes(self) -> int | None:
         """The bytes of all ids of both ends, estimated in the same way; None if these are numbers."""
-        return self._expected()[2]
-
-    def _expected(self) -> tuple[int, int | None, int | None]:
-        """Estimate the edges, vertices and bytes of strings from a few samples, or from all of a small file."""
-        size = self.end - self.begin
-        length = min(size, SAMPLE_BYTES)
-        starts = [self.begin + (size - length) * k // (SAMPLES - 1) for k in range(SAMPLES)]
-        if size <= SAMPLES * SAMPLE_BYTES:
-            length = size
-            starts = [self.begin]
-        taken = edges = chars = 0
-        top = -1
-        for lo in starts:
-            try:
-                at, num_bytes, text = _lines(self, lo, lo + length)
-                part = parsed(self.syntax, text, num_bytes, at)
-            except BadLine:
-                continue  # found again, and reported, when the piece is read
-            taken += num_bytes
-            edges += len(part.sources)
-            for ids in (part.sources, part.targets):
-                if isinstance(ids, Strings):
-                    chars += int(ids.offsets[-1] - ids.offsets[0])
-                elif len(ids):
-                    top = max(top, int(ids.max()))
-        whole = size / max(taken, 1)
-        is_text = self.syntax.is_text
-        return (
-            max(int(whole * edges), 1),
-            None if is_text else top + 1 - self.base,
-            int(whole * chars) if is_text else None,
-        )
+        return _expected(self)[2]
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read the lines that begin in part k of the file."""
@@ -148,6 +117,38 @@ class TextTable:
     def release(self) -> None:
         """Delete the decompressed copy; the next piece makes another."""
         spool.release(self.path)
+
+
+def _expected(table: TextTable) -> tuple[int, int | None, int | None]:
+    """Estimate the edges, vertices and bytes of strings from a few samples, or from all of a small file."""
+    size = table.end - table.begin
+    length = min(size, SAMPLE_BYTES)
+    starts = [table.begin + (size - length) * k // (SAMPLES - 1) for k in range(SAMPLES)]
+    if size <= SAMPLES * SAMPLE_BYTES:
+        length = size
+        starts = [table.begin]
+    taken = edges = chars = 0
+    top = -1
+    for lo in starts:
+        try:
+            at, num_bytes, text = _lines(table, lo, lo + length)
+            part = parsed(table.syntax, text, num_bytes, at)
+        except BadLine:
+            continue  # found again, and reported, when the piece is read
+        taken += num_bytes
+        edges += len(part.sources)
+        for ids in (part.sources, part.targets):
+            if isinstance(ids, Strings):
+                chars += int(ids.offsets[-1] - ids.offsets[0])
+            elif len(ids):
+                top = max(top, int(ids.max()))
+    whole = size / max(taken, 1)
+    is_text = table.syntax.is_text
+    return (
+        max(int(whole * edges), 1),
+        None if is_text else top + 1 - table.base,
+        int(whole * chars) if is_text else None,
+    )
 
 
 def read_text(
