@@ -39,9 +39,10 @@ def vertices_of(table):
 
 
 @pytest.mark.parametrize("name", ["g.e", "g.v", "g.properties", "."])
-def test_any_of_the_three_files_names_the_graph(folder, name):
+def test_any_of_the_three_files_means_the_graph(folder, name):
     table = read_source(folder / name)
-    assert (table.name, table.directed, table.num_vertices, table.declared_edges) == ("g", True, None, 3)
+    assert table.name == ("g" if name.startswith("g") else folder.name)
+    assert (table.directed, table.num_vertices, table.declared_edges) == (True, None, 3)
     assert rows_of(table) == ROWS
     assert vertices_of(table) == [1, 2, 4, 5, 9]
     assert rows_in(folder / name, weight=False) == [row[:2] for row in ROWS]
