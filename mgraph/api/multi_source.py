@@ -49,6 +49,12 @@ class TraversedTogether:
         """Return the result of root number `index`, equal to that of bfs.
 
         Predecessors are computed now.
+
+        Examples
+        --------
+        >>> together = mg.bfs_together(mg.from_edges([0, 1], [1, 2]), [0, 2])
+        >>> together.answer(1).path_to(0)
+        [2, 1, 0]
         """
         index = as_integer(index, "number of a root")
         root = self._vertices[index]

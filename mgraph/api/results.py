@@ -109,6 +109,12 @@ class Column:
 
     No vertex is negative: `column[-1]` raises IndexError, as every id that no vertex has does. Places, as those of a
     slice, an edge of a forest or a label in `g.labels`, count from the end if they are negative, as in NumPy.
+
+    Examples
+    --------
+    >>> hops = mg.bfs(mg.from_edges(["a", "b"], ["b", "c"]), "a").distances
+    >>> int(hops["c"]), hops[0:2].tolist()
+    (2, [0, 1])
     """
 
     __reduce__ = refuse_pickle("take its values with to_numpy()")

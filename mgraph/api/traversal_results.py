@@ -133,7 +133,14 @@ class Traversed(Result):
 
 
 class TraversedMany(Sequence):
-    """Hold the results of many roots: a sequence of `Traversed`."""
+    """Hold the results of many roots: a sequence of `Traversed`.
+
+    Examples
+    --------
+    >>> many = mg.bfs_many(mg.from_edges([0, 1], [1, 2]), [0, 2])
+    >>> len(many), many[1].path_to(0)
+    (2, [2, 1, 0])
+    """
 
     __reduce__ = refuse_pickle("take the distances, a matrix, or the columns of a root's result")
     _repr_html_ = html_of_many
