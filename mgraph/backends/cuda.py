@@ -17,7 +17,7 @@ from cupy.cuda import alloc, driver, get_current_stream, runtime
 
 from mgraph.backends import peer_memory
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
-from mgraph.backends.copies import LEAST_DOWNLOAD_BYTES, LEAST_UPLOAD_BYTES, download, upload
+from mgraph.backends.copies import BLOCK_BYTES, LEAST_DOWNLOAD_BYTES, LEAST_UPLOAD_BYTES, download, upload
 from mgraph.backends.cuda_source import OPTIONS, module_text
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ class CudaBackend(PersistentBackend):
         return download(array) if is_large and array.flags.c_contiguous else cupy.asnumpy(array)
 
     def to_device(self, array: np.ndarray) -> Array:
-        is_large = array.nbytes >= LEAST_UPLOAD_BYTES and isinstance(array, np.ndarray)
-        return upload(array) if is_large and array.flags.c_contiguous else cupy.asarray(array)
+        is_block = LEAST_UPLOAD_BYTES <= array.nbytes <= BLOCK_BYTES and isinstance(array, np.ndarray)
+        return upload(array) if is_block and array.flags.c_contiguous else cupy.asarray(array)
 
     def host_words(self, count: int) -> tuple[Array, np.ndarray]:
         if count > len(self._host_words[0]):

@@ -11,7 +11,9 @@ from mgraph.backends.create import make_backend
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("num_bytes", [1 << 10, 1 << 20, (5 << 20) + 3, (33 << 20) + 8, 100 << 20])
+@pytest.mark.parametrize(
+    "num_bytes", [1 << 10, 1 << 20, (3 << 20) + 3, 4 << 20, (5 << 20) + 3, (33 << 20) + 8, 100 << 20]
+)
 def test_arrays_come_back_as_they_were(num_bytes):
     import cupy
 
@@ -27,12 +29,13 @@ def test_arrays_come_back_as_they_were(num_bytes):
 
 
 @pytest.mark.gpu
-def test_array_may_change_once_it_is_uploaded_by_any_thread():
+@pytest.mark.parametrize("num_bytes", [3 << 20, 9 << 20])
+def test_array_may_change_once_it_is_uploaded_by_any_thread(num_bytes):
     backend = make_backend("cuda")
 
     def copied(k: int) -> np.ndarray:
         backend.enter_thread()
-        given = np.full(9 << 20, k, np.uint8)
+        given = np.full(num_bytes, k, np.uint8)
         on_device = backend.to_device(given)
         given[:] = 255
         return backend.to_host(on_device)
