@@ -44,7 +44,7 @@ from mgraph.formatting import readable_bytes
 GROUP = 4
 ROWS_PER_FILE = 1 << 23
 FEW = 1000
-# Functions whose seconds are added up, those of all threads together: where they are looked up, and their names there.
+# Functions with seconds to be added up, of all threads together: where they are looked up, and their names there.
 PHASES = {
     "read": ("mgraph.rank_jobs.build", "read_table"),
     "read.pieces": ("mgraph.io.parquet", "ParquetTable.piece"),

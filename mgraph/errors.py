@@ -91,7 +91,7 @@ class ValidationFailed(MgraphError, AssertionError):
 
 
 def refuse_pickle(instead: str) -> Callable[[object], NoReturn]:
-    """Return the `__reduce__` of a handle, whose data is on the ranks of a cluster."""
+    """Return the `__reduce__` of a handle to data on the ranks of a cluster."""
 
     def __reduce__(self: object) -> NoReturn:
         raise TypeError(f"{self!r} is on its ranks and cannot be pickled: {instead}")

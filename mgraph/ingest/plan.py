@@ -100,7 +100,7 @@ def plan_build(sizes: Sizes, partition: Partition, limits: Limits, num_chunks: i
     # Cursors, and later the lengths of rows.
     beside = 8 * owned
     if bucketed:
-        # Threads of a single rank share a chunk, whose edges they translate a range at a time.
+        # Threads of a single rank share a chunk, and translate its edges a range at a time.
         if partition.num_ranks == 1:
             place = (2 * user + given + weight) * chunk + RANGE_EDGE_BYTES * min(chunk, RANGE_EDGES)
         arc = 8 + weight

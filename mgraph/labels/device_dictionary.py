@@ -42,7 +42,7 @@ WORD = 8
 
 
 class _Appended:
-    """An array in device memory to whose end is written."""
+    """An array in device memory that grows at its end."""
 
     def __init__(self, backend: Backend, dtype: type) -> None:
         self._backend = backend

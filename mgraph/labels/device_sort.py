@@ -69,7 +69,7 @@ def sort_codes(backend: Backend, places: Array, words: Array) -> Array:
 
 
 def _ties(backend: Backend, order: Array, keys: Array, sides: Array | None) -> tuple[Array, Array]:
-    """Return the places in the order whose labels tie with a neighbor, and the number of every place's tie."""
+    """Return the places in the order with labels that tie with a neighbor, and the number of every place's tie."""
     num = len(order)
     begins = backend.xp.empty(num, np.int64)
     is_tied = backend.xp.empty(num, np.uint8)

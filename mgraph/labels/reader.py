@@ -83,7 +83,7 @@ class LabelReader:
         return self._dictionary.encode_integers(self._backend.to_host(ids))
 
     def _checked(self, values: Array, where: Callable[[int], str]) -> Array:
-        """Return integers as 64 bits, and note their signs; refuse the one that stands for no vertex."""
+        """Return integers as 64 bits, and note their signs; refuse the one that means no vertex."""
         wide = values if values.dtype.itemsize == 8 else values.astype(np.int64)
         reserved = LARGEST if wide.dtype.kind == "u" else SMALLEST
         low = int(wide.min())

@@ -25,7 +25,7 @@ from mgraph.shard.shard import Rows
 from mgraph.types import Array
 
 TAG = np.dtype(np.uint16)
-# Most buckets have about this many arcs, whose keys take 1 MiB, or more if there would be more than MAX_BUCKETS. On
+# Most buckets have about this many arcs, with keys of 1 MiB, or more if there would be more than MAX_BUCKETS. On
 # Zen 5 a pass into 250 buckets takes 4 ns an arc, into 1000 buckets 6 ns.
 BUCKET_ARCS = 1 << 17
 LEAST_BUCKET_ARCS = 1 << 12
@@ -33,7 +33,7 @@ MAX_BUCKETS = 1 << 10
 MAX_ROWS = 1 << 16
 # The first rows, which in degree order are those of hubs, can each be a bucket; later ones are granules of 2^k rows.
 WHOLE_ROWS = 1 << 16
-# Edges whose ends are in the cache between two passes over them.
+# Edges with ends that are in the cache between two passes over them.
 RANGE_EDGES = 1 << 15
 # Temporary bytes of such an edge: both ends and their buckets, and a weight.
 RANGE_EDGE_BYTES = 20

@@ -53,7 +53,7 @@ def peak_of(table, backend, num_ranks=1):
 
 @pytest.fixture(scope="module")
 def warmed(tmp_path_factory):
-    """Return a backend whose kernels are compiled."""
+    """Return a backend with kernels that are compiled."""
     backend = CpuBackend()
     path = tmp_path_factory.mktemp("small") / "small.csv"
     path.write_text("source,target\na,b\n1,-1\n")
