@@ -13,7 +13,7 @@ from mgraph.io.columns import Columns
 from mgraph.io.frames import frame_table
 from mgraph.io.graphs import networkx_table
 from mgraph.io.lazy import lazy_edges
-from mgraph.io.memory import csr_table, edges_table, reading
+from mgraph.io.memory import csr_table, edges_table, id_options
 from mgraph.io.sparse import scipy_table
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def from_edges(
     >>> g.num_vertices, g.num_edges
     (3, 2)
     """
-    table = edges_table(sources, targets, weights, how=reading(num_vertices, directed, labels, base))
+    table = edges_table(sources, targets, weights, how=id_options(num_vertices, directed, labels, base))
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
@@ -129,7 +129,7 @@ def from_table(
     7
     """
     columns = Columns(source, target, weight)
-    edges = frame_table(table, columns, reading(num_vertices, directed, labels, base))
+    edges = frame_table(table, columns, id_options(num_vertices, directed, labels, base))
     return Graph.from_source(edges, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
@@ -248,7 +248,7 @@ def from_networkx(
     >>> mg.from_networkx(networkx.path_graph(3)).num_edges
     2
     """
-    table = networkx_table(graph, weight, reading(labels=labels, base=base))
+    table = networkx_table(graph, weight, id_options(labels=labels, base=base))
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 
@@ -306,7 +306,7 @@ def from_dask(
     """
     from mgraph.cluster.partitions import compute_partitions
 
-    ids = reading(num_vertices, directed, labels, base)
+    ids = id_options(num_vertices, directed, labels, base)
     lazy = lazy_edges(edges, targets, weights, Columns(source, target, weight), ids)
     ranks = find_cluster(cluster)
     table = compute_partitions(lazy, ranks)

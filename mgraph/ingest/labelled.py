@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from mgraph.labels.table import LabelTable
 
 
-class ReadPiece(Protocol):
-    """What is needed of a piece that was read."""
+class PieceOfIds(Protocol):
+    """A piece that was read: what a mapping of its ids to labels needs."""
 
     @property
     def kept(self) -> KeptPiece: ...
@@ -38,7 +38,7 @@ def are_labels(
     low: int,
     high: int,
     num_labels: int,
-    pieces: Sequence[ReadPiece],
+    pieces: Sequence[PieceOfIds],
     comm: Communicator,
     workers: Workers,
 ) -> bool:
@@ -51,7 +51,7 @@ def are_labels(
     return low < 0 or high + 1 > 4 * num_labels or high + 1 > 2 * _count_distinct(high + 1, pieces, comm, workers)
 
 
-def _count_distinct(num_ids: int, pieces: Sequence[ReadPiece], comm: Communicator, workers: Workers) -> int:
+def _count_distinct(num_ids: int, pieces: Sequence[PieceOfIds], comm: Communicator, workers: Workers) -> int:
     """Return how many of the ids below `num_ids` occur, or any number that is at least half of them."""
     seen = np.zeros(-(-num_ids // 8) * 8, np.uint8)
     found = 0
@@ -73,7 +73,7 @@ def _count_distinct(num_ids: int, pieces: Sequence[ReadPiece], comm: Communicato
     return comm.sum(int(np.unpackbits(united).sum()))[0]
 
 
-def _mark(piece: ReadPiece, seen: np.ndarray) -> None:
+def _mark(piece: PieceOfIds, seen: np.ndarray) -> None:
     for ids in (piece.kept.sources, piece.kept.targets, piece.vertices):
         if ids is not None:
             mark(on_host(ids), seen)
@@ -88,7 +88,7 @@ def mark(ids, seen):
             seen[ids[i]] = 1
 
 
-def encoded(reader: LabelReader, piece: ReadPiece, base: int, keeper: Keeper) -> KeptPiece:
+def encoded(reader: LabelReader, piece: PieceOfIds, base: int, keeper: Keeper) -> KeptPiece:
     """Return a piece with codes of labels in place of its ids, which are labels less `base`."""
 
     def codes_of(ids: Column) -> Array:

@@ -38,8 +38,8 @@ INT64 = np.iinfo(np.int64)
 
 
 @dataclass(frozen=True)
-class _Read:
-    """A piece that was read, and what the ranks have to agree on."""
+class _CheckedPiece:
+    """A piece that was read and checked, and what the ranks have to agree on."""
 
     kept: KeptPiece
     vertices: Column | None
@@ -61,25 +61,25 @@ def read_table(table: EdgeTable, backend: Backend, comm: Communicator) -> tuple[
     """
     workers = Workers(backend)
     try:
-        reading = _Reading(table, backend, comm, workers)
+        reader = _TableReader(table, backend, comm, workers)
         for begin in range(0, table.num_pieces, ROUND_PIECES * comm.size):
             end = min(begin + ROUND_PIECES * comm.size, table.num_pieces)
             own = range(begin + comm.rank, end, comm.size)
-            _raise_first(workers.try_each(reading.read, own), comm)
-        return reading.finish()
+            _raise_first(workers.try_each(reader.read, own), comm)
+        return reader.finish()
     finally:
         workers.close()
 
 
-class _Reading:
-    """One rank's reading of a table: its pieces by number, and what they are kept in."""
+class _TableReader:
+    """Reads one rank's pieces of a table, and keeps them by number."""
 
     def __init__(self, table: EdgeTable, backend: Backend, comm: Communicator, workers: Workers) -> None:
         self.table = table
         self.backend = backend
         self.comm = comm
         self.workers = workers
-        self.found: dict[int, _Read] = {}
+        self.found: dict[int, _CheckedPiece] = {}
         edge_bytes = 2 * LARGE_VERTEX.itemsize + 8 * table.has_weights
         device = device_of(backend, comm, table.max_edges, edge_bytes)
         self.keeper = Keeper(memory_budget(backend, comm), table.name, device)
@@ -101,7 +101,7 @@ class _Reading:
         """Read a piece."""
         self.found[k] = self._kept(self.table.piece(k, self.backend))
 
-    def _kept(self, piece: EdgePiece) -> _Read:
+    def _kept(self, piece: EdgePiece) -> _CheckedPiece:
         """Check a piece, narrow its columns or encode its labels, and keep it."""
         table = self.table
         weights = piece.weights
@@ -130,7 +130,7 @@ class _Reading:
         extremes = low, min(high, INT64.max), min_weight, max_weight
         # No strings at all are no kind of ids.
         is_text = is_text and any(map(len, ends))
-        return _Read(kept, vertices, is_text, *extremes, dtype, piece.doubt, piece.where)
+        return _CheckedPiece(kept, vertices, is_text, *extremes, dtype, piece.doubt, piece.where)
 
     def _codes(self, piece: EdgePiece) -> list[Column]:
         """Return the codes of both ends of a piece of strings."""
@@ -271,7 +271,7 @@ def _first(piece: EdgePiece, is_bad: Callable[[Array], Array]) -> tuple[str, Arr
     return piece.where(0), piece.vertices, i
 
 
-def _agree(pieces: list[_Read], comm: Communicator) -> Iterator[int]:
+def _agree(pieces: list[_CheckedPiece], comm: Communicator) -> Iterator[int]:
     """Return over all ranks the extremes of ids and weights, and whether there are kinds of ids and weights."""
     kinds = (
         any(piece.is_text for piece in pieces),

@@ -14,13 +14,13 @@ from mgraph.errors import InputError
 from mgraph.io.arrow_columns import require_pyarrow
 from mgraph.io.checks import refuse_lazy
 from mgraph.io.columns import Columns, find_columns
-from mgraph.io.memory import MemoryTable, Reading, columns_table
+from mgraph.io.memory import IdOptions, MemoryTable, columns_table
 
 # Returns the columns of these numbers.
 Choose = Callable[[Sequence[int]], list[Any]]
 
 
-def frame_table(frame: Any, columns: Columns, how: Reading, *, name: str = "table", row: str = "row") -> MemoryTable:
+def frame_table(frame: Any, columns: Columns, how: IdOptions, *, name: str = "table", row: str = "row") -> MemoryTable:
     """Return a table of any library as a table of edges."""
     refuse_lazy(frame, "table")
     names, choose = columns_of(frame)
@@ -38,7 +38,7 @@ def frame_table(frame: Any, columns: Columns, how: Reading, *, name: str = "tabl
     )
 
 
-def choose_columns(names: Sequence[str], columns: Columns, how: Reading, name: str) -> list[int]:
+def choose_columns(names: Sequence[str], columns: Columns, how: IdOptions, name: str) -> list[int]:
     """Return the numbers of the columns of the ends, and of the weight if there is one."""
     if not names:
         raise InputError(f"the {name} has no columns")

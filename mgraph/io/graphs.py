@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from mgraph.errors import InputError, UsageError
-from mgraph.io.memory import MemoryTable, Reading, columns_table
+from mgraph.io.memory import IdOptions, MemoryTable, columns_table
 from mgraph.io.memory_columns import Column, ids_column
 
 CONVERT = "networkx.convert_node_labels_to_integers(G, label_attribute='name') gives numbers to any nodes"
 
 
-def networkx_table(graph: Any, weight: str | bool | None = "weight", how: Reading | None = None) -> MemoryTable:
+def networkx_table(graph: Any, weight: str | bool | None = "weight", how: IdOptions | None = None) -> MemoryTable:
     """Return a graph of NetworkX as a table; `weight` is the attribute of edges, None for no weights.
 
     An edge without the attribute has weight 1, as in NetworkX's own functions.
     """
     if not (hasattr(graph, "is_directed") and hasattr(graph, "is_multigraph") and hasattr(graph, "nodes")):
         raise InputError(f"{type(graph).__name__} is not a graph of NetworkX")
-    how = dataclasses.replace(how or Reading(), directed=bool(graph.is_directed()))
+    how = dataclasses.replace(how or IdOptions(), directed=bool(graph.is_directed()))
     nodes = list(graph)
     kind = _kind(nodes)
     weights: Any = None

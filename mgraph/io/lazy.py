@@ -10,7 +10,7 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io.columns import Columns
 from mgraph.io.frames import choose_columns
-from mgraph.io.memory import Reading
+from mgraph.io.memory import IdOptions
 from mgraph.io.memory_columns import ids_column, weights_column
 from mgraph.io.partitions import PartitionTable
 
@@ -21,7 +21,7 @@ class LazyEdges:
 
     partitions: tuple[Any, ...]
     names: tuple[str, ...]
-    how: Reading
+    how: IdOptions
     name: str = "dask"
 
     def computed(self, values: list[Any], lengths: list[int], holders: list[list[str]]) -> PartitionTable:
@@ -42,7 +42,7 @@ class LazyEdges:
         )
 
 
-def lazy_edges(edges: Any, targets: Any, weights: Any, columns: Columns, how: Reading) -> LazyEdges:
+def lazy_edges(edges: Any, targets: Any, weights: Any, columns: Columns, how: IdOptions) -> LazyEdges:
     """Return a Dask frame, an array of pairs, or columns of arrays or series as lazy edges of checked dtypes."""
     if hasattr(edges, "_meta") and hasattr(edges, "columns") and edges.ndim == 2:
         if targets is not None or weights is not None:
@@ -62,7 +62,7 @@ def lazy_edges(edges: Any, targets: Any, weights: Any, columns: Columns, how: Re
     return LazyEdges(tuple(whole_rows.to_delayed().ravel()), ("sources", "targets"), how)
 
 
-def _of_frame(frame: Any, columns: Columns, how: Reading) -> LazyEdges:
+def _of_frame(frame: Any, columns: Columns, how: IdOptions) -> LazyEdges:
     names = [str(name) for name in frame.columns]
     chosen = choose_columns(names, columns, how, "table")
     kept = frame[[frame.columns[k] for k in chosen]]
@@ -73,7 +73,7 @@ def _of_frame(frame: Any, columns: Columns, how: Reading) -> LazyEdges:
     return LazyEdges(tuple(kept.to_delayed()), titles, how)
 
 
-def _of_columns(columns: list[Any], how: Reading) -> LazyEdges:
+def _of_columns(columns: list[Any], how: IdOptions) -> LazyEdges:
     """Return arrays or series as lazy edges; partition k of each has the same edges."""
     import dask
 

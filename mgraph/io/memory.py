@@ -27,8 +27,8 @@ DEVICE_PIECES = 16
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How the ids of edges in memory are read; made by `reading`, which checks it."""
+class IdOptions:
+    """How the ids of edges in memory are read; made by `id_options`, which checks it."""
 
     num_vertices: int | None = None
     directed: bool = False
@@ -36,9 +36,9 @@ class Reading:
     base: int = 0
 
 
-def reading(num_vertices: Any = None, directed: Any = False, labels: Any = "auto", base: Any = 0) -> Reading:
+def id_options(num_vertices: Any = None, directed: Any = False, labels: Any = "auto", base: Any = 0) -> IdOptions:
     """Check the options of reading ids."""
-    return Reading(
+    return IdOptions(
         check_num_vertices(num_vertices), as_flag(directed, "directed"), check_labels(labels), check_base(base)
     )
 
@@ -105,7 +105,7 @@ def _row(row: str, first: int, i: int) -> str:
 
 
 def edges_table(
-    sources: Any, targets: Any = None, weights: Any = None, *, name: str = "edges", how: Reading | None = None
+    sources: Any, targets: Any = None, weights: Any = None, *, name: str = "edges", how: IdOptions | None = None
 ) -> MemoryTable:
     """Return the edges (sources[i], targets[i]) as a table; without targets, `sources` has pairs of ends."""
     refuse_other_kinds(sources)
@@ -122,10 +122,10 @@ def columns_table(
     names: tuple[str, str, str] = ("sources", "targets", "weights"),
     name: str = "edges",
     row: str = "edge",
-    how: Reading | None = None,
+    how: IdOptions | None = None,
 ) -> MemoryTable:
     """Return columns of any kind as a table; `names` are theirs in errors."""
-    how = how or Reading()
+    how = how or IdOptions()
     ends = ids_column(sources, names[0]), ids_column(targets, names[1])
     if len(ends[0]) != len(ends[1]):
         raise InputError(
@@ -173,7 +173,7 @@ def csr_table(
     column = None if weights is None else weights_column(weights, len(others))
     ends = (others, rows) if by_target else (rows, others)
     n = len(offsets) - 1
-    given = reading(n, directed, labels=False)
+    given = id_options(n, directed, labels=False)
     return MemoryTable(ends[0], ends[1], column, name, "arc", None, given.num_vertices, given.directed, given.labels)
 
 

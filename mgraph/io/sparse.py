@@ -7,7 +7,7 @@ from typing import Any
 from mgraph.errors import InputError
 from mgraph.io.checks import refuse_lazy
 from mgraph.io.device import is_on_device
-from mgraph.io.memory import MemoryTable, columns_table, csr_table, reading
+from mgraph.io.memory import MemoryTable, columns_table, csr_table, id_options
 
 # Formats that store zeros of their own beside the entries.
 FILLED = ("bsr", "dia")
@@ -39,7 +39,7 @@ def scipy_table(matrix: Any, *, directed: bool = False, name: str = "scipy") -> 
     if kind in FILLED:
         stored = entries.data != 0
         columns = [column[stored] for column in columns]
-    how = reading(matrix.shape[0], directed, False)
+    how = id_options(matrix.shape[0], directed, False)
     row, col, data = columns
     return columns_table(
         row, col, data if weighted else None, names=("rows", "columns", "entries"), name=name, row="entry", how=how

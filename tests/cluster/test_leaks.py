@@ -22,7 +22,7 @@ import mgraph as mg
 from mgraph.cluster import dask as cluster_of_dask
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import CommAborted, GangLost, MgraphError
-from mgraph.io.memory import edges_table, reading
+from mgraph.io.memory import edges_table, id_options
 from mgraph.io.parts import in_parts
 
 NUM_EDGES = 400_000
@@ -181,7 +181,7 @@ def edges(num_edges: int = NUM_EDGES) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def test_size_of_a_part_equals_that_of_its_edges():
     u, v, w = edges()
     for weights, num_bytes in ((None, 8), (w, 16)):
-        for part in in_parts(edges_table(u, v, weights, how=reading(1 << 33)), 2):
+        for part in in_parts(edges_table(u, v, weights, how=id_options(1 << 33)), 2):
             assert 0 <= sizeof(part) - num_bytes * NUM_EDGES // 2 < 1000
 
 

@@ -11,7 +11,7 @@ from memory_checks import ArrowStream, read_back
 from mgraph.errors import InputError, UsageError
 from mgraph.io.columns import Columns
 from mgraph.io.frames import frame_table
-from mgraph.io.memory import Reading, reading
+from mgraph.io.memory import IdOptions, id_options
 
 ROWS = {"dst": [1, 2, 0], "cost": [0.5, 1.5, 2.5], "src": [0, 1, 2]}
 ARROW = pyarrow.table(ROWS)
@@ -28,20 +28,20 @@ EDGES = 3, [(0, 1, 0.5), (1, 2, 1.5), (2, 0, 2.5)]
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_columns_are_found_by_their_names(kind):
-    assert read_back(frame_table(TABLES[kind], Columns(weight="cost"), Reading())) == EDGES
-    swapped = frame_table(TABLES[kind], Columns("dst", "src", False), Reading())
+    assert read_back(frame_table(TABLES[kind], Columns(weight="cost"), IdOptions())) == EDGES
+    swapped = frame_table(TABLES[kind], Columns("dst", "src", False), IdOptions())
     assert read_back(swapped) == (3, sorted((v, u) for u, v, _ in EDGES[1]))
 
 
 def test_record_batches_are_read_as_they_come():
     table = pyarrow.table(ROWS)
     reader = pyarrow.RecordBatchReader.from_batches(table.schema, iter(table.to_batches(max_chunksize=1)))
-    assert read_back(frame_table(reader, Columns(weight="cost"), Reading()), 2) == EDGES
+    assert read_back(frame_table(reader, Columns(weight="cost"), IdOptions()), 2) == EDGES
 
 
 def test_strings_of_a_frame_are_labels():
     frame = pandas.DataFrame({"a": ["x", "y"], "b": ["z", "x"]})
-    assert read_back(frame_table(frame, Columns("a", "b"), Reading())) == (3, [("x", "z"), ("y", "x")])
+    assert read_back(frame_table(frame, Columns("a", "b"), IdOptions())) == (3, [("x", "z"), ("y", "x")])
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_strings_of_a_frame_are_labels():
 )
 def test_wrong_table_is_refused(frame, columns, error, message):
     with pytest.raises(error, match=message):
-        frame_table(frame, columns, Reading())
+        frame_table(frame, columns, IdOptions())
 
 
 def test_wrong_id_is_named_by_its_row():
     with pytest.raises(InputError, match=r"table: row 1: vertex 9 is not in 0\.\.4"):
-        read_back(frame_table({"u": [1, 9], "v": [2, 3]}, Columns(), reading(5)))
+        read_back(frame_table({"u": [1, 9], "v": [2, 3]}, Columns(), id_options(5)))
 
 
 def test_lazy_frame_is_refused_with_the_way_out():
@@ -78,4 +78,4 @@ def test_lazy_frame_is_refused_with_the_way_out():
         collect = collect_schema = None
 
     with pytest.raises(InputError, match=r"the table is a lazy LazyFrame: call its collect\(\) first"):
-        frame_table(LazyFrame(), Columns(), Reading())
+        frame_table(LazyFrame(), Columns(), IdOptions())

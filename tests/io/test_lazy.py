@@ -13,18 +13,18 @@ import pytest
 from mgraph.errors import InputError, UsageError
 from mgraph.io.columns import NO_COLUMNS, Columns
 from mgraph.io.lazy import lazy_edges
-from mgraph.io.memory import Reading
+from mgraph.io.memory import IdOptions
 
 FRAME = dask.dataframe.from_pandas(pandas.DataFrame({"u": [0, 1, 2], "v": [1, 2, 0], "cost": [0.5] * 3}), npartitions=2)
 IDS = dask.array.arange(4, chunks=2)
 
 
 def test_only_the_columns_of_the_edges_are_computed():
-    lazy = lazy_edges(FRAME, None, None, Columns("v", "u", "cost"), Reading())
+    lazy = lazy_edges(FRAME, None, None, Columns("v", "u", "cost"), IdOptions())
     assert lazy.names == ("v", "u", "cost")
     parts = dask.compute(*lazy.partitions, scheduler="sync")
     assert [list(part.columns) for part in parts] == [["v", "u", "cost"]] * 2
-    assert lazy_edges(FRAME, None, None, Columns(weight=False), Reading()).names == ("u", "v")
+    assert lazy_edges(FRAME, None, None, Columns(weight=False), IdOptions()).names == ("u", "v")
 
 
 @pytest.mark.parametrize(
@@ -48,4 +48,4 @@ def test_only_the_columns_of_the_edges_are_computed():
 )
 def test_wrong_collection_is_refused(args, columns, error, message):
     with pytest.raises(error, match=message):
-        lazy_edges(*args, columns, Reading())
+        lazy_edges(*args, columns, IdOptions())

@@ -24,7 +24,7 @@ import mgraph as mg
 from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import InputError, UsageError
 from mgraph.io import memory
-from mgraph.io.memory import csr_table, edges_table, reading
+from mgraph.io.memory import csr_table, edges_table, id_options
 from mgraph.io.parts import in_parts
 
 
@@ -55,7 +55,7 @@ def test_weights_of_every_dtype(dtype, kept):
 
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_graph_without_edges(n):
-    source = as_source(edges_table([], [], [], how=reading(n)))
+    source = as_source(edges_table([], [], [], how=id_options(n)))
     assert (source.num_vertices, len(whole(source, 3))) == (n, 0)
     assert as_source(edges_table([])).num_vertices == 0
 
@@ -178,7 +178,7 @@ def test_csr_with_empty_rows(indptr_dtype):
             lambda: edges_table([1], [pandas.Timestamp(0)]),
             r"targets are objects, and .* is of type Timestamp: convert",
         ),
-        (lambda: edges_table(["a"], ["b"], how=reading(5)), "edge 0: ids are strings, and .* says that they are"),
+        (lambda: edges_table(["a"], ["b"], how=id_options(5)), "edge 0: ids are strings, and .* says that they are"),
         (lambda: edges_table(["a", 1], ["b", "c"], [1, 1]), r"sources\[1\] = 1 is no string, as others are"),
         (lambda: edges_table(["a", None], ["b", "c"]), r"sources\[1\] is missing"),
         (lambda: edges_table(["a"], ["\ud800"]), r"targets\[0\] = '\\ud800' has a surrogate"),
@@ -188,7 +188,7 @@ def test_csr_with_empty_rows(indptr_dtype):
         (lambda: edges_table(pyarrow.array([1.5]), [1]), r"sources are float64, not integers"),
         (lambda: edges_table(pyarrow.array([[1]]), ["y"]), r"sources are list<.*, neither numbers nor strings: cast"),
         (lambda: edges_table([0, 1], [1, -2]), r"edge 1: vertex -2 is negative"),
-        (lambda: edges_table([0, 7], [1, 2], how=reading(7)), r"edge 1: vertex 7 is not in 0\.\.6"),
+        (lambda: edges_table([0, 7], [1, 2], how=id_options(7)), r"edge 1: vertex 7 is not in 0\.\.6"),
         (lambda: edges_table(np.array([2**64 - 1], "u8"), [0]), r"edge 0: vertex 18446744073709551615 is beyond 63"),
         (lambda: edges_table([0], [1], [1, 2]), r"one for each of the 1 edges, not of shape \(2,\)"),
         (lambda: edges_table([0], [1], np.ones((1, 1))), r"weights must be one-dimensional"),
@@ -268,9 +268,9 @@ def test_wrong_option_of_ids_is_refused(options, message):
 
 
 def test_ids_from_one_are_read_with_their_base():
-    assert read_back(edges_table([1, 2], [2, 3], how=reading(base=1))) == (3, [(0, 1), (1, 2)])
+    assert read_back(edges_table([1, 2], [2, 3], how=id_options(base=1))) == (3, [(0, 1), (1, 2)])
     with pytest.raises(InputError, match=r"edge 1: vertex 0 is below the first"):
-        whole(edges_table([1, 0], [2, 3], how=reading(base=1)))
+        whole(edges_table([1, 0], [2, 3], how=id_options(base=1)))
 
 
 def lazy_collections():

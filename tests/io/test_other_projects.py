@@ -21,7 +21,7 @@ from mgraph.io.convert import table_of_pieces
 from mgraph.io.formats import read_source
 from mgraph.io.frames import frame_table
 from mgraph.io.graphs import networkx_table
-from mgraph.io.memory import Reading, edges_table, reading
+from mgraph.io.memory import IdOptions, edges_table, id_options
 from mgraph.io.sparse import scipy_table
 from mgraph.io.write import EDGE_WRITERS, write_table
 
@@ -34,7 +34,7 @@ WEIGHTS = np.random.default_rng(2).integers(1, 100, len(PAIRS)) / 8
 EDGES = sorted((int(u), int(v), float(w)) for (u, v), w in zip(PAIRS, WEIGHTS, strict=True))
 NAMES = [f"vertex {i:02}" for i in range(NUM_VERTICES)]
 NAMED = sorted((NAMES[u], NAMES[v], w) for u, v, w in EDGES)
-BOTH_WAYS = Reading(NUM_VERTICES, directed=True)
+BOTH_WAYS = IdOptions(NUM_VERTICES, directed=True)
 COLUMNS = Columns("source", "target", "weight")
 
 
@@ -143,7 +143,7 @@ LABELLED_FRAMES = {
 
 @pytest.mark.parametrize("kind", LABELLED_FRAMES)
 def test_strings_of_frames_are_labels(kind):
-    assert read_back(frame_table(LABELLED_FRAMES[kind], COLUMNS, reading(directed=True)), 2)[1] == NAMED
+    assert read_back(frame_table(LABELLED_FRAMES[kind], COLUMNS, id_options(directed=True)), 2)[1] == NAMED
 
 
 @pytest.mark.parametrize("suffix", [".arrow", ".parquet"])

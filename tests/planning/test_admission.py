@@ -25,7 +25,7 @@ from mgraph.generate.ssca2 import Ssca2
 from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest import build as builder
 from mgraph.ingest import memory_check as room
-from mgraph.io.memory import edges_table, reading
+from mgraph.io.memory import edges_table, id_options
 from mgraph.planning.admission import least_bytes
 from mgraph.planning.memory import expected_edges, plan_graph
 from mgraph.validation.components import labels_check_bytes
@@ -38,7 +38,7 @@ def array_edges(loops: float, seed: int = 0) -> EdgeSource:
     u, v = draw.integers(0, 5000, (2, 40_000), dtype=np.uint32)
     v = np.where(draw.random(len(u)) < loops, u, v)
     ends = np.append(u, v[::2]).astype(np.uint32), np.append(v, u[::2]).astype(np.uint32)
-    return as_source(edges_table(*ends, name=f"arrays-loops{loops}", how=reading(5000)))
+    return as_source(edges_table(*ends, name=f"arrays-loops{loops}", how=id_options(5000)))
 
 
 SOURCES = [

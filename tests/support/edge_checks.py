@@ -13,7 +13,7 @@ from mgraph.comm.threads import open_threads
 from mgraph.edges import EdgeChunk, EdgeSource, EdgeTable, is_table
 from mgraph.ingest.read import read_table
 from mgraph.io.formats import read_source
-from mgraph.io.memory import edges_table, reading
+from mgraph.io.memory import edges_table, id_options
 from mgraph.types import vertex_dtype
 
 BACKEND = CpuBackend(2)
@@ -27,7 +27,7 @@ def read_edges(path, **options) -> EdgeSource:
 
 def edges_source(sources, targets, weights=None, **how) -> EdgeSource:
     """Return edges in memory as one rank has read them."""
-    return as_source(edges_table(sources, targets, weights, how=reading(**how)))
+    return as_source(edges_table(sources, targets, weights, how=id_options(**how)))
 
 
 def as_source(edges: EdgeSource | EdgeTable) -> EdgeSource:
