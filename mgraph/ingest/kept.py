@@ -26,16 +26,16 @@ BUDGET_SHARE = 4
 # fit beside them, as they take less than twice as much.
 DEVICE_SHARE = 8
 
-Column = Array | StoredArray
+KeptColumn = Array | StoredArray
 
 
 @dataclass(frozen=True)
 class KeptPiece:
     """The edges of one piece: ids less the base in their narrowest dtype, or codes of labels."""
 
-    sources: Column
-    targets: Column
-    weights: Column | None
+    sources: KeptColumn
+    targets: KeptColumn
+    weights: KeptColumn | None
 
     def __len__(self) -> int:
         return len(self.sources)
@@ -53,7 +53,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._spool = ArraySpool(origin)
 
-    def keep(self, array: Array) -> Column:
+    def keep(self, array: Array) -> KeptColumn:
         """Return the array, or its copy on the device or in the file."""
         if self.device is not None:
             # Threads that read are not those of the backend.
@@ -61,7 +61,7 @@ class Keeper:
             return self.device.to_device(array) if isinstance(array, np.ndarray) else array
         return self.keep_on_host(array)
 
-    def keep_on_host(self, array: Array) -> Column:
+    def keep_on_host(self, array: Array) -> KeptColumn:
         """Return the array, which the host still needs, or its copy in the file."""
         if not isinstance(array, np.ndarray):
             return array
@@ -70,7 +70,7 @@ class Keeper:
             self._budget -= array.nbytes if fits else 0
         return array if fits else self._spool.store(array)
 
-    def replace(self, column: Column, array: Array) -> Column:
+    def replace(self, column: KeptColumn, array: Array) -> KeptColumn:
         """Keep an array in place of a column."""
         if isinstance(column, np.ndarray):
             with self._lock:
@@ -120,7 +120,7 @@ class KeptEdges:
             for i in range(first, last)
         ]
 
-        def column(of: Callable[[KeptPiece], Column], dtype: np.dtype) -> Array:
+        def column(of: Callable[[KeptPiece], KeptColumn], dtype: np.dtype) -> Array:
             arrays = [backend.to_device(of(piece)[part]).astype(dtype, copy=False) for piece, part in parts]
             return arrays[0] if len(arrays) == 1 else backend.xp.concatenate([backend.xp.empty(0, dtype), *arrays])
 

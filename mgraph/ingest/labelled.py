@@ -12,7 +12,7 @@ from mgraph.backends.kernel import inline
 from mgraph.backends.workers import Workers
 from mgraph.comm.base import Communicator
 from mgraph.edges import EdgeTable
-from mgraph.ingest.kept import Column, Keeper, KeptPiece
+from mgraph.ingest.kept import Keeper, KeptColumn, KeptPiece
 from mgraph.types import LARGE_VERTEX, Array
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class PieceOfIds(Protocol):
     def kept(self) -> KeptPiece: ...
 
     @property
-    def vertices(self) -> Column | None: ...
+    def vertices(self) -> KeptColumn | None: ...
 
     @property
     def where(self) -> Callable[[int], str]: ...
@@ -91,7 +91,7 @@ def mark(ids, seen):
 def encoded(reader: LabelReader, piece: PieceOfIds, base: int, keeper: Keeper) -> KeptPiece:
     """Return a piece with codes of labels in place of its ids, which are labels less `base`."""
 
-    def codes_of(ids: Column) -> Array:
+    def codes_of(ids: KeptColumn) -> Array:
         labels = ids[:]
         # Ids beyond 63 bits are kept as they were.
         whole = base == 0 or labels.dtype == np.uint64
@@ -104,7 +104,7 @@ def encoded(reader: LabelReader, piece: PieceOfIds, base: int, keeper: Keeper) -
     return dataclasses.replace(kept, sources=sources, targets=targets)
 
 
-def keep_codes(keeper: Keeper, codes: Array) -> Column:
+def keep_codes(keeper: Keeper, codes: Array) -> KeptColumn:
     """Keep codes on the keeper's device, or in host memory if it has none."""
     return keeper.keep(on_host(codes) if keeper.device is None else codes)
 
@@ -117,7 +117,7 @@ def mapped(
     device = keeper.device
     id_of_code = on_host(id_of_code) if device is None else device.to_device(id_of_code)
 
-    def ids_of(codes: Column) -> Column:
+    def ids_of(codes: KeptColumn) -> KeptColumn:
         if device is not None:
             device.enter_thread()
             return id_of_code[codes[:]]
@@ -140,7 +140,7 @@ def translate(codes, id_of_code, ids):
         ids[i] = id_of_code[codes[i]]
 
 
-def on_host(column: Column) -> np.ndarray:
+def on_host(column: KeptColumn) -> np.ndarray:
     """Return a column in host memory."""
     part = column[:]
     return part if isinstance(part, np.ndarray) else part.get()

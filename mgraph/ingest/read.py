@@ -23,7 +23,7 @@ from mgraph.comm.base import Communicator
 from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
-from mgraph.ingest.kept import Column, Keeper, KeptEdges, KeptPiece, device_of, memory_budget
+from mgraph.ingest.kept import Keeper, KeptColumn, KeptEdges, KeptPiece, device_of, memory_budget
 from mgraph.ingest.labelled import are_labels, encoded, keep_codes, mapped
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, Array, none_of
@@ -42,7 +42,7 @@ class _CheckedPiece:
     """A piece that was read and checked, and what the ranks have to agree on."""
 
     kept: KeptPiece
-    vertices: Column | None
+    vertices: KeptColumn | None
     is_text: bool  # whether its ids are strings, and what is kept are codes
     low: int  # extremes of the ids, less the base; INT64.max and INT64.min if there are none
     high: int
@@ -132,7 +132,7 @@ class _TableReader:
         is_text = is_text and any(map(len, ends))
         return _CheckedPiece(kept, vertices, is_text, *extremes, dtype, piece.doubt, piece.where)
 
-    def _codes(self, piece: EdgePiece) -> list[Column]:
+    def _codes(self, piece: EdgePiece) -> list[KeptColumn]:
         """Return the codes of both ends of a piece of strings."""
         if self.table.labels is False or self.table.num_vertices is not None:
             option = "labels=False" if self.table.labels is False else f"num_vertices={self.table.num_vertices}"

@@ -17,7 +17,7 @@ import numpy as np
 from mgraph.edges import EdgeChunk, EdgeSource, Labels
 from mgraph.errors import InputError
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
-from mgraph.io.ranges import Column, PlainArrays, num_bytes_of, opened
+from mgraph.io.ranges import ColumnPlace, PlainArrays, num_bytes_of, opened
 from mgraph.io.spool import InputFile
 
 MAGIC = b"MGCSR001"
@@ -47,9 +47,9 @@ def read_csr(
     if actual != expected:
         raise InputError(f"{file} is {actual} bytes, but {n} vertices and {m} arcs need {expected}: truncated?")
     columns = {
-        "offsets": Column(HEADER.size, "<u8"),
-        "targets": Column(targets, "<u4"),
-        "weights": Column(weights, "<f4"),
+        "offsets": ColumnPlace(HEADER.size, "<u8"),
+        "targets": ColumnPlace(targets, "<u4"),
+        "weights": ColumnPlace(weights, "<f4"),
     }
     directed = bool(flags & 1) if directed is None else directed
     return csr_table(CsrTable(PlainArrays(file, columns), n, m, directed, weighted, labels))

@@ -14,7 +14,7 @@ import struct
 from mgraph.edges import Labels
 from mgraph.errors import InputError, UsageError
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
-from mgraph.io.ranges import Column, PlainArrays, num_bytes_of, opened
+from mgraph.io.ranges import ColumnPlace, PlainArrays, num_bytes_of, opened
 from mgraph.io.spool import InputFile
 
 HEADER = struct.Struct("<QQQQ")
@@ -52,9 +52,9 @@ def read_galois(
     if actual not in expected and (itemsize or actual != end):
         raise InputError(f"{file} is {actual} bytes, but {n} vertices and {m} arcs need {expected[0]}: truncated?")
     columns = {
-        "offsets": Column(HEADER.size, "<u8"),
-        "targets": Column(targets, f"<u{target}"),
-        "weights": Column(actual - itemsize * m, dtype),
+        "offsets": ColumnPlace(HEADER.size, "<u8"),
+        "targets": ColumnPlace(targets, f"<u{target}"),
+        "weights": ColumnPlace(actual - itemsize * m, dtype),
     }
     directed = not file.name.endswith(".sgr") if directed is None else directed
     table = CsrTable(PlainArrays(file, columns), n, m, directed, bool(dtype), labels, has_first_offset=False)

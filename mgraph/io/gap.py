@@ -13,7 +13,7 @@ import struct
 from mgraph.edges import Labels
 from mgraph.errors import InputError
 from mgraph.io.csr_table import CsrTable, check_stored, csr_table
-from mgraph.io.ranges import Column, PlainArrays, num_bytes_of, opened
+from mgraph.io.ranges import ColumnPlace, PlainArrays, num_bytes_of, opened
 from mgraph.io.spool import InputFile
 
 HEADER = struct.Struct("<Bqq")
@@ -53,9 +53,9 @@ def read_gap(
     weighted = check_stored(file, weight, num_vertices, has=n, weighted=found == WEIGHTED_BYTES)
     targets = HEADER.size + 8 * (n + 1)
     columns = {
-        "offsets": Column(HEADER.size, "<i8"),
-        "targets": Column(targets, "<i4", found),
-        "weights": Column(targets + TARGET_BYTES, "<i4", found),
+        "offsets": ColumnPlace(HEADER.size, "<i8"),
+        "targets": ColumnPlace(targets, "<i4", found),
+        "weights": ColumnPlace(targets + TARGET_BYTES, "<i4", found),
     }
     directed = bool(is_directed) if directed is None else directed
     return csr_table(CsrTable(PlainArrays(file, columns), n, m, directed, weighted, labels))

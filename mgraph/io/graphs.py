@@ -10,7 +10,7 @@ import numpy as np
 
 from mgraph.errors import InputError, UsageError
 from mgraph.io.memory import IdOptions, MemoryTable, columns_table
-from mgraph.io.memory_columns import Column, ids_column
+from mgraph.io.memory_columns import MemoryColumn, ids_column
 
 CONVERT = "networkx.convert_node_labels_to_integers(G, label_attribute='name') gives numbers to any nodes"
 
@@ -59,7 +59,7 @@ def _ids(nodes: Any, kind: type) -> Any:
         raise InputError(f"some nodes are beyond 64 signed bits: {CONVERT}") from None
 
 
-def _vertices(nodes: list[Any], kind: type) -> Column:
+def _vertices(nodes: list[Any], kind: type) -> MemoryColumn:
     return ids_column(_ids(nodes, kind), "nodes")
 
 

@@ -14,7 +14,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import check_indptr
 from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_num_vertices, refuse_lazy
 from mgraph.io.device import DeviceColumn, on_host
-from mgraph.io.memory_columns import Column, RowColumn, ids_column, weights_column, weights_of
+from mgraph.io.memory_columns import MemoryColumn, RowColumn, ids_column, weights_column, weights_of
 from mgraph.partition import chunk_range
 
 # Edges in a piece: 16 to 24 MiB. Few edges have many pieces too, so that ranks and threads share them.
@@ -55,12 +55,12 @@ class MemoryTable:
         Vertices that may have no edge.
     """
 
-    sources: Column
-    targets: Column
-    weights: Column | None
+    sources: MemoryColumn
+    targets: MemoryColumn
+    weights: MemoryColumn | None
     name: str = "edges"
     row: str = "edge"
-    vertices: Column | None = None
+    vertices: MemoryColumn | None = None
     num_vertices: int | None = None
     directed: bool = False
     labels: Labels = "auto"

@@ -22,7 +22,7 @@ from mgraph.labels.strings import Strings
 from mgraph.types import Array
 
 
-class Column(Protocol):
+class MemoryColumn(Protocol):
     """Values of all edges, read in ranges by several threads."""
 
     @property
@@ -117,7 +117,7 @@ def encoded(texts: Sequence[Any], where: Callable[[int], str]) -> Strings:
     return Strings(offsets, np.frombuffer(data, np.uint8))
 
 
-def ids_column(values: Any, what: str) -> Column:
+def ids_column(values: Any, what: str) -> MemoryColumn:
     """Return ids of integers or strings as a column; other kinds are refused."""
     column = _column(values, what)
     if column.is_text:
@@ -131,7 +131,7 @@ def ids_column(values: Any, what: str) -> Column:
     return column
 
 
-def weights_column(values: Any, num_edges: int, what: str = "weights") -> Column:
+def weights_column(values: Any, num_edges: int, what: str = "weights") -> MemoryColumn:
     """Return weights as a column, one for each edge; dtypes that are no numbers of 64 bits are refused."""
     if isinstance(values, (list, tuple)):
         return HostColumn(as_weights(values, num_edges, what))
@@ -145,7 +145,7 @@ def weights_column(values: Any, num_edges: int, what: str = "weights") -> Column
     return column
 
 
-def weights_of(column: Column, lo: int, hi: int, backend: Backend, what: str = "weights") -> Array:
+def weights_of(column: MemoryColumn, lo: int, hi: int, backend: Backend, what: str = "weights") -> Array:
     """Return the weights lo..hi in a dtype of WEIGHT_DTYPES, all finite."""
     weights = column.part(lo, hi, backend)
     assert not isinstance(weights, Strings)
@@ -153,7 +153,7 @@ def weights_of(column: Column, lo: int, hi: int, backend: Backend, what: str = "
     return weights.astype(weights_dtype(weights.dtype), copy=False)
 
 
-def _column(values: Any, what: str) -> Column:
+def _column(values: Any, what: str) -> MemoryColumn:
     """Return values of any kind as a column."""
     refuse_lazy(values, what)
     refuse_masked(values, what)

@@ -32,7 +32,7 @@ class StoredArrays(Protocol):
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnPlace:
     """Values of one dtype in a file: value i is at byte `at + i * step`."""
 
     at: int
@@ -45,7 +45,7 @@ class PlainArrays:
     """Arrays at known places of a file."""
 
     file: InputFile
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ColumnPlace]
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[ReadValues]:
