@@ -12,7 +12,18 @@ import numpy as np
 from mgraph.errors import InputError, UsageError
 from mgraph.io.parts_folder import new_folder, num_bytes_of
 from mgraph.io.replace_folder import names_folder
-from mgraph.io.tables import BATCH_ROWS, Batch, EdgeFacts, Kind, Table, Values, as_column, as_objects, joined, kind_of
+from mgraph.io.tables import (
+    BATCH_ROWS,
+    Batch,
+    ColumnType,
+    EdgeFacts,
+    Table,
+    Values,
+    as_column,
+    as_objects,
+    joined,
+    type_of,
+)
 from mgraph.io.write import EDGE_WRITERS, TABLE_WRITERS, Write, write_table, write_to
 from mgraph.io.write_arrow import require_pyarrow, write_parquet
 from mgraph.rank_jobs.tables import ResultRows, Rows, make_frame, make_rows, write_parts
@@ -101,8 +112,8 @@ class TableOnRanks:
         batches = list(self._batches(self._names)) or [self._range(0, 0, self._names)]
         return {name: joined([batch[name] for batch in batches]) for name in self._names}
 
-    def _kinds(self) -> dict[str, Kind]:
-        return {name: kind_of(values) for name, values in self._range(0, 0, self._names).items()}
+    def _kinds(self) -> dict[str, ColumnType]:
+        return {name: type_of(values) for name, values in self._range(0, 0, self._names).items()}
 
     def _batches(self, names: Sequence[str]) -> Iterator[Batch]:
         cuts = self._cuts()

@@ -17,7 +17,7 @@ from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io.ahead import mapped_ahead
-from mgraph.io.tables import Batch, EdgeFacts, Kind, Table
+from mgraph.io.tables import Batch, ColumnType, EdgeFacts, Table
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, none_of
 
@@ -44,7 +44,7 @@ class _Piece:
 class Survey:
     """What is known after reading all pieces once."""
 
-    columns: dict[str, Kind]
+    columns: dict[str, ColumnType]
     num_edges: int
     highest: int | None  # None if ids are strings
     num_vertices_apart: int
@@ -59,7 +59,7 @@ def table_of_pieces(edges: EdgeTable, backend: Backend, *, in_one_pass: bool) ->
     facts = EdgeFacts(edges.num_vertices, edges.directed)
     survey = None
     if in_one_pass:
-        kinds: dict[str, Kind] = {
+        kinds: dict[str, ColumnType] = {
             name: None if isinstance(values, Strings) else values.dtype
             for name, values in _read(edges, backend, 0).columns.items()
         }
@@ -143,7 +143,7 @@ def _survey(edges: EdgeTable, backend: Backend) -> Survey:
         high = max(high, piece.high)
     _check_end(edges, num_edges, None if any(dtype.kind == "f" for dtype in weights) else doubt)
     ids = None if is_text else _ids_dtype(low, high)
-    columns: dict[str, Kind] = {"source": ids, "target": ids}
+    columns: dict[str, ColumnType] = {"source": ids, "target": ids}
     if edges.has_weights:
         columns["weight"] = np.result_type(*weights) if weights else np.dtype(np.int64)
     return Survey(columns, num_edges, None if is_text else high, apart)
@@ -173,5 +173,5 @@ def _check_end(edges: EdgeTable, num_edges: int, doubt: InputError | None) -> No
         )
 
 
-def _cast(values: Any, kind: Kind) -> Any:
+def _cast(values: Any, kind: ColumnType) -> Any:
     return values if kind is None else values.astype(kind, copy=False)

@@ -18,7 +18,7 @@ from mgraph.types import vertex_dtype
 Values = np.ndarray | Strings
 Batch = dict[str, Any]
 # The type of a column: None for strings.
-Kind = np.dtype | None
+ColumnType = np.dtype | None
 # Rows in memory at a time.
 BATCH_ROWS = 1 << 22
 EDGE_COLUMNS = ("source", "target", "weight")
@@ -54,7 +54,7 @@ class Table:
         Of columns of integers with missing values: the integer in their place, which text keeps.
     """
 
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnType]
     num_rows: int | None
     batches: Callable[[Sequence[str]], Iterator[Batch]]
     edges: EdgeFacts | None = None
@@ -81,7 +81,7 @@ def num_rows(batch: Batch) -> int:
     return len(next(iter(batch.values()))) if batch else 0
 
 
-def kind_of(values: Values) -> Kind:
+def type_of(values: Values) -> ColumnType:
     """Return the type of a column's values."""
     return None if isinstance(values, Strings) else values.dtype
 
@@ -98,13 +98,13 @@ def table_of_columns(columns: Mapping[str, Any]) -> Table:
         for lo in range(0, rows, BATCH_ROWS):
             yield {name: arrays[name][lo : min(lo + BATCH_ROWS, rows)] for name in names}
 
-    return Table({name: kind_of(values) for name, values in arrays.items()}, rows, batches)
+    return Table({name: type_of(values) for name, values in arrays.items()}, rows, batches)
 
 
 def table_of_source(source: EdgeSource, backend: Backend) -> Table:
     """Return the edges of a source as a table, as the source yields them."""
     ids = vertex_dtype(source.num_vertices)
-    columns: dict[str, Kind] = {"source": ids, "target": ids}
+    columns: dict[str, ColumnType] = {"source": ids, "target": ids}
     if source.weight_dtype is not None:
         columns["weight"] = source.weight_dtype
     estimate = 4 * source.num_vertices if source.num_input_edges is None else source.num_input_edges

@@ -22,7 +22,7 @@ from mgraph.labels.dictionary import Dictionary
 from mgraph.labels.sort import divide, sort_labels, sort_run
 from mgraph.labels.spread import Spread, spread_over
 from mgraph.labels.strings import Strings
-from mgraph.labels.table import Kind, LabelTable, exchange_labels, stride_of
+from mgraph.labels.table import LabelKind, LabelTable, exchange_labels, stride_of
 from mgraph.labels.words import address_of, header_of, length_of, load_word, word_of_record, words_of
 from mgraph.types import Array, vertex_dtype
 
@@ -108,7 +108,7 @@ class LabelReader:
         num_vertices = comm.sum(len(part))[0]
         part = _rebalanced(part, num_vertices, comm)
         missing = SMALLEST if negative else LARGEST if beyond else -1
-        name: Kind = "string" if kind == STRING else "integer"
+        name: LabelKind = "string" if kind == STRING else "integer"
         dtype = vertex_dtype(num_vertices)
         return LabelTable(num_vertices, name, part, int(missing), spread), ids.astype(dtype, copy=False)
 

@@ -15,7 +15,7 @@ from mgraph.labels.spread import Spread, serially
 from mgraph.labels.strings import Strings
 from mgraph.labels.words import address_of, bytes_as_word, copy_bytes, load_byte
 
-Kind = Literal["integer", "string"]
+LabelKind = Literal["integer", "string"]
 # Labels that a thread copies at a time.
 TAKEN_AT_ONCE = 1 << 16
 # Labels that are read ahead, so that their cache misses overlap.
@@ -35,7 +35,7 @@ class LabelTable:
     """
 
     num_vertices: int
-    kind: Kind
+    kind: LabelKind
     part: np.ndarray | Strings
     missing: int = -1
     spread: Spread = field(default=serially, repr=False)

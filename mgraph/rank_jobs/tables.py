@@ -21,7 +21,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.io.ahead import mapped_ahead
 from mgraph.io.parts_folder import new_part, part_path
 from mgraph.io.remote import is_url
-from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_column, joined, kind_of, num_rows
+from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_column, joined, num_rows, type_of
 from mgraph.io.write_arrow import write_parquet
 from mgraph.labels.spread import serially
 from mgraph.labels.table import stride_of
@@ -225,7 +225,7 @@ def make_frame(rank: Rank, key: str, rows: Rows, names: Sequence[str]) -> pandas
 def write_parts(rank: Rank, key: str, rows: Rows, folder: str, names: Sequence[str]) -> list[tuple[str, int, int]]:
     """Write this rank's rows to parts in a folder, some at a time; return the path, rows and bytes of each."""
     here = f"rank {rank.index} on {socket.gethostname()}"
-    kinds = {name: kind_of(values) for name, values in rows.shared(rank, key, 0, 0, names).items()}
+    kinds = {name: type_of(values) for name, values in rows.shared(rank, key, 0, 0, names).items()}
     times = rows.times(rank, key)
     if not is_url(folder) and not os.path.isdir(folder):
         raise UsageError(

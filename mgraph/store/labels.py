@@ -9,7 +9,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.comm.base import Communicator
 from mgraph.labels.spread import spread_over
 from mgraph.labels.strings import Strings
-from mgraph.labels.table import Kind, LabelTable, stride_of
+from mgraph.labels.table import LabelKind, LabelTable, stride_of
 from mgraph.store.files import Stored, extents_of, num_threads, read_array, unchanged
 from mgraph.store.manifest import StoredGraph
 from mgraph.store.tables import require_memory
@@ -44,7 +44,7 @@ def load_labels(store: StoredGraph, backend: Backend, comm: Communicator) -> Lab
     require_memory(store, _bytes_of(store, comm.size), host, comm)
     part: np.ndarray | Strings
     if INTEGERS in store.dtypes:
-        kind: Kind = "integer"
+        kind: LabelKind = "integer"
         part = read_array(store, INTEGERS, extents_of(store, INTEGERS, own.start, own.stop), host)
     else:
         kind = "string"
