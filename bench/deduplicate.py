@@ -57,10 +57,10 @@ PHASES = {
     "read.map.sort": ("mgraph.labels.device_sort", "sort_codes"),
     "build": ("mgraph.rank_jobs.build", "build"),
     "components": ("mgraph.rank_jobs.components", "run_variant.compute_components"),
-    "write": ("mgraph.api.tables", "write_parts"),
-    "write.rows": ("mgraph.rank_jobs.tables", "ResultRows._rows"),
+    "write": ("mgraph.api.tables_on_ranks", "write_parts"),
+    "write.rows": ("mgraph.rank_jobs.table_rows", "ResultRows._rows"),
     "write.labels": ("mgraph.labels.table", "LabelTable.labels_of"),
-    "write.parquet": ("mgraph.rank_jobs.tables", "write_parquet"),
+    "write.parquet": ("mgraph.rank_jobs.table_rows", "write_parquet"),
 }
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from mgraph.api.graph import Graph, Stored
 from mgraph.api.results import Column
-from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
+from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import refuse_pickle
 from mgraph.formatting import counted
-from mgraph.io.tables import EDGE_COLUMNS, Table
-from mgraph.rank_jobs.tables import GraphEdges, ResultRows, number_vertices, sort_vertices
+from mgraph.io.output_tables import EDGE_COLUMNS, Table
+from mgraph.rank_jobs.table_rows import GraphEdges, ResultRows, number_vertices, sort_vertices
 
 if TYPE_CHECKING:
     import dask.dataframe

@@ -9,7 +9,7 @@ import numpy as np
 
 from mgraph.errors import UsageError
 from mgraph.io.checks import as_integer
-from mgraph.io.tables import as_objects, joined
+from mgraph.io.output_tables import as_objects, joined
 from mgraph.rank_jobs.labels import ids_of_labels, labels_of_vertices
 from mgraph.shard.shard import GraphInfo
 

@@ -14,11 +14,11 @@ import numpy as np
 from mgraph.api.graph import Graph, Stored, as_vertices
 from mgraph.api.html import html_of_costs, html_of_result
 from mgraph.api.labels import dtype_of_vertices
-from mgraph.api.tables import TableOnRanks, table_of_vertices
+from mgraph.api.tables_on_ranks import TableOnRanks, table_of_vertices
 from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_integer
-from mgraph.io.tables import as_objects, joined
+from mgraph.io.output_tables import as_objects, joined
 from mgraph.rank_jobs.results import copy_column, copy_vertices, count_values, digest, fetch, fetch_vertices
 from mgraph.validation.traversal import Violation, ensure_valid
 

@@ -9,13 +9,13 @@ import numpy as np
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.results import Column, Costs, Result, costs_of_ranks
-from mgraph.api.tables import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
+from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.checks import as_flag
-from mgraph.io.tables import EDGE_COLUMNS
+from mgraph.io.output_tables import EDGE_COLUMNS
 from mgraph.rank_jobs.spanning_forest import check_forest, compute_spanning_forest
-from mgraph.rank_jobs.tables import ResultRows
+from mgraph.rank_jobs.table_rows import ResultRows
 from mgraph.validation.traversal import Violation
 
 UNWEIGHTED = "the graph has no weights: a spanning forest needs them, build it with weights"

@@ -14,7 +14,7 @@ from mgraph.api.html import html_of_many
 from mgraph.api.results import Column, Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
-from mgraph.io.tables import as_objects
+from mgraph.io.output_tables import as_objects
 from mgraph.rank_jobs.traversal import check_traversal, follow
 from mgraph.shard.user_ids import user_dtype
 from mgraph.validation.traversal import Violation

@@ -29,9 +29,9 @@ from mgraph.edges import EdgeSource, EdgeTable, are_strings, has_weights, is_tab
 from mgraph.errors import UsageError
 from mgraph.formatting import counted
 from mgraph.io.convert import table_of_pieces
+from mgraph.io.output_tables import Table, table_of_source
 from mgraph.io.replace import require_place
 from mgraph.io.replace_folder import names_folder
-from mgraph.io.tables import Table, table_of_source
 from mgraph.io.write import (
     EDGE_WRITERS,
     GRAPH_WRITERS,

@@ -17,7 +17,7 @@ from mgraph.edges import EdgePiece, EdgeTable
 from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io.ahead import mapped_ahead
-from mgraph.io.tables import Batch, ColumnType, EdgeFacts, Table
+from mgraph.io.output_tables import Batch, ColumnType, EdgeFacts, Table
 from mgraph.labels.strings import Strings
 from mgraph.types import LARGE_VERTEX, SMALL_VERTEX, none_of
 

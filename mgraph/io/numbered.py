@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.tables import EdgeFacts, Table
+from mgraph.io.output_tables import EdgeFacts, Table
 
 OTHERS = "write .csv, .parquet or .arrow instead"
 

@@ -16,11 +16,11 @@ from mgraph.edges import EdgeChunk, EdgeSource
 from mgraph.errors import UsageError, WouldNotFit
 from mgraph.formatting import readable_bytes
 from mgraph.io.csr import write_csr
+from mgraph.io.output_tables import Batch, Table, num_rows, table_of_columns, table_of_source
 from mgraph.io.parts_folder import new_folder, new_part
 from mgraph.io.remote import file_system, is_url
 from mgraph.io.replace import replacing, require_place
 from mgraph.io.replace_folder import names_folder, require_folder_place
-from mgraph.io.tables import Batch, Table, num_rows, table_of_columns, table_of_source
 from mgraph.io.upload import require_empty_url, uploading
 from mgraph.io.write_arrow import write_arrow, write_parquet
 from mgraph.io.write_graph_binary import (

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mgraph.errors import UsageError
-from mgraph.io.tables import Batch, Table, Values, num_rows
+from mgraph.io.output_tables import Batch, Table, Values, num_rows
 from mgraph.labels.strings import Strings
 
 

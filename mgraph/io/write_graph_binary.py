@@ -12,7 +12,7 @@ from mgraph.errors import InputError
 from mgraph.io.gap import HEADER
 from mgraph.io.graph500 import PACKED, WIDE
 from mgraph.io.numbered import exact_weights, highest_id, require_edge_facts
-from mgraph.io.tables import Table
+from mgraph.io.output_tables import Table
 
 NEIGHBOR = np.dtype("<i4")
 WEIGHTED_NEIGHBOR = np.dtype([("target", "<i4"), ("weight", "<i4")])

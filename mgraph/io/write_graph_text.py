@@ -10,7 +10,7 @@ import numpy as np
 
 from mgraph.errors import InputError
 from mgraph.io.numbered import require_edge_facts, whole_weights
-from mgraph.io.tables import Batch, Table
+from mgraph.io.output_tables import Batch, Table
 from mgraph.io.write_text import write_lines
 
 FIELDS = {"f": "real", "i": "integer", "u": "integer"}

@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.tables import Table
+from mgraph.io.output_tables import Table
 
 # The columns of a table of edges, by their names in our archives.
 EDGE_ARRAYS = {"source": "sources", "target": "targets", "weight": "weights"}

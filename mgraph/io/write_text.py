@@ -17,7 +17,7 @@ import numpy as np
 
 from mgraph.errors import InputError
 from mgraph.io.ahead import mapped_ahead
-from mgraph.io.tables import Batch, Table, Values, as_objects, num_rows
+from mgraph.io.output_tables import Batch, Table, Values, as_objects, num_rows
 from mgraph.io.write_arrow import to_arrow
 from mgraph.labels.strings import Strings
 

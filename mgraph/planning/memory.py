@@ -26,8 +26,8 @@ from mgraph.ingest.keys import key_layout
 from mgraph.ingest.plan import Sizes, default_chunks, plan_build
 from mgraph.ingest.survey import Survey
 from mgraph.partition import Partition
+from mgraph.planning.expected_sizes import PlannedTable, as_planned
 from mgraph.planning.labels import LABELS, LABELS_READ, LABELS_SORTED, ON_HOST
-from mgraph.planning.tables import PlannedTable, as_planned
 from mgraph.shard.batches import blocks_beside
 from mgraph.shard.block_headers import shape_of
 from mgraph.store.manifest import StoredGraph

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from mgraph import config
 from mgraph.algorithms.bfs.step import DEEP_DEGREE
 from mgraph.edges import EdgeSizes, EdgeTable
+from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.memory import expected_connected, plan_graph
-from mgraph.planning.tables import as_planned
 
 # By backend: arcs for each further rank. On NVIDIA H200 BFS over 2^32 arcs on two ranks takes little more than half the
 # time of one (rmat27). A graph is placed before its algorithms are known: at 2^31 arcs shortest paths and forests gain

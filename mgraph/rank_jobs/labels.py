@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mgraph.cluster.base import Rank
-from mgraph.io.tables import Values
+from mgraph.io.output_tables import Values
 from mgraph.partition import chunk_range
 from mgraph.rank_jobs.results import labels_of_ids
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mgraph.cluster.base import Rank
-from mgraph.io.tables import Values, as_objects
+from mgraph.io.output_tables import Values, as_objects
 from mgraph.labels.table import LabelTable
 from mgraph.types import Array
 

@@ -15,7 +15,7 @@ from mgraph.backends.totals import total
 from mgraph.cluster.base import Rank
 from mgraph.comm.base import Communicator
 from mgraph.errors import InputError
-from mgraph.io.tables import Values
+from mgraph.io.output_tables import Values
 from mgraph.rank_jobs.results import StoredColumns, labels_of_ids
 from mgraph.shard.result_routing import require_result_routing
 from mgraph.shard.shard import Shard

@@ -22,7 +22,7 @@ from mgraph.shard.block_headers import choose_shape
 from mgraph.shard.shard import Blocks, Shard
 from mgraph.store.files import Extent, extents_of, read_array
 from mgraph.store.manifest import StoredGraph
-from mgraph.store.tables import load_lengths, load_tables, partition_of, require_memory, tables_bytes
+from mgraph.store.vertex_tables import load_lengths, load_tables, partition_of, require_memory, tables_bytes
 from mgraph.types import vertex_dtype
 
 HEADERS = ("unit_tiles", "unit_segments", "tile_edges", "tile_starts")

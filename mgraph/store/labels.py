@@ -12,7 +12,7 @@ from mgraph.labels.strings import Strings
 from mgraph.labels.table import LabelKind, LabelTable, stride_of
 from mgraph.store.files import Stored, extents_of, num_threads, read_array, unchanged
 from mgraph.store.manifest import StoredGraph
-from mgraph.store.tables import require_memory
+from mgraph.store.vertex_tables import require_memory
 
 INTEGERS = "labels"
 STRING_LENGTHS = "label_lengths"

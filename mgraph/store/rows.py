@@ -12,7 +12,7 @@ from mgraph.shard.shard import Rows, Shard
 from mgraph.store.deal import deal_arcs
 from mgraph.store.files import extents_of, read_array, unchanged
 from mgraph.store.manifest import PIECE_ARCS, StoredGraph
-from mgraph.store.tables import is_dealt, load_lengths, load_tables, partition_of, require_memory, tables_bytes
+from mgraph.store.vertex_tables import is_dealt, load_lengths, load_tables, partition_of, require_memory, tables_bytes
 from mgraph.types import Array
 
 

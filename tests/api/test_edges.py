@@ -45,8 +45,8 @@ def test_edges_of_random_graphs(clusters, case, p, order):
 def test_small_batches_give_the_same_edges(clusters, monkeypatch, order, directed):
     case = random_case(2)
     case = type(case)(case.name, case.num_vertices, case.sources, case.targets, None, directed)
-    monkeypatch.setattr("mgraph.rank_jobs.tables.BATCH_ROWS", 5)
-    monkeypatch.setattr("mgraph.rank_jobs.tables.PART_ROWS", 3)
+    monkeypatch.setattr("mgraph.rank_jobs.table_rows.BATCH_ROWS", 5)
+    monkeypatch.setattr("mgraph.rank_jobs.table_rows.PART_ROWS", 3)
     for buckets in (1 << 16, 4):
         monkeypatch.setattr(edges_by_user, "BUCKETS", buckets)
         for p in (1, 3):

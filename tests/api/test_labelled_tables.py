@@ -70,7 +70,7 @@ def assert_same(found: pandas.DataFrame, wanted: pandas.DataFrame) -> None:
 
 @pytest.mark.parametrize("part_rows", [1 << 21, 11])
 def test_results_are_in_labels(graphs, tmp_path, monkeypatch, part_rows):
-    monkeypatch.setattr("mgraph.rank_jobs.tables.PART_ROWS", part_rows)
+    monkeypatch.setattr("mgraph.rank_jobs.table_rows.PART_ROWS", part_rows)
     g, labels, (paths, components, _) = graphs
     for result, plain in ((mg.sssp(g, [0, 1]), paths), (mg.connected_components(g), components)):
         wanted = labelled(plain, labels, VERTICES)

@@ -16,7 +16,7 @@ from odd_labels import ODD, strings
 from mgraph.edges import EdgePiece
 from mgraph.errors import InputError, UsageError
 from mgraph.io.convert import table_of_pieces
-from mgraph.io.tables import Table
+from mgraph.io.output_tables import Table
 from mgraph.io.write import EDGE_WRITERS, require_weights_as_named, write_folder, write_table
 
 

@@ -18,7 +18,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.generate.rmat import Rmat
 from mgraph.generate.uniform import FixedOutDegree
 from mgraph.ingest.read import read_table
-from mgraph.io import tables, write
+from mgraph.io import output_tables, write
 from mgraph.io.formats import read_source
 
 EDGES = {"u": [0, 1, 2, 5], "v": [1, 2, 0, 0], "w": [0.5, 1.5, 2.5, 0.0]}
@@ -31,7 +31,7 @@ def save(path, columns, **options):
 
 @pytest.mark.parametrize("source", [Rmat(6), Rmat(5, weights="float64"), FixedOutDegree(90, 3, weights=None)])
 def test_written_edges_are_read_back(tmp_path, source, monkeypatch):
-    monkeypatch.setattr(tables, "BATCH_ROWS", 50)  # several row groups
+    monkeypatch.setattr(output_tables, "BATCH_ROWS", 50)  # several row groups
     path = tmp_path / "graph.parquet"
     write.write_edges(path, source)
     table = read_source(path)

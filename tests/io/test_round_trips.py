@@ -21,7 +21,7 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import InputError
 from mgraph.io.convert import table_of_pieces
 from mgraph.io.formats import read_source
-from mgraph.io.tables import EdgeFacts, Table, table_of_columns, table_of_source
+from mgraph.io.output_tables import EdgeFacts, Table, table_of_columns, table_of_source
 from mgraph.io.write import EDGE_WRITERS, GRAPH_WRITERS, write_edges, write_folder, write_graph500_files, write_table
 from mgraph.labels.strings import Strings
 

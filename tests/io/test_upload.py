@@ -12,7 +12,7 @@ from mgraph.cluster.in_process import InProcessCluster
 from mgraph.errors import InputError, UsageError
 from mgraph.io import upload
 from mgraph.io.write import TABLE_WRITERS, require_writable, write_columns
-from mgraph.rank_jobs import tables as jobs
+from mgraph.rank_jobs import table_rows as jobs
 
 COLUMNS = {"vertex": np.arange(5), "distance": np.arange(5.0)}
 
@@ -46,8 +46,8 @@ def test_failed_write_uploads_nothing(memory, result, monkeypatch):
             raise InputError("broken")
         return rows.shared(rank, key, lo, hi, names)
 
-    monkeypatch.setattr("mgraph.api.tables.make_rows", fail)
-    monkeypatch.setattr("mgraph.api.tables.BATCH_ROWS", 10)
+    monkeypatch.setattr("mgraph.api.tables_on_ranks.make_rows", fail)
+    monkeypatch.setattr("mgraph.api.tables_on_ranks.BATCH_ROWS", 10)
     with pytest.raises(InputError, match="broken"):
         result.write("memory://out/a.csv")
     assert calls

@@ -21,7 +21,7 @@ from user_graphs import graph_of
 
 import mgraph as mg
 from mgraph.errors import InputError, UsageError
-from mgraph.io.tables import table_of_source
+from mgraph.io.output_tables import table_of_source
 from mgraph.io.write import GRAPH_WRITERS, write_graph500_files, write_table
 
 

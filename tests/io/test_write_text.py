@@ -14,7 +14,7 @@ from odd_labels import ODD, strings
 
 from mgraph.errors import InputError
 from mgraph.io import write_text
-from mgraph.io.tables import EdgeFacts, Table, table_of_columns
+from mgraph.io.output_tables import EdgeFacts, Table, table_of_columns
 from mgraph.io.write import write_columns
 
 

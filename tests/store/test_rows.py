@@ -29,7 +29,7 @@ def test_load_that_would_not_fit_is_refused(tmp_path, monkeypatch, layout, num_r
     backend = CpuBackend(1)
     backend.free_bytes = lambda: 1000
     read = []
-    monkeypatch.setattr("mgraph.store.tables.read_array", lambda *args: read.append(args))
+    monkeypatch.setattr("mgraph.store.vertex_tables.read_array", lambda *args: read.append(args))
     with pytest.raises(WouldNotFit, match=r"loading graph takes .* more on each rank, and 1000 B is free: use more"):
         run_on_ranks(lambda _, comm: load_shard(store, backend, comm), [None] * num_ranks)
     assert not read

@@ -20,7 +20,7 @@ from mgraph.cluster.base import Rank
 from mgraph.edges import EdgeChunk
 from mgraph.errors import WouldNotFit
 from mgraph.generate.rmat import Rmat
-from mgraph.rank_jobs.tables import ResultRows
+from mgraph.rank_jobs.table_rows import ResultRows
 
 
 def total(rank: Rank, *args: Any) -> tuple:

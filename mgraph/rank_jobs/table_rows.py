@@ -19,9 +19,19 @@ import numpy as np
 from mgraph.cluster.base import Rank
 from mgraph.errors import InputError, UsageError
 from mgraph.io.ahead import mapped_ahead
+from mgraph.io.output_tables import (
+    BATCH_ROWS,
+    EDGE_COLUMNS,
+    Batch,
+    EdgeFacts,
+    Table,
+    as_column,
+    joined,
+    num_rows,
+    type_of,
+)
 from mgraph.io.parts_folder import new_part, part_path
 from mgraph.io.remote import is_url
-from mgraph.io.tables import BATCH_ROWS, EDGE_COLUMNS, Batch, EdgeFacts, Table, as_column, joined, num_rows, type_of
 from mgraph.io.write_arrow import write_parquet
 from mgraph.labels.spread import serially
 from mgraph.labels.table import stride_of

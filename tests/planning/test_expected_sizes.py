@@ -9,9 +9,9 @@ from cli_runs import run
 import mgraph as mg
 from mgraph.backends.host_memory import FreeMemory
 from mgraph.io.formats import read_source
+from mgraph.planning.expected_sizes import as_planned
 from mgraph.planning.memory import KEPT, plan_graph
 from mgraph.planning.placement import place_graph
-from mgraph.planning.tables import as_planned
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from zoo import ZOO, random_case
 
 import mgraph as mg
 from mgraph.cluster.in_process import InProcessCluster
-from mgraph.rank_jobs import tables as jobs
+from mgraph.rank_jobs import table_rows as jobs
 from mgraph.rank_jobs.results import count_values
 
 CASE = random_case(3)
@@ -75,7 +75,7 @@ def test_dask_data_frame_has_a_partition_for_each_rank(result, graph):
 
 def test_files_are_written_in_batches(result, tmp_path, monkeypatch):
     wanted = result.to_pandas()
-    monkeypatch.setattr("mgraph.api.tables.BATCH_ROWS", 10)
+    monkeypatch.setattr("mgraph.api.tables_on_ranks.BATCH_ROWS", 10)
     for suffix, read in ((".csv", pandas.read_csv), (".parquet", pandas.read_parquet), (".arrow", pandas.read_feather)):
         result.write(tmp_path / f"a{suffix}")
         pandas.testing.assert_frame_equal(read(tmp_path / f"a{suffix}"), wanted)

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mgraph.errors import InputError, UsageError
-from mgraph.io.parts_folder import new_folder, num_bytes_of
-from mgraph.io.replace_folder import names_folder
-from mgraph.io.tables import (
+from mgraph.io.output_tables import (
     BATCH_ROWS,
     Batch,
     ColumnType,
@@ -24,9 +22,11 @@ from mgraph.io.tables import (
     joined,
     type_of,
 )
+from mgraph.io.parts_folder import new_folder, num_bytes_of
+from mgraph.io.replace_folder import names_folder
 from mgraph.io.write import EDGE_WRITERS, TABLE_WRITERS, Write, write_table, write_to
 from mgraph.io.write_arrow import require_pyarrow, write_parquet
-from mgraph.rank_jobs.tables import ResultRows, Rows, make_frame, make_rows, write_parts
+from mgraph.rank_jobs.table_rows import ResultRows, Rows, make_frame, make_rows, write_parts
 
 if TYPE_CHECKING:
     import dask.dataframe
