@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("cluster",),
         ("rank_jobs",),
         ("api",),
-        ("cli",),
+        ("cli", "nx_backend"),
         ("__main__",),
     )
 )
@@ -61,6 +61,7 @@ PLACES = (
     Place("dask_cuda", ("cluster/",), in_functions=True),
     Place("cupy", ("backends/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
+    Place("networkx", ("nx_backend/",)),
     # Its module imports CuPy, so other modules import it in functions that run only with a GPU.
     Place("mgraph.backends.cuda", ("backends/", "cli/doctor.py"), in_functions=True),
     Place("mgraph.backends.copies", ("backends/cuda.py",)),

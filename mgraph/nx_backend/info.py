@@ -1,0 +1,79 @@
+"""Tell NetworkX about the backend: importing NetworkX imports this module, so that nothing heavy may be here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SUMMARY = "Searches, components and spanning trees on a Dask cluster of GPUs, or on the cores of this machine."
+CLUSTER = "What `mgraph.connect` returns, or a `distributed.Client`: where the graph is built. By default the one of"
+PARAMETERS = {
+    "cluster : Cluster or Client, optional": f"{CLUSTER} `nx.config.backends.mgraph`, else a CPU rank of this process."
+}
+
+LENGTHS = "Weights are 64-bit integers or finite floats, of one type and not negative."
+BOTH_ENDS = "Between two nodes, the path may be another one of the same length: NetworkX searches from both ends."
+BREADTH_FIRST = "Neighbors cannot be sorted by a function."
+KRUSKAL = "Serves Kruskal's algorithm, with NetworkX's choice among equal weights."
+ECCENTRICITIES = "Searches from each node; `usebounds` and given eccentricities are NetworkX's own matter."
+
+# What each function adds to NetworkX's own documentation.
+NOTES = {
+    "all_pairs_dijkstra": LENGTHS,
+    "all_pairs_dijkstra_path": LENGTHS,
+    "all_pairs_dijkstra_path_length": LENGTHS,
+    "all_pairs_shortest_path": "",
+    "all_pairs_shortest_path_length": "",
+    "ancestors": "",
+    "bfs_edges": BREADTH_FIRST,
+    "bfs_layers": "",
+    "bfs_predecessors": BREADTH_FIRST,
+    "bfs_successors": BREADTH_FIRST,
+    "bfs_tree": BREADTH_FIRST,
+    "center": ECCENTRICITIES,
+    "connected_components": "",
+    "descendants": "",
+    "descendants_at_distance": "",
+    "diameter": ECCENTRICITIES,
+    "dijkstra_path": LENGTHS,
+    "dijkstra_path_length": LENGTHS,
+    "eccentricity": ECCENTRICITIES,
+    "has_path": "",
+    "is_connected": "",
+    "is_weakly_connected": "",
+    "maximum_spanning_edges": KRUSKAL,
+    "maximum_spanning_tree": KRUSKAL,
+    "minimum_spanning_edges": KRUSKAL,
+    "minimum_spanning_tree": KRUSKAL,
+    "multi_source_dijkstra": LENGTHS,
+    "multi_source_dijkstra_path": LENGTHS,
+    "multi_source_dijkstra_path_length": LENGTHS,
+    "node_connected_component": "",
+    "number_connected_components": "",
+    "number_weakly_connected_components": "",
+    "periphery": ECCENTRICITIES,
+    "radius": ECCENTRICITIES,
+    "shortest_path": f"{LENGTHS} {BOTH_ENDS}",
+    "shortest_path_length": LENGTHS,
+    "single_source_dijkstra": LENGTHS,
+    "single_source_dijkstra_path": LENGTHS,
+    "single_source_dijkstra_path_length": LENGTHS,
+    "single_source_shortest_path": "",
+    "single_source_shortest_path_length": "",
+    "single_target_shortest_path": "",
+    "single_target_shortest_path_length": "",
+    "weakly_connected_components": "",
+}
+
+
+def get_info() -> dict[str, Any]:
+    """Return what the entry point `networkx.backend_info` promises."""
+    return {
+        "backend_name": "mgraph",
+        "project": "mgraph",
+        "package": "mgraph.nx_backend",
+        "short_summary": SUMMARY,
+        "default_config": {"cluster": None},
+        "functions": {
+            name: {"additional_docs": note, "additional_parameters": PARAMETERS} for name, note in NOTES.items()
+        },
+    }

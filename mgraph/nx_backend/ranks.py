@@ -1,0 +1,40 @@
+"""Find the cluster on which converted graphs are built, and hand on what it refuses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+
+from mgraph.cluster.in_process import InProcessCluster
+from mgraph.errors import InputError
+
+# By process id: the cluster of one CPU rank that calls without a cluster share. It closes itself at exit.
+_own_clusters: dict[int, InProcessCluster] = {}
+
+
+def find_cluster(given: Any) -> Any:
+    """Return the cluster of a call: what it names, what NetworkX is configured with, or the own one."""
+    if given is not None:
+        return given
+    configured = getattr(getattr(nx.config.backends, "mgraph", None), "cluster", None)
+    return _own_cluster() if configured is None else configured
+
+
+def _own_cluster() -> InProcessCluster:
+    cluster = _own_clusters.get(os.getpid())
+    if cluster is None or cluster.closed:
+        cluster = _own_clusters[os.getpid()] = InProcessCluster(1, backend="cpu")
+    return cluster
+
+
+@contextlib.contextmanager
+def refusals() -> Iterator[None]:
+    """Turn a refusal of the data into the error after which NetworkX asks the next backend."""
+    try:
+        yield
+    except InputError as error:
+        raise NotImplementedError(str(error)) from error

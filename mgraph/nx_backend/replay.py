@@ -1,0 +1,47 @@
+"""Repeat NetworkX's search with the distances known: in its order, and with its choice among shortest paths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mgraph.backends.kernel import inline
+
+UNSETTLED = -1
+
+
+@inline
+def settle(indptr, targets, weights, distances, starts, num_pushed, order, parents):
+    """Settle vertices as Dijkstra's algorithm with a heap of (distance, time of push) does, without the heap.
+
+    `order` has the sources, then UNSETTLED; `starts` is the first place of a vertex's distance in the order, -1 if it
+    was not reached; `num_pushed` counts, at that place, the vertices of this distance in the order.
+
+    A vertex is pushed at its final distance by the first settled vertex from which it has it; so it comes after those
+    of its distance that were pushed before. A breadth-first search is the case of unit weights.
+    """
+    for place in range(len(order)):
+        u = order[place]
+        for arc in range(indptr[u], indptr[u + 1]):
+            v = targets[arc]
+            if starts[v] >= 0 and parents[v] == UNSETTLED and distances[u] + weights[arc] == distances[v]:
+                parents[v] = u
+                order[starts[v] + num_pushed[starts[v]]] = v
+                num_pushed[starts[v]] += 1
+
+
+def in_order(
+    arcs: tuple[np.ndarray, np.ndarray, np.ndarray], distances: np.ndarray, reached: np.ndarray, sources: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the reached vertices in NetworkX's order, and the parent of each vertex; a source is its own."""
+    vertices = np.flatnonzero(reached)
+    found = distances[vertices]
+    starts = np.full(len(distances), -1, np.int64)
+    starts[vertices] = np.searchsorted(np.sort(found), found)
+    order = np.full(len(vertices), UNSETTLED, np.int64)
+    order[: len(sources)] = sources
+    parents = np.full(len(distances), UNSETTLED, np.int64)
+    parents[sources] = sources
+    num_pushed = np.zeros(len(vertices), np.int64)
+    num_pushed[0] = len(sources)
+    settle(*arcs, distances, starts, num_pushed, order, parents)
+    return order, parents
