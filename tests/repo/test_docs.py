@@ -25,8 +25,8 @@ DOCUMENTS = [*(ROOT / name for name in NAMED), *sorted(ROOT.glob("d*/**/*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A block that does not run everywhere.
 NEEDY_FENCE = re.compile(r"^<!-- needs: [\w ]+ -->\n```.*?^```$", re.MULTILINE | re.DOTALL)
-# Documents with Python that goes on from what the reader has, or is run by tests/store.
-PYTHON_NOT_RUN = {"output.md", "store.md"}
+# Documents with Python that goes on from what the reader has, or is run by tests/store or tests/nx_backend.
+PYTHON_NOT_RUN = {"networkx.md", "output.md", "store.md"}
 # Documents with commands that name files of others, or large graphs.
 COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md", "configuration.md"}
 # A word in backticks that may be a path of this tree: it has a slash or a known suffix.
