@@ -144,7 +144,13 @@ def _refuse(file: InputFile, first: bytes) -> None:
 
 def _batch(file: InputFile, reader: Any, number: int) -> Any:
     """Return a record batch; its buffers are checked, as a damaged one may lead beyond them."""
-    batch = reader.get_batch(number)
+    try:
+        batch = reader.get_batch(number)
+    except MemoryError as error:
+        if str(error):
+            raise
+        # Before version 24 pyarrow asks Python for as many bytes as a damaged header says.
+        raise InputError(f"{file}: record batch {number} needs more memory than there is: is it damaged?") from None
     batch.validate(full=True)
     return batch
 
