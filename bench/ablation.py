@@ -61,7 +61,7 @@ def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
 def _measure(g: Graph, cluster: Cluster, roots: list[int]) -> Iterator[dict]:
     """Yield a record for every algorithm and variant."""
     (rank,) = cluster._ranks  # in process, so its shard is accessible
-    shard = rank.objects[g.key]
+    shard = rank.objects[g._key]
     for algorithm in KERNELS:
         expected_results = _expected(g, algorithm, roots)
         for sorted_edges, read_only in itertools.product((False, True), repeat=2):
@@ -95,7 +95,7 @@ def _expected(g: Graph, algorithm: str, roots: list[int]) -> list[tuple[int, cup
     for root in roots:
         with KERNELS[algorithm](g, root) as result:
             mg.validate(result)
-            result_values = result.run(lambda rank, key: rank.objects[key].traversal.distances)[0]
+            result_values = result._stored.run(lambda rank, key: rank.objects[key].traversal.distances)[0]
             source = int(cupy.flatnonzero(result_values == 0)[0])
             found.append((source, result_values.copy()))
     return found

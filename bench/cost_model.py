@@ -76,7 +76,7 @@ def main(graphs: tuple[str, ...], sources: int, commit: str | None) -> None:
                     validated = [validated_digest(g, algorithm, root) for root in roots]
                     for choice, costs in choices.items():
                         with mock.patch.object(*PLACES[algorithm], costs):
-                            g.cluster.run(forget, g.key)
+                            g.cluster.run(forget, g._key)
                             times, digests = kernel_times(g, algorithm, roots)
                         if digests != validated:
                             raise SystemExit(f"{algorithm} of {name} by {choice} found different distances")

@@ -43,7 +43,7 @@ def main(graphs: tuple[str, ...], backend: str, runs: int) -> None:
     with mg.connect(num_ranks=1, backend=backend) as cluster:
         for name in graphs:
             with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
-                (lines,) = cluster.run(measure, g.key, runs)
+                (lines,) = cluster.run(measure, g._key, runs)
             print(f"{name}:")
             for part, (seconds, extra) in lines.items():
                 print(f"  {part:10} {seconds:8.3f} s {extra:6.1f} bytes an edge beside the blocks")

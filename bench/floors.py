@@ -59,7 +59,7 @@ def main(graphs: tuple[str, ...], backend: str, sources: int) -> None:
         (rank,) = cluster._ranks  # in process, so its shard is accessible
         for name in graphs:
             with Graph.from_source(source_of(name, "int"), cluster=cluster) as g:
-                shard = rank.objects[g.key]
+                shard = rank.objects[g._key]
                 proofs = [proof_of(g, root) for root in random_roots(g, sources, None)]
                 arcs, hops = (statistics.median(counts) for counts in zip(*proofs, strict=True))
                 for algorithm, terms in floors(name, shard, arcs, hops).items():
@@ -118,7 +118,7 @@ def millions(count: float) -> str:
 def proof_of(g: Graph, root: int) -> tuple[int, int]:
     """Return the arcs that verify a root's distances, and the longest path's hops."""
     with mg.sssp(g, root) as result:
-        return result.run(count_proof, g.key)[0]
+        return result._stored.run(count_proof, g._key)[0]
 
 
 def count_proof(rank: Any, key: str, graph: str) -> tuple[int, int]:

@@ -55,7 +55,7 @@ def main(graphs: tuple[str, ...], backend: str, runs: int, commit: str | None) -
                 built["local order"] = (local, "natural")
             for part, (edges, order) in built.items():
                 with Graph.from_source(edges, cluster=cluster, order=order) as g:
-                    (found,) = cluster.run(measure, g.key, runs, part == "as it is")
+                    (found,) = cluster.run(measure, g._key, runs, part == "as it is")
                     lines |= found if part == "as it is" else {part: found["as it is"]}
             print(f"{name}: {g.num_edges:,} edges")
             for part, (milliseconds, prepared) in lines.items():

@@ -218,7 +218,7 @@ def seconds_of(read: Callable[[], Any], repeat: int) -> Iterator[float]:
 
 def digest_of(g: mg.Graph) -> tuple[int, int]:
     """Return the number of edges, and a sum over all vertices of user id and degree."""
-    parts = g.cluster.run(degree_digest, g.key)
+    parts = g.cluster.run(degree_digest, g._key)
     return g.num_edges, sum(parts) % (1 << 64)
 
 

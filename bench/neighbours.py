@@ -44,7 +44,7 @@ def main(graphs: tuple[str, ...], commit: str | None) -> None:
                 with Graph.from_source(edges, cluster=cluster, order=order) as g:
                     (rank,) = cluster._ranks  # in process, so its shard is accessible
                     named = g.info.order if edges is source else "local"
-                    for facts in measure(rank.objects[g.key]):
+                    for facts in measure(rank.objects[g._key]):
                         facts = {"bench": "neighbours", "algorithm": "msf", "graph": name, "order": named} | facts
                         print({k: v for k, v in facts.items() if k != "bench"}, flush=True)
                         record.append("cuda", commit, facts)

@@ -209,7 +209,7 @@ def times(found: list[float], translated: list[float], prep_ms: float) -> dict:
 def costs(g: Graph, stats: Costs) -> dict:
     """Return the costs of the graph and of one result."""
     return {
-        "bytes_per_edge": round(sum(g.cluster.run(shard_bytes, g.key)) / max(g.num_edges, 1), 2),
+        "bytes_per_edge": round(sum(g.cluster.run(shard_bytes, g._key)) / max(g.num_edges, 1), 2),
         "layout": g.info.layout,
         "build_peak_bytes": max(part["peak_bytes"] for part in g.build_stats),
         "build_s": round(max(part["seconds"] for part in g.build_stats), 3),

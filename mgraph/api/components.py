@@ -26,7 +26,7 @@ class Components(Result):
         hub finds most of the giant component.
     """
 
-    vertex_columns = ("labels",)
+    _vertex_columns = ("labels",)
 
     def __init__(self, stored: Stored, num_components: int, stats: Costs) -> None:
         super().__init__(stored)
@@ -38,8 +38,8 @@ class Components(Result):
     def columns(self) -> tuple[Column, ...]:
         return (self.labels,)
 
-    def violations(self) -> Sequence[Violation]:
-        return self.run(check_labels, self.graph.key)[0]
+    def _violations(self) -> Sequence[Violation]:
+        return self._stored.run(check_labels, self.graph._key)[0]
 
     def __repr__(self) -> str:
         head = f"components of {self.graph.name}"
@@ -79,7 +79,7 @@ def connected_components(g: Graph) -> Components:
     [0, 0, 0, 3, 3]
     """
     require_graph(g)
-    g.require_rows("connected_components")
+    g._require_rows("connected_components")
     stored = Stored(g)
-    parts = g.run(compute_components, [stored], stored.key)
+    parts = g._run(compute_components, [stored], stored.key)
     return Components(stored, sum(part["components"] for part in parts), Costs(**costs_of_ranks(g, parts)))

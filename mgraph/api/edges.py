@@ -34,8 +34,8 @@ class Edges:
     __reduce__ = refuse_pickle("take them with to_numpy(), or write them with write(path)")
 
     def __init__(self, g: Graph) -> None:
-        g.require_open()
-        g.require_rows("edges")
+        g._require_open()
+        g._require_rows("edges")
         self._graph = g
 
     @property
@@ -69,11 +69,11 @@ class Edges:
         """
         self._table.write(path, overwrite=overwrite)
 
-    def table(self) -> Table:
+    def _as_table(self) -> Table:
         """Return the edges as a table to write, in batches."""
         return self._table.table()
 
-    def numbered(self, *, both: bool = False) -> Table:
+    def _numbered(self, *, both: bool = False) -> Table:
         """Return the edges as a table to write, between vertices 0..n-1 and not their labels.
 
         With `both`, undirected edges are there in both directions.
@@ -92,9 +92,9 @@ class Edges:
 
 def numbered_vertices(g: Graph) -> TableOnRanks:
     """Return a row for each vertex: its number, 0..n-1, and its label."""
-    g.require_open()
+    g._require_open()
     stored = Stored(g)
-    stored.run(number_vertices, g.key)
+    stored.run(number_vertices, g._key)
     rows = ResultRows((("vertex", "vertex"), ("label", "")), ("label",))
     n = g.num_vertices
     return TableOnRanks(stored, rows, ("vertex", "label"), n, lambda: cuts_of_rows(n))
@@ -102,17 +102,17 @@ def numbered_vertices(g: Graph) -> TableOnRanks:
 
 def labels_column(g: Graph) -> Column:
     """Return the names of all vertices, in order of their ids."""
-    g.require_open()
+    g._require_open()
     stored = Stored(g)
-    stored.run(number_vertices, g.key)
+    stored.run(number_vertices, g._key)
     return Column(stored, "vertex", by_place=True)
 
 
 def _table(g: Graph, columns: tuple[str, ...], *, both: bool, numbered: bool) -> TableOnRanks:
     """Sort the vertices on the ranks; return the table of edges that they make."""
-    g.require_open()
+    g._require_open()
     stored = Stored(g)
-    cuts = stored.run(sort_vertices, g.key)[0]
+    cuts = stored.run(sort_vertices, g._key)[0]
     info = g.info
-    rows = GraphEdges(g.key, edge_facts(g, numbered=numbered), both, numbered)
+    rows = GraphEdges(g._key, edge_facts(g, numbered=numbered), both, numbered)
     return EdgesOnRanks(stored, rows, columns, info.num_arcs if both else info.num_edges, lambda: cuts)

@@ -70,7 +70,7 @@ class Graph:
         self, cluster: Cluster, key: str, name: str, info: GraphInfo, build_stats: list[dict], placement: Placement
     ) -> None:
         self.cluster = cluster
-        self.key = key
+        self._key = key
         self.name = name
         self.info = info
         self.build_stats = build_stats
@@ -194,7 +194,7 @@ class Graph:
         >>> mg.from_edges(["b"], ["a"]).ids_of(["b"])
         array([1])
         """
-        return np.array(as_vertices(self.info, self.ask, labels, "label").ids, np.int64)
+        return np.array(as_vertices(self.info, self._ask, labels, "label").ids, np.int64)
 
     def labels_of(self, ids: Iterable[int]) -> np.ndarray:
         """Return the labels of some ids, as integers or str.
@@ -203,7 +203,7 @@ class Graph:
         array(['b'], dtype=object)
         """
         vertices = check_vertices(self.num_vertices, ids, "id")
-        return names_of(self.info, self.ask, vertices)
+        return names_of(self.info, self._ask, vertices)
 
     @property
     def num_ranks(self) -> int:
@@ -232,7 +232,7 @@ class Graph:
         token = secrets.token_hex(8)
         replace = as_flag(overwrite, "overwrite")
         try:
-            saved = self.run(save_part, (), folder, token, replace)
+            saved = self._run(save_part, (), folder, token, replace)
             parts, facts = zip(*saved, strict=True)
             manifest = manifest_text(self.name, self.info, facts[0], list(parts))
             self.cluster.run(finish_save, folder, token, manifest, replace)
@@ -241,17 +241,17 @@ class Graph:
                 self.cluster.run(discard_save, folder, token)
             raise
 
-    def ask(self, job: Callable[..., Any], *args: Any) -> list[Any]:
+    def _ask(self, job: Callable[..., Any], *args: Any) -> list[Any]:
         """Run a job that stores nothing."""
-        return self.run(job, (), *args)
+        return self._run(job, (), *args)
 
-    def run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any) -> list[Any]:
+    def _run(self, job: Callable[..., Any], stored: Sequence[Stored], *args: Any) -> list[Any]:
         """Run a job that stores its results on the ranks as `stored`.
 
         Free these if it fails.
         """
         try:
-            return self.cluster.run_on_stored(job, self.key, *args)
+            return self.cluster.run_on_stored(job, self._key, *args)
         except BaseException as error:
             for result in stored:
                 result.close()
@@ -264,7 +264,7 @@ class Graph:
                 raise _out_of_memory(f"{job.__name__} on {self.name}", error) from error
             raise
 
-    def require_open(self) -> None:
+    def _require_open(self) -> None:
         """Raise GraphClosed if the graph was closed.
 
         A closed cluster raises its own error in run().
@@ -272,7 +272,7 @@ class Graph:
         if not self._finalizer.alive:
             raise GraphClosed(f"the graph {self.name} was closed: build it again")
 
-    def require_rows(self, what: str) -> None:
+    def _require_rows(self, what: str) -> None:
         """Raise UsageError if the graph has no rows; `what` needs them."""
         if self.info.layout == "compact":
             raise UsageError(
@@ -354,7 +354,7 @@ def require_graph(g: Any) -> None:
     """Raise an error unless `g` is an open graph."""
     if not isinstance(g, Graph):
         raise UsageError(f"{g!r:.80} is not a graph: make one with mg.read, mg.from_edges, mg.rmat, ...")
-    g.require_open()
+    g._require_open()
 
 
 def as_vertices(info: GraphInfo, run: Run, given: Iterable[Any], what: str) -> Vertices:
@@ -373,7 +373,7 @@ def choose_ranks(
 ) -> tuple[Cluster, Placement]:
     """Choose ranks for a graph: all, or the fewer that are faster if the user gave no number."""
     whole = find_cluster(cluster)
-    if not whole.may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:
+    if not whole._may_narrow or whole.num_ranks == 1 or whole.backend not in ARCS_PER_RANK:
         return whole, Placement(whole.num_ranks, whole.num_ranks)
     first = whole.narrowed(1)  # keep a reference: it may be the one returned
     (memory,) = first.run(free_bytes)

@@ -272,9 +272,9 @@ class _ComponentEdges:
 
     def of(self, result: Traversed) -> int:
         """Return the count for the component that a search reached."""
-        smallest = min(result.run(smallest_reached))
+        smallest = min(result._stored.run(smallest_reached))
         if smallest not in self.known:
-            self.known[smallest] = sum(result.run(count_input_edges, result.graph.key, self.source))
+            self.known[smallest] = sum(result._stored.run(count_input_edges, result.graph._key, self.source))
         return self.known[smallest]
 
 
@@ -293,7 +293,7 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     draws = 4 * count + 16
     for _ in range(ROUNDS):
         candidates = draw.integers(0, g.num_vertices, draws).tolist()
-        found = g.cluster.run_on_stored(have_arcs, g.key, candidates)[0]
+        found = g.cluster.run_on_stored(have_arcs, g._key, candidates)[0]
         roots.update(dict.fromkeys(v for v, has in zip(candidates, found, strict=True) if has))
         if len(roots) >= count:
             break

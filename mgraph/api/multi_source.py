@@ -63,8 +63,8 @@ class TraversedTogether:
         levels = self._stored[batch]
         levels.require_open()
         stored = Stored(self.graph)
-        parts = self.graph.run(extract_root, [stored], levels.key, bit, stored.key, spec)
-        return Traversed(stored, spec, Stats.of_ranks(self.graph, spec, "requested", parts))
+        parts = self.graph._run(extract_root, [stored], levels.key, bit, stored.key, spec)
+        return Traversed(stored, spec, Stats._of_ranks(self.graph, spec, "requested", parts))
 
     @property
     def distances(self) -> np.ndarray:
@@ -134,11 +134,11 @@ def bfs_together(g: Graph, roots: Iterable[int | str], *, depth_limit: int | Non
     [[0, 1, 2], [1, 0, 1]]
     """
     require_graph(g)
-    g.require_rows("bfs_together")
+    g._require_rows("bfs_together")
     vertices = as_roots(g, roots)
     ids = [vertex for root in vertices for vertex in root.ids]
     limit = as_depth_limit(g, depth_limit)
     batches = [ids[first : first + MAX_ROOTS] for first in range(0, len(ids), MAX_ROOTS)]
     stored = [Stored(g) for _ in batches]
-    parts = g.run(search_all_roots, stored, [one.key for one in stored], batches, limit)
+    parts = g._run(search_all_roots, stored, [one.key for one in stored], batches, limit)
     return TraversedTogether(g, vertices, stored, limit, Costs(**costs_of_ranks(g, parts)))

@@ -250,9 +250,9 @@ class Result(ABC):
 
     stats: Costs
     # The columns of vertices.
-    vertex_columns: tuple[str, ...] = ()
+    _vertex_columns: tuple[str, ...] = ()
     # Those of them without a vertex where none was reached.
-    reached_columns: tuple[str, ...] = ()
+    _reached_columns: tuple[str, ...] = ()
     __reduce__ = refuse_pickle("take its columns with to_numpy(), or write it with write(path)")
     _repr_html_ = html_of_result
 
@@ -266,15 +266,11 @@ class Result(ABC):
         """All columns of this result."""
 
     @abstractmethod
-    def violations(self) -> Sequence[Violation]:
+    def _violations(self) -> Sequence[Violation]:
         """Check the result on the ranks that store it.
 
         Return the rules that it breaks.
         """
-
-    def run(self, job: Any, *args: Any) -> list:
-        """Run a job on what the ranks store of this result."""
-        return self._stored.run(job, *args)
 
     @property
     def closed(self) -> bool:
@@ -312,7 +308,7 @@ class Result(ABC):
     def _table(self) -> TableOnRanks:
         """Return the rows of the result: its vertices, then its columns."""
         names = [column.name for column in self.columns]
-        return table_of_vertices(self._stored, names, self.vertex_columns, self.reached_columns)
+        return table_of_vertices(self._stored, names, self._vertex_columns, self._reached_columns)
 
     def __enter__(self) -> Self:
         return self
@@ -344,5 +340,5 @@ def validate(result: Result) -> None:
     """
     if not isinstance(result, Result):
         raise UsageError(f"{type(result).__name__} is not the result of an algorithm: validate needs one")
-    result.graph.require_open()
-    ensure_valid(result.violations())
+    result.graph._require_open()
+    ensure_valid(result._violations())

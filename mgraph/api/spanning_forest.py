@@ -75,8 +75,8 @@ class Forest(Result):
         num_rows = self.num_edges
         return EdgesOnRanks(self._stored, rows, EDGE_COLUMNS, num_rows, lambda: cuts_of_rows(num_rows))
 
-    def violations(self) -> Sequence[Violation]:
-        return self.run(check_forest, self.graph.key)[0]
+    def _violations(self) -> Sequence[Violation]:
+        return self._stored.run(check_forest, self.graph._key)[0]
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.columns)
@@ -126,11 +126,11 @@ def minimum_spanning_forest(g: Graph, *, maximum: bool = False) -> Forest:
     (3, 1, [0, 1])
     """
     require_graph(g)
-    g.require_rows("minimum_spanning_forest")
+    g._require_rows("minimum_spanning_forest")
     require_spannable(g.info.directed, g.info.weight_dtype is not None)
     maximum = as_flag(maximum, "maximum")
     stored = Stored(g)
-    return Forest(stored, maximum, g.run(compute_spanning_forest, [stored], stored.key, maximum))
+    return Forest(stored, maximum, g._run(compute_spanning_forest, [stored], stored.key, maximum))
 
 
 minimum_spanning_tree = minimum_spanning_forest

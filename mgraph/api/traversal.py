@@ -80,7 +80,7 @@ def bfs(
     """
     spec = _bfs_spec(g, as_sources(g, source), depth_limit, return_predecessors, method)
     stored = Stored(g)
-    by_rank = g.run(traverse, [stored], [stored.key], [spec])
+    by_rank = g._run(traverse, [stored], [stored.key], [spec])
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
 
 
@@ -166,7 +166,7 @@ def sssp(
     """
     spec = _sssp_spec(g, as_sources(g, source), cutoff, return_predecessors, method)
     stored = Stored(g)
-    by_rank = g.run(traverse, [stored], [stored.key], [spec])
+    by_rank = g._run(traverse, [stored], [stored.key], [spec])
     return _traversed(stored, spec, method, [part for (part,) in by_rank])
 
 
@@ -271,7 +271,7 @@ def as_roots(g: Graph, roots: Any) -> list[Vertices]:
         raise UsageError(
             f"roots {roots!r} are not a list of vertices: give a list, or search from one with bfs or sssp"
         )
-    found = as_vertices(g.info, g.ask, roots, "root")
+    found = as_vertices(g.info, g._ask, roots, "root")
     if not found.ids:
         raise UsageError("there is no root: give one or more")
     return [Vertices((root,), (name,)) for root, name in zip(*found, strict=True)]
@@ -281,7 +281,7 @@ def as_sources(g: Graph, source: Any) -> Vertices:
     """Return one source or several, each once."""
     require_graph(g)
     several = isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and getattr(source, "ndim", 1) > 0
-    found = as_vertices(g.info, g.ask, source if several else [source], "source")
+    found = as_vertices(g.info, g._ask, source if several else [source], "source")
     if not found.ids:
         raise UsageError("there is no source: give a vertex or several")
     distinct = dict(zip(*found, strict=True))
@@ -293,7 +293,7 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
     if method not in METHODS and method not in methods_of(algorithm):
         raise UsageError(f"method {method!r} is not one of {', '.join(methods_of(algorithm))}")
     if method not in ("auto", "sweep"):
-        g.require_rows(f"method={method!r}")
+        g._require_rows(f"method={method!r}")
     if method not in METHODS and g.cluster.backend in LIMITS:
         # Whether GPUs have access to each other's memory is known on the ranks.
         info = g.info
@@ -314,7 +314,7 @@ def _method(g: Graph, algorithm: str, method: str) -> str:
 def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
     """Raise UsageError if a method applies to no graph on this cluster."""
     # A graph may be put on some ranks only.
-    sizes = range(1, cluster.num_ranks + 1) if cluster.may_narrow else [cluster.num_ranks]
+    sizes = range(1, cluster.num_ranks + 1) if cluster._may_narrow else [cluster.num_ranks]
     has_persistent_kernels = cluster.backend not in LIMITS or LIMITS[cluster.backend].has_persistent_kernels
     settings = [Setting.at_best(method, "rows", size, has_persistent_kernels=has_persistent_kernels) for size in sizes]
     if not any(row.is_asked_for(method) and row.applies(one) for row in TABLE[algorithm] for one in settings):
@@ -324,7 +324,7 @@ def refuse_method(cluster: Cluster, algorithm: str, method: str) -> None:
 def _traverse_many(g: Graph, specs: list[TraversalSpec], requested: str) -> TraversedMany:
     """Run several traversals under one lease."""
     stored = [Stored(g) for _ in specs]
-    by_rank = g.run(traverse, stored, [one.key for one in stored], specs)
+    by_rank = g._run(traverse, stored, [one.key for one in stored], specs)
     of_searches = zip(stored, specs, zip(*by_rank, strict=True), strict=True)
     return TraversedMany([_traversed(one, spec, requested, parts) for one, spec, parts in of_searches])
 
@@ -333,4 +333,4 @@ def _traversed(stored: Stored, spec: TraversalSpec, requested: str, parts: Seque
     """Return the result that the ranks have stored, with the stats that they report."""
     g = stored.graph
     reason = "requested" if requested != "auto" else REASONS[g.info.layout]
-    return Traversed(stored, spec, Stats.of_ranks(g, spec, reason, parts))
+    return Traversed(stored, spec, Stats._of_ranks(g, spec, reason, parts))

@@ -54,7 +54,7 @@ class Stats(Costs):
         )
 
     @classmethod
-    def of_ranks(cls, g: Graph, spec: TraversalSpec, reason: str, parts: Sequence[dict]) -> Stats:
+    def _of_ranks(cls, g: Graph, spec: TraversalSpec, reason: str, parts: Sequence[dict]) -> Stats:
         """Merge the stats that the ranks report."""
         arcs = sum(part["reached_arcs"] for part in parts)
         return cls(
@@ -88,12 +88,12 @@ class Traversed(Result):
     """
 
     stats: Stats
-    vertex_columns = ("predecessors", "nearest_source")
-    reached_columns = vertex_columns
+    _vertex_columns = ("predecessors", "nearest_source")
+    _reached_columns = _vertex_columns
 
     def __init__(self, stored: Stored, spec: TraversalSpec, stats: Stats) -> None:
         super().__init__(stored)
-        self.spec = spec
+        self._spec = spec
         self.stats = stats
         self.sources = spec.labels or spec.sources
         self.distances = Column(self._stored, "distances", user_dtype(spec.dtype))
@@ -105,24 +105,24 @@ class Traversed(Result):
         columns = (self.distances, self.predecessors, self.nearest_source)
         return tuple(column for column in columns if column is not None)
 
-    def violations(self) -> Sequence[Violation]:
+    def _violations(self) -> Sequence[Violation]:
         if self.predecessors is None:
             raise UsageError("validation needs predecessors: search again without return_predecessors=False")
-        return self.run(check_traversal, self.graph.key)[0]
+        return self._stored.run(check_traversal, self.graph._key)[0]
 
     def path_to(self, target: int | str) -> list:
         """Return the vertices of the path from a source to `target`, both included; [] if there is none."""
         if self.predecessors is None:
             raise UsageError("paths need predecessors: search again without return_predecessors=False")
-        (vertex,) = as_vertices(self.graph.info, self.run, [target], "target").ids
-        return list(as_objects(self.run(follow, vertex)[0]).tolist())
+        (vertex,) = as_vertices(self.graph.info, self._stored.run, [target], "target").ids
+        return list(as_objects(self._stored.run(follow, vertex)[0]).tolist())
 
     def __iter__(self) -> Iterator[Column | None]:
         return iter((self.distances, self.predecessors))
 
     def __repr__(self) -> str:
         sources = ", ".join(map(str, self.sources[:3])) + (", ..." if len(self.sources) > 3 else "")
-        head = f"{self.spec.algorithm} of {self.graph.name} from {sources}"
+        head = f"{self._spec.algorithm} of {self.graph.name} from {sources}"
         if self.closed:
             return f"<{head}: closed>"
         stats = self.stats
@@ -181,5 +181,5 @@ class TraversedMany(Sequence):
 
     def __repr__(self) -> str:
         total_s = sum(result.stats.total_s for result in self.results)
-        what = f"{self.results[0].spec.algorithm} of {self.results[0].graph.name}" if self.results else "nothing"
+        what = f"{self.results[0]._spec.algorithm} of {self.results[0].graph.name}" if self.results else "nothing"
         return f"<{what} from {counted(len(self), 'root')}: {readable_seconds(total_s)} in all>"

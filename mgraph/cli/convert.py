@@ -144,9 +144,9 @@ def write_output(
                 numbered_vertices(g).write(vertices, overwrite=overwrite)
             if is_graph or vertices is not None:
                 _refuse_labels(g, output, vertices)
-                _write(output, g.edges.numbered(both=is_graph), to, overwrite=overwrite)
+                _write(output, g.edges._numbered(both=is_graph), to, overwrite=overwrite)
             else:
-                _write(output, g.edges.table(), to, overwrite=overwrite)
+                _write(output, g.edges._as_table(), to, overwrite=overwrite)
         return
     show(f"writing {edges.name} to {output}")
     runs_on = make_backend("cpu")

@@ -120,6 +120,6 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         path = None if target is None else result.path_to(_vertex(g.info.labels, target))
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")
-            plot_supersteps(result.stats, options["plot"], title=f"{result.spec.algorithm} of {g.name}")
+            plot_supersteps(result.stats, options["plot"], title=f"{result._spec.algorithm} of {g.name}")
     lines = [] if path is None else [" -> ".join(map(str, path)) or f"no path to {options['path_to']}"]
     print_result(result, options, summary, *lines, sources=result.sources, path=path)

@@ -98,14 +98,12 @@ class Cluster(ABC):
         The device of kernels: cpu, cuda or emulated.
     launcher
         How the ranks were started: in-process, dask, or the name of a Dask cluster class.
-    may_narrow
-        Whether the user left the number of ranks open, so that a graph may use fewer than all.
     """
 
     num_ranks: int
     backend: str
     launcher: str
-    may_narrow = False
+    _may_narrow = False  # whether the user left the number of ranks open, so that a graph may use fewer than all
     __reduce__ = refuse_pickle("call mg.connect in the other process")
 
     @abstractmethod

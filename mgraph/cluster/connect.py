@@ -148,7 +148,7 @@ def _on_scheduler(
     with ExitStack() as owned:
         owned.callback(run_uninterrupted, client.close)
         cluster = DaskCluster(client, num_ranks, backend=backend, **timeouts)
-        cluster.owned = owned.pop_all()
+        cluster._owned = owned.pop_all()
     return cluster
 
 
@@ -166,5 +166,5 @@ def _on_local_gpus(num_ranks: int | None, timeouts: dict[str, float]) -> Cluster
         client = run_uninterrupted(lambda: Client(workers, set_as_default=False), Client.close)
         owned.callback(run_uninterrupted, client.close)
         cluster = DaskCluster(client, num_ranks, backend="cuda", **timeouts)
-        cluster.owned = owned.pop_all()
+        cluster._owned = owned.pop_all()
     return cluster

@@ -78,7 +78,7 @@ class DaskCluster(Cluster):
         self.client = client
         self._require_client()
         # Started by `connect` for this cluster, and stopped by close().
-        self.owned = ExitStack()
+        self._owned = ExitStack()
         self.launcher = type(client.cluster).__name__ if client.cluster is not None else "dask"
         self._session = uuid.uuid4().hex
         self._pid = os.getpid()
@@ -96,7 +96,7 @@ class DaskCluster(Cluster):
         )
         self.num_ranks = reply["num_ranks"]
         self.backend = reply["backend"]
-        self.may_narrow = num_ranks is None
+        self._may_narrow = num_ranks is None
         # Weak references to parts. A part refers to this cluster, so that what `connect` started outlives the part.
         self._narrowed: weakref.WeakValueDictionary[int, DaskCluster] = weakref.WeakValueDictionary()
         self._whole: DaskCluster | None = None
@@ -114,7 +114,7 @@ class DaskCluster(Cluster):
     def narrowed(self, num_ranks: int) -> Cluster:
         check_process(self._pid, "this cluster")
         check_part(num_ranks, self.num_ranks)
-        if num_ranks == self.num_ranks and not self.may_narrow:
+        if num_ranks == self.num_ranks and not self._may_narrow:
             return self
         found = self._narrowed.get(num_ranks)
         if found is None or not found._finalizer.alive:
@@ -138,7 +138,7 @@ class DaskCluster(Cluster):
         for part in list(self._narrowed.values()):
             part.close()
         self._finalizer()
-        self.owned.close()
+        self._owned.close()
 
     def _call(
         self,

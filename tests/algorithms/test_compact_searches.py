@@ -153,7 +153,7 @@ def test_info_and_stats_equal_those_of_rows(clusters):
                     for name in ("num_edges", "num_arcs", "num_parallel", "num_loops", "max_degree", "num_isolated"):
                         assert getattr(g.info, name) == getattr(rows.info, name)
                     users = list(range(case.num_vertices))
-                    assert cluster.run(have_arcs, g.key, users) == cluster.run(have_arcs, rows.key, users)
+                    assert cluster.run(have_arcs, g._key, users) == cluster.run(have_arcs, rows._key, users)
                     for search in SEARCHES.values():
                         one = search(g, 0).stats
                         other = search(rows, 0).stats

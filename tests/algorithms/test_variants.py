@@ -110,7 +110,7 @@ def crowd(cluster):
 
 def setting_of(cluster, g, method):
     """Return the setting of rank 0."""
-    return cluster.run(lambda rank: Setting.of(rank.objects[g.key], rank.comm, method))[0]
+    return cluster.run(lambda rank: Setting.of(rank.objects[g._key], rank.comm, method))[0]
 
 
 def columns(result):

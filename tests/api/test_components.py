@@ -216,7 +216,7 @@ def test_failed_call_stores_nothing_and_leaves_the_graph_usable(monkeypatch):
         with pytest.raises(ZeroDivisionError):
             mg.connected_components(g)
         monkeypatch.undo()
-        assert all(set(objects) == {g.key} for objects in cluster._objects)
+        assert all(set(objects) == {g._key} for objects in cluster._objects)
         assert mg.connected_components(g).num_components == 1
 
 

@@ -42,7 +42,7 @@ def graphs(kind, request):
     with InProcessCluster(num_ranks) as cluster, graph_of(CASE, cluster, request.param) as g:
         with mg.sssp(g, [0, 1]) as plain, mg.connected_components(g) as components:
             wanted = plain.to_pandas(), components.to_pandas(), g.edges.to_pandas()
-        cluster.run(plant, g.key, kind)
+        cluster.run(plant, g._key, kind)
         yield g, LABELS[kind], wanted
 
 
@@ -99,7 +99,7 @@ def test_result_keeps_its_labels_when_the_graph_is_closed(graphs):
 def test_edges_are_in_labels_and_on_demand_in_numbers(graphs, tmp_path):
     g, labels, (*_, edges) = graphs
     assert_same(g.edges.to_pandas(), labelled(edges, labels, ENDS))
-    (batch,) = g.edges.numbered().all_batches()
+    (batch,) = g.edges._numbered().all_batches()
     assert batch["source"].tolist() == edges["source"].tolist()
     g.edges.write(tmp_path / "e.parquet")
     assert_same(pandas.read_parquet(tmp_path / "e.parquet"), labelled(edges, labels, ENDS))
@@ -113,5 +113,5 @@ def test_forest_is_in_labels(kind):
     case = type(CASE)("undirected", N, CASE.sources, CASE.targets, CASE.weights, False)
     with InProcessCluster(num_ranks) as cluster, graph_of(case, cluster) as g:
         plain = mg.minimum_spanning_forest(g).to_pandas()
-        cluster.run(plant, g.key, kind)
+        cluster.run(plant, g._key, kind)
         assert_same(mg.minimum_spanning_forest(g).to_pandas(), labelled(plain, LABELS[kind], ENDS))

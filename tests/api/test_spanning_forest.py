@@ -200,7 +200,7 @@ def test_bytes_exchanged_are_proportional_to_trees(clusters):
 
 def test_too_short_list_is_allocated_again(clusters):
     with graph_of(random_case(2, directed=False), clusters[1]) as g:
-        shard = clusters[1]._objects[0][g.key]
+        shard = clusters[1]._objects[0][g._key]
     own = own_edges.OwnEdges(shard, shard.rows.weights)
     labels = np.arange(shard.num_owned, dtype=shard.partition.dtype)
     short, long = (own.between(labels, own_edges.MIN_KEY, TOP, room) for room in (1, own.num_edges))

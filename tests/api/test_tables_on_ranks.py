@@ -60,7 +60,7 @@ def test_parts_are_the_rows_of_the_ranks(result, tmp_path, monkeypatch, part_row
     if part_rows == 7:
         assert max(map(len, frames)) == 7
     else:
-        assert [len(part) for part in frames] == result.run(count_values)
+        assert [len(part) for part in frames] == result._stored.run(count_values)
 
 
 def test_dask_data_frame_has_a_partition_for_each_rank(result, graph):

@@ -100,7 +100,7 @@ def test_repeated_searches_of_one_graph_equal_those_on_the_cpu(name):
         for result, wanted in zip(*found, strict=True):
             assert [c.to_numpy().tolist() for c in result.columns] == [c.to_numpy().tolist() for c in wanted.columns]
             assert result.stats.seconds.keys() == wanted.stats.seconds.keys()
-        shard = weakref.ref(clusters[0]._objects[0][graphs[0].key])
+        shard = weakref.ref(clusters[0]._objects[0][graphs[0]._key])
         graphs[0].close()
         assert shard() is None
 

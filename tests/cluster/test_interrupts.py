@@ -67,7 +67,7 @@ def test_result_interrupted_at_any_line_leaves_nothing_on_the_ranks(kind, name):
         for step in itertools.count(0, by_tier(379, 257) if kind == GPU else by_tier(7, 1)):
             if not interrupted_at(step, lambda: CALLS[name](g), of_package(), by_line=True):
                 break
-            wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g.key}] * cluster.num_ranks)
+            wait_until(lambda: [set(objects) for objects in cluster._objects] == [{g._key}] * cluster.num_ranks)
         assert step > 50
         assert len(cluster.run(programs.total)) == cluster.num_ranks
 
@@ -113,7 +113,7 @@ def test_searches_succeed_after_many_interrupts(num_ranks, scale):
         "mg.bfs(g, 0)",
         "mg.bfs(g, 0)",
         "time.sleep(1); cluster.run(free_bytes)\n"
-        f"assert [set(objects) for objects in cluster._objects] == [{{g.key}}] * {num_ranks}, cluster._objects",
+        f"assert [set(objects) for objects in cluster._objects] == [{{g._key}}] * {num_ranks}, cluster._objects",
         times=by_tier(60, 300),
     )
 
@@ -139,7 +139,7 @@ def test_searches_of_one_gpu_succeed_after_many_interrupts(threads):
         "is_over.append(1)\n"
         "for other in others: other.join(30); assert not other.is_alive()\n"
         "time.sleep(1); cluster.run(free_bytes)\n"
-        "assert [set(objects) for objects in cluster._objects] == [{g.key}], cluster._objects",
+        "assert [set(objects) for objects in cluster._objects] == [{g._key}], cluster._objects",
         times=by_tier(60, 400),
     )
 
@@ -188,12 +188,12 @@ def test_result_abandoned_after_the_last_verb_is_dropped(cluster):
         threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            g.run(programs.keep_late, [], "answer", LATE_S)
+            g._run(programs.keep_late, [], "answer", LATE_S)
         # It was abandoned while the ranks slept; but in its caller's thread a job ends by its next verb or launch.
         assert (time.monotonic() - began < LATE_S) == (cluster.backend == "cpu")
-        wait_until(lambda: keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks)
+        wait_until(lambda: keys_of_ranks(cluster) == [{g._key}] * cluster.num_ranks)
         cluster.run(programs.total)
-        assert keys_of_ranks(cluster) == [{g.key}] * cluster.num_ranks
+        assert keys_of_ranks(cluster) == [{g._key}] * cluster.num_ranks
 
 
 @pytest.mark.parametrize("cluster", [2, "dask"], indirect=True)

@@ -146,7 +146,7 @@ def test_graphs_are_read_back(clusters, drawn, p):
             write_edges(path, source_of(case))
         else:
             with Graph.from_source(source_of(case), cluster=clusters[p]) as g:
-                write_table(path, g.edges.numbered(both=True), GRAPH_WRITERS)
+                write_table(path, g.edges._numbered(both=True), GRAPH_WRITERS)
         assert_graph(read_back(path, name, case), case, clusters[p])
 
 

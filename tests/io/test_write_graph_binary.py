@@ -44,7 +44,7 @@ def gap_matrices(data: bytes) -> list[scipy.sparse.csr_array]:
 def test_gap_graphs_have_rows_and_in_rows(case):
     with tempfile.TemporaryDirectory() as folder, graph_of(case, None) as g:
         path = pathlib.Path(folder, "a.wsg")
-        write_table(path, g.edges.numbered(both=True), GRAPH_WRITERS)
+        write_table(path, g.edges._numbered(both=True), GRAPH_WRITERS)
         rows, *in_rows = gap_matrices(path.read_bytes())
         sources, targets, weights = (column.astype(np.int64) for column in g.edges.to_numpy())
         expected = np.zeros((g.num_vertices,) * 2)
@@ -60,7 +60,7 @@ def test_gap_graphs_have_rows_and_in_rows(case):
 
 def test_unweighted_gap_graph_is_written_byte_for_byte(tmp_path):
     with mg.from_edges([0, 2], [1, 1], num_vertices=3) as g:
-        write_table(tmp_path / "a.sg", g.edges.numbered(both=True), GRAPH_WRITERS)
+        write_table(tmp_path / "a.sg", g.edges._numbered(both=True), GRAPH_WRITERS)
     expected = struct.pack("<Bqq4q4i", 0, 4, 3, 0, 1, 3, 4, 1, 0, 2, 1)
     assert (tmp_path / "a.sg").read_bytes() == expected
 
@@ -68,7 +68,7 @@ def test_unweighted_gap_graph_is_written_byte_for_byte(tmp_path):
 def test_weights_that_gap_does_not_hold_are_refused(tmp_path):
     for weight, what in ((0.5, "0.5 is no int32"), (2**31, "2147483648 is no int32")):
         with mg.from_edges([0], [1], [weight]) as g, pytest.raises(InputError, match=what):
-            write_table(tmp_path / "a.wsg", g.edges.numbered(both=True), GRAPH_WRITERS)
+            write_table(tmp_path / "a.wsg", g.edges._numbered(both=True), GRAPH_WRITERS)
     assert not list(tmp_path.iterdir())
 
 

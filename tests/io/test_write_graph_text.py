@@ -53,7 +53,7 @@ def test_pace_lists_undirected_edges_without_weights(tmp_path):
 def test_metis_has_a_line_for_each_vertex(tmp_path, monkeypatch, without):
     monkeypatch.setitem(sys.modules, without, None)
     with mg.from_edges([1, 1, 4], [0, 3, 1], [7, 8, 9], num_vertices=7) as g:
-        write_table(tmp_path / "a.graph", g.edges.numbered(both=True), GRAPH_WRITERS)
+        write_table(tmp_path / "a.graph", g.edges._numbered(both=True), GRAPH_WRITERS)
     lines = (tmp_path / "a.graph").read_text().splitlines()
     assert lines == ["7 3 001", "2 7", "1 7 4 8 5 9", "", "2 8", "2 9", "", ""]
 
@@ -61,7 +61,7 @@ def test_metis_has_a_line_for_each_vertex(tmp_path, monkeypatch, without):
 @pytest.mark.parametrize(("weight", "what"), [(0.5, "0.5 is no integer, which .graph"), (0, "0 is below 1, the least")])
 def test_weights_that_metis_does_not_hold_are_refused(tmp_path, weight, what):
     with mg.from_edges([0], [1], [weight]) as g, pytest.raises(InputError, match=what):
-        write_table(tmp_path / "a.graph", g.edges.numbered(both=True), GRAPH_WRITERS)
+        write_table(tmp_path / "a.graph", g.edges._numbered(both=True), GRAPH_WRITERS)
     with mg.from_edges([0], [1], directed=True) as g, pytest.raises(InputError, match="METIS file is undirected"):
-        write_table(tmp_path / "a.graph", g.edges.numbered(both=True), GRAPH_WRITERS)
+        write_table(tmp_path / "a.graph", g.edges._numbered(both=True), GRAPH_WRITERS)
     assert not list(tmp_path.iterdir())

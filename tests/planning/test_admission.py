@@ -133,7 +133,7 @@ def test_validation_that_would_not_fit_is_refused_before_it_begins(num_ranks, mo
         found = {"components": connected_components(g), "forest": minimum_spanning_forest(g)}
         for what, (check, needed_bytes) in checks.items():
             edges = () if what == "components" else (-(-g.num_edges // num_ranks), 1)
-            needed = needed_bytes(cluster._objects[0][g.key].partition, g.num_vertices, *edges)
+            needed = needed_bytes(cluster._objects[0][g._key].partition, g.num_vertices, *edges)
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed: free)
             validate(found[what])
             monkeypatch.setattr(CpuBackend, "free_bytes", lambda self, free=needed - 1: free)

@@ -143,7 +143,7 @@ def test_plan_of_a_graph_covers_its_shard(source, num_ranks):
         g = Graph.from_source(source, cluster=cluster)
         # With in-rows and weight-sorted rows, which searches build.
         (bfs if source.weight_dtype is None else sssp)(g, 0)
-        largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
+        largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g._key]])
     # Planned for all edges: only a build finds the parallel ones.
     assert 0.85 * made.parts["graph"] - 4096 <= 1.4 * largest
     assert largest <= 1.1 * (made.parts["graph"] + made.parts.get("weight-sorted rows for sssp", 0)) + 4096
@@ -155,7 +155,7 @@ def test_plan_has_the_bytes_of_result_routing(layout, num_ranks):
     made = plan_graph(source, num_ranks, "cpu", 1 << 30, layout)
     with InProcessCluster(num_ranks) as cluster, Graph.from_source(source, cluster=cluster, layout=layout) as g:
         sssp(g, 0).close()
-        routings = [objects[g.key].result_routing for objects in cluster._objects]
+        routings = [objects[g._key].result_routing for objects in cluster._objects]
     if num_ranks == 1:
         assert routings == [None]
         assert "result routing" not in made.parts
@@ -186,7 +186,7 @@ def test_plan_of_a_compact_graph_covers_its_shard(num_ranks, weights):
     assert made.parts["graph"] < plan_graph(source, num_ranks, "cpu", 1 << 40).parts["graph"] / 1.5
     with InProcessCluster(num_ranks) as cluster:
         g = Graph.from_source(source, cluster=cluster, layout="compact")
-        largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g.key]])
+        largest = max(shard.nbytes for objects in cluster._objects for shard in [objects[g._key]])
     # Of a graph as small as this one edge in five is parallel.
     assert 0.7 * made.parts["graph"] <= largest <= 1.1 * made.parts["graph"]
 
@@ -318,7 +318,7 @@ def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
     monkeypatch.setattr(validation, "PIECE", 1 << 9)
     one_core = InProcessCluster(num_ranks, make_backend=lambda: CpuBackend(1))
     with one_core as cluster, mg.rmat(15, cluster=cluster) as g:
-        partition = cluster._objects[0][g.key].partition
+        partition = cluster._objects[0][g._key].partition
         planned = {
             mg.connected_components: labels_check_bytes(partition, g.num_vertices),
             mg.minimum_spanning_forest: forest_check_bytes(partition, g.num_vertices, g.num_edges // num_ranks, 1),
@@ -330,7 +330,7 @@ def test_validation_uses_the_planned_memory(num_ranks, monkeypatch):
                 # Of all ranks, and of other threads that allocate meanwhile: the smallest peak is without those.
                 for _ in range(3):
                     tracemalloc.start(1)
-                    assert found.violations() == []
+                    assert found._violations() == []
                     peaks.append(tracemalloc.get_traced_memory()[1])
                     tracemalloc.stop()
                 # Ranks may reach their peaks at different times.

@@ -35,7 +35,7 @@ def test_derived_data_of_some_ranks_is_recomputed_after_a_failure(clusters, monk
     with graph_of(case, cluster, order="degree") as g:
 
         def have():
-            return sorted(bool(getattr(objects[g.key], part)) for objects in cluster._objects)
+            return sorted(bool(getattr(objects[g._key], part)) for objects in cluster._objects)
 
         def fail_on_one(*args):
             # After the last exchange: the first rank to call it fails once the other rank has its part.

@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -125,3 +126,39 @@ def test_package_says_that_it_has_types():
     assert (ROOT / "mgraph/py.typed").read_text() == ""
     for name, module in mgraph._MODULE_OF.items():
         assert hasattr(importlib.import_module(module), name)
+
+
+HANDLES = {
+    "mgraph.api.graph.Graph": {"name", "info", "build_stats", "cluster", "placement"},
+    "mgraph.api.edges.Edges": set(),
+    "mgraph.api.results.Column": {"dtype", "name", "shape"},
+    "mgraph.api.traversal_results.Traversed": {"graph", "sources", "stats"},
+    "mgraph.api.traversal_results.TraversedMany": {"results", "count", "index"},
+    "mgraph.api.multi_source.TraversedTogether": {"graph", "roots", "stats"},
+    "mgraph.api.components.Components": {"graph", "labels", "num_components", "stats"},
+    "mgraph.api.spanning_forest.Forest": {"graph", "maximum", "num_edges", "num_trees", "sources", "stats"},
+}
+
+
+@pytest.fixture(scope="module")
+def handles():
+    """Make one handle of each class."""
+    with mgraph.rmat(5) as g:
+        search = mgraph.bfs(g, [0, 1])
+        roots = (mgraph.bfs_many(g, [0]), mgraph.bfs_together(g, [0]))
+        others = (mgraph.connected_components(g), mgraph.minimum_spanning_forest(g))
+        found = (g, g.edges, search.distances, search, *roots, *others)
+        yield {f"{type(handle).__module__}.{type(handle).__qualname__}": handle for handle in found}
+
+
+@pytest.mark.parametrize("name", HANDLES)
+def test_public_attributes_of_handles_are_in_the_reference(handles, name):
+    """What users are not told of begins with an underscore."""
+    handle = handles[name]
+    reference = (ROOT / "docs/api.rst").read_text()
+    classes = [f"{one.__module__}.{one.__qualname__}" for one in type(handle).__mro__] + [type(handle).__qualname__]
+    members = re.findall(r"^\.\. autoclass:: (\S+)\n +:members: (.*)$", reference, re.MULTILINE)
+    told = {member for owner, listed in members if owner in classes for member in listed.split(", ")}
+    told |= set(re.findall(r"^    ?(\w[\w, ]*)$", type(handle).__doc__ or "", re.MULTILINE)) | HANDLES[name]
+    told |= {one for line in told for one in line.split(", ")}
+    assert {attribute for attribute in dir(handle) if not attribute.startswith("_")} - told == set()

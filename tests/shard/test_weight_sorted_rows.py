@@ -59,7 +59,7 @@ def test_sorted_rows_are_built_for_many_arcs_with_heavy_weights(g, wanted):
             "light": lambda: mg.rmat(8, max_weight=1, cluster=cluster),
         }[g]()
         with graph, mg.sssp(graph, 0) as found, mg.sssp(graph, 0, method="sweep") as swept:
-            (shard,) = graph.cluster.run(lambda rank, key: rank.objects[key], graph.key)
+            (shard,) = graph.cluster.run(lambda rank, key: rank.objects[key], graph._key)
             assert (shard.weight_sorted_rows is not None) == wanted
             assert found.distances.digest() == swept.distances.digest()
             assert found.predecessors.digest() == swept.predecessors.digest()

@@ -21,8 +21,8 @@ def expected_traversal(case, algorithm, sources, order, limit=None):
 
 def check_traversal(result, case, sources, order, limit=None):
     """Compare a result with the oracles', dtypes included."""
-    dist, chosen, roots = expected_traversal(case, result.spec.algorithm, tuple(sources), order, limit)
-    wanted = np.int32 if result.spec.algorithm == "bfs" else oracles.state_dtype(case)
+    dist, chosen, roots = expected_traversal(case, result._spec.algorithm, tuple(sources), order, limit)
+    wanted = np.int32 if result._spec.algorithm == "bfs" else oracles.state_dtype(case)
     distances, predecessors = map(np.asarray, result)
     assert distances.dtype == wanted
     assert predecessors.dtype == np.int64

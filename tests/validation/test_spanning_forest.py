@@ -34,7 +34,7 @@ def rules_broken_by(forest, edges):
     for result in (*others, last):
         for (name, dtype), values in zip(dtypes.items(), columns, strict=True):
             result.columns[name] = (values if result is last else values[:0]).astype(dtype)
-    return [(violation.rule, violation.count, violation.vertex) for violation in forest.violations()]
+    return [(violation.rule, violation.count, violation.vertex) for violation in forest._violations()]
 
 
 RIGHT = [(0, 1, 1), (1, 2, 2), (2, 3, 1), (4, 5, 7)]
