@@ -33,7 +33,7 @@ COMMANDS_NOT_RUN = {"formats.md", "store.md", "variants.md", "configuration.md"}
 SUFFIXES = ["cu", "cuh", "json", "jsonl", "md", "py", "sbatch", "sh", "toml", "yaml", "yml"]
 PATH = re.compile(rf"(?:[\w.-]+/)+[\w.*-]*|[\w-]+\.(?:{'|'.join(SUFFIXES)})|LICENSE|Makefile")
 # Files that users create.
-MADE = {"scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
+MADE = {"build/docs", "scheduler.json", "edges.csv", "my_job.sh", "mgraph.json", "pairs/", "labels/", "people.csv"}
 # Programs of others, which are not checked.
 FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git", "pre-commit", "dask", "export"}
 # Names of commands that are no calls of them, for lack of an argument.
