@@ -44,7 +44,7 @@ PARTS: tuple[tuple[Any, str, str], ...] = (
     (jobs, "_translate", "translation: memory, arguments"),
     (jobs, "store_traversal", "the result besides"),
     (traversals, "traverse", "the job besides"),
-    (Stats, "of_ranks", "stats"),
+    (Stats, "_of_ranks", "stats"),
     (traversals, "bfs", "arguments, lease, result"),
 )
 WARM_UP = 5
