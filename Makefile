@@ -2,7 +2,8 @@
 PYTHON ?= python3
 # Where the tools of that Python are (clang-format and shellcheck are programs, not modules).
 BIN := $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_path("scripts"))')
-CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -name '*.h' -o -name '*.cpp')
+CUDA_FILES := $(shell find mgraph tests bench -name '*.cu' -o -name '*.cuh' -o -name '*.h' \
+	-o -name '*.c' -o -name '*.cc' -o -name '*.cpp')
 SHELL_FILES := .ci/run bench/device.sh $(wildcard deploy/*.sh deploy/*.sbatch)
 
 .PHONY: help check format test test-ci test-all gpu gpu-sanitize bench docs release

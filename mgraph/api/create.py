@@ -48,7 +48,7 @@ def rmat(
     seed
         Seed of the random numbers.
     weights, max_weight
-        "int" (1..max_weight), the same values as "float32" or "float64", or None.
+        "int" (1..max_weight), the same values as "float32" or "float64", "graph500" (float32 in [0, 1)), or None.
     scramble
         Permute the vertices by a bijection, as Graph500 requires.
     cluster, order, layout

@@ -18,6 +18,7 @@ from mgraph.api.traversal import bfs, sssp
 from mgraph.api.traversal_results import Stats, Traversed
 from mgraph.edges import EdgeSource
 from mgraph.errors import InputError, UsageError
+from mgraph.generate.base import Weights
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.build import Layout
 from mgraph.rank_jobs.graph500 import count_input_edges, generate, smallest_reached
@@ -159,8 +160,8 @@ class Graph500:
 
     Attributes
     ----------
-    scale, edge_factor, seed
-        The graph: 2**scale vertices and edge_factor * 2**scale edges, with weights.
+    scale, edge_factor, seed, weights
+        The graph: 2**scale vertices and edge_factor * 2**scale edges, with weights as of `rmat`.
     num_roots
         Number of roots: different vertices with arcs out.
     root_seed
@@ -178,6 +179,7 @@ class Graph500:
     scale: int
     edge_factor: int = 16
     seed: int = 1
+    weights: Weights = "int"
     num_roots: int = 64
     root_seed: int | None = None
     kernels: tuple[str, ...] = ("bfs", "sssp")
@@ -194,11 +196,11 @@ def run_graph500(
     spec: Graph500, *, cluster: Any = None, progress: Callable[[str], None] = lambda line: None
 ) -> Graph500Run:
     """Run the benchmark; `progress` receives a line before each step."""
-    source = Rmat(spec.scale, spec.edge_factor, spec.seed)
+    source = Rmat(spec.scale, spec.edge_factor, spec.seed, spec.weights)
     layout = "rows" if spec.roots_at_once else spec.layout
     chosen, placement = choose_ranks(source, cluster, layout)
     # Warm up by a small build on the same ranks: construction time excludes compiling and loading kernels.
-    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE)), cluster=chosen, layout=layout):
+    with Graph.from_source(Rmat(min(spec.scale, WARM_UP_SCALE), weights=spec.weights), cluster=chosen, layout=layout):
         pass
     progress(f"building {source.name}" + f" on {placement}" * placement.is_part)
     with Graph.from_source(source, cluster=cluster, layout=layout) as g:

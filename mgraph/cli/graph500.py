@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -19,6 +19,7 @@ from mgraph.cli.options import (
 )
 from mgraph.cluster.connect import connect
 from mgraph.formatting import counted
+from mgraph.generate.base import Weights
 
 
 @click.command()
@@ -33,6 +34,13 @@ from mgraph.formatting import counted
     help="Number of roots to search from.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the graph.")
+@click.option(
+    "--weights",
+    type=click.Choice(get_args(Weights)),
+    default="int",
+    show_default=True,
+    help="int: 1 to 255; float32, float64: the same as floats; graph500: float32 in [0, 1), as specified.",
+)
 @click.option("--root-seed", type=click.IntRange(0), help="Seed of the roots; by default every run draws other roots.")
 @click.option(
     "--kernel",

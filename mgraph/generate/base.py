@@ -16,15 +16,18 @@ from mgraph.types import none_of, vertex_dtype
 # Edges are numbered in int64, and the index of a kernel's loop may exceed the last edge by the size of a grid.
 MAX_EDGES = 1 << 62
 LARGEST_WEIGHT = 2**32 - 1
-Weights = Literal["int", "float32", "float64"]
+Weights = Literal["int", "float32", "float64", "graph500"]
 WEIGHT_CHOICES = (*get_args(Weights), None)
+DEFAULT_MAX_WEIGHT = 255
+# Graph500's weights are the multiples 0 .. 1 - 2^-24 of 2^-24, each of them a float32.
+GRAPH500_STEPS = 1 << 24
 
 
 class Weighted(Protocol):
     """The fields of every generator.
 
     `weights` is "int" (integers 1 .. max_weight in the smallest unsigned dtype), "float32" or
-    "float64" (the same integers as floats), or None.
+    "float64" (the same integers as floats), "graph500" (float32 in [0, 1), as its specification has them), or None.
     """
 
     @property
@@ -39,8 +42,10 @@ def check_weighted(generator: Weighted) -> None:
     """Refuse a seed or weights that the kernels do not support."""
     check_integer("seed", generator.seed, 0, 2**63 - 1)
     if generator.weights not in WEIGHT_CHOICES:
-        raise UsageError(f"weights {generator.weights!r} is not one of int, float32, float64, None")
+        raise UsageError(f"weights {generator.weights!r} is not one of {', '.join(map(str, WEIGHT_CHOICES))}")
     check_integer("max_weight", generator.max_weight, 1, LARGEST_WEIGHT)
+    if generator.weights == "graph500" and generator.max_weight != DEFAULT_MAX_WEIGHT:
+        raise UsageError(f"max_weight {generator.max_weight}: weights graph500 are in [0, 1)")
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> None:
@@ -69,13 +74,15 @@ def weight_dtype(generator: Weighted) -> np.dtype | None:
     """Return the dtype of a generator's weights."""
     if generator.weights == "int":
         return np.min_scalar_type(generator.max_weight)
+    if generator.weights == "graph500":
+        return np.dtype(np.float32)
     return None if generator.weights is None else np.dtype(generator.weights)
 
 
 def name_of(generator: Weighted, stem: str, **options: tuple[Any, Any]) -> str:
     """Return a graph's name: its stem, and every option (value, default) that differs from its default."""
     scramble = int(getattr(generator, "scramble", True))
-    options |= {"seed": (generator.seed, 1), "scramble": (scramble, 1), "w": (generator.max_weight, 255)}
+    options |= {"seed": (generator.seed, 1), "scramble": (scramble, 1), "w": (generator.max_weight, DEFAULT_MAX_WEIGHT)}
     unusual = [f"{option}{value}" for option, (value, usual) in options.items() if value != usual]
     kind = [] if generator.weights == "int" else [generator.weights or "unweighted"]
     return "-".join((stem, *unusual, *kind))
@@ -92,6 +99,8 @@ class Output:
         self.weights = None if generator.weights is None else empty(num_edges, generator.weight_dtype)
         self.none = none_of(dtype)
         self.backend = backend
+        self.graph500 = generator.weights == "graph500"
+        self.max_weight = GRAPH500_STEPS if self.graph500 else generator.max_weight
 
     def fill(self, kernel: Kernel, *args: int) -> Output:
         """Launch the kernel over the work items lo..hi (its first two arguments) to fill these arrays."""
@@ -100,10 +109,17 @@ class Output:
 
     def chunk(self) -> EdgeChunk:
         """Return all edges."""
-        return EdgeChunk(self.sources, self.targets, self.weights)
+        return EdgeChunk(self.sources, self.targets, self._scaled(self.weights))
 
     def present(self) -> EdgeChunk:
         """Return the edges with a source other than `none`, by which kernels mark missing edges."""
         is_edge = self.sources != self.none
         weights = None if self.weights is None else self.weights[is_edge]
-        return EdgeChunk(self.sources[is_edge], self.targets[is_edge], weights)
+        return EdgeChunk(self.sources[is_edge], self.targets[is_edge], self._scaled(weights))
+
+    def _scaled(self, weights: Any) -> Any:
+        """Return the weights; Graph500's are made of the kernel's integers in place, exactly."""
+        if self.graph500:
+            weights -= np.float32(1)
+            weights *= np.float32(1 / GRAPH500_STEPS)
+        return weights

@@ -10,6 +10,7 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk
 from mgraph.errors import UsageError
 from mgraph.generate.base import (
+    DEFAULT_MAX_WEIGHT,
     MAX_EDGES,
     Output,
     check_integer,
@@ -43,7 +44,7 @@ class Grid:
     drop: float = 0.10
     seed: int = 1
     weights: str | None = "int"
-    max_weight: int = 255
+    max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
     num_input_edges = None  # missing edges are drawn at random: counted only by generating them
@@ -79,5 +80,5 @@ class Grid:
         output = Output(self, backend, hi - lo)
         threshold = signed(int(self.drop * 2.0**64))
         return output.fill(
-            grid_edges, lo, hi, lo, self.rows, self.columns, self.seed, threshold, self.max_weight, output.none
+            grid_edges, lo, hi, lo, self.rows, self.columns, self.seed, threshold, output.max_weight, output.none
         ).present()

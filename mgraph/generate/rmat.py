@@ -10,6 +10,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
+    DEFAULT_MAX_WEIGHT,
     Output,
     check_integer,
     check_num_edges,
@@ -34,7 +35,7 @@ class Rmat:
     seed
         Seed of the random numbers.
     weights, max_weight
-        "int" (1..max_weight), the same values as "float32" or "float64", or None.
+        "int" (1..max_weight), the same values as "float32" or "float64", "graph500" (float32 in [0, 1)), or None.
     scramble
         Permute the labels by a bijection, as Graph500 requires.
     """
@@ -44,7 +45,7 @@ class Rmat:
     seed: int = 1
     weights: str | None = "int"
     scramble: bool = True
-    max_weight: int = 255
+    max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
 
@@ -88,4 +89,4 @@ class Rmat:
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
         output = Output(self, backend, hi - lo)
-        return output.fill(rmat_edges, lo, hi, lo, self.scale, self.seed, int(self.scramble), self.max_weight).chunk()
+        return output.fill(rmat_edges, lo, hi, lo, self.scale, self.seed, int(self.scramble), output.max_weight).chunk()

@@ -9,6 +9,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
+    DEFAULT_MAX_WEIGHT,
     Output,
     check_integer,
     check_num_edges,
@@ -47,7 +48,7 @@ class Ssca2:
     seed: int = 1
     weights: str | None = "int"
     scramble: bool = True
-    max_weight: int = 255
+    max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
     num_input_edges = None  # drawn at random: counted only by generating them
@@ -88,7 +89,7 @@ class Ssca2:
         scramble = int(self.scramble)
         window = CLIQUES_PER_WINDOW * clique
         return output.fill(
-            ssca2_edges, lo, hi, lo, self.scale, self.seed, clique, window, scramble, self.max_weight, output.none
+            ssca2_edges, lo, hi, lo, self.scale, self.seed, clique, window, scramble, output.max_weight, output.none
         ).present()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgeChunk
 from mgraph.generate.base import (
+    DEFAULT_MAX_WEIGHT,
     MAX_EDGES,
     Output,
     check_integer,
@@ -41,7 +42,7 @@ class Uniform:
     degree: float
     seed: int = 1
     weights: str | None = "int"
-    max_weight: int = 255
+    max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = False
 
@@ -70,7 +71,7 @@ class Uniform:
     def chunk(self, k: int, num_chunks: int, backend: Backend) -> EdgeChunk:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
         output = Output(self, backend, hi - lo)
-        return output.fill(uniform_edges, lo, hi, lo, self.num_vertices, self.seed, self.max_weight).chunk()
+        return output.fill(uniform_edges, lo, hi, lo, self.num_vertices, self.seed, output.max_weight).chunk()
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class FixedOutDegree:
     out_degree: int
     seed: int = 1
     weights: str | None = "int"
-    max_weight: int = 255
+    max_weight: int = DEFAULT_MAX_WEIGHT
 
     directed = True
 
@@ -117,5 +118,5 @@ class FixedOutDegree:
         lo, hi = chunk_range(self.num_input_edges, k, num_chunks)
         output = Output(self, backend, hi - lo)
         return output.fill(
-            fixed_out_degree_arcs, lo, hi, lo, self.num_vertices, self.out_degree, self.seed, self.max_weight
+            fixed_out_degree_arcs, lo, hi, lo, self.num_vertices, self.out_degree, self.seed, output.max_weight
         ).chunk()

@@ -101,7 +101,10 @@ def test_depth_limit_and_cutoff_apply(folder):
 @pytest.mark.parametrize(
     ("arguments", "keys"),
     [
-        (["graph500", "--scale", 5, "--roots", 2], {"graph", "roots", "searches", "validated", "construction_s"}),
+        (
+            ["graph500", "--scale", 5, "--roots", 2, "--weights", "graph500"],
+            {"graph", "roots", "searches", "validated", "construction_s"},
+        ),
         (["bfs", "rmat:5", "-s", 0, "--path-to", 3], {"graph", "info", "sources", "stats", "path", "seconds"}),
         (["sssp", "rmat:5", "-s", 0, "--method", "sweep"], {"graph", "info", "sources", "stats", "path", "seconds"}),
         (["msf", "rmat:5", "--validate"], {"graph", "info", "stats", "total_weight", "num_trees", "validated"}),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 
 import numpy as np
 import pytest
 from edge_checks import BACKEND, assert_chunks_agree, checksum, mkgraph_bytes, whole
 
+import mgraph as mg
 from mgraph.errors import UsageError
+from mgraph.generate.grid import Grid
 from mgraph.generate.hashing import mix, multiply_high, permutation_key, scrambled
 from mgraph.generate.rmat import Rmat
 
@@ -81,6 +84,21 @@ def test_weights_of_every_dtype(weights, max_weight, dtype):
     assert max_weight * 0.95 < integers.max() <= max_weight
 
 
+@pytest.mark.parametrize("source", [Rmat(8, weights="graph500"), Grid(30, 20, weights="graph500")])
+def test_weights_of_graph500_are_float32_from_zero_below_one(source):
+    found = whole(source).weights
+    integers = whole(dataclasses.replace(source, weights="int", max_weight=1 << 24)).weights
+    assert source.weight_dtype == found.dtype == "float32"
+    assert source.name.endswith("-graph500")
+    np.testing.assert_array_equal(found.astype(float), (integers - 1.0) / (1 << 24))
+    assert 0 <= found.min() < 0.05 < 0.95 < found.max() < 1
+
+
+def test_largest_weight_of_graph500_cannot_be_chosen():
+    with pytest.raises(mg.UsageError, match=r"max_weight 7: weights graph500 are in \[0, 1\)"):
+        Rmat(8, weights="graph500", max_weight=7)
+
+
 def test_vertices_may_exceed_32_bits():
     source = Rmat(40, edge_factor=1)
     num_chunks = source.num_input_edges // 1000
@@ -132,7 +150,7 @@ def test_generator_is_a_frozen_value():
         ({"scale": 62, "edge_factor": 16}, "edges are more than"),
         ({"scale": 4, "seed": -1}, "seed -1 is not in"),
         ({"scale": 4, "seed": 2**63}, "seed 9223372036854775808 is not in"),
-        ({"scale": 4, "weights": "int8"}, "weights 'int8' is not one of int, float32, float64, None"),
+        ({"scale": 4, "weights": "int8"}, "weights 'int8' is not one of int, float32, float64, graph500, None"),
         ({"scale": 4, "max_weight": 0}, "max_weight 0 is not in 1..4294967295"),
         ({"scale": 4, "max_weight": 2**32}, "max_weight 4294967296 is not in"),
     ],

@@ -56,7 +56,7 @@ LARGE_CLASSES = frozenset(
 # Tools and ignore lists take folders of these names for output.
 OUTPUT_FOLDERS = {"build", "dist", "lib", "out"}
 STRUCT = re.compile(r"^struct (\w+)(?: : (?:public )?(\w+))?[^;{]*\{", re.MULTILINE)
-SUFFIXES = (".py", ".cu", ".cuh", ".sh", ".sbatch", ".cpp", ".h")
+SUFFIXES = (".py", ".cu", ".cuh", ".sh", ".sbatch", ".c", ".cc", ".cpp", ".h")
 TREES = ("mgraph", "tests", "bench", "deploy")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -7,6 +7,8 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import mgraph as mg
@@ -45,6 +47,8 @@ if importlib.util.find_spec("cupy") is None:
 sys.path.insert(0, sys.argv[1])
 for path in pathlib.Path(sys.argv[1]).glob("*.py"):
     importlib.import_module(path.stem)
+for path in pathlib.Path(sys.argv[1], "conformance").glob("*.py"):
+    importlib.import_module(f"conformance.{path.stem}")
 import call, cost_model, every_kernel, sanitize
 for owner, name, *_ in (*call.PARTS, *cost_model.PLACES.values()):
     getattr(owner, name)
@@ -105,3 +109,22 @@ def test_floors_count_the_arcs_that_verify_distances(bench):
     with InProcessCluster(1) as cluster, mg.rmat(8, cluster=cluster) as g, mg.sssp(g, 1) as found:
         arcs, _ = bench("floors").proof_of(g, 1)
         assert found.stats.num_reached <= arcs + 1 < g.info.num_arcs
+
+
+def test_rules_of_graphalytics_find_a_level_a_distance_and_components_that_differ(bench):
+    rules = bench("conformance.graphalytics")
+    g = mg.from_edges([1, 2, 4, 7], [2, 3, 5, 7], weights=[0.5, 0.25, 2.0, 1.0], labels=True)
+    vertices = [1, 2, 3, 4, 5, 7]
+
+    def differs(rule, *values):
+        return rule(g, 1, pd.Series(values, vertices)).tolist()
+
+    far = rules.UNREACHED
+    assert differs(rules.bfs_differs, 0, 1, 2, far, far, far) == []
+    assert differs(rules.bfs_differs, 0, 2, 2, far, 1, far) == [2, 5]
+    inf = np.inf
+    assert differs(rules.sssp_differs, 0.0, 0.50004, 0.75, inf, inf, inf) == []
+    assert differs(rules.sssp_differs, 0.0, 0.5001, inf, inf, 3.0, inf) == [2, 3, 5]
+    assert differs(rules.wcc_differs, 9, 9, 9, 4, 4, 1) == []
+    assert differs(rules.wcc_differs, 9, 9, 9, 4, 4, 4) == [4, 5, 7]
+    assert differs(rules.wcc_differs, 9, 8, 9, 4, 4, 1) == [1, 2, 3]
