@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mgraph.api.graph import Graph, find_cluster
 from mgraph.cluster.base import Cluster
 from mgraph.edges import Labels
+from mgraph.errors import UsageError
 from mgraph.ingest.build import Layout
 from mgraph.ingest.order import Order
 from mgraph.io.columns import Columns
@@ -25,6 +26,9 @@ def from_edges(
     targets: Any = None,
     weights: Any = None,
     *,
+    source: str | int | None = None,
+    destination: str | int | None = None,
+    edge_attr: str | int | None = None,
     num_vertices: int | None = None,
     directed: bool = False,
     labels: Labels = "auto",
@@ -34,7 +38,7 @@ def from_edges(
     layout: Layout = "rows",
     num_chunks: int | None = None,
 ) -> Graph:
-    """Make a graph of the edges (sources[i], targets[i]).
+    """Make a graph of the edges (sources[i], targets[i]), or of a table by the argument names of cuGraph.
 
     Undirected edges may be given once or in both directions. Loops are dropped, and all but the lightest of parallel
     edges; `Graph.info` counts both. Arrays on a GPU, by `__cuda_array_interface__` or DLPack, stay there if ranks of
@@ -48,6 +52,9 @@ def from_edges(
         has pairs of ends: a list, or an array of shape (m, 2).
     weights
         One for each edge, integers or floats, all finite; None for an unweighted graph.
+    source, destination, edge_attr
+        Columns, if `sources` is a table, as in cuGraph's `from_cudf_edgelist`: without one of the first two it is
+        "source" or "destination", and without `edge_attr` the graph is unweighted. `from_table` finds columns itself.
     num_vertices
         n, of ids 0..n-1; None means one more than the largest id, or the number of labels.
     directed
@@ -75,8 +82,17 @@ def from_edges(
     >>> g = mg.from_edges(["a", "b"], ["b", "c"], [5, 7])
     >>> g.num_vertices, g.num_edges
     (3, 2)
+    >>> mg.from_edges({"source": [0, 1], "to": [1, 2]}, destination="to").num_edges
+    2
     """
-    table = edges_table(sources, targets, weights, how=id_options(num_vertices, directed, labels, base))
+    how = id_options(num_vertices, directed, labels, base)
+    if source is destination is edge_attr is None:
+        table = edges_table(sources, targets, weights, how=how)
+    elif targets is not None or weights is not None:
+        raise UsageError("source, destination and edge_attr are columns of one table: give no targets and weights")
+    else:
+        ends = "source" if source is None else source, "destination" if destination is None else destination
+        table = frame_table(sources, Columns(*ends, False if edge_attr is None else edge_attr), how)
     return Graph.from_source(table, cluster=cluster, order=order, layout=layout, num_chunks=num_chunks)
 
 

@@ -69,3 +69,22 @@ def test_graph_equals_that_of_plain_arrays(kind, cluster):
 def test_unknown_option_is_refused(cluster):
     with pytest.raises(TypeError, match="color"):
         mg.from_table(FRAME, color=1, cluster=cluster)
+
+
+def test_table_is_read_by_the_argument_names_of_cugraph(cluster):
+    frame = FRAME.rename(columns={"source": "a", "target": "destination"})
+    with (
+        mg.from_edges(U, V, W, directed=True, cluster=cluster) as plain,
+        mg.from_edges(frame, source="a", edge_attr="weight", directed=True, cluster=cluster) as g,
+        mg.from_edges(frame, source="a", cluster=cluster) as unweighted,
+    ):
+        assert g.info == plain.info
+        np.testing.assert_array_equal(*(np.asarray(mg.sssp(graph, 1).distances) for graph in (plain, g)))
+        assert unweighted.info.weight_dtype is None
+
+
+def test_columns_beside_arrays_are_refused(cluster):
+    with pytest.raises(mg.UsageError, match="are columns of one table: give no targets and weights"):
+        mg.from_edges(U, V, source="a", cluster=cluster)
+    with pytest.raises(mg.UsageError, match="no column 'from', only source, target, weight"):
+        mg.from_edges(FRAME, source="from", cluster=cluster)
