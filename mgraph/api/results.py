@@ -39,7 +39,8 @@ class Costs:
     Attributes
     ----------
     seconds
-        Seconds by phase, on the slowest rank.
+        Seconds by phase, on the slowest rank. Compiling kernels, or loading compiled ones, is the phase `compile`, of
+        first calls.
     supersteps
         One record for each superstep: method, frontier, arcs scanned and bytes sent (sums over all ranks),
         microseconds (on the slowest rank), levels where one superstep may find several, and light and heavy edges
@@ -66,11 +67,11 @@ class Costs:
 
     @property
     def total_s(self) -> float:
-        """Seconds from a prepared graph to the result in user ids.
+        """Seconds from a prepared graph and compiled kernels to the result in user ids.
 
         In persistent multi-GPU searches they begin when all ranks have the positions of the sources.
         """
-        return sum(s for phase, s in self.seconds.items() if phase != "prepare")
+        return sum(s for phase, s in self.seconds.items() if phase not in ("prepare", "compile"))
 
     def __repr__(self) -> str:
         return (

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import os
 import pathlib
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from cupy.cuda import alloc, driver, get_current_stream, runtime
 
 from mgraph.backends import peer_memory
 from mgraph.backends.base import LIMITS, Allocated, Bound, PersistentBackend
+from mgraph.backends.compile_clock import CLOCK, say_once
 from mgraph.backends.copies import BLOCK_BYTES, LEAST_DOWNLOAD_BYTES, LEAST_UPLOAD_BYTES, download, upload
 from mgraph.backends.cuda_source import OPTIONS, module_text
 
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
 # Resident threads of a multiprocessor at up to 32 registers each; further blocks only wait.
 THREADS_PER_SM = 2048
+# A module that takes longer is compiled, and not loaded from CuPy's cache.
+COMPILES_S = 0.5
+CUPY_CACHE = os.path.expanduser("~/.cupy/kernel_cache")
 # An upper bound of the parameters of a kernel.
 MAX_PARAMETERS = 32
 
@@ -42,7 +48,11 @@ def _module(
 def _function(kernel: Kernel, dtypes: tuple[np.dtype | None, ...], device: int) -> cupy.cuda.Function:
     """Return the compiled function for arguments of these dtypes."""
     typedefs = tuple(sorted(kernel.typedefs(dtypes).items()))
-    function = _module(kernel.source, typedefs, kernel.cooperative, device).get_function(kernel.name)
+    with CLOCK.running():
+        began = time.perf_counter()
+        function = _module(kernel.source, typedefs, kernel.cooperative, device).get_function(kernel.name)
+    if time.perf_counter() - began > COMPILES_S:
+        say_once(f"sm_{cupy.cuda.Device(device).compute_capability}", os.environ.get("CUPY_CACHE_DIR", CUPY_CACHE))
     # More than 48 KiB of shared memory needs this attribute; a launch still uses only what it requests.
     most = cupy.cuda.Device(device).attributes["MaxSharedMemoryPerBlockOptin"]
     function.max_dynamic_shared_size_bytes = most - function.shared_size_bytes

@@ -127,7 +127,7 @@ def test_ranks_exchange_a_bit_per_vertex_if_there_is_a_giant(clusters, monkeypat
             num_bytes = sum(step["bytes"] for step in stats.supersteps)
             assert num_bytes <= g.num_vertices * num_ranks + 4096
             assert max(stats.bytes_sent) <= num_bytes + 5 * g.num_vertices + 4096
-            assert set(stats.seconds) == {"find", "translate"}
+            assert {*stats.seconds} - {"compile"} == {"find", "translate"}
             assert len(stats.arcs) == len(stats.bytes_sent) == num_ranks
             assert stats.total_s > 0
 

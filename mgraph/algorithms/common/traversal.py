@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from mgraph.backends.base import Backend
+from mgraph.backends.compile_clock import CLOCK
 from mgraph.comm.base import Communicator
 from mgraph.types import Array
 
@@ -17,7 +18,10 @@ TRACE_RECORDS = 1 << 12
 
 @dataclass
 class Trace:
-    """Times of phases and records of supersteps; a phase ends when the backend is idle."""
+    """Times of phases and records of supersteps; a phase ends when the backend is idle.
+
+    Compiling kernels is a phase of its own and no part of another.
+    """
 
     backend: Backend
     comm: Communicator
@@ -25,7 +29,7 @@ class Trace:
 
     def __post_init__(self) -> None:
         self._bytes_before = self._bytes_stepped = self.comm.bytes_sent
-        self._stepped = time.perf_counter()
+        self._stepped = time.perf_counter() - CLOCK.seconds
         self._began: float | None = None
         self._ended: float | None = None
         self._noted: list[dict] = []
@@ -60,7 +64,7 @@ class Trace:
         **more
             Further numbers, of this rank.
         """
-        now = time.perf_counter()
+        now = time.perf_counter() - CLOCK.seconds
         sent = self.comm.bytes_sent
         if microseconds is None:
             microseconds = round(1e6 * (now - self._stepped), 1)
@@ -73,7 +77,7 @@ class Trace:
         """Record the supersteps of one launch; `records` formats them when they are read."""
         noted = self.supersteps
         # Supersteps after the launch count time and bytes from here.
-        self._stepped = time.perf_counter()
+        self._stepped = time.perf_counter() - CLOCK.seconds
         self._bytes_stepped = self.comm.bytes_sent
         self._unread = lambda: noted + records()
 
@@ -99,7 +103,9 @@ class _Phase(AbstractContextManager[None]):
         self._name = name
 
     def __enter__(self) -> None:
-        self._started = self._trace._stepped = time.perf_counter()
+        self._started = time.perf_counter()
+        self._compiled = CLOCK.seconds
+        self._trace._stepped = self._started - self._compiled
 
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is not None:
@@ -108,10 +114,14 @@ class _Phase(AbstractContextManager[None]):
         if ended is None:
             self._trace.backend.synchronize()
             ended = time.perf_counter()
-        began = self._trace._began or self._started
+        took = ended - (self._trace._began or self._started)
         seconds = self._trace.seconds
+        if compiled := CLOCK.seconds - self._compiled:
+            # Perhaps before the phase began, where its inputs became known.
+            took = min(took, max(0.0, ended - self._started - compiled))
+            seconds["compile"] = seconds.get("compile", 0.0) + compiled
         name = self._name
-        seconds[name] = seconds.get(name, 0.0) + ended - began
+        seconds[name] = seconds.get(name, 0.0) + took
 
 
 @dataclass
