@@ -148,7 +148,8 @@ def slow_number(at: int, token: str) -> float:
     except ValueError:
         value = None
     if value is None:
-        raise BadLine(at, f"weight {token[:40]!r} is not a number")
+        hint = ": write decimals with a point" if "," in token else ""
+        raise BadLine(at, f"weight {token[:40]!r} is not a number{hint}")
     if not np.isfinite(value):
         raise BadLine(at, f"weight {token[:40]!r} is not a finite number")
     return value

@@ -21,6 +21,7 @@ from mgraph.io.ranges import InputFile
 
 INTEGER = re.compile(r"[+-]?\d+")
 DIGITS = re.compile(r"[\"+-]?\d")
+QUOTED = re.compile(r'"[^"]*"')
 # Characters that often separate fields, and are no part of most names.
 SEPARATORS = ";|:"
 
@@ -73,7 +74,10 @@ def find_layout(
     if not lines:
         return Layout(empty, LineSyntax(2, is_text=as_text))
     first = lines[0]
-    separator = _separator(first.text, name) if separator is None else separator.strip(" ")
+    if separator is None:
+        separator = _separator(first.text, name)
+        _refuse_semicolons(path, first, separator)
+    separator = separator.strip(" ")
     fields = first.fields(separator)
     header = _header(path, lines, separator, wanted, as_text=as_text)
     edge = first
@@ -87,7 +91,7 @@ def find_layout(
                     f"{counted(len(fields), 'field')} in the next line: give every column a name"
                 )
     if len(fields) < 2:
-        hint = next((f": say sep={c!r} if that separates fields" for c in SEPARATORS if c in fields[0]), "")
+        hint = next((f": {_choose(c)} if that separates fields" for c in SEPARATORS if c in fields[0]), "")
         raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}{hint}")
     if wanted.weight is None and not header and len(fields) == 3 and name.endswith(".wel"):
         wanted = dataclasses.replace(wanted, weight=2)
@@ -95,7 +99,7 @@ def find_layout(
     syntax = LineSyntax(len(fields), source, target, weight, separator)
     if as_text or (edge.begin < edge.end and not _are_integers(path, file, edge, fields, (source, target))):
         if not separator and "\t" in edge.text and edge.fields("\t") != fields:
-            raise InputError(f"{placed(path, file, edge.begin, '')}fields have blanks in them: say sep='\\t'")
+            raise InputError(f"{placed(path, file, edge.begin, '')}fields have blanks in them: {_choose(chr(9))}")
         syntax = dataclasses.replace(syntax, is_text=True)
         # Behind a header a line that begins as a comment does may be an edge of strings: the parser refuses it.
         return Layout(first.end if header else edge.begin, syntax)
@@ -107,6 +111,24 @@ def _separator(line: str, name: str) -> str:
     if "," in line:
         return ","
     return "\t" if "\t" in line and name.endswith((".csv", ".tsv")) else ""
+
+
+def _refuse_semicolons(path: object, line: _Line, separator: str) -> None:
+    """Refuse a line whose semicolons are inside what the guessed separator makes the ends of an edge.
+
+    In tables with commas in numbers, semicolons separate: 1;2;2,5 would be an edge from "1;2;2" to 5.
+    """
+    unquoted = _Line(QUOTED.sub("", line.text), line.begin, line.end).fields(separator)[:2]
+    if len(unquoted) == 2 and any(";" in field for field in unquoted):
+        used = separator or " "
+        raise UsageError(
+            f"{path}: its first line begins with {line.text[:40]!r}: {_choose(';')} if semicolons separate fields, "
+            f"or {_choose(used)} if they do not"
+        )
+
+
+def _choose(separator: str) -> str:
+    return f"give sep={separator!r} (--sep {separator!r})"
 
 
 def _two_lines(path: object, file: InputFile) -> tuple[list[_Line], int]:
