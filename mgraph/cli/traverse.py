@@ -115,9 +115,10 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         show(f"{search.__name__} of {g!r}")
         sources = [_vertex(g.info.labels, source) for source in options["source"]]
         result = search(g, sources, method=method, **limit)
-        summary = finish(result, options, show)
         target = options["path_to"]
+        # Before anything is written: only now is a label known to be one of the graph.
         path = None if target is None else result.path_to(_vertex(g.info.labels, target))
+        summary = finish(result, options, show)
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")
             plot_supersteps(result.stats, options["plot"], title=f"{result._spec.algorithm} of {g.name}")

@@ -66,3 +66,10 @@ def test_several_sources_are_labels(files):
 )
 def test_unknown_vertices_are_named(files, arguments, message):
     assert refused("bfs", *arguments.split(), code=2) == f"mgraph: {message}"
+
+
+@pytest.mark.parametrize("search", ["bfs", "sssp"])
+def test_unknown_target_of_a_path_is_refused_before_output_is_written(files, tmp_path, search):
+    outputs = ("-o", "out.csv", "--plot", "steps.png")
+    refused(search, "people.csv", "-s", "bob", "--path-to", "zoe", *outputs, code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["accounts.csv", "people.csv", "plain.csv"]
