@@ -23,9 +23,10 @@ from mgraph.io.output_tables import (
     type_of,
 )
 from mgraph.io.parts_folder import new_folder, num_bytes_of
+from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.replace_folder import names_folder
 from mgraph.io.write import EDGE_WRITERS, TABLE_WRITERS, Write, write_table, write_to
-from mgraph.io.write_arrow import require_pyarrow, write_parquet
+from mgraph.io.write_arrow import write_parquet
 from mgraph.rank_jobs.table_rows import ResultRows, Rows, make_frame, make_rows, write_parts
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class TableOnRanks:
         return TABLE_WRITERS
 
     def _write_parts(self, path: str | os.PathLike, *, overwrite: bool) -> None:
-        require_pyarrow("Parquet")
+        require_pyarrow("Parquet needs")
         with new_folder(path, overwrite=overwrite) as folder:
             by_rank = self._stored.run(write_parts, self._rows, folder, self._names)
             written = [part for parts in by_rank for part in parts]

@@ -15,12 +15,13 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
-from mgraph.errors import InputError, MgraphError, UnknownFormat, UsageError
+from mgraph.errors import InputError, MgraphError, UnknownFormat
 from mgraph.io.arrow_columns import decoded
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
+from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed, num_bytes_of, opened
 from mgraph.io.spool import InputFile, release
 
@@ -113,11 +114,7 @@ def read_arrow(
 @contextlib.contextmanager
 def _opened(file: InputFile) -> Iterator[tuple[Any, Any]]:
     """Open a file with pyarrow; what is wrong with it raises InputError."""
-    try:
-        import pyarrow
-        import pyarrow.ipc
-    except ImportError:
-        raise UsageError(f"{file} is an Arrow file, which needs pyarrow: pip install pyarrow") from None
+    pyarrow = require_pyarrow(f"{file} is an Arrow file, which needs", "ipc")
     with opened(file) as raw:
         first = raw.read(len(MAGIC))
         raw.seek(0)

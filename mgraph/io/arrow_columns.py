@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mgraph.backends.base import Backend
-from mgraph.errors import InputError, UsageError
+from mgraph.errors import InputError
+from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.labels.strings import Strings
 
 
@@ -45,8 +46,8 @@ def is_arrow(values: Any) -> bool:
 
 def arrow_column(values: Any, what: str) -> ArrowColumn:
     """Return a column of Arrow's; nulls are refused, and types other than numbers, strings and bytes."""
-    pyarrow = require_pyarrow(what)
-    import pyarrow.types as types
+    pyarrow = require_pyarrow(f"{what} need")
+    types = pyarrow.types
 
     try:
         if hasattr(values, "__arrow_c_stream__"):
@@ -112,15 +113,6 @@ def _advice(kind: Any) -> str:
     if types.is_floating(kind) or types.is_decimal(kind):
         return "cast the column to int64 if its numbers are whole"
     return "cast the column to int64 or to strings"
-
-
-def require_pyarrow(what: str) -> Any:
-    """Return pyarrow, or refuse with how to install it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise UsageError(f"{what} need pyarrow: pip install pyarrow") from None
-    return pyarrow
 
 
 def _first_null(chunked: Any) -> int:

@@ -14,7 +14,8 @@ import zlib
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
-from mgraph.errors import InputError, MgraphError, UsageError
+from mgraph.errors import InputError, MgraphError
+from mgraph.io.pyarrow_module import require_pyarrow
 
 if TYPE_CHECKING:
     from mgraph.io.spool import InputFile
@@ -98,10 +99,7 @@ def _zstd(file: InputFile, raw: Any) -> Any:
     """Return a reader that notices a truncated stream, as that of the package zstandard does not."""
     with contextlib.suppress(ImportError):
         return importlib.import_module("compression.zstd").ZstdFile(raw)  # Python 3.14
-    try:
-        import pyarrow
-    except ImportError:
-        raise UsageError(f"{file} is packed by zstd, which needs Python 3.14 or pyarrow: pip install pyarrow") from None
+    pyarrow = require_pyarrow(f"{file} is packed by zstd, which needs Python 3.14 or")
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, mode="r"), "zstd")
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from mgraph.errors import InputError
-from mgraph.io.arrow_columns import require_pyarrow
 from mgraph.io.checks import refuse_lazy
 from mgraph.io.columns import Columns, find_columns
 from mgraph.io.memory import IdOptions, MemoryTable, columns_table
+from mgraph.io.pyarrow_module import require_pyarrow
 
 # Returns the columns of these numbers.
 Choose = Callable[[Sequence[int]], list[Any]]
@@ -71,7 +71,7 @@ def _named(names: Any) -> list[str]:
 
 def _of_stream(frame: Any) -> tuple[list[str], Choose]:
     """Return the columns of whatever exports record batches; of all batches only the chosen columns are kept."""
-    pyarrow = require_pyarrow("tables of this kind")
+    pyarrow = require_pyarrow("tables of this kind need")
     reader = pyarrow.RecordBatchReader.from_stream(frame)
 
     def choose(chosen: Sequence[int]) -> list[Any]:

@@ -15,11 +15,12 @@ import numpy as np
 
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
-from mgraph.errors import InputError, UsageError
+from mgraph.errors import InputError
 from mgraph.formatting import counted
 from mgraph.io.arrow_columns import check_id_type, check_weight_type, decoded, is_text, strings_of, type_of_values
 from mgraph.io.checks import as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
+from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed
 from mgraph.io.spool import Identity, InputFile, identity, release
 from mgraph.labels.strings import Strings
@@ -126,12 +127,12 @@ def as_end(column: Any) -> np.ndarray | Strings:
 
 def _open(path: InputFile, metadata: Any = None) -> Any:
     """Open the file with pyarrow."""
-    pyarrow, parquet = _pyarrow()
+    pyarrow = require_pyarrow("Parquet needs", "parquet")
     try:
         if isinstance(path, pathlib.Path):
-            return parquet.ParquetFile(path, memory_map=False, metadata=metadata)
+            return pyarrow.parquet.ParquetFile(path, memory_map=False, metadata=metadata)
         raw = path.open("rb", buffering=0)
-        return parquet.ParquetFile(pyarrow.PythonFile(raw, mode="r"), metadata=metadata)
+        return pyarrow.parquet.ParquetFile(pyarrow.PythonFile(raw, mode="r"), metadata=metadata)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
 
@@ -161,7 +162,7 @@ def declared_in(path: InputFile, schema: Any) -> dict[str, Any]:
 
 def _columns(path: InputFile, metadata: Any, group: int, names: tuple[str, ...], begin: int) -> list[Any]:
     """Return columns of a row group, of which row `begin` is the first; refuse missing values."""
-    pyarrow, _ = _pyarrow()
+    pyarrow = require_pyarrow("Parquet needs")
     if group >= metadata.num_row_groups:
         rows = metadata.schema.to_arrow_schema().empty_table()
         return [decoded(rows.column(name)) for name in names]
@@ -179,13 +180,3 @@ def _columns(path: InputFile, metadata: Any, group: int, names: tuple[str, ...],
             missing = int(np.argmax(column.is_null().to_numpy()))
             raise InputError(f"{path}: {name} of row {begin + missing} is missing")
     return columns
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    """Return pyarrow and its parquet module, or refuse with how to install them."""
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise UsageError("Parquet needs pyarrow: pip install pyarrow") from None
-    return pyarrow, pyarrow.parquet

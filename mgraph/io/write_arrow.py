@@ -7,27 +7,26 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mgraph.errors import UsageError
 from mgraph.io.output_tables import Batch, Table, Values, num_rows
+from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.labels.strings import Strings
 
 
 def write_parquet(file: BinaryIO, table: Table) -> None:
     """Write a table as Parquet, one row group for each batch; edges with the metadata `mgraph`."""
-    arrow = require_pyarrow("Parquet")
-    import pyarrow.parquet
+    arrow = require_pyarrow("Parquet needs", "parquet")
 
     schema = _schema(arrow, table)
     # A vertex has one row: a dictionary of vertices would take a third of the time, in vain.
     repeated = [name for name in table.columns if name != "vertex"]
-    with pyarrow.parquet.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
+    with arrow.parquet.ParquetWriter(file, schema, use_dictionary=repeated) as writer:
         for batch in filter(num_rows, table.all_batches()):
             writer.write_table(arrow.Table.from_arrays(_columns(arrow, batch, table), schema=schema))
 
 
 def write_arrow(file: BinaryIO, table: Table) -> None:
     """Write a table as an Arrow file (Feather 2), uncompressed, so that it can be mapped into memory."""
-    arrow = require_pyarrow("Arrow")
+    arrow = require_pyarrow("Arrow needs", "ipc")
     schema = _schema(arrow, table)
     with arrow.ipc.new_file(file, schema) as writer:
         for batch in filter(num_rows, table.all_batches()):
@@ -83,12 +82,3 @@ def to_arrow(arrow: Any, values: Values) -> Any:
     offsets = arrow.py_buffer(np.ascontiguousarray(values.offsets, np.int64))
     data = arrow.py_buffer(np.ascontiguousarray(values.data))
     return arrow.LargeStringArray.from_buffers(len(values), offsets, data)
-
-
-def require_pyarrow(what: str) -> Any:
-    """Return pyarrow, or refuse with how to install it."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise UsageError(f"{what} needs pyarrow: pip install pyarrow") from None
-    return pyarrow

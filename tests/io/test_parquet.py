@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
 import pickle
+import sys
 
 import numpy as np
 import pandas
@@ -153,14 +153,7 @@ def test_damaged_file_is_refused(tmp_path):
 
 def test_missing_pyarrow_is_reported_with_how_to_install_it(tmp_path, monkeypatch):
     path = save(tmp_path / "a.parquet", EDGES)
-    right = builtins.__import__
-
-    def without(name, *args, **options):
-        if name.startswith("pyarrow"):
-            raise ImportError(name)
-        return right(name, *args, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="Parquet needs pyarrow: pip install pyarrow"):
         read_edges(path)
 
