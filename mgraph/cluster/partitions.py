@@ -11,7 +11,7 @@ from mgraph.cluster.base import Cluster
 from mgraph.cluster.dask import DaskCluster
 from mgraph.errors import InputError, MgraphError
 from mgraph.io.lazy import LazyEdges
-from mgraph.io.partitions import PartitionTable, length_of
+from mgraph.io.partitions import PartitionTable, sizes_of
 
 
 def compute_partitions(edges: LazyEdges, cluster: Cluster) -> PartitionTable:
@@ -27,34 +27,34 @@ def compute_partitions(edges: LazyEdges, cluster: Cluster) -> PartitionTable:
         raise
     except Exception as error:
         raise _failed(edges, None, error) from error
-    return edges.computed(values, [length_of(value) for value in values], [])
+    return edges.computed(values, [sizes_of(value) for value in values], [])
 
 
 def _on_workers(edges: LazyEdges, cluster: DaskCluster) -> PartitionTable:
     client = cluster.client
     futures: list[Future] = client.compute(list(edges.partitions))
-    # A length fails with its partition.
-    lengths: list[Future] = client.map(length_of, futures, pure=False)
+    # The sizes fail with their partition.
+    sizes: list[Future] = client.map(sizes_of, futures, pure=False)
     try:
         # `wait` uses the current client, which need not be this one.
         with client.as_current():
-            wait(lengths)
-        _raise_first(edges, lengths, futures)
-        found = client.gather(lengths)
+            wait(sizes)
+        _raise_first(edges, sizes, futures)
+        found = client.gather(sizes)
         holders = client.who_has(futures)
     except BaseException:
         # Not cancelled: the caller may hold the same partitions, as of a persisted collection.
-        for future in [*lengths, *futures]:
+        for future in [*sizes, *futures]:
             future.release()
         raise
     return edges.computed(futures, found, [list(holders.get(future.key, ())) for future in futures])
 
 
-def _raise_first(edges: LazyEdges, lengths: list[Future], futures: list[Future]) -> None:
+def _raise_first(edges: LazyEdges, sizes: list[Future], futures: list[Future]) -> None:
     """Raise the error of the first partition that has failed."""
-    for k, (length, future) in enumerate(zip(lengths, futures, strict=True)):
-        if length.status != "finished":
-            error = future.exception() if future.status == "error" else length.exception()
+    for k, (size, future) in enumerate(zip(sizes, futures, strict=True)):
+        if size.status != "finished":
+            error = future.exception() if future.status == "error" else size.exception()
             raise _failed(edges, k, error) from error
 
 

@@ -6,6 +6,7 @@ The columns are found as those of Parquet files. A piece is a run of record batc
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,18 +17,21 @@ import numpy as np
 from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError, MgraphError, UnknownFormat
-from mgraph.io.arrow_columns import decoded
+from mgraph.io.arrow_columns import chunked, decoded
 from mgraph.io.checks import check_num_vertices
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.parquet import as_end, check_types, declared_in
 from mgraph.io.pieces import edge_piece
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed, num_bytes_of, opened
-from mgraph.io.spool import InputFile, release
+from mgraph.io.samples import PLACES, bytes_of, largest_of, places
+from mgraph.io.spool import Identity, InputFile, identity, release
 
 PIECE_BYTES = 32 << 20
-# A guess, for the estimate of the number of rows.
-STRING_BYTES = 16
+# Record batches up to this size are read to estimate the number of rows.
+SAMPLE_BYTES = 16 << 20
+# The offset of a string.
+OFFSET_BYTES = 4
 MAGIC = b"ARROW1"
 FEATHER_1 = b"FEA1"
 STREAM = b"\xff\xff\xff\xff"
@@ -41,7 +45,7 @@ class ArrowTable:
     columns: tuple[str, ...]  # the ends, and the weight if there is one
     num_vertices: int | None
     directed: bool
-    max_edges: int
+    row_bytes: int  # the least that a row takes, uncompressed
     num_batches: int
     piece_batches: int  # record batches of a piece
     is_text: bool
@@ -55,6 +59,21 @@ class ArrowTable:
     @property
     def has_weights(self) -> bool:
         return len(self.columns) > 2
+
+    @property
+    def max_edges(self) -> int:
+        """The number of edges as some record batches suggest it."""
+        return _expected(self, identity(self.file.stat()))[0]
+
+    @property
+    def text_bytes(self) -> int | None:
+        """The bytes of all ids of both ends, estimated in the same way; None if these are numbers."""
+        return _expected(self, identity(self.file.stat()))[1]
+
+    @property
+    def expected_vertices(self) -> int | None:
+        """The number of vertices as ids in these batches suggest it; None if these are strings, or not read."""
+        return _expected(self, identity(self.file.stat()))[2]
 
     @property
     def num_pieces(self) -> int:
@@ -91,8 +110,7 @@ def read_arrow(
 
     `columns` are as in a text file.
     """
-    with opened(file) as raw:
-        size = num_bytes_of(raw)
+    size = _size(file)
     with _opened(file) as (pyarrow, reader):
         schema = reader.schema
         names = schema.names
@@ -103,12 +121,56 @@ def read_arrow(
     chosen = tuple(names[k] for k in (*ends, weighted) if k >= 0)
     is_text = check_types(file, schema, chosen)
     n = check_num_vertices(about.get("num_vertices") if num_vertices is None else num_vertices)
-    fixed = pyarrow.types.is_primitive
-    kinds = [field.type for field in schema if field.name in chosen]
-    row_bytes = sum(kind.bit_width // 8 if fixed(kind) else STRING_BYTES for kind in kinds)
+    row_bytes = sum(_least_bytes(pyarrow, field.type) for field in schema if field.name in chosen)
     per_piece = max(1, num_batches * PIECE_BYTES // max(size, 1))
-    rows = size // row_bytes + 1
-    return ArrowTable(file, chosen, n, directed, rows, num_batches, per_piece, is_text, labels, base)
+    return ArrowTable(file, chosen, n, directed, row_bytes, num_batches, per_piece, is_text, labels, base)
+
+
+def _size(file: InputFile) -> int:
+    with opened(file) as raw:
+        return num_bytes_of(raw)
+
+
+def _least_bytes(pyarrow: Any, kind: Any) -> int:
+    """Return the bytes of a value without those of its string."""
+    if pyarrow.types.is_dictionary(kind):
+        kind = kind.index_type
+    return kind.bit_width // 8 if pyarrow.types.is_primitive(kind) else OFFSET_BYTES
+
+
+@functools.lru_cache(maxsize=64)
+def _expected(table: ArrowTable, _: Identity) -> tuple[int, int | None, int | None]:
+    """Estimate rows, bytes of strings and vertices from some record batches; large ones are not read twice."""
+    if _size(table.file) > table.num_batches * SAMPLE_BYTES:
+        return _bounds(table)
+    most = rows = num_bytes = 0
+    top = -1
+    try:
+        with _opened(table.file) as (_, reader):
+            for number in places(table.num_batches - 1):
+                batch = _batch(table.file, reader, number)
+                ends = [as_end(decoded(chunked(batch.column(name)))) for name in table.columns[:2]]
+                most = max(most, batch.num_rows)
+                rows += batch.num_rows
+                num_bytes += bytes_of(ends) or 0
+                top = max(top, largest_of(ends))
+    except (InputError, KeyError):
+        # Found again, and reported, when the batch is read.
+        return _bounds(table)
+    expected = most * table.num_batches if table.num_batches > PLACES else rows
+    if table.is_text:
+        return expected, num_bytes * expected // max(rows, 1), None
+    return expected, None, top + 1 - table.base
+
+
+def _bounds(table: ArrowTable) -> tuple[int, int | None, int | None]:
+    """Return the rows, and a bound of the bytes of strings if these are neither compressed nor in a dictionary."""
+    size = _size(table.file)
+    rows = size // table.row_bytes + 1
+    with contextlib.suppress(InputError), _opened(table.file) as (_, reader):
+        # Older pyarrow cannot count without reading everything.
+        rows = reader.count_rows() if hasattr(reader, "count_rows") else rows
+    return rows, max(size - rows * table.row_bytes, rows) if table.is_text else None, None
 
 
 @contextlib.contextmanager

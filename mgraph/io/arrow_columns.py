@@ -124,6 +124,13 @@ def _first_null(chunked: Any) -> int:
     raise AssertionError("no chunk has the null that Arrow counts")
 
 
+def chunked(array: Any) -> Any:
+    """Return an array of Arrow's as a chunked one."""
+    import pyarrow
+
+    return pyarrow.chunked_array([array])
+
+
 def decoded(column: Any) -> Any:
     """Return a chunked array without a dictionary."""
     import pyarrow

@@ -12,7 +12,7 @@ from mgraph.io.columns import Columns
 from mgraph.io.frames import choose_columns
 from mgraph.io.memory import IdOptions
 from mgraph.io.memory_columns import ids_column, weights_column
-from mgraph.io.partitions import PartitionTable
+from mgraph.io.partitions import PartitionTable, Sizes
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,14 @@ class LazyEdges:
     how: IdOptions
     name: str = "dask"
 
-    def computed(self, values: list[Any], lengths: list[int], holders: list[list[str]]) -> PartitionTable:
+    def computed(self, values: list[Any], sizes: list[Sizes], holders: list[list[str]]) -> PartitionTable:
         """Return the table of the partitions: of their values, or of futures and the workers that hold them."""
         numbers = range(len(values))
+        texts = [text for _, text in sizes if text is not None]
         return PartitionTable(
             self.name,
             self.names,
-            sum(lengths),
+            sum(length for length, _ in sizes),
             max(len(values), 1),
             dict(zip(numbers, values, strict=True)),
             {},
@@ -39,6 +40,7 @@ class LazyEdges:
             self.how.directed,
             self.how.labels,
             self.how.base,
+            sum(texts) if texts else None,
         )
 
 

@@ -14,7 +14,7 @@ from mgraph.errors import InputError, UsageError
 from mgraph.io.arrays import check_indptr
 from mgraph.io.checks import as_flag, as_ids, check_base, check_labels, check_num_vertices, refuse_lazy
 from mgraph.io.device import DeviceColumn, on_host
-from mgraph.io.memory_columns import MemoryColumn, RowColumn, ids_column, weights_column, weights_of
+from mgraph.io.memory_columns import MemoryColumn, RowColumn, estimated_bytes, ids_column, weights_column, weights_of
 from mgraph.partition import chunk_range
 
 # Edges in a piece: 16 to 24 MiB. Few edges have many pieces too, so that ranks and threads share them.
@@ -73,6 +73,11 @@ class MemoryTable:
     @property
     def max_edges(self) -> int:
         return len(self.sources)
+
+    @property
+    def text_bytes(self) -> int | None:
+        """The bytes of all ids of both ends, estimated from some of them; None if these are numbers."""
+        return estimated_bytes([self.sources, self.targets])
 
     @property
     def num_pieces(self) -> int:

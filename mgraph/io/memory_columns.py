@@ -13,11 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from mgraph.backends.base import Backend
+from mgraph.backends.cpu import CpuBackend
 from mgraph.errors import InputError
 from mgraph.io.arrays import sources_of_arcs
 from mgraph.io.arrow_columns import arrow_column, is_arrow
 from mgraph.io.checks import as_weights, check_weights, refuse_lazy, refuse_masked, weights_dtype
 from mgraph.io.device import DeviceColumn, borrowed
+from mgraph.io.samples import ROWS, bytes_of, places
 from mgraph.labels.strings import Strings
 from mgraph.types import Array
 
@@ -88,6 +90,20 @@ class RowColumn:
 
     def part(self, lo: int, hi: int, backend: Backend) -> np.ndarray:
         return sources_of_arcs(self.indptr, lo, hi)
+
+
+def estimated_bytes(columns: Sequence[MemoryColumn]) -> int | None:
+    """Return the bytes of all strings of columns of equal length, estimated from some; None if these are numbers."""
+    if not all(column.is_text for column in columns):
+        return None
+    count = len(columns[0])
+    rows = min(count, ROWS)
+    starts = places(count - rows)
+    try:
+        taken = [column.part(lo, lo + rows, CpuBackend(1)) for column in columns for lo in starts]
+    except InputError:
+        return None  # found again, and reported, when the piece is read
+    return (bytes_of(taken) or 0) * count // max(len(starts) * rows, 1)
 
 
 def plain(values: np.ndarray) -> np.ndarray:

@@ -17,13 +17,25 @@ from mgraph.backends.base import Backend
 from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError
 from mgraph.formatting import counted
-from mgraph.io.arrow_columns import check_id_type, check_weight_type, decoded, is_text, strings_of, type_of_values
+from mgraph.io.arrow_columns import (
+    check_id_type,
+    check_weight_type,
+    chunked,
+    decoded,
+    is_text,
+    strings_of,
+    type_of_values,
+)
 from mgraph.io.checks import as_weights, check_num_vertices, check_weights
 from mgraph.io.columns import NO_COLUMNS, Columns, find_columns
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.ranges import changed
+from mgraph.io.samples import ROWS, bytes_of, places
 from mgraph.io.spool import Identity, InputFile, identity, release
 from mgraph.labels.strings import Strings
+
+# Some rows of a column are read in parts of this size.
+SAMPLE_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -50,13 +62,20 @@ class ParquetTable:
 
     @property
     def text_bytes(self) -> int | None:
-        """The bytes of the columns of both ends, decompressed; None if these are numbers."""
-        if not self.is_text:
+        """The bytes of the columns of both ends, decompressed; None if these are numbers.
+
+        A dictionary has each string once: the bytes are estimated from some rows then.
+        """
+        return _text_bytes(self, identity(self.path.stat())) if self.is_text else None
+
+    @property
+    def expected_vertices(self) -> int | None:
+        """The number of vertices as the statistics of the columns of both ends say it; None if these are strings."""
+        if self.is_text:
             return None
-        metadata = _metadata(self.path)
-        groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
-        columns = (group.column(c) for group in groups for c in range(group.num_columns))
-        return sum(column.total_uncompressed_size for column in columns if column.path_in_schema in self.columns[:2])
+        found = [column.statistics for column in _end_chunks(self)]
+        known = [one.max for one in found if one is not None and one.has_min_max]
+        return max(known) + 1 - self.base if known and len(known) == len(found) else None
 
     def piece(self, k: int, backend: Backend) -> EdgePiece:
         """Read row group k, or no rows of a file without groups."""
@@ -125,16 +144,48 @@ def as_end(column: Any) -> np.ndarray | Strings:
     return strings_of(column) if is_text(column.type) else column.to_numpy()
 
 
-def _open(path: InputFile, metadata: Any = None) -> Any:
-    """Open the file with pyarrow."""
+def _open(path: InputFile, metadata: Any = None, buffer_bytes: int = 0) -> Any:
+    """Open the file with pyarrow, which reads columns in parts of `buffer_bytes`, or each at once."""
     pyarrow = require_pyarrow("Parquet needs", "parquet")
     try:
         if isinstance(path, pathlib.Path):
-            return pyarrow.parquet.ParquetFile(path, memory_map=False, metadata=metadata)
+            return pyarrow.parquet.ParquetFile(path, memory_map=False, metadata=metadata, buffer_size=buffer_bytes)
         raw = path.open("rb", buffering=0)
-        return pyarrow.parquet.ParquetFile(pyarrow.PythonFile(raw, mode="r"), metadata=metadata)
+        return pyarrow.parquet.ParquetFile(
+            pyarrow.PythonFile(raw, mode="r"), metadata=metadata, buffer_size=buffer_bytes
+        )
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise InputError(f"{path} is no Parquet file, or truncated: {error}") from None
+
+
+def _end_chunks(table: ParquetTable) -> list[Any]:
+    """Return what the metadata say of the columns of both ends in every row group."""
+    metadata = _metadata(table.path)
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    columns = (group.column(c) for group in groups for c in range(group.num_columns))
+    return [column for column in columns if column.path_in_schema in table.columns[:2]]
+
+
+@functools.lru_cache(maxsize=64)
+def _text_bytes(table: ParquetTable, _: Identity) -> int:
+    """Return the bytes of the strings of both ends, at least as many as are stored of them."""
+    chunks = _end_chunks(table)
+    stored = sum(chunk.total_uncompressed_size for chunk in chunks)
+    if not any(chunk.has_dictionary_page for chunk in chunks):
+        return stored
+    metadata = _metadata(table.path)
+    rows = num_bytes = 0
+    try:
+        for group in places(metadata.num_row_groups - 1):
+            options = {"row_groups": [group], "columns": list(table.columns[:2]), "use_threads": False}
+            batch = next(_open(table.path, metadata, SAMPLE_BYTES).iter_batches(ROWS, **options), None)
+            if batch is not None:
+                columns = batch.columns
+                num_bytes += bytes_of([as_end(decoded(chunked(column))) for column in columns]) or 0
+                rows += batch.num_rows
+    except (require_pyarrow("Parquet needs").ArrowException, OSError, ValueError):
+        return stored  # found again, and reported, when the row group is read
+    return max(stored, num_bytes * metadata.num_rows // max(rows, 1))
 
 
 def _metadata(path: InputFile) -> Any:

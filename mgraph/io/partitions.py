@@ -15,7 +15,10 @@ from mgraph.edges import EdgePiece, Labels
 from mgraph.errors import InputError
 from mgraph.io.frames import columns_of
 from mgraph.io.memory import columns_table
-from mgraph.io.memory_columns import weights_of
+from mgraph.io.memory_columns import estimated_bytes, ids_column, weights_of
+
+# The number of edges, and the bytes of their ids if these are strings.
+Sizes = tuple[int, int | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,7 @@ class PartitionTable:
     directed: bool = False
     labels: Labels = "auto"
     base: int = 0
+    text_bytes: int | None = None  # of all ids of both ends, as the partitions suggest it
 
     @property
     def has_weights(self) -> bool:
@@ -106,9 +110,14 @@ def deal(holders: Sequence[Sequence[str]], workers: Sequence[str]) -> list[list[
     return own
 
 
-def length_of(partition: Any) -> int:
-    """Return the number of edges of a computed partition."""
-    return len(_values(partition)[0])
+def sizes_of(partition: Any) -> Sizes:
+    """Return the number of edges of a computed partition, and the bytes of their ids if these are strings."""
+    columns = _values(partition)
+    try:
+        ends = [ids_column(column, "ids") for column in columns[:2]]
+    except InputError:
+        return len(columns[0]), None  # found again, and reported, when the piece is read
+    return len(columns[0]), estimated_bytes(ends)
 
 
 def _values(partition: Any) -> list[Any]:
