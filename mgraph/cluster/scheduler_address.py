@@ -60,7 +60,13 @@ def read_scheduler_file(path: str) -> str:
             if text.strip() or os.path.isdir(path):
                 raise UsageError(f"{path} is not a scheduler file: it contains no address") from None
         if time.monotonic() > deadline:
-            raise ClusterError(f"{path} was not there after {timeout_s:g} s: does a scheduler write it?")
+            folder = os.path.dirname(os.path.abspath(path))
+            missing = "" if os.path.isdir(folder) else f", nor is its folder {folder}"
+            raise ClusterError(
+                f"{path} was not there after {timeout_s:g} s{missing}: check that a scheduler runs with "
+                f"--scheduler-file {path}, and that this host shares the folder; mgraph.timeouts.scheduler-file waits "
+                "longer"
+            )
         time.sleep(0.05)
 
 

@@ -126,7 +126,16 @@ def bad(tmp_path, monkeypatch):
         (f"generate rmat:4 {'x' * 300}.csv", 2, "x.csv cannot be written: File name too long"),
         ("bfs rmat:4 -s 0 --scheduler nonsense", 2, "'nonsense' is not an address of a scheduler"),
         ("bfs rmat:4 -s 0 --scheduler tcp://127.0.0.1:1", 4, "no scheduler answers at tcp://127.0.0.1:1"),
-        ("bfs rmat:4 -s 0 --scheduler-file none.json", 4, "none.json was not there after 0.1 s"),
+        (
+            "bfs rmat:4 -s 0 --scheduler-file none.json",
+            4,
+            r"none.json was not there after 0.1 s: check that .* --scheduler-file none.json, .*timeouts.scheduler-file",
+        ),
+        (
+            "info rmat:4 --scheduler-file no/x.json",
+            4,
+            r"no/x.json was not there after 0.1 s, nor is its folder /.*/no:",
+        ),
         ("bfs rmat:4 -s 0 --scheduler-file plain.el", 2, "plain.el is not a scheduler file: it contains no address"),
     ],
 )
