@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 
+import click
 import dask
 import pytest
 
 import mgraph as mg
 from mgraph import config
 from mgraph.backends.rates_file import rates_file
+from mgraph.cli.traverse import bfs
 from mgraph.generate.rmat import Rmat
 from mgraph.io.spool import spool_folder
 from mgraph.planning import placement
@@ -118,6 +120,19 @@ def test_places_read_their_settings(tmp_path, monkeypatch):
     assert place_graph(source, 4, "cpu", 1 << 40).num_ranks == 1
     with dask.config.set({"mgraph.placement.arcs-per-rank": source.num_input_edges // 2}):
         assert place_graph(source, 4, "cpu", 1 << 40).num_ranks == 4
+
+
+def test_options_of_deadlines_name_their_setting_and_its_default():
+    options = {"open": "--open-timeout", "verb": "--verb-timeout"}
+    others = {"scheduler": "--scheduler", "scheduler-file": "--scheduler-file"}
+    defaults = config.defaults()["mgraph"]["timeouts"]
+    assert set(options | others) == set(defaults)
+    helps = {option.opts[0]: option.help for option in bfs.params if isinstance(option, click.Option)}
+    text = (ROOT / "docs/configuration.md").read_text()
+    for name, option in (options | others).items():
+        assert f"timeouts.{name}, {defaults[name]}" in helps[option]
+    for name, option in options.items():
+        assert re.search(rf"^\| `mgraph.timeouts.{name}` .*`{option}`", text, re.MULTILINE)
 
 
 def test_every_setting_is_documented_with_its_variable_and_default():

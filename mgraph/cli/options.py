@@ -76,11 +76,17 @@ def combined(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 
 cluster_options = combined(
-    click.option("--scheduler", metavar="ADDRESS", help="A running Dask scheduler, such as tcp://host:8786."),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="A running Dask scheduler, such as tcp://host:8786; it has the seconds of the setting "
+        "timeouts.scheduler, 10 by default, to answer.",
+    ),
     click.option(
         "--scheduler-file",
         metavar="FILE",
-        help="The file to which a scheduler writes its address; it may appear within 30 s.",
+        help="The file to which a scheduler writes its address; it may appear within the seconds of the setting "
+        "timeouts.scheduler-file, 30 by default.",
     ),
     click.option(
         "--workers",
@@ -101,14 +107,15 @@ cluster_options = combined(
         "open_timeout_s",
         type=SECONDS,
         metavar="SECONDS",
-        help="Deadline for enough workers to register, and for all to connect; 60 by default.",
+        help="Deadline for enough workers to register, and for all to connect to each other; by default the setting "
+        "timeouts.open, 60.",
     ),
     click.option(
         "--verb-timeout",
         "verb_timeout_s",
         type=SECONDS,
         metavar="SECONDS",
-        help="Deadline of each exchange between ranks; 300 by default.",
+        help="Deadline of each exchange between ranks; by default the setting timeouts.verb, 300.",
     ),
 )
 

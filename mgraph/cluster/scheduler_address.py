@@ -155,7 +155,7 @@ async def _request_identity(address: str, arguments: dict[str, Any]) -> dict:
     except TimeoutError:
         raise ClusterError(
             f"something listens at {address}, and did not answer as a Dask scheduler within {timeout_s:g} s: "
-            "is it one, and not stopped?"
+            "is it one, and not stopped? mgraph.timeouts.scheduler waits longer"
         ) from None
     finally:
         if connected is not None:
