@@ -29,10 +29,9 @@ from mgraph.cluster.base import Cluster
 from mgraph.cluster.connect import connect
 from mgraph.edges import EdgeSource, EdgeTable, are_strings
 from mgraph.errors import UsageError
-from mgraph.generate.spec import is_spec
 from mgraph.ingest.build import Layout
 from mgraph.io.write import TABLE_WRITERS, require_holds_strings, require_writable
-from mgraph.store.manifest import StoredGraph, is_store
+from mgraph.store.manifest import StoredGraph
 
 ENDINGS = ", ".join(TABLE_WRITERS)
 
@@ -68,18 +67,15 @@ def answer_options(
 
 
 def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) -> EdgeSource | EdgeTable | StoredGraph:
-    """Return the edge source of INPUT, by default without weights unless `reads_weights`.
+    """Return the edge source of INPUT, of a file by default without weights unless `reads_weights`.
 
     Refuse an output that cannot be written before any work.
     """
     if options["output"] is not None:
         require_writable(options["output"], overwrite=options["overwrite"])
         refuse_input_as_output(options["input"], options["output"])
-    given = {name: options[name] for name in FILE_OPTIONS}
-    is_file = not is_spec(options["input"]) and not is_store(options["input"])
-    if is_file and not reads_weights and given["weight"] is None:
-        given["weight"] = "none"
-    source = source_of(options["input"], *given.values())
+    given = (options[name] for name in FILE_OPTIONS)
+    source = source_of(options["input"], *given, ends_only=not reads_weights)
     if options["output"] is not None and are_strings(source):
         require_holds_strings(options["output"])
     return source

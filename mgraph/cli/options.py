@@ -173,10 +173,10 @@ layout_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def source_of(text: str, *values: Any) -> EdgeSource | EdgeTable | StoredGraph:
+def source_of(text: str, *values: Any, ends_only: bool = False) -> EdgeSource | EdgeTable | StoredGraph:
     """Return the edges of INPUT: a spec such as rmat:20, a saved graph, or a file.
 
-    The values are those of FILE_OPTIONS.
+    The values are those of FILE_OPTIONS. With `ends_only` a file's weights are read only if an option names them.
     """
     given = dict(zip(FILE_OPTIONS, values, strict=True))
     if is_spec(text):
@@ -192,7 +192,7 @@ def source_of(text: str, *values: Any) -> EdgeSource | EdgeTable | StoredGraph:
         given["weight"] = False
     if given["labels"] is not None:
         given["labels"] = LABELS[given["labels"]]
-    return read_source(text, **{FILE_OPTIONS[name]: value for name, value in given.items()})
+    return read_source(text, ends_only=ends_only, **{FILE_OPTIONS[name]: value for name, value in given.items()})
 
 
 def _refuse_build_options(text: str) -> None:

@@ -53,7 +53,8 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
 def bfs(depth_limit: int | None, **options: Any) -> None:
     """Find the hops from a source to every vertex of INPUT.
 
-    INPUT is a file, or a spec such as rmat:20.
+    INPUT is a file, or a spec such as rmat:20. Of the columns of a file only the ends of the edges are read; three or
+    more without names are asked about.
     """
     _run(run_bfs, {"depth_limit": depth_limit}, **options)
 
@@ -101,7 +102,7 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     if options["plot"] is not None:
         require_drawable(options["plot"])
         refuse_input_as_output(options["input"], options["plot"])
-    edges = source_of_options(options)
+    edges = source_of_options(options, reads_weights=search is run_sssp)
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     algorithm = search.__name__
     method = options["method"]

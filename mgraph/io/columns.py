@@ -36,11 +36,16 @@ CHOOSE_ENDS = "give the columns as source= and target= (--source-column, --targe
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that the user gives, by names or numbers from 0; a weight of False means none."""
+    """The columns that the user gives, by names or numbers from 0; a weight of False means none.
+
+    With `ends_only` weights are not used: nothing is asked about them where names or the user tell the ends. Of unnamed
+    columns the first two need not be the ends if there are more.
+    """
 
     source: str | int | None = None
     target: str | int | None = None
     weight: str | int | bool | None = None
+    ends_only: bool = False
 
     @property
     def given(self) -> tuple[str | int | None, ...]:
@@ -127,7 +132,8 @@ def find_columns(
         ends = _column(path, source, count, names), _column(path, target, count, names)
         if ends[0] == ends[1]:
             raise UsageError(f"{path}: source and target are the same column, {source!r}")
-    return *ends, find_weight(path, wanted.weight, count, names, ends)
+    is_unused = wanted.ends_only and wanted.weight is None and (names or source is not None)
+    return *ends, find_weight(path, False if is_unused else wanted.weight, count, names, ends)
 
 
 def find_weight(

@@ -138,7 +138,7 @@ REFUSED |= {suffix: f"mg.from_networkx({how}) reads it" for suffix, how in ELSEW
 OPTIONS = ("source", "target", "weight", "directed", "num_vertices", "labels", "base", "sep")
 
 
-def read_source(path: Any, *, format: str | None = None, **options: Any) -> EdgeTable:
+def read_source(path: Any, *, format: str | None = None, ends_only: bool = False, **options: Any) -> EdgeTable:
     """Return the edges of one or several files as a table.
 
     Parameters
@@ -148,6 +148,8 @@ def read_source(path: Any, *, format: str | None = None, **options: Any) -> Edge
         copied first. Several files are one table: they have one format and the same columns.
     format
         A name in FORMATS; None means by the first bytes, else by the suffix.
+    ends_only
+        Whether weights are left out unless `weight` names them.
     source, target
         The columns of the ends, by name or by number from 0; None means a known pair of names such as source and
         target, or the first two of columns without names.
@@ -172,7 +174,7 @@ def read_source(path: Any, *, format: str | None = None, **options: Any) -> Edge
         raise UsageError(f"format {format!r} is not one of {', '.join(READERS)}")
     given = _checked(options)
     try:
-        return _read(path, format, given)
+        return _read(path, format, given, ends_only)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -194,20 +196,25 @@ def _checked(options: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def reader_options(read: Callable[..., Any], given: dict[str, Any], path: object) -> dict[str, Any]:
+def reader_options(
+    read: Callable[..., Any], given: dict[str, Any], path: object, ends_only: bool = False
+) -> dict[str, Any]:
     """Return the options for a reader, its columns as one; refuse those that its format does not have."""
     accepted = inspect.signature(read).parameters
     options = dict(given)
     if "columns" in accepted:
-        options["columns"] = Columns(*(options.pop(name, None) for name in ("source", "target", "weight")))
+        given_columns = {name: options.pop(name, None) for name in ("source", "target", "weight")}
+        options["columns"] = Columns(**given_columns, ends_only=ends_only)
     elif options.get("labels") == "string":
         raise UsageError(f"{path} is of a format in which ids are integers: labels='string' applies to text")
+    elif ends_only:
+        options.setdefault("weight", False)
     if unknown := [name for name in options if name not in accepted]:
         raise UsageError(f"{path} is of a format in which {unknown[0]}= cannot be chosen")
     return options
 
 
-def _read(path: Any, format: str | None, given: dict[str, Any]) -> EdgeTable:
+def _read(path: Any, format: str | None, given: dict[str, Any], ends_only: bool) -> EdgeTable:
     """Read all files that a path means, several at a time, by the format of the first."""
     files = input_files(path)
     found, first = _recognized(files[0], format)
@@ -216,7 +223,7 @@ def _read(path: Any, format: str | None, given: dict[str, Any]) -> EdgeTable:
         name, file = (found, first) if file is files[0] else _recognized(file, format)
         if name != found:
             raise InputError(f"{file} is {name}, and {files[0]} is {found}: all files of a graph have one format")
-        return FORMATS[name].read(file, **reader_options(FORMATS[name].read, given, file))
+        return FORMATS[name].read(file, **reader_options(FORMATS[name].read, given, file, ends_only))
 
     if len(files) == 1:
         tables = [read(files[0])]

@@ -94,7 +94,7 @@ def find_layout(
         hint = next((f": {_choose(c)} if that separates fields" for c in SEPARATORS if c in fields[0]), "")
         raise InputError(f"{path}: a line needs two vertices, and the first one is {fields[0][:40]!r}{hint}")
     if wanted.weight is None and not header and len(fields) == 3 and name.endswith(".wel"):
-        wanted = dataclasses.replace(wanted, weight=2)
+        wanted = dataclasses.replace(wanted, weight=False if wanted.ends_only else 2)
     source, target, weight = find_columns(path, wanted, len(fields), header, directed)
     syntax = LineSyntax(len(fields), source, target, weight, separator)
     if as_text or (edge.begin < edge.end and not _are_integers(path, file, edge, fields, (source, target))):

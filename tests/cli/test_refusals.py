@@ -23,6 +23,7 @@ BAD = {
     "short.el": "0 1\n2\n",
     "minus.wel": "0 1 -5\n",
     "plain.el": "0 1\n",
+    "three.txt": "0 1 2\n1 2 5\n",
     "names.csv": "tx_id,user,shop\n0,1,2\n",
     "time.csv": "time,dst,src\n1600000000,1,0\n",
     "long.mtx": "%%MatrixMarket matrix coordinate integer general\n2 2 1\n1 2 9223372036854775808\n",
@@ -57,7 +58,7 @@ def bad(tmp_path, monkeypatch):
             r"/names\.csv has the columns tx_id, user, shop, and no two of them are known as the ends",
         ),
         (
-            "bfs time.csv -s 0",
+            "sssp time.csv -s 0",
             2,
             r"/time\.csv has 3 columns \(time, dst, src\): say which is the weight, .*--weight none$",
         ),
@@ -143,6 +144,25 @@ def test_errors_end_in_one_line_with_their_exit_code(arguments, code, message, b
     with dask.config.set({"mgraph.timeouts.scheduler": 0.1, "mgraph.timeouts.scheduler-file": 0.1}):
         line = refused(*arguments.split(), code=code)
     assert re.search(message, line), line
+
+
+@pytest.mark.parametrize("command", ["bfs {} -s 0", "sssp {} -s 0", "components {}", "msf {}", "info {}", "plan {}"])
+def test_unnamed_third_column_is_asked_about_by_every_command(command, bad):
+    line = refused(*command.format("three.txt").split(), code=2)
+    assert "three.txt has 3 columns: say which is the weight, or that there is none: weight=2 or weight=False" in line
+    run(*command.format("three.txt").split(), "--weight", 2)
+    if "sssp" not in command and "msf" not in command:
+        run(*command.format("three.txt").split(), "--weight", "none")
+
+
+@pytest.mark.parametrize("command", ["bfs {} -s 0", "components {}"])
+def test_commands_without_weights_read_the_ends_alone_where_they_are_known(command, bad, tmp_path):
+    (tmp_path / "float.wel").write_text("0 1 0.5\n1 2 many\n")
+    (tmp_path / "words.csv").write_text("source,target,weight\n0,1,heavy\n1,2,light\n")
+    columns = ("--source-column", 0, "--target-column", 1)
+    for file in (["time.csv"], ["float.wel"], ["words.csv"], ["three.txt", *columns]):
+        facts = json.loads(run(*command.format(file[0]).split(), *file[1:], "--json").stdout)
+        assert facts["info"]["weight_dtype"] is None
 
 
 def test_columns_other_than_the_ends_can_be_ignored(bad):
