@@ -8,7 +8,8 @@ from os import PathLike
 
 from mgraph.api.traversal_results import Stats
 from mgraph.errors import UsageError
-from mgraph.io.replace import replacing, require_place
+from mgraph.io.replace import replacing
+from mgraph.io.write import require_file
 
 SUFFIXES = (".png", ".svg", ".pdf")
 # By the method of a superstep.
@@ -23,19 +24,19 @@ COLORS = {
 }
 
 
-def require_drawable(path: str | PathLike) -> None:
-    """Raise UsageError unless a plot can be drawn and written to this path."""
+def require_drawable(path: str | PathLike, *, overwrite: bool = False) -> None:
+    """Raise UsageError unless a plot can be drawn and written to this path; what exists needs `overwrite`."""
     if importlib.util.find_spec("matplotlib") is None:
         raise UsageError("plots need matplotlib: pip install matplotlib")
     path = pathlib.Path(path)
     if path.suffix.lower() not in SUFFIXES:
         raise UsageError(f"{path}: a plot is a file that ends in one of {', '.join(SUFFIXES)}")
-    require_place(path)
+    require_file(path, overwrite=overwrite)
 
 
-def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "") -> None:
+def plot_supersteps(stats: Stats, path: str | PathLike, title: str = "", *, overwrite: bool = False) -> None:
     """Draw frontier and time of every superstep to a file, colored by method."""
-    require_drawable(path)
+    require_drawable(path, overwrite=overwrite)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

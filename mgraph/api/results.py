@@ -300,9 +300,10 @@ class Result(ABC):
     def write(self, path: str | PathLike, *, overwrite: bool = False) -> None:
         """Write all columns to a file, or to a folder of Parquet parts, whole or not at all.
 
-        A file ends in .csv, .tsv (or .csv.gz, .tsv.gz), .parquet, .arrow, .feather or .npz, and is replaced if it
-        exists; rows pass through this process, some million at a time. A name without an ending, or with a slash at its
-        end, is a folder, which all ranks must share: each writes its part. `overwrite` replaces a folder of such parts.
+        A file ends in .csv, .tsv (or .csv.gz, .tsv.gz), .parquet, .arrow, .feather or .npz; rows pass through this
+        process, some million at a time. A name without an ending, or with a slash at its end, is a folder, which all
+        ranks must share: each writes its part. What exists is refused; `overwrite` replaces a file, or a folder of such
+        parts.
         """
         self._table().write(path, overwrite=overwrite)
 

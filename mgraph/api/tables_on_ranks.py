@@ -25,7 +25,15 @@ from mgraph.io.output_tables import (
 from mgraph.io.parts_folder import new_folder, num_bytes_of
 from mgraph.io.pyarrow_module import require_pyarrow
 from mgraph.io.replace_folder import names_folder
-from mgraph.io.write import EDGE_WRITERS, TABLE_WRITERS, Write, write_table, write_to
+from mgraph.io.write import (
+    EDGE_WRITERS,
+    TABLE_WRITERS,
+    Write,
+    require_file,
+    require_writable,
+    write_table,
+    write_to,
+)
 from mgraph.io.write_arrow import write_parquet
 from mgraph.rank_jobs.table_rows import ResultRows, Rows, make_frame, make_rows, write_parts
 
@@ -84,6 +92,7 @@ class TableOnRanks:
         if names_folder(path):
             self._write_parts(path, overwrite=overwrite)
         else:
+            require_writable(path, self.writers, overwrite=overwrite)
             write_table(path, self.table(), self.writers)
 
     def write_parquet(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
@@ -91,6 +100,7 @@ class TableOnRanks:
         if os.fspath(path).endswith("/") or os.path.isdir(path):
             self._write_parts(path, overwrite=overwrite)
         else:
+            require_file(path, overwrite=overwrite)
             write_to(path, self.table(), write_parquet)
 
     @property

@@ -56,10 +56,10 @@ def answer_options(
             "--output",
             "-o",
             metavar="OUT",
-            help=f"Write {written} to a file ({ENDINGS}), which is replaced if it exists, or to a folder of Parquet "
-            "parts, which all ranks must share: a name without an ending, or with a slash.",
+            help=f"Write {written} to a file ({ENDINGS}), or to a folder of Parquet parts, which all ranks must share: "
+            "a name without an ending, or with a slash.",
         ),
-        click.option("--overwrite", is_flag=True, help="Replace OUT if it is a folder of such parts."),
+        click.option("--overwrite", is_flag=True, help="Replace files that exist, and a folder of such parts."),
         click.option("--validate", "check", is_flag=True, help="Check the result by rules."),
         click.option("--trace", is_flag=True, help="Print a record of every superstep; --json includes them too."),
         json_option,
@@ -72,8 +72,8 @@ def source_of_options(options: dict[str, Any], *, reads_weights: bool = True) ->
     Refuse an output that cannot be written before any work.
     """
     if options["output"] is not None:
-        require_writable(options["output"], overwrite=options["overwrite"])
         refuse_input_as_output(options["input"], options["output"])
+        require_writable(options["output"], overwrite=options["overwrite"])
     given = (options[name] for name in FILE_OPTIONS)
     source = source_of(options["input"], *given, ends_only=not reads_weights)
     if options["output"] is not None and are_strings(source):

@@ -30,7 +30,6 @@ from mgraph.errors import UsageError
 from mgraph.formatting import counted
 from mgraph.io.convert import table_of_pieces
 from mgraph.io.output_tables import Table, table_of_source
-from mgraph.io.replace import require_place
 from mgraph.io.replace_folder import names_folder
 from mgraph.io.write import (
     EDGE_WRITERS,
@@ -38,6 +37,7 @@ from mgraph.io.write import (
     HOLD_STRINGS,
     IN_ONE_PASS,
     NAMED_WRITERS,
+    require_file,
     require_holds_strings,
     require_weights_as_named,
     require_writable,
@@ -55,7 +55,7 @@ output_options = combined(
         type=click.Choice(list(NAMED_WRITERS)),
         help="Write packed edges of Graph500, 12 or 16 bytes each, and weights into OUT.weights.",
     ),
-    click.option("--overwrite", is_flag=True, help="Replace a folder of parts; files are always replaced."),
+    click.option("--overwrite", is_flag=True, help="Replace files that exist, and a folder of parts."),
     cluster_options,
 )
 
@@ -83,11 +83,11 @@ def convert(input: str, output: str, vertices: str | None, **options: Any) -> No
     Text, .arrow and .parquet hold labels that are strings; other formats need --vertices. Text says neither the number
     of vertices nor whether edges are directed: give both when it is read.
     """
-    require_output(output, options["to"], options["overwrite"])
     refuse_input_as_output(input, output)
+    require_output(output, options["to"], options["overwrite"])
     if vertices is not None:
-        require_writable(vertices)
         refuse_input_as_output(input, vertices)
+        require_writable(vertices, overwrite=options["overwrite"])
         if os.path.abspath(vertices) == os.path.abspath(output):
             raise UsageError(f"{output} is given for the edges and for the vertices: give two files")
     edges = source_of(input, *(options.pop(name) for name in FILE_OPTIONS))
@@ -102,7 +102,8 @@ def require_output(output: str, to: str | None, overwrite: bool) -> None:
     if to is None:
         require_writable(output, EDGE_WRITERS | GRAPH_WRITERS, overwrite=overwrite)
     else:
-        require_place(pathlib.Path(output))
+        require_file(output, overwrite=overwrite)
+        require_file(f"{output}.weights", overwrite=overwrite)
 
 
 def _require_holds_strings(output: str, to: str | None, vertices: str | None) -> None:

@@ -19,8 +19,6 @@ from mgraph.generate.spec import parse_spec
 def generate(spec: str, output: str, **options: Any) -> None:
     """Write the graph of a SPEC to OUT, in the format of its ending.
 
-    An existing file is replaced.
-
     SPEC is one of rmat:SCALE[:EDGE_FACTOR], uniform:VERTICES:DEGREE, fixed:VERTICES:OUT_DEGREE,
     grid:ROWSxCOLUMNS[:DROP], ssca2:SCALE[:MAX_CLIQUE], with options after commas, such as
     rmat:20,seed=3,weights=float32. A .csv file contains neither the number of vertices nor whether edges are

@@ -100,8 +100,8 @@ def _vertex(labels: str, text: str) -> int | str:
 
 def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     if options["plot"] is not None:
-        require_drawable(options["plot"])
         refuse_input_as_output(options["input"], options["plot"])
+        require_drawable(options["plot"], overwrite=options["overwrite"])
     edges = source_of_options(options, reads_weights=search is run_sssp)
     _check(edges, options["source"], options["path_to"], weighted=search is run_sssp)
     algorithm = search.__name__
@@ -122,6 +122,7 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
         summary = finish(result, options, show)
         if options["plot"] is not None:
             show(f"drawing {options['plot']}")
-            plot_supersteps(result.stats, options["plot"], title=f"{result._spec.algorithm} of {g.name}")
+            title = f"{result._spec.algorithm} of {g.name}"
+            plot_supersteps(result.stats, options["plot"], title, overwrite=options["overwrite"])
     lines = [] if path is None else [" -> ".join(map(str, path)) or f"no path to {options['path_to']}"]
     print_result(result, options, summary, *lines, sources=result.sources, path=path)

@@ -18,10 +18,10 @@ from mgraph.formatting import readable_bytes
 from mgraph.io.csr import write_csr
 from mgraph.io.output_tables import Batch, Table, num_rows, table_of_columns, table_of_source
 from mgraph.io.parts_folder import new_folder, new_part
-from mgraph.io.remote import file_system, is_url
+from mgraph.io.remote import is_url
 from mgraph.io.replace import replacing, require_place
 from mgraph.io.replace_folder import names_folder, require_folder_place
-from mgraph.io.upload import require_empty_url, uploading
+from mgraph.io.upload import require_empty_url, uploaded_bytes, uploading
 from mgraph.io.write_arrow import write_arrow, write_parquet
 from mgraph.io.write_graph_binary import (
     write_gap,
@@ -245,10 +245,18 @@ def require_writable(
         require_folder(path, overwrite=overwrite)
         return
     _writer(path, writers)
+    require_file(path, overwrite=overwrite)
+
+
+def require_file(path: str | os.PathLike, *, overwrite: bool = False) -> None:
+    """Refuse, before any work begins, a file that could not be written, and one that exists unless `overwrite`."""
     if is_url(path):
-        file_system(os.fspath(path))
+        exists = uploaded_bytes(os.fspath(path)) >= 0
     else:
         require_place(pathlib.Path(path))
+        exists = os.path.exists(path)
+    if exists and not overwrite:
+        raise UsageError(f"{path} exists: give another name, or overwrite it (overwrite=True, --overwrite)")
 
 
 def require_holds_strings(path: str | os.PathLike) -> None:

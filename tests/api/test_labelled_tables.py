@@ -78,7 +78,7 @@ def test_results_are_in_labels(graphs, tmp_path, monkeypatch, part_rows):
         with dask.config.set(scheduler="synchronous"):
             assert_same(result.to_dask_dataframe().compute(), wanted)
         for suffix, read in ((".csv", pandas.read_csv), (".parquet", pandas.read_parquet)):
-            result.write(tmp_path / f"a{suffix}")
+            result.write(tmp_path / f"a{suffix}", overwrite=True)
             options = {"keep_default_na": False} if suffix == ".csv" else {}
             assert_same(read(tmp_path / f"a{suffix}", **options), wanted)
         result.write(tmp_path / "a", overwrite=True)

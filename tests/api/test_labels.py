@@ -186,7 +186,7 @@ def test_frames_and_files_have_labels(kind, clusters, tmp_path):
             assert unreached.any()
             expected = result.predecessors.to_numpy()[~unreached].tolist()
             for ending in (".csv", ".parquet", ".arrow"):
-                result.write(tmp_path / f"out{ending}")
+                result.write(tmp_path / f"out{ending}", overwrite=True)
             result.write(tmp_path / f"parts{p}/")
             readers = {".csv": pandas.read_csv, ".parquet": pandas.read_parquet, ".arrow": pandas.read_feather}
             found = [frame, *(read(tmp_path / f"out{ending}") for ending, read in readers.items())]

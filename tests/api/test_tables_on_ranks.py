@@ -86,6 +86,20 @@ def test_files_are_written_in_batches(result, tmp_path, monkeypatch):
     pandas.testing.assert_frame_equal(result.to_pandas(), wanted)
 
 
+@pytest.mark.parametrize("method", ["write", "to_parquet"])
+def test_existing_file_is_replaced_only_on_request(result, tmp_path, method):
+    write = getattr(result, method)
+    (tmp_path / "a.parquet").write_text("mine")
+    with pytest.raises(mg.UsageError, match=r"a\.parquet exists: give another name, or overwrite it"):
+        write(tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").read_text() == "mine"
+    write(tmp_path / "a.parquet", overwrite=True)
+    pandas.testing.assert_frame_equal(pandas.read_parquet(tmp_path / "a.parquet"), result.to_pandas())
+    write("memory://tables/a.parquet", overwrite=True)
+    with pytest.raises(mg.UsageError, match=r"a\.parquet exists"):
+        write("memory://tables/a.parquet")
+
+
 def test_a_rank_that_fails_leaves_no_folder(result, tmp_path, monkeypatch):
     write = jobs.write_parquet
 

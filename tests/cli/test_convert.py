@@ -56,7 +56,10 @@ def test_packed_edges_are_written_by_name(folder):
     assert (folder / "edges").stat().st_size == 16 * 512
     weights = np.fromfile(folder / "edges.weights", "<f4")
     assert len(weights) == 512
-    run("generate", "rmat:5", "edges", "--to", "graph500-12")
+    assert "edges exists" in refused("generate", "rmat:5", "edges", "--to", "graph500-12", code=2)
+    (folder / "edges").rename(folder / "other")
+    assert "edges.weights exists" in refused("generate", "rmat:5", "edges", "--to", "graph500-12", code=2)
+    run("generate", "rmat:5", "edges", "--to", "graph500-12", "--overwrite")
     assert (folder / "edges").stat().st_size == 12 * 512
 
 

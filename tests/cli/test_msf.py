@@ -27,7 +27,7 @@ def test_forest_is_printed_and_written(workers):
     assert "shrink" in "".join(tables)
     assert "translate" in "".join(tables)
     for maximum in (False, True):
-        run("msf", "edges.wel", "-o", "forest.csv", *options, *(["--maximum"] if maximum else []))
+        run("msf", "edges.wel", "-o", "forest.csv", "--overwrite", *options, *(["--maximum"] if maximum else []))
         rows = pandas.read_csv("forest.csv").itertuples(index=False, name=None)
         assert {(u, v): w for u, v, w in rows} == oracles.kruskal(CASE, np.arange(CASE.num_vertices), maximum=maximum)
 

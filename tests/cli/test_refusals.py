@@ -264,6 +264,43 @@ def test_process_ends_with_exit_code_and_no_traceback(bad):
     assert re.fullmatch(r"building badid\nmgraph: \S+badid\.txt:2: vertex 'x' is not .*\n", err)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bfs edges.wel -s 0 -o out.csv",
+        "bfs edges.wel -s 0 --plot out.png",
+        "sssp edges.wel -s 0 -o out.arrow",
+        "components edges.wel -o out.parquet",
+        "msf edges.wel -o out.npz",
+        "convert edges.wel out.txt",
+        "convert edges.wel out.sg --weight none",
+        "convert edges.wel new.npz --vertices out.csv",
+        "generate rmat:4 out.mtx",
+        "generate rmat:4 out --to graph500-16",
+        "save edges.wel out",
+    ],
+)
+def test_existing_output_is_replaced_only_on_request(folder, command, monkeypatch):
+    (folder / "edges.wel").write_text("0 1 1\n1 2 5\n")
+    out = next(word for word in command.split() if word.startswith("out"))
+    if command.startswith("save"):
+        run("save", "rmat:3", out)
+        old = {path.name for path in (folder / out).iterdir()}
+    else:
+        (folder / out).write_text("mine")
+    with monkeypatch.context() as patches:
+        patches.setattr("mgraph.api.graph.Graph.from_source", lambda *args, **options: pytest.fail("a graph was built"))
+        line = refused(*command.split(), code=2)
+    assert "--overwrite" in line
+    if command.startswith("save"):
+        assert {path.name for path in (folder / out).iterdir()} == old
+    else:
+        assert (folder / out).read_text() == "mine"
+        assert not (folder / "new.npz").exists()
+    run(*command.split(), "--overwrite")
+    assert command.startswith("save") or (folder / out).read_bytes() != b"mine"
+
+
 @pytest.mark.parametrize("command", ["bfs", "msf", "components"])
 def test_output_over_the_input_is_refused(folder, command):
     (folder / "edges.csv").write_text("source,target\n0,1\n")

@@ -240,5 +240,5 @@ def test_the_command_line_writes_through_a_link(tmp_path):
     assert (tmp_path / "out.npz").is_symlink()
     with np.load(tmp_path / "real.npz") as columns:
         assert len(columns["distances"]) == 32
-    run("generate", "rmat:5", tmp_path / "out.npz")
+    run("generate", "rmat:5", tmp_path / "out.npz", "--overwrite")
     assert as_rows(whole(read_edges(tmp_path / "real.npz"))) == as_rows(whole(Rmat(5)))

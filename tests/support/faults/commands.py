@@ -15,11 +15,11 @@ from faults.processes import Command, Monitor, Run
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}
 COMMANDS = {
-    "bfs": "bfs edges.wel.gz -s 0 --validate -o out/answer.csv",
-    "sssp": "sssp rmat:14 -s 1 --workers 2 -o out/answer.npz",
-    "components": "components edges.npz --workers 3 -o out/answer.parquet",
-    "msf": "msf rmat:14 --validate -o out/edges.csv",
-    "generate": "generate rmat:14 out/edges.csv",
+    "bfs": "bfs edges.wel.gz -s 0 --validate --overwrite -o out/answer.csv",
+    "sssp": "sssp rmat:14 -s 1 --workers 2 --overwrite -o out/answer.npz",
+    "components": "components edges.npz --workers 3 --overwrite -o out/answer.parquet",
+    "msf": "msf rmat:14 --validate --overwrite -o out/edges.csv",
+    "generate": "generate rmat:14 out/edges.csv --overwrite",
 }
 
 

@@ -137,7 +137,7 @@ class Work:
         yield value
 
     def _write(self, name: str) -> Iterator[Any]:
-        self.found.write(self.folder / "out" / name)
+        self.found.write(self.folder / "out" / name, overwrite=True)
         yield 0
 
     def _close(self) -> Iterator[Any]:
