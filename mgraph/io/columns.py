@@ -103,7 +103,7 @@ def find_ends(path: object, names: Sequence[str], directed: bool) -> tuple[int, 
 
 
 def _refuse_repeated(path: object, names: Sequence[str], chosen: Iterable[int]) -> None:
-    """Refuse columns that are chosen by a name if others have it too; those that nobody reads may have any."""
+    """Refuse columns that are chosen by a name if others have it too; those that are not read may have any."""
     plain = [name.strip().lower() for name in names]
     for k in chosen:
         if plain.count(plain[k]) > 1:

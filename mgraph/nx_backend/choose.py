@@ -14,7 +14,8 @@ import numpy as np
 from mgraph.nx_backend.graph import ConvertedGraph
 from mgraph.nx_backend.thresholds import CALLS_BEFORE_CONVERSION, LEAST_ARCS
 
-# Rows of an adjacency from whose mean length the number of arcs is estimated: NetworkX counts edges node by node.
+# Rows of an adjacency that are counted: the number of arcs is estimated from their mean length, as NetworkX counts
+# edges node by node.
 SAMPLED_ROWS = 64
 # Where NetworkX keeps conversions of a graph, until the graph changes: the number of calls that went to NetworkX.
 CALLS = "mgraph_calls"

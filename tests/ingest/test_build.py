@@ -53,7 +53,7 @@ def test_largest_and_smallest_int64_are_valid_weights(extreme):
         assert (shard.rows.weights == extreme).all()
 
 
-def test_weights_whose_sum_overflows_are_built():
+def test_weights_with_a_sum_that_overflows_are_built():
     ends = [(0, v, (-1) ** v * np.finfo(np.float64).max) for v in range(1, 33)]
     case = make_case("signs", 33, ends, np.float64, directed=True)
     for num_ranks in (1, 3):

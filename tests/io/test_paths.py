@@ -67,7 +67,7 @@ def test_list_and_pattern_are_one_table(parts, monkeypatch):
     assert rows_in("part-*.npz") == rows_in(".") == ROWS
 
 
-def test_file_whose_name_has_signs_of_a_pattern_is_read(parts):
+def test_file_with_signs_of_a_pattern_in_its_name_is_read(parts):
     path = save(parts.parent / "a[1]*.npz", [(0, 1)])
     assert rows_in(path) == [(0, 1)]
     assert read_source(path).name == "a[1]*"

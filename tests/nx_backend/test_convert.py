@@ -14,7 +14,7 @@ EVERYTHING = {"preserve_edge_attrs": True, "preserve_node_attrs": True, "preserv
 
 
 def made(cls):
-    """Return a graph whose adjacencies are in no order of its nodes, with a loop and parallel edges."""
+    """Return a graph with a loop, parallel edges and adjacencies that are in no order of its nodes."""
     graph = cls(title="a title")
     graph.add_node(("far", 1), color="red")
     graph.add_node(None.__class__)

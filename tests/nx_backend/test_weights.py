@@ -22,7 +22,7 @@ REFUSED = {
     "not a number": ([float("nan"), 1.0], "not negative, and one is nan"),
     "infinite": ([float("inf"), 1.0], "is not finite"),
     "sums that overflow": ([1e308, 1e308], "is not finite"),
-    "integers whose sums overflow": (
+    "integers with sums that overflow": (
         [1 << 62, 1 << 62],
         "a sum of 3 weights up to 4611686018427387904 is beyond 64 bits",
     ),

@@ -40,7 +40,7 @@ FOREIGN = {"pip", "python3", ".venv/bin/pip", ".venv/bin/pytest", "sbatch", "git
 NAMES_OF_COMMANDS = {
     f"mgraph {name}" for name in ("bfs", "sssp", "components", "msf", "convert", "save", "generate", "info")
 }
-# Modules of public classes whose docstrings have examples, beside those of functions.
+# Modules of public classes with examples in their docstrings, beside those of functions.
 WITH_EXAMPLES = {"mgraph.api.graph", "mgraph.api.edges", "mgraph.api.traversal_results"}
 PUBLIC = [name for name in dir(mgraph) if not name.startswith("_")]
 
@@ -104,6 +104,12 @@ def _mgraph_fault(arguments: list[str]) -> str | None:
 def _run_fault(command: list[str]) -> str | None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=30)
     return done.stderr or f"exit code {done.returncode}" if done.returncode else None
+
+
+@pytest.mark.parametrize("document", sorted(ROOT.glob("docs/*.md")), ids=str)
+def test_prose_of_documents_is_at_most_120_columns_wide(document):
+    prose = FENCE.sub("", document.read_text()).splitlines()
+    assert [line for line in prose if len(line) > 120 and not line.startswith("|")] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

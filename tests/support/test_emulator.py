@@ -34,8 +34,8 @@ CAUGHT = {
     planted.write_past_end: r"out\[i \+ 1\] = .*: writes 4 bytes at byte 800 of out, which has 800 bytes: out",
     planted.miss_barrier: r"tile\[.*: (reads|writes) static shared memory.*tile\[.*: a race",
     planted.miss_syncwarp: r"own\[.*: (reads|writes) static shared memory.*own\[.*: a race",
-    planted.read_unwritten: r"out\[i\].*: reads byte \d+ of out, which nobody wrote",
-    planted.read_unwritten_shared: r"dynamic\[.*: reads byte \d+ of dynamic shared memory, which nobody wrote",
+    planted.read_unwritten: r"out\[i\].*: reads byte \d+ of out, which was not written",
+    planted.read_unwritten_shared: r"dynamic\[.*: reads byte \d+ of dynamic shared memory, which was not written",
     planted.part_at_barrier: r"no thread can go on: .* waits in __sync",
 }
 
@@ -56,7 +56,7 @@ def test_lost_updates_are_a_race(seed):
 
 
 def test_read_of_unwritten_shared_memory_is_caught():
-    with pytest.raises(EmulationError, match=r"of static shared memory, which nobody wrote"):
+    with pytest.raises(EmulationError, match=r"of static shared memory, which was not written"):
         launch(planted.read_unwritten_shared, values=np.ones(N, np.uint32))
 
 

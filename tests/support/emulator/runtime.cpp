@@ -296,7 +296,7 @@ void emu_access(const volatile void* address, unsigned size, unsigned how, void*
   }
   if (p + size > r->hi) out_of_bounds(p, size, how, pc);
   if (how & EMU_READ && is_poison(p, size, (uint32_t)L.poison))
-    fail(pc, "reads byte %lld of %s, which nobody wrote: uninitialised", (long long)(p - r->lo),
+    fail(pc, "reads byte %lld of %s, which was not written: uninitialised", (long long)(p - r->lo),
          r->name);
   if (L.races) check_races(*r, p, size, how, pc);
 #endif
