@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
-from mgraph.api.results import Column, Costs, Result, costs_of_ranks
+from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.formatting import counted, readable_seconds
 from mgraph.rank_jobs.components import check_labels, compute_components
 from mgraph.validation.traversal import Violation

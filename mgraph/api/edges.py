@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored
-from mgraph.api.results import Column
 from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import refuse_pickle
 from mgraph.formatting import counted
@@ -105,7 +105,7 @@ def labels_column(g: Graph) -> Column:
     g._require_open()
     stored = Stored(g)
     stored.run(number_vertices, g._key)
-    return Column(stored, "vertex", by_place=True)
+    return Column(stored, "vertex", rows=(g.num_vertices, "vertex"))
 
 
 def _table(g: Graph, columns: tuple[str, ...], *, both: bool, numbered: bool) -> TableOnRanks:

@@ -36,8 +36,8 @@ from mgraph.store.manifest import StoredGraph, folder_of, manifest_text
 if TYPE_CHECKING:
     from distributed import Client
 
+    from mgraph.api.columns import Column
     from mgraph.api.edges import Edges
-    from mgraph.api.results import Column
 
 # By process id: the cluster made for graphs that were built without one. They share it and keep it alive.
 _shared_clusters: weakref.WeakValueDictionary[int, Cluster] = weakref.WeakValueDictionary()

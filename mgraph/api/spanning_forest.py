@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mgraph.algorithms.spanning_forest.exact_sum import as_float
+from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
-from mgraph.api.results import Column, Costs, Result, costs_of_ranks
+from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.api.tables_on_ranks import EdgesOnRanks, TableOnRanks, cuts_of_rows, edge_facts
 from mgraph.errors import UsageError
 from mgraph.formatting import counted, readable_seconds
@@ -59,10 +60,11 @@ class Forest(Result):
         weights = np.dtype(str(graph.info.weight_dtype))
         total = sum(part["total"] for part in parts)
         self.total_weight: int | float = as_float(total) if weights.kind == "f" else total
-        self.sources = Column(self._stored, "sources", num_edges=self.num_edges)
-        self.targets = Column(self._stored, "targets", num_edges=self.num_edges)
+        rows = (self.num_edges, "edge")
+        self.sources = Column(self._stored, "sources", rows=rows)
+        self.targets = Column(self._stored, "targets", rows=rows)
         dtype = weights if weights.kind == "f" else np.dtype(np.int64)
-        self.weights = Column(self._stored, "weights", dtype, self.num_edges)
+        self.weights = Column(self._stored, "weights", dtype, rows=rows)
 
     @property
     def columns(self) -> tuple[Column, ...]:

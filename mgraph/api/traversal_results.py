@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from mgraph.algorithms.variant import TraversalSpec
+from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, as_vertices
 from mgraph.api.html import html_of_many
-from mgraph.api.results import Column, Costs, Result, costs_of_ranks
+from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.errors import UsageError, refuse_pickle
 from mgraph.formatting import counted, readable_seconds
 from mgraph.io.output_tables import as_objects

@@ -34,14 +34,17 @@ def connected_components(G: ConvertedGraph, *, cluster: Any = None) -> Iterator[
 
 def number_connected_components(G: ConvertedGraph, *, cluster: Any = None) -> int:
     """Return the number of components."""
-    return _count(_labels(G, cluster))
+    if not len(G):
+        return 0
+    with label_components(G.built(cluster=cluster)) as found:
+        return found.num_components
 
 
 def is_connected(G: ConvertedGraph, *, cluster: Any = None) -> bool:
     """Return whether there is one component."""
     if not len(G):
         raise nx.NetworkXPointlessConcept("Connectivity is undefined for the null graph.")
-    return _count(_labels(G, cluster)) == 1
+    return number_connected_components(G, cluster=cluster) == 1
 
 
 def node_connected_component(G: ConvertedGraph, n: Any, *, cluster: Any = None) -> set[Any]:
@@ -62,10 +65,6 @@ def _labels(G: ConvertedGraph, cluster: Any) -> np.ndarray:
         return np.empty(0, np.int64)
     with label_components(G.built(cluster=cluster)) as found:
         return found.labels.to_numpy()
-
-
-def _count(labels: np.ndarray) -> int:
-    return int(np.count_nonzero(labels == np.arange(len(labels))))
 
 
 def _sets(G: ConvertedGraph, labels: np.ndarray) -> Iterator[set[Any]]:

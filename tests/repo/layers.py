@@ -57,7 +57,11 @@ class Place:
 PLACES = (
     Place("distributed", ("cluster/",)),
     Place("dask", ("cluster/",)),
-    Place("dask", ("config.py", "api/graph.py", "api/results.py", "api/tables_on_ranks.py", "io/"), in_functions=True),
+    Place(
+        "dask",
+        ("config.py", "api/graph.py", "api/columns.py", "api/tables_on_ranks.py", "io/"),
+        in_functions=True,
+    ),
     Place("dask_cuda", ("cluster/",), in_functions=True),
     Place("cupy", ("backends/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),

@@ -41,7 +41,7 @@ NAMES_OF_COMMANDS = {
     f"mgraph {name}" for name in ("bfs", "sssp", "components", "msf", "convert", "save", "generate", "info")
 }
 # Modules of public classes with examples in their docstrings, beside those of functions.
-WITH_EXAMPLES = {"mgraph.api.graph", "mgraph.api.edges", "mgraph.api.traversal_results"}
+WITH_EXAMPLES = {"mgraph.api.graph", "mgraph.api.columns", "mgraph.api.edges", "mgraph.api.traversal_results"}
 PUBLIC = [name for name in dir(mgraph) if not name.startswith("_")]
 
 

@@ -32,7 +32,7 @@ reveal_type(found.distances)
 reveal_type(forest.weights)
 reveal_type(mg.connect())
 """
-REVEALED = {"mgraph.api.graph.Graph": 1, "mgraph.api.results.Column": 2, "mgraph.cluster.base.Cluster": 1}
+REVEALED = {"mgraph.api.graph.Graph": 1, "mgraph.api.columns.Column": 2, "mgraph.cluster.base.Cluster": 1}
 MISUSES = (
     "mg.rmat(10, no_such_option=1)",
     'mg.rmat(10, order="no such order")',
@@ -131,7 +131,7 @@ def test_package_says_that_it_has_types():
 HANDLES = {
     "mgraph.api.graph.Graph": {"name", "info", "build_stats", "cluster", "placement"},
     "mgraph.api.edges.Edges": set(),
-    "mgraph.api.results.Column": {"dtype", "name", "shape"},
+    "mgraph.api.columns.Column": {"dtype", "name", "shape"},
     "mgraph.api.traversal_results.Traversed": {"graph", "sources", "stats"},
     "mgraph.api.traversal_results.TraversedMany": {"results", "count", "index"},
     "mgraph.api.multi_source.TraversedTogether": {"graph", "roots", "stats"},
