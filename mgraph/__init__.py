@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mgraph.api.create import rmat as rmat
     from mgraph.api.create import ssca2 as ssca2
     from mgraph.api.create import uniform as uniform
+    from mgraph.api.degrees import degrees as degrees
     from mgraph.api.from_memory import from_csr as from_csr
     from mgraph.api.from_memory import from_dask as from_dask
     from mgraph.api.from_memory import from_edges as from_edges
@@ -78,6 +79,7 @@ _MODULE_OF = {
     "sssp": "mgraph.api.traversal",
     "sssp_many": "mgraph.api.traversal",
     "connected_components": "mgraph.api.components",
+    "degrees": "mgraph.api.degrees",
     "minimum_spanning_forest": "mgraph.api.spanning_forest",
     "minimum_spanning_tree": "mgraph.api.spanning_forest",
     "validate": "mgraph.api.results",

@@ -8,7 +8,7 @@ from mgraph.comm.base import Communicator
 from mgraph.shard.count_kernels import count_values
 from mgraph.shard.rows import RowsBuilder
 from mgraph.shard.rows_kernels import first_targets, unpack_rows
-from mgraph.shard.shard import Shard
+from mgraph.shard.shard import Shard, degrees
 from mgraph.types import Array
 
 
@@ -20,18 +20,8 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
     partition = shard.partition
     rows = shard.rows
     xp = run.xp
-    lengths = xp.zeros(partition.num_states, np.int64)
-    count_values[run](0, len(rows.targets), rows.targets, lengths)
-    comm.allreduce(lengths, "sum")
-    base = comm.rank * partition.stride
-    builder = RowsBuilder(
-        run,
-        comm,
-        partition,
-        lengths[base : base + shard.num_owned],
-        None if rows.weights is None else rows.weights.dtype,
-    )
-    del lengths
+    weight_dtype = None if rows.weights is None else rows.weights.dtype
+    builder = RowsBuilder(run, comm, partition, in_degrees(shard, comm), weight_dtype)
     # All ranks take the same number of steps: routing is a collective operation.
     num_arcs = len(rows.targets)
     steps = int(comm.allreduce(np.array([-(-num_arcs // run.limits.chunk_edges)], np.int64), "max")[0])
@@ -45,6 +35,20 @@ def require_in_rows(shard: Shard, comm: Communicator) -> None:
         weights = None if rows.weights is None else rows.weights[begin:end]
         builder.add(partition.position(rows.targets[begin:end]), sources, weights)
     shard.in_rows, _ = builder.finish()
+
+
+def in_degrees(shard: Shard, comm: Communicator) -> Array:
+    """Return the number of arcs into each owned vertex."""
+    if not shard.info.directed or shard.in_rows is not None:
+        return degrees(shard.incoming)
+    run = shard.backend
+    targets = shard.rows.targets
+    counts = run.xp.zeros(shard.partition.num_states, np.int64)
+    count_values[run](0, len(targets), targets, counts)
+    comm.allreduce(counts, "sum")
+    base = comm.rank * shard.partition.stride
+    # A copy, so that the counts of all other vertices are freed.
+    return counts[base : base + shard.num_owned].copy()
 
 
 def require_first_neighbors(shard: Shard) -> Array:

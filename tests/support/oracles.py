@@ -88,6 +88,13 @@ def sssp(graph: Graph, sources: Sequence[int], cutoff: float | None = None) -> n
     return np.array([best.get(v, unreached) for v in range(graph.num_vertices)], dtype)
 
 
+def degrees(graph: Graph, direction: str) -> np.ndarray:
+    """Return the number of arcs out of each vertex, into it, or both; an undirected edge is one arc each way."""
+    ends = np.array(list(arcs_of(graph)), np.int64).reshape(-1, 2)
+    out, into = (np.bincount(ends[:, end], minlength=graph.num_vertices) for end in (0, 1))
+    return {"out": out, "in": into, "both": out + into if graph.directed else out}[direction]
+
+
 def positions(graph: Graph, order: str) -> np.ndarray:
     """Return the position of each user id.
 
