@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mgraph.api.results import validate as validate
     from mgraph.api.spanning_forest import minimum_spanning_forest as minimum_spanning_forest
     from mgraph.api.spanning_forest import minimum_spanning_tree as minimum_spanning_tree
+    from mgraph.api.subgraph import largest_component as largest_component
+    from mgraph.api.subgraph import subgraph as subgraph
     from mgraph.api.traversal import bfs as bfs
     from mgraph.api.traversal import bfs_many as bfs_many
     from mgraph.api.traversal import sssp as sssp
@@ -80,6 +82,8 @@ _MODULE_OF = {
     "sssp_many": "mgraph.api.traversal",
     "connected_components": "mgraph.api.components",
     "degrees": "mgraph.api.degrees",
+    "largest_component": "mgraph.api.subgraph",
+    "subgraph": "mgraph.api.subgraph",
     "minimum_spanning_forest": "mgraph.api.spanning_forest",
     "minimum_spanning_tree": "mgraph.api.spanning_forest",
     "validate": "mgraph.api.results",

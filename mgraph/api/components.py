@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mgraph.api.columns import Column
 from mgraph.api.graph import Graph, Stored, require_graph
 from mgraph.api.results import Costs, Result, costs_of_ranks
 from mgraph.formatting import counted, readable_seconds
-from mgraph.rank_jobs.components import check_labels, compute_components
+from mgraph.rank_jobs.components import check_labels, compute_components, count_sizes
 from mgraph.validation.traversal import Violation
+
+
+class ComponentSizes(NamedTuple):
+    """Hold columns with a row for each component: its label, and the number of its vertices."""
+
+    labels: Column
+    sizes: Column
 
 
 class Components(Result):
@@ -38,6 +48,29 @@ class Components(Result):
     @property
     def columns(self) -> tuple[Column, ...]:
         return (self.labels,)
+
+    def sizes(self) -> ComponentSizes:
+        """Return the label and the size of each component, by rising label, on the ranks.
+
+        >>> found = mg.connected_components(mg.from_edges(["a", "b", "x"], ["b", "c", "y"]))
+        >>> labels, sizes = found.sizes()
+        >>> labels.to_numpy().tolist(), sizes.to_numpy().tolist(), labels[sizes > 2].tolist()
+        (['a', 'x'], [3, 2], ['a'])
+        """
+        stored = Stored(self.graph)
+        self._stored.run(count_sizes, stored.key)
+        rows = (self.num_components, "component")
+        return ComponentSizes(
+            Column(stored, "labels", rows=rows), Column(stored, "sizes", np.dtype(np.int64), rows=rows)
+        )
+
+    def largest(self) -> Any:
+        """Return the label of the largest component, of several the smallest label.
+
+        `mg.largest_component(g)` makes a graph of it.
+        """
+        labels, sizes = self.sizes()
+        return labels[sizes.argmax()]
 
     def _violations(self) -> Sequence[Violation]:
         return self._stored.run(check_labels, self.graph._key)[0]

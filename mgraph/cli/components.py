@@ -8,6 +8,7 @@ import click
 
 from mgraph.api.components import connected_components
 from mgraph.cli.answer import answer_options, finish, graph_of, print_result, source_of_options
+from mgraph.formatting import counted
 
 
 @click.command()
@@ -16,10 +17,16 @@ def components(**options: Any) -> None:
     """Find the connected components of INPUT: a file, or a spec such as rmat:20.
 
     The label of a vertex is the smallest vertex of its component. In a directed graph arcs connect in both directions.
-    Of the columns of a file only the ends of the edges are read; three or more without names are asked about.
+    Of the columns of a file only the ends of the edges are read; three or more without names are asked about. Prints the
+    label and size of the largest component.
     """
     with graph_of(source_of_options(options, reads_weights=False), options) as (g, show):
         show(f"components of {g!r}")
         result = connected_components(g)
         summary = finish(result, options, show)
-    print_result(result, options, summary, num_components=result.num_components)
+        labels, sizes = result.sizes()
+        # A graph without a vertex has no largest component.
+        largest = {"label": labels[sizes.argmax()], "size": sizes.max()} if len(sizes) else None
+    lines = [f"largest: {largest['label']}, {counted(int(largest['size']), 'vertex')}"] if largest else []
+    facts = {"num_components": result.num_components, "largest": largest}
+    print_result(result, options, summary, *lines, **facts)

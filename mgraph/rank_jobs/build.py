@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from mgraph.ingest.build import build
 from mgraph.ingest.read import read_table
 from mgraph.io.parts import received
 from mgraph.planning.memory import rows_in_use_bytes
-from mgraph.shard.shard import GraphInfo
+from mgraph.shard.shard import GraphInfo, Shard
 from mgraph.store.load import load_shard, require_as_saved
 from mgraph.store.manifest import StoredGraph
 
@@ -35,30 +36,39 @@ def build_graph(
     """Build this rank's shard, or load that of a saved graph, and store it as `key`."""
     backend = rank.backend
     comm = rank.comm
-    started = time.perf_counter()
     in_use_bytes = partial(rows_in_use_bytes, limits=backend.limits, peer_memory=comm.may_reach)
-    with backend.high_water() as peak_bytes:
+
+    def make() -> Shard:
         if isinstance(source, StoredGraph):
             require_as_saved(source, order, num_chunks, layout)
-            shard = load_shard(source, backend, comm)
-        else:
-            edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
-            shard = build(
-                edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
-            )
-            shard.labels = labels
-        backend.synchronize()
+            return load_shard(source, backend, comm)
+        edges, labels = read_table(source, backend, comm) if is_table(source) else (source, None)
+        shard = build(
+            edges, backend, comm, order=order, num_chunks=num_chunks, layout=layout, in_use_bytes=in_use_bytes
+        )
+        shard.labels = labels
+        return shard
+
+    info, stats = store_shard(rank, key, make)
+    return info, stats | {"loaded": isinstance(source, StoredGraph)}
+
+
+def store_shard(rank: Rank, key: str, make: Callable[[], Shard]) -> tuple[GraphInfo, dict]:
+    """Store the shard that `make` returns as `key`; return the facts of its graph, and what it cost."""
+    started = time.perf_counter()
+    with rank.backend.high_water() as peak_bytes:
+        shard = make()
+        rank.backend.synchronize()
     known = shard.labels
     if known is not None:
         shard.info = dataclasses.replace(shard.info, labels=known.kind, missing_label=known.missing)
     rank.objects[key] = shard
-    seconds = time.perf_counter() - started
     stats = {
-        "seconds": seconds,
+        "seconds": time.perf_counter() - started,
         "bytes": shard.nbytes,
         "label_bytes": 0 if known is None else known.nbytes,
         "peak_bytes": peak_bytes(),
-        "loaded": isinstance(source, StoredGraph),
+        "loaded": False,
     }
     return shard.info, stats
 

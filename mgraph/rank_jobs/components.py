@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from mgraph.algorithms import run_variant
 from mgraph.algorithms.common.traversal import Trace
 from mgraph.algorithms.components.labels import labels_of_users
@@ -32,6 +34,27 @@ def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
         "variant": variant,
         "components": total(rank.backend, labels == rank.backend.xp.arange(lo, hi)),
     }
+
+
+def count_sizes(rank: Rank, key: str, sizes: str) -> int:
+    """Store the labels that are in this rank's range of vertices, and their counts, as `sizes`; return how many."""
+    result: StoredColumns = rank.objects[key]
+    comm = rank.comm
+    xp = rank.backend.xp
+    own = result.columns["labels"]
+    labels, counts = xp.unique(own, return_counts=True)
+    firsts = comm.allgather(np.array([result.first], np.int64), np.empty(comm.size, np.int64))
+    # A label is a vertex: the rank that serves it adds the counts of all ranks.
+    cuts = xp.searchsorted(labels, rank.backend.to_device(firsts[1:])).tolist()
+    received = [comm.alltoallv(xp.split(column, cuts)) for column in (labels, counts.astype(np.int64))]
+    summed = xp.zeros(len(own), np.int64)
+    for places, found in zip(*received, strict=True):
+        summed[places - result.first] += found
+    places = xp.flatnonzero(summed)
+    first = int(np.cumsum(comm.allgather(np.array([len(places)], np.int64), firsts))[comm.rank]) - len(places)
+    columns = {"labels": places + result.first, "sizes": summed[places]}
+    rank.objects[sizes] = StoredColumns(first, columns, labels=result.labels)
+    return len(places)
 
 
 def check_labels(rank: Rank, key: str, graph: str) -> list[Violation]:

@@ -16,7 +16,8 @@ def test_components_prints_summary_trace_and_labels(tmp_path):
     (tmp_path / "edges.el").write_text("".join(f"{u} {v}\n" for u, v in lines))
     options = "--num-vertices", 75, "--validate", "--trace", "--workers", 3, "-o", tmp_path / "c.csv"
     result = run("components", tmp_path / "edges.el", *options, *CPU)
-    head, *tables = result.stdout.splitlines()
+    head, largest, *tables = result.stdout.splitlines()
+    assert largest == "largest: 0, 72 vertices"
     assert re.fullmatch(r"<components of edges: 4 components of 75 vertices, [\d.]+ [mu]?s>, validated", head)
     for word in ("arcs scanned", "sample", "merge", "translate"):
         assert word in "".join(tables)
@@ -39,4 +40,5 @@ def test_validation_failure_names_the_rule(monkeypatch):
 def test_further_columns_are_not_read(tmp_path):
     (tmp_path / "pairs.csv").write_text("a,b,score\nx,y,0.5\nz,y,none\n")
     found = run("components", str(tmp_path / "pairs.csv"), "--source", "a", "--target", "b", "--json")
-    assert json.loads(found.stdout)["num_components"] == 1
+    facts = json.loads(found.stdout)
+    assert (facts["num_components"], facts["largest"]) == (1, {"label": "x", "size": 3})
