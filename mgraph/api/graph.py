@@ -29,6 +29,7 @@ from mgraph.io.parts import parts_of
 from mgraph.planning.admission import refuse_what_cannot_fit
 from mgraph.planning.placement import ARCS_PER_RANK, Placement, place_graph
 from mgraph.rank_jobs.build import build_graph, build_graph_of_parts, free_bytes, free_memory
+from mgraph.rank_jobs.reverse import reverse_graph
 from mgraph.rank_jobs.store import discard_save, finish_save, save_part
 from mgraph.shard.shard import GraphInfo
 from mgraph.store.manifest import StoredGraph, folder_of, manifest_text
@@ -218,6 +219,22 @@ class Graph:
     def close(self) -> None:
         """Free the graph's memory on the ranks; existing results remain."""
         self._finalizer()
+
+    def reversed(self) -> Graph:
+        """Return the graph with every arc turned round: a search of it follows arcs backward.
+
+        Both graphs share their rows, so that the second one takes no memory beyond the in-rows, which searches of a
+        directed graph need anyway; either may be closed first. An undirected graph is its own reverse.
+
+        >>> g = mg.from_edges([0, 1], [1, 2], directed=True)
+        >>> with g.reversed() as turned:
+        ...     mg.bfs(turned, 2).distances.to_numpy().tolist()
+        [2, 1, 0]
+        """
+        from mgraph.api.derived import derived_graph
+
+        self._require_rows("reversed")
+        return derived_graph(self, f"{self.name}-reversed", reverse_graph)
 
     def save(self, path: str | os.PathLike, *, overwrite: bool = False) -> None:
         """Save the graph to a folder, which `mg.load` reads on any number of ranks.

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
-from typing import Any
-
 from mgraph.api.columns import Column, require_mask
 from mgraph.api.components import connected_components
+from mgraph.api.derived import derived_graph
 from mgraph.api.graph import Graph, require_graph
 from mgraph.errors import UsageError
 from mgraph.rank_jobs.subgraph import build_subgraph
@@ -83,14 +80,3 @@ def largest_component(g: Graph) -> Graph:
     """
     with connected_components(g) as found:
         return subgraph(g, found.labels == found.largest())
-
-
-def derived_graph(g: Graph, name: str, job: Callable[..., Any], *args: Any) -> Graph:
-    """Return the graph that a job builds of another one, on its ranks."""
-    key = f"graph-{uuid.uuid4().hex}"
-    try:
-        infos, stats = zip(*g._run(job, (), key, *args), strict=True)
-        return Graph(g.cluster, key, name, infos[0], list(stats), g.placement)
-    except BaseException:
-        g.cluster.forget(key)
-        raise

@@ -41,6 +41,7 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
             help="The loop: any that applies, any but the sweep, or one by its name in docs/variants.md.",
         ),
         layout_option,
+        click.option("--reverse", is_flag=True, help="Follow arcs backward: find distances to the source."),
         click.option("--path-to", metavar="VERTEX", help="Print the path to this vertex."),
         click.option("--plot", metavar="FILE", help="Draw frontier and time by superstep, to .png, .svg or .pdf."),
         answer_options("all columns", search_input_options),
@@ -108,11 +109,14 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     method = options["method"]
     if options["layout"] == "compact" and method not in ("auto", "sweep"):
         raise UsageError(f"--method {method} needs rows: use --layout rows, or --method sweep")
+    if options["layout"] == "compact" and options["reverse"]:
+        raise UsageError("--reverse needs rows: use --layout rows")
 
     def check(cluster: Cluster) -> None:
         refuse_method(cluster, algorithm, method)
 
-    with graph_of(edges, options, options["layout"], check) as (g, show):
+    with graph_of(edges, options, options["layout"], check) as (built, show):
+        g = built.reversed() if options["reverse"] else built
         show(f"{search.__name__} of {g!r}")
         sources = [_vertex(g.info.labels, source) for source in options["source"]]
         result = search(g, sources, method=method, **limit)

@@ -154,10 +154,12 @@ class ConvertedGraph:
         for (where, name, direction), graph in self._built.items():
             if (where, direction) == (ranks, backward) and weighted in (None, name) and not graph.closed:
                 return graph
-        indptr, targets, weights = self.arcs(weighted, reverse=backward)
-        lengths = None if weighted is None else weights
         with refusals():
-            graph = from_csr(indptr, targets, lengths, directed=self._directed, cluster=ranks)
+            if backward:
+                graph = self.built(weight, cluster=cluster).reversed()
+            else:
+                lengths = None if weighted is None else self.weights(weighted)
+                graph = from_csr(self.indptr, self.targets, lengths, directed=self._directed, cluster=ranks)
         self._built[ranks, weighted, backward] = graph
         return graph
 

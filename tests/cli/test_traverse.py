@@ -73,3 +73,23 @@ def test_unknown_target_of_a_path_is_refused_before_output_is_written(files, tmp
     outputs = ("-o", "out.csv", "--plot", "steps.png")
     refused(search, "people.csv", "-s", "bob", "--path-to", "zoe", *outputs, code=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["accounts.csv", "people.csv", "plain.csv"]
+
+
+def test_reverse_follows_arcs_backward(tmp_path):
+    (tmp_path / "arcs.txt").write_text("0 1\n1 2\n")
+    found = run(
+        "bfs",
+        tmp_path / "arcs.txt",
+        "--directed",
+        "--reverse",
+        "--source",
+        2,
+        "--path-to",
+        0,
+        "--json",
+        "--backend",
+        "cpu",
+    )
+    assert json.loads(found.stdout)["path"] == [2, 1, 0]
+    line = refused("bfs", "rmat:6", "--layout", "compact", "--reverse", "--source", 1, code=2)
+    assert "--reverse needs rows: use --layout rows" in line
