@@ -17,8 +17,8 @@ def components(**options: Any) -> None:
     """Find the connected components of INPUT: a file, or a spec such as rmat:20.
 
     The label of a vertex is the smallest vertex of its component. In a directed graph arcs connect in both directions.
-    Of the columns of a file only the ends of the edges are read; three or more without names are asked about. Prints the
-    label and size of the largest component.
+    Of the columns of a file only the ends of the edges are read; three or more without names are asked about. Prints
+    the label and size of the largest component.
     """
     with graph_of(source_of_options(options, reads_weights=False), options) as (g, show):
         show(f"components of {g!r}")
