@@ -9,10 +9,10 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from mgraph.api.serial_order import in_order
 from mgraph.api.traversal import bfs, sssp
 from mgraph.nx_backend.graph import ConvertedGraph
 from mgraph.nx_backend.ranks import refusals
-from mgraph.nx_backend.replay import in_order
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Repeat NetworkX's search with the distances known: in its order, and with its choice among shortest paths."""
+"""Bring what a search has found into the order of a serial search, with its choice among shortest paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ def settle(indptr, targets, weights, distances, starts, num_pushed, order, paren
 def in_order(
     arcs: tuple[np.ndarray, np.ndarray, np.ndarray], distances: np.ndarray, reached: np.ndarray, sources: list[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the reached vertices in NetworkX's order, and the parent of each vertex; a source is its own."""
+    """Return the reached vertices in the order of a serial search, and the parent of each; a source is its own.
+
+    `arcs` are a CSR with weights, its rows in the order in which the serial search scans them.
+    """
     vertices = np.flatnonzero(reached)
     found = distances[vertices]
     starts = np.full(len(distances), -1, np.int64)
