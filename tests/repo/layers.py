@@ -30,7 +30,7 @@ LAYERS: tuple[tuple[frozenset[str], ...], ...] = tuple(
         ("cluster",),
         ("rank_jobs",),
         ("api",),
-        ("cli", "nx_backend"),
+        ("cli", "nx_backend", "csgraph"),
         ("__main__",),
     )
 )
@@ -66,6 +66,7 @@ PLACES = (
     Place("cupy", ("backends/", "comm/nccl.py", "cli/doctor.py")),
     Place("nccl", ("comm/nccl.py", "cli/doctor.py")),
     Place("networkx", ("nx_backend/",)),
+    Place("scipy", ("csgraph/",)),
     # Its module imports CuPy, so other modules import it in functions that run only with a GPU.
     Place("mgraph.backends.cuda", ("backends/", "cli/doctor.py"), in_functions=True),
     Place("mgraph.backends.copies", ("backends/cuda.py",)),

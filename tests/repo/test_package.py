@@ -34,14 +34,13 @@ def imported() -> set[str]:
 
 
 def test_base_install_has_what_is_imported_without_an_extra():
-    extras = {"cuda", "cupy", "dask_cuda", "matplotlib", "nccl", "networkx", "pandas", "pyarrow", "pynvml"}
+    extras = {"cuda", "cupy", "dask_cuda", "matplotlib", "nccl", "networkx", "pandas", "pyarrow", "pynvml", "scipy"}
     of_dask_and_numba = {"cloudpickle", "fsspec", "llvmlite", "tlz", "toolz", "tornado"}
     names = {"yaml": "pyyaml"}
     assert {names.get(name, name) for name in imported() - extras - of_dask_and_numba} == set(requirements())
 
 
-def test_scipy_is_an_extra_that_nothing_imports():
-    assert "scipy" not in imported()
+def test_extra_scipy_installs_scipy():
     assert set(requirements("scipy")) == {"scipy"}
 
 
