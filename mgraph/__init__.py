@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mgraph.api.create import ssca2 as ssca2
     from mgraph.api.create import uniform as uniform
     from mgraph.api.degrees import degrees as degrees
+    from mgraph.api.eccentricity import diameter as diameter
+    from mgraph.api.eccentricity import eccentricity as eccentricity
+    from mgraph.api.eccentricity import radius as radius
     from mgraph.api.from_memory import from_csr as from_csr
     from mgraph.api.from_memory import from_dask as from_dask
     from mgraph.api.from_memory import from_edges as from_edges
@@ -82,6 +85,9 @@ _MODULE_OF = {
     "sssp_many": "mgraph.api.traversal",
     "connected_components": "mgraph.api.components",
     "degrees": "mgraph.api.degrees",
+    "eccentricity": "mgraph.api.eccentricity",
+    "diameter": "mgraph.api.eccentricity",
+    "radius": "mgraph.api.eccentricity",
     "largest_component": "mgraph.api.subgraph",
     "subgraph": "mgraph.api.subgraph",
     "minimum_spanning_forest": "mgraph.api.spanning_forest",

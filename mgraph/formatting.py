@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun: 1 vertex, 2,048 vertices."""
-    plural = "vertices" if noun == "vertex" else f"{noun}s"
+    plural = {"vertex": "vertices", "search": "searches"}.get(noun, f"{noun}s")
     return f"{count:,} {noun if count == 1 else plural}"
 
 

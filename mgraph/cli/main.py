@@ -27,6 +27,7 @@ COMMANDS = {
     "bfs": ("traverse", "Find the number of hops from a source to every vertex."),
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
     "components": ("components", "Find connected components."),
+    "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),
     "msf": ("msf", "Find a minimum spanning forest."),
     "convert": ("convert", "Write the edges of a file in another format."),
     "save": ("save", "Build a graph and save it to a folder, which every command loads."),

@@ -14,7 +14,9 @@ LENGTHS = "Weights are 64-bit integers or finite floats, of one type and not neg
 BOTH_ENDS = "Between two nodes, the path may be another one of the same length: NetworkX searches from both ends."
 BREADTH_FIRST = "Neighbors cannot be sorted by a function."
 KRUSKAL = "Serves Kruskal's algorithm, with NetworkX's choice among equal weights."
-ECCENTRICITIES = "Searches from each node; `usebounds` and given eccentricities are NetworkX's own matter."
+ECCENTRICITIES = (
+    "Searches that bound all nodes, as few as suffice; `usebounds` and given eccentricities are NetworkX's."
+)
 
 # What each function adds to NetworkX's own documentation.
 NOTES = {

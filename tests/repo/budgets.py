@@ -210,7 +210,7 @@ def _needs_docstring(node: ast.stmt, owner: ast.AST, explained: set[str]) -> boo
     if not isinstance(node, Function | ast.ClassDef) or node.name.startswith("_"):
         return False
     if not isinstance(owner, ast.ClassDef):
-        return True
+        return "overload" not in _decorators(node)
     inherits = owner.bases or node.name in explained
     return not (owner.name.startswith("_") or inherits or _decorators(node) & {"property", "setter", "overload"})
 
