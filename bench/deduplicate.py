@@ -39,6 +39,7 @@ import pyarrow.parquet as pq
 import record
 
 from mgraph.cli.main import main as cli
+from mgraph.cluster.devices import visible_gpus
 from mgraph.formatting import readable_bytes
 
 GROUP = 4
@@ -200,7 +201,7 @@ def main(pairs: int, ids: int, backend: str, seed: int, folder: pathlib.Path | N
         "written_s": written_s,
         "phases_s": seconds,
     }
-    used = "cuda" if backend == "cuda" else "cpu"
+    used = ("cuda" if visible_gpus() else "cpu") if backend == "auto" else backend
     record.append(used, commit_name, {"bench": "deduplicate", "backend": used, **facts, "peak_bytes": peak})
 
 
