@@ -31,8 +31,8 @@ def test_paths_are_reconstructed_by_scipy():
 
 
 def test_functions_that_are_not_offered_are_said_to_be_scipys():
-    with pytest.raises(AttributeError, match=r"has no yen: it is in scipy\.sparse\.csgraph$"):
-        csgraph.yen  # noqa: B018
+    with pytest.raises(AttributeError, match=r"has no laplacian: it is in scipy\.sparse\.csgraph$"):
+        csgraph.laplacian  # noqa: B018
     with pytest.raises(AttributeError, match=r"has no search$"):
         csgraph.search  # noqa: B018
 

@@ -13,7 +13,7 @@ from mgraph import csgraph
 def entries(*values):
     """Return a matrix of three vertices with an entry for each (row, column, value)."""
     rows, columns, data = zip(*values, strict=True)
-    return sp.csr_array((data, (rows, columns)), shape=(3, 3))
+    return sp.csr_array((data, (np.array(rows, np.int32), np.array(columns, np.int32))), shape=(3, 3))
 
 
 def test_zeros_are_edges_where_they_are_stored_and_no_edges_in_dense_matrices():

@@ -12,7 +12,16 @@ from zoo import GraphCase
 
 def entries(case: GraphCase) -> sp.coo_array:
     """Return a matrix with an entry for each edge; conversions add those of one place."""
-    return sp.coo_array((case.weights, (case.sources, case.targets)), shape=(case.num_vertices, case.num_vertices))
+    # Older versions of SciPy search with indices of 32 bits only.
+    ends = case.sources.astype(np.int32), case.targets.astype(np.int32)
+    return sp.coo_array((case.weights, ends), shape=(case.num_vertices, case.num_vertices))
+
+
+def random_case(num_vertices: int, num_edges: int) -> GraphCase:
+    """Return a directed graph in which all sums of weights differ."""
+    rng = np.random.default_rng(7)
+    sources, targets = rng.integers(0, num_vertices, (2, num_edges), np.uint32)
+    return GraphCase("random", num_vertices, sources, targets, rng.random(num_edges), True)
 
 
 def parallel(case: GraphCase) -> sp.csr_array:
