@@ -43,13 +43,13 @@ def main() -> int:
     first, last = map(int, given.sizes.split("-"))
     powers = range(first, last + 1, given.step)
     matrices = [made(1 << power) for power in powers]
-    print(f"{'ms, SciPy / mgraph.csgraph; entries':50}" + "".join(f"{1 << power:>18}" for power in powers))
+    print(f"{'ms, SciPy / mgraph.csgraph; entries':50}" + "".join(f"{1 << power:>22}" for power in powers))
     with mg.connect() as cluster:
         print(f"on {cluster}")
         for name, call in CALLS.items():
             rows = [[least(given.repeats, lambda: call(of, A)) for of in (scipys, csgraph)] for A in matrices]  # noqa: B023
             print(
-                f"{name:50}" + "".join(f"{f'{1e3 * own:.3g} / {1e3 * ours:.3g}':>18}" for own, ours in rows), flush=True
+                f"{name:50}" + "".join(f"{f'{1e3 * own:.3g} / {1e3 * ours:.3g}':>22}" for own, ours in rows), flush=True
             )
     return 0
 
