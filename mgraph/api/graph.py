@@ -135,7 +135,8 @@ class Graph:
         layout: str,
         placement: Placement,
     ) -> Graph:
-        refuse_what_cannot_fit(source, cluster.num_ranks, cluster.backend, layout, lambda: cluster.run(free_memory))
+        where = cluster.num_ranks, cluster.backend
+        refuse_what_cannot_fit(source, *where, layout, lambda: cluster.run(free_memory), num_chunks)
         key = f"graph-{uuid.uuid4().hex}"
         try:
             # Edges in memory: send each rank of another process only its own part.

@@ -25,7 +25,7 @@ from mgraph.generate.uniform import FixedOutDegree, Uniform
 from mgraph.ingest.memory_check import limit_suffix, min_free_bytes
 from mgraph.ingest.plan import degrees_bytes
 from mgraph.planning.expected_sizes import as_planned
-from mgraph.planning.memory import MAX_PLANNED, expected_edges, plan_graph
+from mgraph.planning.memory import BUILT, MAX_PLANNED, expected_edges, plan_graph
 from mgraph.shard.shard import Shard
 
 # Smaller builds are not checked here: their own check follows soon enough.
@@ -36,6 +36,11 @@ GENERATED = 0.95
 SAMPLED = 0.8
 OTHER = 0.5
 FEWEST_VERTICES = 1 << 10
+# The share of the planned bytes that a build of generated edges needs in any case.
+PLANNED = 0.9
+MAX_MEMORY = 1 << 62
+# A build needs less than this many times `least_bytes`.
+MAX_BUILT = 8
 
 
 def refuse_what_cannot_fit(
@@ -44,18 +49,27 @@ def refuse_what_cannot_fit(
     backend: str,
     layout: str,
     free_of_ranks: Callable[[], list[FreeMemory]],
+    num_chunks: int | None = None,
 ) -> None:
-    """Raise WouldNotFit, with the plan's advice, if the graph cannot fit on these ranks in any case."""
+    """Raise WouldNotFit, with the plan's advice, if the graph cannot fit on these ranks in any case.
+
+    In as many chunks as it chooses, a build of generated edges of a known number takes what is planned, but for a few
+    per cent.
+    """
     source = as_planned(source)
     least = least_bytes(source, num_ranks, layout)
     if least < ASKED_BYTES:
         return
     free = min(free_of_ranks(), key=lambda free: free.num_bytes)
     # The build itself refuses degrees that do not fit before it reads anything.
-    if least <= free.num_bytes or degrees_bytes(source.num_vertices, source.directed) > free.num_bytes:
+    if MAX_BUILT * least <= free.num_bytes or degrees_bytes(source.num_vertices, source.directed) > free.num_bytes:
         return
     plan = plan_graph(source, num_ranks, backend, free, layout)
-    if not plan.fits:
+    if _is_generated(source) and source.num_input_edges is not None and num_chunks is None:
+        # With row buckets, and as it is planned for this memory.
+        unlimited = plan_graph(source, num_ranks, backend, MAX_MEMORY, layout)
+        least = max(least, int(PLANNED * min(plan.parts[BUILT], unlimited.parts[BUILT])))
+    if least > free.num_bytes and not plan.fits:
         raise WouldNotFit(plan.advice())
 
 
@@ -72,9 +86,12 @@ def least_bytes(source: EdgeSizes, num_ranks: int, layout: str) -> int:
 
 def _least_edges(source: EdgeSizes) -> int:
     """Return a lower bound of the number of edges that are not loops, without reading all of them."""
-    is_generated = isinstance(source, (Rmat, Uniform, FixedOutDegree, Grid, Ssca2))
-    part = OTHER if not is_generated else SAMPLED if source.num_input_edges is None else GENERATED
+    part = OTHER if not _is_generated(source) else SAMPLED if source.num_input_edges is None else GENERATED
     return int(part * expected_edges(source))
+
+
+def _is_generated(source: EdgeSizes) -> bool:
+    return isinstance(source, (Rmat, Uniform, FixedOutDegree, Grid, Ssca2))
 
 
 def refuse_forest_without_room(shard: Shard, comm: Communicator) -> None:

@@ -27,7 +27,7 @@ from mgraph.ingest import build as builder
 from mgraph.ingest import memory_check as room
 from mgraph.io.memory import edges_table, id_options
 from mgraph.planning.admission import least_bytes
-from mgraph.planning.memory import expected_edges, plan_graph
+from mgraph.planning.memory import BUILT, expected_edges, plan_graph
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
 
@@ -71,9 +71,10 @@ def count_fails(monkeypatch):
 
 @pytest.mark.covering
 @pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("num_chunks", [None, 999])
 @pytest.mark.parametrize("layout", ["rows", "compact"])
 @pytest.mark.parametrize("source", SOURCES, ids=lambda s: f"{s.name}-{s.num_vertices}")
-def test_graph_that_just_fits_is_built(source, layout, num_ranks, monkeypatch):
+def test_graph_that_just_fits_is_built(source, layout, num_chunks, num_ranks, monkeypatch):
     monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
     plans = []
     refusal = room.refusal
@@ -81,10 +82,11 @@ def test_graph_that_just_fits_is_built(source, layout, num_ranks, monkeypatch):
         monkeypatch.setattr(module, "refusal", lambda plan, *args: plans.append(plan) or refusal(plan, *args))
     with InProcessCluster(num_ranks) as cluster:
         # The more chunks, the less memory a build needs.
-        Graph.from_source(source, cluster=cluster, layout=layout, num_chunks=999).close()
-        needed = max(max(plan.to_allocate_bytes, plan.order) for plan in plans)
+        Graph.from_source(source, cluster=cluster, layout=layout, num_chunks=num_chunks).close()
+        # In chunks of its own choice, a build has its tables too when it allocates the rest.
+        needed = max(max(plan.to_allocate_bytes, plan.order) if num_chunks else plan.peak_bytes for plan in plans)
         monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(needed))
-        Graph.from_source(source, cluster=cluster, layout=layout, num_chunks=999).close()
+        Graph.from_source(source, cluster=cluster, layout=layout, num_chunks=num_chunks).close()
 
 
 @pytest.mark.covering
@@ -101,6 +103,24 @@ def test_graph_that_cannot_fit_is_refused_before_it_is_counted(source, layout, n
         Graph.from_source(source, cluster=cluster, layout=layout)
     assert str(error.value) == planned.advice()
     assert str(error.value).endswith("; some limit holds")
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("num_ranks", [1, 3])
+@pytest.mark.parametrize("layout", ["rows", "compact"])
+@pytest.mark.parametrize("source", [Rmat(15), Uniform(20_000, 50)], ids=lambda s: s.name)
+def test_generated_graph_with_a_build_that_cannot_fit_is_not_counted(
+    source, layout, num_ranks, monkeypatch, count_fails
+):
+    monkeypatch.setattr("mgraph.planning.admission.ASKED_BYTES", 0)
+    # Enough for the edges alone, and not for their build.
+    plans = [plan_graph(source, num_ranks, "cpu", memory, layout).parts[BUILT] for memory in (1, 1 << 40)]
+    free = int(0.89 * min(plans))
+    assert least_bytes(source, num_ranks, layout) < free
+    monkeypatch.setattr(CpuBackend, "free_memory", lambda self: FreeMemory(free))
+    count_fails()
+    with InProcessCluster(num_ranks) as cluster, pytest.raises(WouldNotFit, match=f"{source.name} takes"):
+        Graph.from_source(source, cluster=cluster, layout=layout)
 
 
 def test_file_that_cannot_fit_is_refused_before_it_is_counted(tmp_path, monkeypatch, no_gpus, count_fails):
