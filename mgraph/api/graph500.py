@@ -22,7 +22,7 @@ from mgraph.generate.base import Weights
 from mgraph.generate.rmat import Rmat
 from mgraph.ingest.build import Layout
 from mgraph.rank_jobs.graph500 import count_input_edges, generate, smallest_reached
-from mgraph.rank_jobs.traversal import have_arcs
+from mgraph.rank_jobs.traversal import have_arcs, vertex_of_most_arcs
 
 # Rounds in which candidates for roots are drawn, some hundred thousand in all.
 ROUNDS = 14
@@ -287,8 +287,7 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     """
     draw = np.random.default_rng(seed)
     connected = g.num_vertices - g.info.num_isolated
-    if not connected:
-        raise InputError(f"{g.name} has no edges: there is no root to search from")
+    _require_edges(g)
     count = min(count, connected)
     roots = dict[int, None]()
     # Each round draws twice as many, so that few rounds suffice where few vertices have arcs.
@@ -303,3 +302,14 @@ def random_roots(g: Graph, count: int, seed: int | None) -> list[int]:
     if not roots:
         raise InputError(f"{g.name} has too few vertices with arcs out to find one at random: give the sources")
     return list(roots)[:count]
+
+
+def largest_root(g: Graph) -> int:
+    """Return the vertex with the most arcs out, of several the smallest."""
+    _require_edges(g)
+    return g.cluster.run_on_stored(vertex_of_most_arcs, g._key)[0]
+
+
+def _require_edges(g: Graph) -> None:
+    if not g.num_edges:
+        raise InputError(f"{g.name} has no edges: there is no root to search from")

@@ -127,10 +127,18 @@ class Traversed(Result):
         if self.closed:
             return f"<{head}: closed>"
         stats = self.stats
+        vertices = counted(self.graph.num_vertices, "vertex")
         return (
-            f"<{head}: {stats.num_reached:,} of {counted(self.graph.num_vertices, 'vertex')} reached, {stats.method}, "
-            f"{counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
+            f"<{head}: {stats.num_reached:,} of {vertices} reached{self._isolated()}, "
+            f"{stats.method}, {counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
         )
+
+    def _isolated(self) -> str:
+        """Say why nothing but the sources is reached, if they have no arcs; without a limit a neighbor would be."""
+        if self._spec.limit is not None or self.stats.num_edges:
+            return ""
+        sources, are = ("source", "is") if len(set(self._spec.sources)) == 1 else ("sources", "are")
+        return f" (no arc leaves the {sources})" if self.graph.info.directed else f" (the {sources} {are} isolated)"
 
 
 class TraversedMany(Sequence):

@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from mgraph.algorithms.variants import methods_of
+from mgraph.api.graph import Graph
+from mgraph.api.graph500 import largest_root, random_roots
 from mgraph.api.plot import plot_supersteps, require_drawable
 from mgraph.api.traversal import PATHS_NEED_WEIGHTS, refuse_method
 from mgraph.api.traversal import bfs as run_bfs
@@ -19,8 +21,14 @@ from mgraph.cli.options import Command, combined, layout_option, search_input_op
 from mgraph.cluster.base import Cluster
 from mgraph.edges import EdgeSizes, EdgeTable, has_weights, is_table
 from mgraph.errors import UsageError
+from mgraph.formatting import counted
 from mgraph.io.checks import check_vertices
 from mgraph.store.manifest import StoredGraph
+
+# Values of --source that choose a vertex; after LABEL they are labels, as any text is.
+RANDOM = "random"
+CHOSEN = (RANDOM, "largest")
+LABEL = "label:"
 
 
 def _search_options(algorithm: str) -> Callable[[Command], Command]:
@@ -31,7 +39,8 @@ def _search_options(algorithm: str) -> Callable[[Command], Command]:
             metavar="VERTEX",
             multiple=True,
             required=True,
-            help="A source vertex, by its label if the input has labels; may be repeated.",
+            help="A source vertex, by its label if the input has labels; random: any vertex with edges; largest: the "
+            "one with the most; label:random is a vertex of that label. May be repeated.",
         ),
         click.option(
             "--method",
@@ -77,7 +86,8 @@ def _check(edges: EdgeSizes | EdgeTable, sources: tuple[str, ...], target: str |
     """Refuse invalid arguments before the graph is built, as far as they can be checked then."""
     if edges.num_vertices is not None and not _may_have_labels(edges):
         for source in sources:
-            check_vertices(edges.num_vertices, [_vertex("", source)], "source")
+            if source not in CHOSEN:
+                check_vertices(edges.num_vertices, [_vertex("", source.removeprefix(LABEL))], "source")
         if target is not None:
             check_vertices(edges.num_vertices, [_vertex("", target)], "target")
     if weighted and not has_weights(edges):
@@ -89,6 +99,21 @@ def _may_have_labels(edges: EdgeSizes | EdgeTable) -> bool:
     if isinstance(edges, StoredGraph):
         return bool(edges.info.labels)
     return is_table(edges) and edges.labels not in ("auto", False)
+
+
+def _sources(g: Graph, texts: tuple[str, ...]) -> list[int | str]:
+    """Return the sources as the functions take them."""
+    drawn = iter(random_roots(g, texts.count(RANDOM), None) if RANDOM in texts else ())
+    found: list[int | str] = []
+    for text in texts:
+        if text in CHOSEN:
+            chosen = next(drawn, None) if text == RANDOM else largest_root(g)
+            if chosen is None:
+                raise UsageError(f"{g.name} has {counted(len(found), 'vertex')} to draw, and more are requested")
+            found += g.labels_of([chosen]).tolist()
+        else:
+            found.append(_vertex(g.info.labels, text.removeprefix(LABEL)))
+    return found
 
 
 def _vertex(labels: str, text: str) -> int | str:
@@ -118,8 +143,7 @@ def _run(search: Callable[..., Traversed], limit: dict, **options: Any) -> None:
     with graph_of(edges, options, options["layout"], check) as (built, show):
         g = built.reversed() if options["reverse"] else built
         show(f"{search.__name__} of {g!r}")
-        sources = [_vertex(g.info.labels, source) for source in options["source"]]
-        result = search(g, sources, method=method, **limit)
+        result = search(g, _sources(g, options["source"]), method=method, **limit)
         target = options["path_to"]
         # Before anything is written: only now is a label known to be one of the graph.
         path = None if target is None else result.path_to(_vertex(g.info.labels, target))

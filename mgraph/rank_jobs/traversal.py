@@ -146,6 +146,20 @@ def have_arcs(rank: Rank, graph: str, users: list[int]) -> list[bool]:
     return (rank.comm.allreduce(np.array(lengths, np.int64), "max") > 0).tolist()
 
 
+def vertex_of_most_arcs(rank: Rank, graph: str) -> int:
+    """Return the user id of the vertex with the most arcs out, of several the smallest."""
+    shard: Shard = rank.objects[graph]
+    degrees = shard.degrees
+    own = np.array([int(degrees.max()) if len(degrees) else -1], np.int64)
+    (most,) = rank.comm.allreduce(own.copy(), "max")
+    user = np.iinfo(np.int64).max
+    if own[0] == most:
+        (found,) = (degrees == most).nonzero()
+        users = shard.user_of_local
+        user = int(found.min()) + shard.partition.offset(rank.index) if users is None else int(users[found].min())
+    return int(rank.comm.allreduce(np.array([user], np.int64), "min")[0])
+
+
 def follow(rank: Rank, key: str, target: int) -> Values:
     """Return the path from a source to the target, over all ranks' predecessors, as labels if there are any."""
     result: StoredTraversal = rank.objects[key]

@@ -27,7 +27,7 @@ from mgraph.backends.cpu import CpuBackend
 from mgraph.cluster.in_process import InProcessCluster
 from mgraph.generate.rmat import Rmat
 from mgraph.planning.memory import plan_graph
-from mgraph.rank_jobs.traversal import have_arcs
+from mgraph.rank_jobs.traversal import have_arcs, vertex_of_most_arcs
 from mgraph.types import none_of, unreached_of
 from mgraph.validation.traversal import validate_traversal
 
@@ -154,6 +154,10 @@ def test_info_and_stats_equal_those_of_rows(clusters):
                         assert getattr(g.info, name) == getattr(rows.info, name)
                     users = list(range(case.num_vertices))
                     assert cluster.run(have_arcs, g._key, users) == cluster.run(have_arcs, rows._key, users)
+                    ends = rows.edges.to_numpy()[: 1 if case.directed else 2]
+                    most = int(np.bincount(np.concatenate(ends), minlength=case.num_vertices).argmax())
+                    assert cluster.run(vertex_of_most_arcs, g._key) == [most] * cluster.num_ranks
+                    assert cluster.run(vertex_of_most_arcs, rows._key) == [most] * cluster.num_ranks
                     for search in SEARCHES.values():
                         one = search(g, 0).stats
                         other = search(rows, 0).stats

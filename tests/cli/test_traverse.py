@@ -38,6 +38,73 @@ def test_saved_graphs_keep_their_labels(files):
     assert "source 'zoe' is not a vertex: no vertex has this label" in refused("bfs", "saved", "-s", "zoe", code=2)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("search", ["bfs", "sssp"])
+def test_sources_are_chosen_at_random_or_by_their_arcs(files, tmp_path, search, order, ranks):
+    options = ("--workers", ranks, "--order", order, "--json")
+    # 1 and 3 have three edges each; 0 and 7 are isolated.
+    (tmp_path / "tree.wel").write_text("1 2 1\n1 3 1\n1 4 1\n3 5 1\n3 6 1\n2 2 1\n")
+    chosen = json.loads(run(search, "tree.wel", "--num-vertices", 8, "-s", "largest", *options).stdout)
+    assert chosen["sources"] == [1]
+    drawn = json.loads(run(search, "tree.wel", "--num-vertices", 8, *["-s", "random"] * 6, *options).stdout)
+    assert sorted(drawn["sources"]) == [1, 2, 3, 4, 5, 6]
+    line = refused(search, "tree.wel", *["-s", "random"] * 7, *options, code=2)
+    assert "tree has 6 vertices to draw, and more are requested" in line
+    assert json.loads(run(search, "people.csv", "-s", "largest", *options).stdout)["sources"] == ["bob"]
+    assert json.loads(run(search, "people.csv", "-s", "random", *options).stdout)["sources"][0] in (
+        "alice",
+        "bob",
+        "carol",
+        "dan",
+        "eve",
+    )
+
+
+def test_labels_that_read_as_a_choice_are_sources_too(files, tmp_path):
+    (tmp_path / "words.csv").write_text("source,target\nrandom,largest\nlabel:a,b\nb,c\nb,d\n")
+    for given, label in (
+        ("label:random", "random"),
+        ("label:largest", "largest"),
+        ("label:label:a", "label:a"),
+        ("largest", "b"),
+        ("d", "d"),
+        ("label:d", "d"),
+    ):
+        facts = json.loads(run("bfs", "words.csv", "-s", given, "--json").stdout)
+        assert facts["sources"] == [label]
+    assert "largest -> random" in run("bfs", "words.csv", "-s", "label:largest", "--path-to", "random").stdout
+    assert json.loads(run("bfs", "plain.csv", "-s", "label:1", "--json").stdout)["sources"] == [1]
+    assert "source 7 is not a vertex" in refused("bfs", "plain.csv", "-s", "label:7", code=2)
+
+
+def test_directed_source_of_most_arcs_has_them_out(files, tmp_path):
+    (tmp_path / "in.el").write_text("0 9\n1 9\n2 9\n3 9\n4 5\n4 6\n")
+    for layout in ("rows", "compact"):
+        options = ("--directed", "--layout", layout, "--json")
+        assert json.loads(run("bfs", "in.el", "-s", "largest", *options).stdout)["sources"] == [4]
+
+
+@pytest.mark.parametrize("choice", ["random", "largest"])
+def test_graph_without_edges_has_no_source_to_choose(files, tmp_path, choice):
+    (tmp_path / "none.el").write_text("")
+    assert "none has no edges" in refused("bfs", "none.el", "--num-vertices", 3, "-s", choice, code=3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("-s 4", "1 of 5 vertices reached (the source is isolated)"),
+        ("-s 4 -s 3", "2 of 5 vertices reached (the sources are isolated)"),
+        ("-s 4 -s 0", "4 of 5 vertices reached, frontier"),
+        ("-s 2 --directed", "1 of 5 vertices reached (no arc leaves the source)"),
+        ("-s 0 --depth-limit 0", "1 of 5 vertices reached, frontier"),
+    ],
+)
+def test_source_without_edges_is_said_to_be_isolated(files, arguments, text):
+    assert text in run("bfs", "plain.csv", "--num-vertices", 5, *arguments.split()).stdout
+
+
 def test_several_sources_are_labels(files):
     run("bfs", "people.csv", "-s", "carol", "-s", "dan", "-o", "out.csv", "--validate")
     frame = pandas.read_csv("out.csv", index_col="vertex")
