@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mgraph.api.results import validate as validate
     from mgraph.api.spanning_forest import minimum_spanning_forest as minimum_spanning_forest
     from mgraph.api.spanning_forest import minimum_spanning_tree as minimum_spanning_tree
+    from mgraph.api.strong_components import strongly_connected_components as strongly_connected_components
     from mgraph.api.subgraph import largest_component as largest_component
     from mgraph.api.subgraph import subgraph as subgraph
     from mgraph.api.traversal import bfs as bfs
@@ -90,6 +91,7 @@ _MODULE_OF = {
     "radius": "mgraph.api.eccentricity",
     "largest_component": "mgraph.api.subgraph",
     "subgraph": "mgraph.api.subgraph",
+    "strongly_connected_components": "mgraph.api.strong_components",
     "minimum_spanning_forest": "mgraph.api.spanning_forest",
     "minimum_spanning_tree": "mgraph.api.spanning_forest",
     "validate": "mgraph.api.results",

@@ -10,7 +10,7 @@ from mgraph.algorithms.common.dtype_ladder import farthest, first_dtypes, is_who
 from mgraph.algorithms.common.traversal import Trace, Traversal
 from mgraph.algorithms.components.union_find import Roots
 from mgraph.algorithms.variant import Setting, TraversalSpec, Variant, require_variant, select
-from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST, TABLE
+from mgraph.algorithms.variants import COMPONENTS, PREDECESSORS, SPANNING_FOREST, STRONG_COMPONENTS, TABLE
 from mgraph.comm.base import Communicator
 from mgraph.comm.peer_buffers import PeerBuffers
 from mgraph.shard.shard import Shard, cached_on_shard
@@ -103,6 +103,14 @@ def compute_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[
         with trace.phase("prepare"):
             variant = require_variant(COMPONENTS, shard, comm, LEVEL)
     return variant.name, variant.run(shard, comm, trace)
+
+
+def compute_strong_components(shard: Shard, comm: Communicator, trace: Trace) -> tuple[str, Array]:
+    """Return the name of the variant that ran, and the state of the root of each owned vertex."""
+    with trace.phase("prepare"):
+        variant = require_variant(STRONG_COMPONENTS, shard, comm, LEVEL)
+    with trace.phase("find"):
+        return variant.name, variant.run(shard, comm, trace)
 
 
 def compute_spanning_forest(shard: Shard, comm: Communicator, trace: Trace, maximum: bool) -> tuple[str, Array]:

@@ -28,6 +28,7 @@ from mgraph.algorithms.sssp.near_far import VARIANT as SSSP_NEAR_FAR
 from mgraph.algorithms.sssp.persistent import VARIANT as SSSP_PERSISTENT
 from mgraph.algorithms.sssp.persistent_multi_gpu import VARIANT as SSSP_PERSISTENT_MULTI_GPU
 from mgraph.algorithms.sssp.sweep import VARIANT as SSSP_SWEEP
+from mgraph.algorithms.strong_components.coloring import VARIANT as COLORING
 from mgraph.algorithms.variant import METHODS, GraphSizes, Variant
 from mgraph.formatting import readable_bytes
 from mgraph.partition import Partition
@@ -48,6 +49,7 @@ SSSP = (
 MULTI_SOURCE = (BFS_MULTI_SOURCE,)
 PREDECESSORS = (PREDECESSORS_SWEEP, PREDECESSORS_ROWS)
 COMPONENTS = (AROUND_GIANT, AFFOREST)
+STRONG_COMPONENTS = (COLORING,)
 SPANNING_FOREST = (FOREST_PERSISTENT, FOREST_BORUVKA)
 
 TABLE: dict[str, tuple[Variant, ...]] = {
@@ -56,6 +58,7 @@ TABLE: dict[str, tuple[Variant, ...]] = {
     "bfs_together": MULTI_SOURCE,
     "predecessors": PREDECESSORS,
     "components": COMPONENTS,
+    "strong_components": STRONG_COMPONENTS,
     "spanning_forest": SPANNING_FOREST,
 }
 

@@ -23,26 +23,30 @@ class ComponentSizes(NamedTuple):
 
 
 class Components(Result):
-    """Hold the connected components of a graph.
+    """Hold the connected components of a graph, or the strongly connected ones.
 
     Attributes
     ----------
     labels
-        The smallest vertex of the vertex's component: its id, or its label in a graph with labels. An isolated vertex
-        has itself.
+        The smallest vertex of the vertex's component: its id, or its label in a graph with labels. A vertex that is a
+        component by itself has itself.
     num_components
-        Number of components, isolated vertices included.
+        Number of components, those of a single vertex included.
     stats
-        What the result cost. Phases: find, translate; on several GPUs also prepare and traverse, if a search from a
-        hub finds most of the giant component.
+        What the result cost. Phases: find, translate; prepare, of strong components for the in-rows; and on several
+        GPUs also traverse, if a search from a hub finds most of the giant component.
     """
 
     _vertex_columns = ("labels",)
 
-    def __init__(self, stored: Stored, num_components: int, stats: Costs) -> None:
+    def __init__(
+        self, stored: Stored, num_components: int, stats: Costs, *, kind: str = "components", check: Any = check_labels
+    ) -> None:
         super().__init__(stored)
         self.num_components = num_components
         self.stats = stats
+        self._kind = kind
+        self._check = check
         self.labels = Column(self._stored, "labels")
 
     @property
@@ -73,10 +77,10 @@ class Components(Result):
         return labels[sizes.argmax()]
 
     def _violations(self) -> Sequence[Violation]:
-        return self._stored.run(check_labels, self.graph._key)[0]
+        return self._stored.run(self._check, self.graph._key)[0]
 
     def __repr__(self) -> str:
-        head = f"components of {self.graph.name}"
+        head = f"{self._kind} of {self.graph.name}"
         if self.closed:
             return f"<{head}: closed>"
         components = counted(self.num_components, "component")

@@ -129,16 +129,17 @@ class Traversed(Result):
         stats = self.stats
         vertices = counted(self.graph.num_vertices, "vertex")
         return (
-            f"<{head}: {stats.num_reached:,} of {vertices} reached{self._isolated()}, "
+            f"<{head}: {stats.num_reached:,} of {vertices} reached{_isolated(self)}, "
             f"{stats.method}, {counted(len(stats.supersteps), 'superstep')}, {readable_seconds(stats.total_s)}>"
         )
 
-    def _isolated(self) -> str:
-        """Say why nothing but the sources is reached, if they have no arcs; without a limit a neighbor would be."""
-        if self._spec.limit is not None or self.stats.num_edges:
-            return ""
-        sources, are = ("source", "is") if len(set(self._spec.sources)) == 1 else ("sources", "are")
-        return f" (no arc leaves the {sources})" if self.graph.info.directed else f" (the {sources} {are} isolated)"
+
+def _isolated(found: Traversed) -> str:
+    """Say why nothing but the sources is reached, if they have no arcs; without a limit a neighbor would be."""
+    if found._spec.limit is not None or found.stats.num_edges:
+        return ""
+    sources, are = ("source", "is") if len(set(found._spec.sources)) == 1 else ("sources", "are")
+    return f" (no arc leaves the {sources})" if found.graph.info.directed else f" (the {sources} {are} isolated)"
 
 
 class TraversedMany(Sequence):

@@ -27,6 +27,7 @@ COMMANDS = {
     "bfs": ("traverse", "Find the number of hops from a source to every vertex."),
     "sssp": ("traverse", "Find shortest paths from a source to every vertex."),
     "components": ("components", "Find connected components."),
+    "strong-components": ("strong_components", "Find strongly connected components."),
     "diameter": ("diameter", "Find how far the two vertices farthest apart are from each other."),
     "msf": ("msf", "Find a minimum spanning forest."),
     "convert": ("convert", "Write the edges of a file in another format."),
@@ -58,7 +59,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        return getattr(importlib.import_module(f"mgraph.cli.{COMMANDS[name][0]}"), name)
+        return getattr(importlib.import_module(f"mgraph.cli.{COMMANDS[name][0]}"), name.replace("-", "_"))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

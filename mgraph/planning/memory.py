@@ -14,7 +14,7 @@ import numpy as np
 
 from mgraph.algorithms.derived import EDGE_BLOCKS, WEIGHT_SORTED_ROWS
 from mgraph.algorithms.variant import GraphSizes, Setting, Variant, select
-from mgraph.algorithms.variants import BFS, COMPONENTS, SPANNING_FOREST, SSSP
+from mgraph.algorithms.variants import BFS, COMPONENTS, SPANNING_FOREST, SSSP, STRONG_COMPONENTS
 from mgraph.backends.base import LIMITS, Limits
 from mgraph.backends.cpu import CpuBackend
 from mgraph.backends.host_memory import FreeMemory
@@ -34,6 +34,7 @@ from mgraph.store.manifest import StoredGraph
 from mgraph.store.rows import beside_rows_bytes
 from mgraph.validation.components import labels_check_bytes
 from mgraph.validation.spanning_forest import forest_check_bytes
+from mgraph.validation.strong_components import strong_check_bytes
 
 # Shared memory of a thread block and L2 cache of a large GPU, which decide the shape of edge blocks: graphs for
 # which memory is short run on such GPUs.
@@ -260,6 +261,9 @@ def _parts_of_rows(sizes: GraphSizes, limits: Limits, peer_memory: bool) -> dict
     # Beside the result.
     parts[CHECKED] = 8 * sizes.users + labels_check_bytes(partition, sizes.num_vertices)
     parts["while components run"] = select(COMPONENTS, setting).bytes(sizes)
+    if sizes.directed:
+        parts[CHECKED] = max(parts[CHECKED], 8 * sizes.users + strong_check_bytes(partition, sizes.num_vertices))
+        parts["while strong components run"] = select(STRONG_COMPONENTS, setting).bytes(sizes)
     if weight and not sizes.directed:
         parts["while msf runs"] = select(SPANNING_FOREST, setting).bytes(sizes)
         checking = forest_check_bytes(partition, sizes.num_vertices, sizes.edges, weight)

@@ -14,6 +14,7 @@ from mgraph.cluster.base import Rank
 from mgraph.planning.admission import refuse_check_without_room
 from mgraph.rank_jobs.results import StoredColumns
 from mgraph.shard.shard import Shard
+from mgraph.types import Array
 from mgraph.validation.components import labels_check_bytes, validate_labels
 from mgraph.validation.traversal import Violation
 
@@ -25,6 +26,11 @@ def compute_components(rank: Rank, graph: str, key: str) -> dict[str, Any]:
     variant, roots = run_variant.compute_components(shard, rank.comm, trace)
     with trace.phase("translate"):
         labels = labels_of_users(shard, rank.comm, roots)
+    return store_labels(rank, shard, key, labels, variant, trace)
+
+
+def store_labels(rank: Rank, shard: Shard, key: str, labels: Array, variant: str, trace: Trace) -> dict[str, Any]:
+    """Store the labels of this rank's range of user ids as `key` and return this rank's stats."""
     lo, hi = shard.user_range
     rank.objects[key] = StoredColumns(lo, {"labels": labels}, labels=shard.labels)
     return {

@@ -90,6 +90,7 @@ def test_names_are_unique_and_the_last_variant_always_applies():
     assert len(names) == len(set(names))
     for rows in TABLE.values():
         assert rows[-1].applies(replace(GPU, **CPUS))
+    assert select(TABLE["strong_components"], GPU).name == "strong_components.coloring"
     assert set(methods_of("bfs")) == {*METHODS, "persistent_multi_gpu", "persistent", "step"}
 
 

@@ -27,6 +27,8 @@ from mgraph.algorithms.spanning_forest.filter_boruvka import msf
 from mgraph.algorithms.sssp import persistent_multi_gpu_kernels as sssp_kernel
 from mgraph.algorithms.sssp.near_far import sssp
 from mgraph.algorithms.sssp.sweep import sssp_sweep
+from mgraph.algorithms.strong_components.coloring import find_strong_components
+from mgraph.algorithms.strong_components.labels import labels_of_users as strong_labels_of_users
 from mgraph.algorithms.variant import TraversalSpec
 from mgraph.api.traversal import state_dtype
 from mgraph.cluster.base import Rank
@@ -37,6 +39,7 @@ from mgraph.shard.user_ids import edges_of_users
 from mgraph.types import LEVEL
 from mgraph.validation.components import validate_labels
 from mgraph.validation.spanning_forest import validate_forest
+from mgraph.validation.strong_components import validate_strong_labels
 
 pytestmark = pytest.mark.interleavings
 
@@ -128,6 +131,24 @@ def test_components_equal_the_oracle(case):
     for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
         results = run_on_ranks(components_program, [None] * num_ranks, case, order, num_ranks)
         np.testing.assert_array_equal(np.concatenate([labels for labels, _ in results]), oracles.components(case))
+        assert [wrong for _, wrong in results] == [[]] * num_ranks
+
+
+def strong_components_program(_, comm, case, order, seed):
+    """Return the strong labels of a rank's user ids, and the violations of the rules."""
+    backend = EmulatedBackend(seed=100 * seed + comm.rank, block=32, blocks=3)
+    shard = build(CaseEdges(case), backend, comm, order=order)
+    require_in_rows(shard, comm)
+    labels = strong_labels_of_users(shard, comm, find_strong_components(shard, comm, Trace(backend, comm)))
+    return backend.to_host(labels), validate_strong_labels(shard, comm, labels)
+
+
+@pytest.mark.parametrize("case", [*ZOO.values(), *CASES[-3:]], ids=lambda case: case.name)
+def test_strong_components_equal_the_oracle(case):
+    for num_ranks, order in (1, "natural"), (2, "degree"), (3, "natural"), (3, "degree"):
+        results = run_on_ranks(strong_components_program, [None] * num_ranks, case, order, num_ranks)
+        wanted = oracles.strong_components(case)
+        np.testing.assert_array_equal(np.concatenate([labels for labels, _ in results]), wanted)
         assert [wrong for _, wrong in results] == [[]] * num_ranks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from backends import gpu_count
-from component_checks import check_components, planted_components
+from component_checks import check_components, check_strong_components, planted_components
 from edges_back import assert_edges
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
@@ -53,6 +53,13 @@ def test_searches_on_gpus_equal_the_oracles(cluster, case, order):
 @pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
 def test_components_on_gpus_equal_the_oracle(cluster, case, order):
     check_components(case, cluster, order)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", ["degree", "natural"])
+@pytest.mark.parametrize("case", [*GRAPHS, *PLANTED], ids=lambda case: case.name)
+def test_strong_components_on_gpus_equal_the_oracle(cluster, case, order):
+    check_strong_components(case, cluster, order)
 
 
 @pytest.mark.gpu

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from component_checks import check_components
+from component_checks import check_components, check_strong_components
 from forest_checks import FORESTS
 from forest_checks import check as check_forest
 from socket_cluster import SocketCluster
@@ -44,6 +44,12 @@ def test_search_of_many_supersteps_over_sockets_equals_the_oracles(method):
 @pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
 def test_components_over_sockets_equal_the_oracles(cluster, case):
     check_components(case, cluster, "degree")
+
+
+@pytest.mark.covering
+@pytest.mark.parametrize("case", GRAPHS, ids=lambda case: case.name)
+def test_strong_components_over_sockets_equal_the_oracle(cluster, case):
+    check_strong_components(case, cluster, "degree")
 
 
 @pytest.mark.ci

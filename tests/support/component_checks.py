@@ -14,8 +14,16 @@ import mgraph as mg
 
 def check_components(case, cluster, order):
     """Compare the labels of a graph with the oracle's, and validate them."""
-    wanted = oracles.components(case)
-    with graph_of(case, cluster, order) as g, mg.connected_components(g) as found:
+    _check(mg.connected_components, oracles.components(case), case, cluster, order)
+
+
+def check_strong_components(case, cluster, order):
+    """Compare the strong labels of a graph with the oracle's, and validate them."""
+    _check(mg.strongly_connected_components, oracles.strong_components(case), case, cluster, order)
+
+
+def _check(find, wanted, case, cluster, order):
+    with graph_of(case, cluster, order) as g, find(g) as found:
         np.testing.assert_array_equal(found.labels.to_numpy(), wanted, strict=True)
         assert found.num_components == len(set(wanted.tolist()))
         mg.validate(found)

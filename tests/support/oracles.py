@@ -193,6 +193,32 @@ def components(graph: Graph) -> np.ndarray:
     return labels
 
 
+def strong_components(graph: Graph) -> np.ndarray:
+    """Return the smallest vertex that each reaches and is reached by; edges are arcs in both directions."""
+    ends = [graph.sources.tolist(), graph.targets.tolist()]
+    after: list[list[int]] = [[] for _ in range(graph.num_vertices)]
+    before: list[list[int]] = [[] for _ in range(graph.num_vertices)]
+    for u, v in [*zip(*ends, strict=True), *([] if graph.directed else zip(*ends[::-1], strict=True))]:
+        after[u].append(v)
+        before[v].append(u)
+    labels = np.full(graph.num_vertices, -1, np.int64)
+    for start in range(graph.num_vertices):
+        if labels[start] < 0:
+            labels[sorted(_reached(start, after) & _reached(start, before))] = start
+    return labels
+
+
+def _reached(start: int, neighbours: list[list[int]]) -> set[int]:
+    """Return the vertices on all ways from `start`."""
+    reached = {start}
+    stack = [start]
+    while stack:
+        found = set(neighbours[stack.pop()]) - reached
+        reached |= found
+        stack.extend(found)
+    return reached
+
+
 def kruskal(graph: Graph, position: np.ndarray, *, maximum: bool = False) -> dict[tuple[int, int], Any]:
     """Return {(u, v): weight} with u < v of the lightest spanning forest, or the heaviest, of an undirected graph.
 
